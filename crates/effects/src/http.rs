@@ -1,12 +1,13 @@
-//! The executor of `http` steps: one request, sent once, to addresses that were looked at.
+//! The executor of `http` steps: one request, sent once, to addresses that were checked.
 //!
-//! A step may name any host, and its author is not always who runs this node. So the addresses of a host are found by us,
-//! compared with a table of what is not the public internet, and connected to as they were found; every redirect begins
-//! this anew. Proxies of the environment are not used: they would connect for us, to where we have not looked. Nothing is
-//! sent a second time behind the journal's back: there is no pool of connections and no retry here.
+//! A step may name any host, and its author need not be trusted by the operator of the node. So the executor resolves
+//! the host itself, rejects addresses outside of the public internet, and connects to the addresses that it checked;
+//! every redirect repeats this. Proxies of the environment are ignored, since a proxy would connect to unchecked
+//! addresses. The executor has no connection pool and no retries, so a request is sent only once for each attempt in
+//! the journal.
 //!
-//! The author's own guard against work that is done twice is the key that goes with every request, the same over all
-//! attempts.
+//! Every request carries an idempotency key that is the same for all attempts, so that a server can recognize a
+//! repetition.
 
 mod address;
 mod allow;
@@ -51,26 +52,26 @@ pub use limits::{CONNECT_TIMEOUT_DEFAULT, REDIRECTS_MAX, RESPONSE_BYTES_DEFAULT,
 pub use resolve::{Resolver, SystemResolver};
 pub use trust::Trust;
 
-/// The variable of the environment in which an operator says what may be reached besides the public internet: entries as
-/// [`Allow`] reads them. It is read by whoever builds an [`Http`], and named in refusals here.
+/// The environment variable with the operator's exceptions to the public internet, in the form that [`Allow`] parses.
+/// The code that builds an [`Http`] reads it; error messages here name it.
 pub const ALLOW_VARIABLE: &str = "MAINSPRING_HTTP_ALLOW";
 
-/// How an [`Http`] works.
+/// The settings of an [`Http`].
 #[derive(Clone)]
 pub struct HttpOptions {
-    /// What each organization may connect to besides the public internet.
+    /// The exceptions of each organization to the public internet.
     pub allow: Allow,
-    /// Whose certificates are believed.
+    /// The trusted certificate authorities.
     pub trust: Trust,
-    /// Who finds the addresses of hosts.
+    /// Resolves host names.
     pub resolver: Arc<dyn Resolver>,
-    /// The time of one hop until it is connected; usually [`CONNECT_TIMEOUT_DEFAULT`].
+    /// The time to connect one hop; usually [`CONNECT_TIMEOUT_DEFAULT`].
     pub connect_timeout: Duration,
-    /// Whether a request says which trace it belongs to (`traceparent`), unless its step says it.
+    /// True if requests carry the trace context (`traceparent`), unless the step sets it.
     pub traces: bool,
 }
 
-/// The public internet only.
+/// Allows the public internet only.
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
@@ -96,7 +97,7 @@ impl fmt::Debug for Http {
 }
 
 impl Http {
-    /// An executor.
+    /// Makes an executor.
     pub fn new(options: HttpOptions) -> Self {
         let HttpOptions { allow, trust, resolver, connect_timeout, traces } = options;
         Self { connector: Connector { allow, resolver, tls: trust.into_config(), timeout: connect_timeout }, traces }
@@ -112,7 +113,7 @@ impl Http {
             request.tell_trace(attempt);
         }
         let organization = attempt.organization.as_deref();
-        // In this order: an answer that was there before we were asked to stop is the outcome.
+        // In this order: a response that arrived before the cancellation is the outcome.
         let answer = tokio::select! {
             biased;
             answer = exchange(&self.connector, organization, request.clone(), &mut progress) => Some(answer?),
@@ -127,7 +128,7 @@ impl Http {
     }
 }
 
-/// What is known of a request that was stopped: `{status, durationMs, redirects, mayBeReceived}`.
+/// The outcome of a canceled request: `{status, durationMs, redirects, mayBeReceived}`.
 fn stopped(progress: &Progress, duration: Duration) -> Outcome {
     Outcome::Stopped(Value::map([
         ("status", Value::Null),
@@ -142,11 +143,13 @@ impl Executor for Http {
         attempt.effect == "http"
     }
 
-    /// The result is `{status, headers, body, url, durationMs, redirects}`. Failures: `http_status:N` (details `{status,
-    /// headers, body}`, `truncated` if they are not whole, `retryAfterMs` if the server says so), `http_parameter_invalid`,
-    /// `http_response_invalid`, `http_redirect_invalid` (`invalid`), `http_address_refused`, `http_redirect_insecure`,
-    /// `http_response_too_large` (`policy`), `http_dns_failed`, `http_connect_failed`, `http_connection_lost`
-    /// (`unavailable`), `http_connect_timeout` (`timeout`), `http_tls_failed`, `http_redirects_too_many` (`failed`).
+    /// The result is `{status, headers, body, url, durationMs, redirects}`.
+    ///
+    /// Failures: `http_status:N` (details `{status, headers, body}`, `truncated` if they are not complete,
+    /// `retryAfterMs` if the server sent it), `http_parameter_invalid`, `http_response_invalid`,
+    /// `http_redirect_invalid` (`invalid`), `http_address_refused`, `http_redirect_insecure`, `http_response_too_large`
+    /// (`policy`), `http_dns_failed`, `http_connect_failed`, `http_connection_lost` (`unavailable`),
+    /// `http_connect_timeout` (`timeout`), `http_tls_failed`, `http_redirects_too_many` (`failed`).
     fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome> {
         Box::pin(async move {
             match self.run(attempt, stop).await {
@@ -156,8 +159,8 @@ impl Executor for Http {
         })
     }
 
-    /// Nothing is written down before a request is sent, and no server can be asked whether it has received one. So an
-    /// attempt that an earlier process had may have been sent, always.
+    /// A request is not recorded before it is sent, and no protocol tells whether a server has received it. So every
+    /// attempt of an earlier process may have been sent.
     fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
         Box::pin(std::future::ready(Adopted::Interrupted))
     }

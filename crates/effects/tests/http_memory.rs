@@ -1,6 +1,5 @@
-//! The memory that one request takes, whatever the server sends: bodies that grow when they are decoded, bodies without an
-//! end, and heads without an end. The allocator of this program counts what is held at the same time, so that all of it
-//! is one test.
+//! Bounds the memory of one request against hostile servers: bodies that grow when decoded, endless bodies, endless
+//! heads. The allocator of this program measures the peak of the whole process, so everything is one test.
 
 use std::{io::Write, time::Duration};
 
@@ -25,13 +24,13 @@ use tokio::{
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// Bytes for a request and its answer of up to 225,280 bytes: the body while it grows, decoded and as a value.
+/// Bytes for a request and a response of up to 225,280 bytes: the growing buffer, the decoded body and the value.
 const MEMORY_MAX: usize = 6 * 1024 * 1024;
 
-/// What bodies without an end are cut off after: far more than [`MEMORY_MAX`].
+/// The length at which endless bodies stop: far more than [`MEMORY_MAX`].
 const ENDLESS: usize = 64 * 1024 * 1024;
 
-/// Time for one request, in which 64 MiB cross the loopback many times over.
+/// Time for one request that sends 64 MiB over the loopback interface.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn gzip(bytes: usize) -> Vec<u8> {
@@ -43,7 +42,7 @@ fn gzip(bytes: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Answers one request with some bytes, and then with a piece again and again.
+/// Answers one request with some bytes, and then with a piece repeatedly.
 async fn serve(listener: TcpListener, head: Vec<u8>, piece: &'static [u8]) {
     let (mut stream, _) = listener.accept().await.unwrap();
     let mut asked = [0; 4096];

@@ -1,14 +1,14 @@
-//! Which addresses are not the public internet, as a table.
+//! Addresses that are not on the public internet, as a table.
 //!
-//! After the registries of special-purpose addresses (RFC 6890; IANA, iana-ipv4-special-registry and
-//! iana-ipv6-special-registry). Of IPv6 only the global unicast range is public at all, and of that not what carries an
-//! IPv4 address inside: it would reach what the table for IPv4 refuses.
+//! It follows the registries of special-purpose addresses (RFC 6890; IANA, iana-ipv4-special-registry and
+//! iana-ipv6-special-registry). In IPv6 only the global unicast range is public, except for addresses that embed an
+//! IPv4 address: they would reach addresses that the table for IPv4 rejects.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Why an address is no public one, in words; nothing if it is.
+/// Returns the special use of an address in words, or `None` if it is public.
 pub(super) fn special_use(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => SPECIAL_V4.iter().find(|(range, _)| range.contains(&address)).map(|(_, use_)| *use_),
@@ -20,17 +20,17 @@ pub(super) fn special_use(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// Names under which clouds offer the credentials of the machine. They lead to link-local addresses almost everywhere;
-/// refused by name as well, for where they do not.
+/// Host names under which clouds offer the credentials of the machine. They almost always resolve to link-local
+/// addresses, and are rejected by name for the other cases.
 pub(super) const METADATA_NAMES: [&str; 5] =
     ["metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"];
 
-/// What [`special_use`] says of metadata services, whatever range they are in.
+/// The special use of the addresses of metadata services, in any range.
 pub(super) const METADATA_USE: &str = "a cloud's metadata service";
 
 const GLOBAL_UNICAST_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
 
-/// The first that contains an address gives the reason.
+/// The first range that contains an address determines its use.
 const SPECIAL_V4: [(Ipv4Net, &str); 20] = [
     (v4(169, 254, 169, 254, 32), METADATA_USE),
     (v4(168, 63, 129, 16, 32), METADATA_USE),
@@ -77,7 +77,7 @@ const fn v4(a: u8, b: u8, c: u8, d: u8, length: u8) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), length)
 }
 
-/// A range by its first three groups.
+/// Makes a range from its first three groups.
 const fn v6(a: u16, b: u16, c: u16, length: u8) -> Ipv6Net {
     address_v6([a, b, c, 0, 0, 0, 0, 0], length)
 }
@@ -100,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Both ends of every range and the neighbours outside of them.
+    /// Both ends of every range, and the neighbors outside of them.
     #[test]
     fn ranges_of_ipv4_have_exact_ends() {
         for (inside, use_, outside) in [
@@ -163,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// An IPv4 address stays refused in every form in which IPv6 carries it.
+        /// An IPv4 address stays rejected in every form in which IPv6 embeds it.
         #[test]
         fn no_disguise_of_an_ipv4_address_is_public(address: u32) {
             let [high, low] = [(address >> 16) as u16, address as u16];
@@ -180,7 +180,7 @@ mod tests {
             }
         }
 
-        /// The standard library's own predicates are a second opinion on most of the table.
+        /// The predicates of the standard library check most of the table independently.
         #[test]
         fn the_standard_library_agrees(address: u32) {
             let address = Ipv4Addr::from(address);

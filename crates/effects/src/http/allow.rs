@@ -1,4 +1,4 @@
-//! What an operator allows beyond the public internet, by organization: ranges of addresses and names of hosts.
+//! The operator's exceptions to the public internet, by organization: ranges of addresses and host names.
 
 use std::{
     collections::BTreeMap,
@@ -10,14 +10,13 @@ use std::{
 use ipnet::IpNet;
 use url::Host;
 
-/// The organization of entries that name none, and of executions that belong to none: those of the command line.
+/// The organization of entries and executions that name none, as those of the command line.
 pub const DEFAULT_ORGANIZATION: &str = "default";
 
-/// Characters of the id of an organization at most, as the server has it.
+/// Maximum characters of an organization's id, the same as in the server.
 const ORGANIZATION_CHARS_MAX: usize = 128;
 
-/// Exceptions from the rule that only public addresses are connected to, each for one organization. Empty unless somebody
-/// says otherwise.
+/// Exceptions to the rule that only public addresses are connected to, by organization. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allow(BTreeMap<String, Permitted>);
 
@@ -25,25 +24,24 @@ pub struct Allow(BTreeMap<String, Permitted>);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Permitted(Vec<Entry>);
 
-/// One exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
-    /// As it was written, without the organization.
+    /// The entry as written, without the organization.
     text: String,
     what: What,
-    /// Only this port; every port if there is none.
+    /// The only allowed port, or `None` for every port.
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
-    /// Addresses, whatever name leads there.
+    /// Addresses, under any name.
     Range(IpNet),
-    /// A host by the name in the URL, wherever it leads.
+    /// The host name in the URL, with any address.
     Name(String),
 }
 
-/// Which entry of a list cannot be read, and how to write it.
+/// An entry that cannot be parsed, and how to write it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowError {
     entry: String,
@@ -58,8 +56,8 @@ impl fmt::Display for AllowError {
 
 impl std::error::Error for AllowError {}
 
-/// Reads a list whose entries are divided by commas or spaces: `10.0.0.0/8`, `127.0.0.1:8080`, `[::1]:8080`, `fd00::/8`,
-/// `build.internal`, `build.internal:8443`. Each may have the organization before it for which it is: `acme=10.0.0.0/8`.
+/// Parses a list separated by commas or white space: `10.0.0.0/8`, `127.0.0.1:8080`, `[::1]:8080`, `fd00::/8`,
+/// `build.internal`, `build.internal:8443`. An entry may start with its organization: `acme=10.0.0.0/8`.
 impl FromStr for Allow {
     type Err = AllowError;
 
@@ -79,7 +77,7 @@ impl FromStr for Allow {
     }
 }
 
-/// The rule by which the server accepts ids.
+/// Applies the server's rule for ids.
 fn is_organization(id: &str) -> bool {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "._:@+-".contains(letter);
     id.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -88,13 +86,13 @@ fn is_organization(id: &str) -> bool {
 }
 
 impl Allow {
-    /// The exceptions of an organization; `None` stands for an execution of the command line.
+    /// Returns the exceptions of an organization; `None` stands for an execution of the command line.
     pub(super) fn of(&self, organization: Option<&str>) -> &Permitted {
         static NOTHING: Permitted = Permitted(Vec::new());
         self.0.get(organization.unwrap_or(DEFAULT_ORGANIZATION)).unwrap_or(&NOTHING)
     }
 
-    /// The organizations with exceptions, and the exceptions of each as they were written.
+    /// Lists the organizations with exceptions, and the exceptions of each as written.
     pub fn entries(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         self.0.iter().map(|(organization, permitted)| {
             (organization.as_str(), permitted.0.iter().map(|entry| entry.text.as_str()).collect())
@@ -103,7 +101,7 @@ impl Allow {
 }
 
 impl Permitted {
-    /// Whether an address is allowed for its own sake.
+    /// Returns whether an address is allowed as such.
     pub(super) fn holds_address(&self, address: SocketAddr) -> bool {
         self.0.iter().any(|entry| match &entry.what {
             What::Range(range) => entry.takes_port(address.port()) && range.contains(&address.ip()),
@@ -111,7 +109,7 @@ impl Permitted {
         })
     }
 
-    /// Whether a host is allowed wherever its name leads.
+    /// Returns whether a host is allowed with any address.
     pub(super) fn holds_name(&self, host: &str, port: u16) -> bool {
         self.0.iter().any(|entry| match &entry.what {
             What::Range(_) => false,
@@ -148,7 +146,7 @@ impl Entry {
             Ok(Host::Domain(name)) if !name.contains('*') && !without_root(&name).is_empty() => {
                 Ok(of(What::Name(without_root(&name).to_owned()), port))
             }
-            // `127.1` is an address for URLs; here it would be one that nobody reads as such.
+            // URLs accept `127.1` as an address. A reader of the list would not recognize it, so it is an error here.
             Ok(_) | Err(_) => Err(mend),
         }
     }
@@ -158,7 +156,7 @@ impl Entry {
     }
 }
 
-/// A name without the dot that stands for the root of all names: both lead to the same place.
+/// Returns a name without the dot of the DNS root, which makes no difference to its meaning.
 pub(super) fn without_root(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }

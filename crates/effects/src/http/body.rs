@@ -1,12 +1,12 @@
-//! A body as a value: JSON where it says that it is and can be kept so, text where it is text, base64 where not.
+//! Converts bodies to values: JSON if declared and representable, else text, else base64.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use mainspring_kernel::{json, value::Value};
 
 use super::limits::BODY_DEPTH_MAX;
 
-/// The value of a whole body. JSON that we cannot keep as a value (a key twice, a number beyond the range of doubles,
-/// nested too deep) is text: nothing of it is lost or guessed at. No bytes are no body, which is null.
+/// Converts a complete body. JSON that a value cannot represent (a duplicate key, a number beyond the range of doubles,
+/// nested too deeply) stays text, so that nothing is lost or guessed. An empty body is null.
 pub(super) fn to_value(content_type: Option<&str>, bytes: &[u8]) -> Value {
     if bytes.is_empty() {
         return Value::Null;
@@ -17,7 +17,7 @@ pub(super) fn to_value(content_type: Option<&str>, bytes: &[u8]) -> Value {
     }
 }
 
-/// The value of a body that was cut. Half of a JSON text is no JSON, and the half of a character at the end is left out.
+/// Converts a truncated body. It is not parsed as JSON, and an incomplete character at the end is left out.
 pub(super) fn cut_to_value(bytes: &[u8]) -> Value {
     let is_torn = |error: &std::str::Utf8Error| error.error_len().is_none();
     match std::str::from_utf8(bytes) {
@@ -31,7 +31,7 @@ fn json_of(content_type: Option<&str>, bytes: &[u8]) -> Option<Value> {
     (!is_deeper(&value, BODY_DEPTH_MAX)).then_some(value)
 }
 
-/// `application/json`, `text/json` and every type with the suffix `+json` (RFC 6839, 3.1).
+/// Matches `application/json`, `text/json` and every type with the suffix `+json` (RFC 6839, 3.1).
 fn is_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let subtype = essence.split_once('/').map(|(_, subtype)| subtype);

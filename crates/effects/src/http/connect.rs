@@ -1,5 +1,5 @@
-//! Connections to checked addresses. One for each hop of a request and never a second time: what is sent is sent once, by
-//! us, to whom we have looked at.
+//! Connections to checked addresses. Each hop has its own connection, which is not reused: a request is sent once,
+//! directly, and only to addresses that were checked.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -31,19 +31,18 @@ use super::{
     tasks::Tasks,
 };
 
-/// Makes connections.
 pub(super) struct Connector {
-    /// What each organization may connect to besides the public internet.
+    /// The exceptions of each organization to the public internet.
     pub(super) allow: Allow,
-    /// Who finds addresses.
+    /// Resolves host names.
     pub(super) resolver: Arc<dyn Resolver>,
-    /// How TLS is spoken.
+    /// The TLS configuration.
     pub(super) tls: Arc<rustls::ClientConfig>,
-    /// For finding, connecting and TLS together.
+    /// Bounds resolving, connecting and the TLS handshake together.
     pub(super) timeout: Duration,
 }
 
-/// A connection that is ready for one request. It ends when this is dropped.
+/// A connection that is ready for one request. Dropping it closes it.
 pub(super) struct Connection {
     sender: Sender,
     _tasks: Tasks,
@@ -55,7 +54,7 @@ enum Sender {
 }
 
 impl Connector {
-    /// Connects to a target, on behalf of an organization; `None` stands for the command line.
+    /// Connects to a target on behalf of an organization; `None` stands for the command line.
     pub(super) async fn connect(&self, target: &Target, organization: Option<&str>) -> Result<Connection, Refusal> {
         let permitted = self.allow.of(organization);
         match timeout(self.timeout, self.connect_in_time(target, permitted)).await {
@@ -104,13 +103,14 @@ impl Connection {
         Ok(Self { sender: Sender::Http2(sender), _tasks: tasks })
     }
 
-    /// Sends a request and waits for the head of its answer.
+    /// Sends a request and waits for the head of its response.
     pub(super) async fn send(&mut self, request: &Request) -> hyper::Result<Response<Incoming>> {
         let mut message = hyper::Request::new(Full::new(request.body.clone().unwrap_or_default()));
         *message.method_mut() = request.method.clone();
         *message.headers_mut() = request.headers.clone();
         if request.body.is_none() && matches!(request.method, Method::POST | Method::PUT | Method::PATCH) {
-            // Servers wait for, or refuse, what should have a body and does not say that it has none (RFC 9110, 8.6).
+            // Some servers reject, or wait for, a method with a body unless an absent body has the length 0 (RFC 9110,
+            // 8.6).
             message.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
         let uri = request.target.uri();
@@ -133,7 +133,7 @@ impl Connection {
     }
 }
 
-/// Whom the certificate must be for.
+/// Returns the name that the certificate must be valid for.
 fn server_name(target: &Target) -> Result<ServerName<'static>, Refusal> {
     let host = target.url().host_str().unwrap_or_default();
     let host = without_root(host).trim_start_matches('[').trim_end_matches(']');
@@ -141,7 +141,7 @@ fn server_name(target: &Target) -> Result<ServerName<'static>, Refusal> {
         .map_err(|_| Refusal::TlsFailed(target.shown(), "no certificate can be for such a host".into()))
 }
 
-/// A server that is not trusted is none to try again; a connection that broke is.
+/// A certificate error is not retried; a broken connection is.
 fn tls_failed(target: &Target, error: io::Error) -> Refusal {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(why) => Refusal::TlsFailed(target.shown(), why.to_string()),

@@ -1,4 +1,4 @@
-//! Bodies in the form in which they were meant: content codings taken off, never beyond a bound.
+//! Decoding of content codings, bounded by the size of the output.
 
 use std::io::{self, Read};
 
@@ -6,16 +6,16 @@ use brotli_decompressor::Decompressor;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use hyper::header::{CONTENT_ENCODING, HeaderMap};
 
-/// What we say that we can read.
+/// The value of `Accept-Encoding`.
 pub(super) const CODINGS: &str = "gzip, br, deflate";
 
-/// Bytes between a decoder and its input.
+/// Bytes of the buffer between a decoder and its input.
 const BUFFER_BYTES: usize = 4096;
 
-/// A coding that is taken off (RFC 9110, 8.4.1; RFC 7932).
+/// A supported content coding (RFC 9110, 8.4.1; RFC 7932).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coding {
-    /// The bytes are the body.
+    /// No coding.
     Identity,
     /// gzip, of one or several members.
     Gzip,
@@ -26,8 +26,8 @@ pub(super) enum Coding {
 }
 
 impl Coding {
-    /// The coding of an answer; nothing for one that we do not take off. Several on top of each other are such a one: two
-    /// of them turn a small body into hours of work that has no output to bound it by.
+    /// Returns the coding of a response, or `None` for an unsupported one. Several codings on top of each other are
+    /// unsupported: two of them can turn a small body into hours of work without output that a bound could stop.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let values: Vec<&str> =
             headers.get_all(CONTENT_ENCODING).iter().map(|value| value.to_str().ok()).collect::<Option<_>>()?;
@@ -43,10 +43,10 @@ impl Coding {
         names.next().is_none().then_some(coding)
     }
 
-    /// Up to `bytes_max` bytes of the decoded body and one more if there are any, with what stopped it before its end.
+    /// Returns up to `bytes_max` bytes of the decoded body, one more if there are any, and the error before its end.
     pub(super) fn decode(self, bytes: &[u8], bytes_max: usize) -> (Vec<u8>, io::Result<()>) {
         let decoder: Box<dyn Read + '_> = match self {
-            // A body that is not there has no coding: answers to HEAD say which one it would have.
+            // An empty body has no coding: responses to HEAD name the coding that a body would have.
             _ if bytes.is_empty() => Box::new(bytes),
             Self::Identity => Box::new(bytes),
             Self::Gzip => Box::new(MultiGzDecoder::new(bytes)),
@@ -60,7 +60,7 @@ impl Coding {
     }
 }
 
-/// Whether the first two bytes are a header of zlib (RFC 1950, 2.2).
+/// Returns whether the first two bytes are a header of zlib (RFC 1950, 2.2).
 fn is_zlib(bytes: &[u8]) -> bool {
     matches!(bytes, [first, second, ..]
         if first & 0x0f == 8 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
@@ -101,7 +101,7 @@ mod tests {
         0x79, 0xe2, 0x80, 0xae, 0x16,
     ];
 
-    /// Ten million zeros, likewise.
+    /// Ten million zeros, also encoded by Node.js 20.
     const BROTLI_BOMB: &[u8] = &[
         0xcb, 0xff, 0xff, 0x3f, 0xf8, 0x27, 0x00, 0xe2, 0xb1, 0x40, 0x20, 0xf7, 0xfe, 0x2f, 0xff, 0x2c, 0x31, 0xf0,
         0x4f, 0x00, 0xc4, 0x61, 0x11, 0x80, 0x8e, 0x23, 0x06,

@@ -1,4 +1,4 @@
-//! A request on its way, over all redirects, to the answer that counts.
+//! Sends a request, follows its redirects, and reads the final response.
 
 use std::error::Error;
 
@@ -17,31 +17,32 @@ use super::{
     target::Shown,
 };
 
-/// How far a request has come; known also of one that is stopped.
+/// The progress of a request, also reported for a canceled one.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Whether anybody may have received it.
+    /// True once any server may have received the request.
     pub(super) may_be_received: bool,
     /// Redirects that were followed.
     pub(super) redirects: u32,
 }
 
-/// Bytes that were received, and what ended them.
+/// The received bytes of a body, and the reason of their end.
 struct Received {
     bytes: Vec<u8>,
     end: End,
 }
 
 enum End {
-    /// That is all.
+    /// The body is complete.
     Whole,
-    /// There is more, which is not read.
+    /// The bound was reached; the rest is not read.
     Cut,
-    /// There should be more.
+    /// The connection broke before the end.
     Lost(hyper::Error),
 }
 
-/// Sends a request of an organization and follows where it leads. May be dropped at any point; the connection ends then.
+/// Sends a request of an organization and follows its redirects. Dropping the future at any point closes the
+/// connection.
 pub(super) async fn exchange(
     connector: &Connector,
     organization: Option<&str>,
@@ -53,7 +54,7 @@ pub(super) async fn exchange(
         progress.may_be_received = true;
         let response = connection.send(&request).await.map_err(|error| broken(request.target.shown(), &error))?;
         let Some(next) = redirect::next(&request, response.status(), response.headers())? else {
-            // The connection lives until the body is read.
+            // The connection must live until the body is read.
             return read(&request, response, progress.redirects).await;
         };
         if progress.redirects == REDIRECTS_MAX {
@@ -64,7 +65,7 @@ pub(super) async fn exchange(
     }
 }
 
-/// Reads the body of the last answer: whole if it counts as success, and as much as is kept of it if not.
+/// Reads the body of the final response: completely for a success, and up to the kept size for a failure.
 async fn read(request: &Request, response: Response<Incoming>, redirects: u32) -> Result<Answer, Refusal> {
     let (mut parts, incoming) = response.into_parts();
     let url = request.target.shown();
@@ -78,7 +79,7 @@ async fn read(request: &Request, response: Response<Incoming>, redirects: u32) -
     let (mut body, decoded) = coding.unwrap_or(Coding::Identity).decode(&received.bytes, bytes_max);
     let is_larger = matches!(received.end, End::Cut) || body.len() > bytes_max;
     if is_success {
-        // What is too large cannot be decoded to its end either, so that size is asked first.
+        // A body beyond the bound cannot be decoded completely, so its size is checked first.
         match (received.end, decoded) {
             _ if is_larger => {
                 return Err(Refusal::ResponseTooLarge { url, part: "the body of the answer", bytes_max });
@@ -117,7 +118,7 @@ async fn receive(mut incoming: Incoming, bytes_max: usize) -> Received {
     Received { bytes, end: End::Whole }
 }
 
-/// What it means that a connection did not bring an answer.
+/// Classifies the error of a connection that brought no response.
 fn broken(url: Shown, error: &hyper::Error) -> Refusal {
     if error.is_parse_too_large() {
         return Refusal::ResponseTooLarge { url, part: "the head of the answer", bytes_max: HEAD_BUFFER_BYTES };

@@ -1,4 +1,4 @@
-//! Which statuses count as success.
+//! The statuses that count as success (`expect`).
 
 use hyper::StatusCode;
 use mainspring_kernel::value::Value;
@@ -11,14 +11,13 @@ pub(super) struct Expect(Vec<Expected>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
-    /// One status.
     Status(u16),
     /// All statuses with this first digit.
     Class(u16),
 }
 
 impl Expect {
-    /// What a step expects; 2xx if it does not say.
+    /// Parses the parameter of a step; 2xx is the default.
     pub(super) fn of(expect: Option<&Value>) -> Result<Self, Refusal> {
         let wrong = |key: &str| {
             Refusal::parameter(key, "is no list of statuses and classes of them: write `expect: [200, 404, \"3xx\"]`")
@@ -33,7 +32,7 @@ impl Expect {
         expected.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether this status is success.
+    /// Returns whether this status is a success.
     pub(super) fn holds(&self, status: StatusCode) -> bool {
         self.0.iter().any(|expected| match *expected {
             Expected::Status(code) => status.as_u16() == code,

@@ -1,4 +1,4 @@
-//! Headers: which ones a step may set, which ones follow a redirect to somebody else, and how answers show theirs.
+//! Headers: those that a step may set, those that a redirect to another origin keeps, and those of responses as values.
 
 use hyper::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_LOCATION,
@@ -11,8 +11,8 @@ use super::{
     refusal::Refusal,
 };
 
-/// Headers that belong to the connection or to the message's form (RFC 9110, 7.6.1), so that a step which set them could
-/// make two requests of one.
+/// Headers of the connection or of the message's framing (RFC 9110, 7.6.1). A step that could set them could smuggle a
+/// second request into the connection.
 const RESERVED: [&str; 11] = [
     "connection",
     "content-length",
@@ -27,18 +27,18 @@ const RESERVED: [&str; 11] = [
     "upgrade",
 ];
 
-/// All that a redirect to another origin takes along: what says in which form an answer is wanted or a body is sent. Any
-/// other header may be a credential, whatever its name.
+/// Headers that a redirect to another origin keeps: those that describe the wanted response or the body. Any other
+/// header may be a credential under any name.
 const FOLLOWING: [HeaderName; 7] =
     [ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, USER_AGENT];
 
-/// What describes a body, and goes with it (Fetch standard, "request-body-header name").
+/// Headers that describe a body and are dropped with it (Fetch standard, "request-body-header name").
 const OF_BODY: [HeaderName; 4] = [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION, CONTENT_TYPE];
 
-/// Between the values of several fields of one name.
+/// Joins the values of several fields with one name.
 const SEPARATOR: &str = ", ";
 
-/// The headers that a step gives.
+/// Parses the headers of a step.
 pub(super) fn given(headers: Option<&Value>) -> Result<HeaderMap, Refusal> {
     let mut map = HeaderMap::new();
     let given = match headers {
@@ -67,7 +67,7 @@ pub(super) fn given(headers: Option<&Value>) -> Result<HeaderMap, Refusal> {
     }
 }
 
-/// The name of a header that a step may set.
+/// Parses the name of a header that a step may set.
 pub(super) fn name_of(name: &str) -> Result<HeaderName, &'static str> {
     let Ok(name) = HeaderName::from_bytes(name.as_bytes()) else {
         return Err("is no name of a header: use letters, digits and hyphens");
@@ -87,12 +87,12 @@ fn value_of(value: &Value) -> Result<HeaderValue, &'static str> {
     }
 }
 
-/// Takes out what another origin is not to see.
+/// Removes headers that another origin must not see.
 pub(super) fn keep_following(headers: &mut HeaderMap) {
     retain(headers, |name| FOLLOWING.contains(name));
 }
 
-/// Takes out what describes a body that is not sent any more.
+/// Removes headers that describe a body which is not sent any more.
 pub(super) fn drop_of_body(headers: &mut HeaderMap) {
     retain(headers, |name| !OF_BODY.contains(name));
 }
@@ -104,18 +104,19 @@ fn retain(headers: &mut HeaderMap, keep: impl Fn(&HeaderName) -> bool) {
     }
 }
 
-/// Whether an answer's headers are few enough to be kept.
+/// Returns whether the headers of a response are small enough to keep.
 pub(super) fn fits(headers: &HeaderMap) -> bool {
     bytes_of(headers) <= HEAD_BYTES_MAX
 }
 
-/// With what stands between several of one name, so that all of what fits can be told.
+/// Counts the separators between fields with one name too, so that everything that fits can be shown.
 fn bytes_of(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + SEPARATOR.len()).sum()
 }
 
-/// Headers of an answer as `{name: text}` and whether that is all of them: what goes beyond `bytes_max` is left out.
-/// Several fields of one name are joined with a comma (RFC 9110, 5.3), cookies with a line break, as theirs hold commas.
+/// Converts the headers of a response to `{name: text}`, and returns whether all of them are included: headers beyond
+/// `bytes_max` are left out. Several fields with one name are joined with a comma (RFC 9110, 5.3), cookies with a line
+/// feed, since they contain commas.
 pub(super) fn to_value(headers: &HeaderMap, bytes_max: usize) -> (Value, bool) {
     let (mut map, mut room, mut is_whole) = (Map::new(), bytes_max, true);
     for name in headers.keys() {
@@ -133,8 +134,8 @@ pub(super) fn to_value(headers: &HeaderMap, bytes_max: usize) -> (Value, bool) {
     (Value::Map(map), is_whole)
 }
 
-/// A value as text. Bytes beyond ASCII are UTF-8 where they can be read so, and ISO 8859-1 where not, as they were once
-/// defined.
+/// Decodes a value. Bytes beyond ASCII are decoded as UTF-8 if valid, else as ISO 8859-1, the encoding of older
+/// standards.
 fn text_of(value: &HeaderValue) -> String {
     match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => text.to_owned(),
@@ -142,7 +143,7 @@ fn text_of(value: &HeaderValue) -> String {
     }
 }
 
-/// Takes out what described the body before it was decoded.
+/// Removes the headers that described the body before it was decoded.
 pub(super) fn drop_coding(headers: &mut HeaderMap) {
     headers.remove(CONTENT_ENCODING);
     headers.remove(CONTENT_LENGTH);
@@ -196,7 +197,7 @@ mod tests {
         assert!(given(None).unwrap().is_empty() && given(Some(&Value::Null)).unwrap().is_empty());
     }
 
-    /// However the bytes are spread over fields.
+    /// Holds for every distribution of the bytes over fields.
     #[test]
     fn what_fits_is_told_whole() {
         let headers = |count: usize| {

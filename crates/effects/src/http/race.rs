@@ -1,4 +1,4 @@
-//! Which of several addresses is connected to: the first that answers, with a head start for those before it.
+//! Connects to the fastest of several addresses, with a head start for earlier ones (Happy Eyeballs, RFC 8305).
 
 use std::{io, net::SocketAddr};
 
@@ -6,8 +6,8 @@ use tokio::{task::JoinSet, time::sleep};
 
 use super::limits::NEXT_ADDRESS_AFTER;
 
-/// The first connection that comes about. Each address gets a head start before the next one is tried beside it, so that
-/// one which swallows packets does not cost the whole time (RFC 8305); one that fails passes it on at once.
+/// Returns the first connection that succeeds. Each address gets a head start before the next one is tried in parallel,
+/// so that an address which drops packets does not use up the whole time. A failure starts the next try at once.
 pub(super) async fn first_connected<T, F>(addresses: &[SocketAddr], connect: impl Fn(SocketAddr) -> F) -> io::Result<T>
 where
     T: Send + 'static,
@@ -38,7 +38,7 @@ mod tests {
     use std::time::Duration;
     use tokio::time::{Instant, timeout};
 
-    /// What becomes of a try, and after how many milliseconds.
+    /// The result of a try after some milliseconds.
     #[derive(Clone, Copy)]
     enum Try {
         Connects(u64),
@@ -48,7 +48,7 @@ mod tests {
 
     const NEVER: u64 = 3_600_000;
 
-    /// Which of the tries wins, or that none does, and after how many milliseconds of virtual time.
+    /// Returns the index of the winning try, if any, and the milliseconds of virtual time until then.
     async fn race(tries: &'static [Try]) -> (Option<u16>, u128) {
         let addresses: Vec<SocketAddr> = (0..).take(tries.len()).map(|port| ([192, 0, 2, 1], port).into()).collect();
         let begun = Instant::now();
@@ -57,7 +57,7 @@ mod tests {
                 Connects(delay_ms) => (delay_ms, Ok(address.port())),
                 Fails(delay_ms) => (delay_ms, Err(io::ErrorKind::ConnectionRefused.into())),
             };
-            // Time passes as it is waited for: the clock of these tests is paused.
+            // A timeout advances the paused clock of these tests.
             let _ = timeout(Duration::from_millis(delay_ms), std::future::pending::<()>()).await;
             ended
         };

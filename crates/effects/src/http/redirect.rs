@@ -1,5 +1,5 @@
-//! What follows a redirect, by the Fetch standard ("HTTP-redirect fetch"), and stricter where that would tell a stranger
-//! more than it has to.
+//! The next request after a redirect, by the Fetch standard ("HTTP-redirect fetch"), with stricter rules where the
+//! standard would reveal more than necessary to another origin.
 
 use hyper::{
     Method, StatusCode,
@@ -8,7 +8,7 @@ use hyper::{
 
 use super::{headers, refusal::Refusal, request::Request};
 
-/// The request that an answer sends us on with; nothing if the answer is the last one.
+/// Returns the request to which a response redirects, or `None` if the response is final.
 pub(super) fn next(request: &Request, status: StatusCode, answer: &HeaderMap) -> Result<Option<Request>, Refusal> {
     let Some(location) = answer.get(LOCATION).filter(|_| request.follows_redirects && is_redirect(status)) else {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Why there is no answer that counts, each reason with its class, its code and its mend.
+//! Reasons why a request has no usable response, each with its class, its code and a remedy.
 
 use std::io;
 
@@ -6,48 +6,48 @@ use mainspring_kernel::failure::{Class, Failure};
 
 use super::{ALLOW_VARIABLE, allow::DEFAULT_ORGANIZATION, limits::HEARSAY_CHARS_MAX, target::Shown};
 
-/// A reason why a request brought no answer, or none that may be used. No message shows a header, a query or a body: they
-/// may be secret.
+/// A reason why a request has no usable response. No message contains a header, a query or a body, since they may be
+/// secret.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The step's parameters do not make a request.
+    /// The parameters of the step are invalid.
     ParameterInvalid {
-        /// Which parameter, as `headers.Accept`.
+        /// The parameter, as `headers.Accept`.
         key: String,
-        /// What is wrong and how to mend it.
+        /// The error and its remedy.
         why: String,
     },
-    /// Every address of the host is one that may not be connected to.
+    /// No address of the host may be connected to.
     AddressRefused {
-        /// Where the request should have gone.
+        /// The URL of the request.
         url: Shown,
-        /// What the address is.
+        /// The use of the address, in words.
         special_use: &'static str,
-        /// What would allow it: host and port, with the organization before it unless it is `default`.
+        /// The entry that would allow it: host and port, with the organization in front unless it is `default`.
         entry: String,
     },
-    /// The name has no address, or nobody could be asked.
+    /// The name has no address, or the lookup failed.
     NameUnknown(Shown, io::Error),
-    /// No address took a connection.
+    /// No address accepted a connection.
     NotConnected(Shown, io::Error),
-    /// Finding, connecting and TLS took too long.
+    /// Resolving, connecting and the TLS handshake took too long.
     ConnectTimeout(Shown),
-    /// Whoever answers there is not whom we wanted, or speaks no TLS that we know.
+    /// The certificate is not valid for the host, or the server supports no common TLS version.
     TlsFailed(Shown, String),
-    /// The connection broke before the answer was complete.
+    /// The connection broke before the response was complete.
     ConnectionLost(Shown, String),
-    /// What came is no HTTP.
+    /// The response is not valid HTTP.
     ResponseInvalid(Shown, String),
-    /// The answer is larger than what is kept.
+    /// The response is larger than a bound.
     ResponseTooLarge {
-        /// Who answered.
+        /// The URL of the response.
         url: Shown,
-        /// What of it is too large, as `its body`.
+        /// The part that is too large, as `its body`.
         part: &'static str,
         /// The bound.
         bytes_max: usize,
     },
-    /// A redirect that leads nowhere.
+    /// A redirect without a valid target.
     RedirectInvalid(Shown, &'static str),
     /// A redirect from HTTPS to HTTP.
     RedirectInsecure(Shown),
@@ -56,12 +56,12 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// A parameter that is not as it should be.
+    /// Makes the error of a parameter.
     pub(super) fn parameter(key: impl Into<String>, why: impl Into<String>) -> Self {
         Self::ParameterInvalid { key: key.into(), why: why.into() }
     }
 
-    /// Names the organization for which an entry would have to be.
+    /// Adds the organization to the entry that would allow the address.
     pub(super) fn of_organization(self, organization: Option<&str>) -> Self {
         match (self, organization) {
             (Self::AddressRefused { url, special_use, entry }, Some(organization))
@@ -136,7 +136,7 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// The beginning of what somebody else has said: a certificate may have thousands of names.
+/// Shortens foreign text: a certificate may have thousands of names.
 fn short(why: &str) -> String {
     why.chars().take(HEARSAY_CHARS_MAX).collect()
 }

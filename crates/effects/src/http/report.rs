@@ -1,4 +1,4 @@
-//! What is told of an answer: its result, or the failure that its status means.
+//! Builds the outcome of a response: its result, or the failure for its status.
 
 use std::time::{Duration, SystemTime};
 
@@ -22,25 +22,24 @@ use super::{
     target::Shown,
 };
 
-/// The last answer of a request, as it was received.
+/// The final response of a request.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Who answered.
+    /// The URL that responded.
     pub(super) url: Shown,
-    /// What it answered.
     pub(super) status: StatusCode,
-    /// Its headers; without those of the coding if the body was decoded.
+    /// The headers, without those of the coding if the body was decoded.
     pub(super) headers: HeaderMap,
-    /// Its body, decoded.
+    /// The decoded body.
     pub(super) body: Vec<u8>,
-    /// Whether some of the body is missing.
+    /// True if part of the body is missing.
     pub(super) is_cut: bool,
-    /// How many redirects led there.
+    /// The number of redirects that were followed.
     pub(super) redirects: u32,
 }
 
 impl Answer {
-    /// The outcome of an answer that counts as success.
+    /// Builds the outcome of a response that counts as success.
     pub(super) fn done(&self, duration: Duration) -> Result<Outcome, Refusal> {
         let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let mut result = self.to_map(HEAD_BYTES_MAX, body::to_value(content_type, &self.body));
@@ -48,7 +47,7 @@ impl Answer {
         result.insert("durationMs".into(), milliseconds(duration));
         result.insert("redirects".into(), self.redirects.into());
         let result = Value::Map(result);
-        // A body may take more as a value than it does as text: a number of three characters becomes nine bytes.
+        // A body may be larger as a value than as text: a number of three characters becomes nine bytes.
         match cbor::byte_count(&result) > OUTPUT_BYTES_MAX {
             true => {
                 let (url, part) = (self.url.clone(), "the answer as a value");
@@ -58,7 +57,7 @@ impl Answer {
         }
     }
 
-    /// The failure of an answer that does not count as success.
+    /// Builds the failure of a response that does not count as success.
     pub(super) fn failed(&self, now: SystemTime) -> Failure {
         let body = match self.is_cut {
             true => body::cut_to_value(&self.body),
@@ -78,7 +77,7 @@ impl Answer {
         Failure::new(class, format!("http_status:{code}"), message).with_details(Value::Map(details))
     }
 
-    /// `{status, headers, body}`, and `truncated` if something is missing in them.
+    /// Builds `{status, headers, body}`, with `truncated` if some of it is missing.
     fn to_map(&self, head_bytes_max: usize, body: Value) -> Map {
         let (headers, is_whole) = headers::to_value(&self.headers, head_bytes_max);
         let mut map = Map::new();
@@ -92,7 +91,7 @@ impl Answer {
     }
 }
 
-/// What a status means for those who think of trying again.
+/// Maps a status to the class that decides about retries.
 fn class_of(status: StatusCode) -> Class {
     match status.as_u16() {
         408 => Class::Timeout,
@@ -104,7 +103,7 @@ fn class_of(status: StatusCode) -> Class {
     }
 }
 
-/// A duration as results tell it.
+/// Converts a duration to the form of results.
 pub(super) fn milliseconds(duration: Duration) -> Value {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).into()
 }

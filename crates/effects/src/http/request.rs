@@ -1,5 +1,4 @@
-//! What an attempt asks for, read from its parameters: a function of the attempt alone, so that every attempt of a step
-//! sends the same.
+//! Builds the request of an attempt from its parameters alone, so that every attempt of a step sends the same request.
 
 use bytes::Bytes;
 use hyper::{
@@ -21,37 +20,36 @@ use super::{
     target::Target,
 };
 
-/// Every parameter of an `http` step.
+/// All parameters of an `http` step.
 const KEYS: [&str; 9] =
     ["body", "expect", "followRedirects", "headers", "idempotencyHeader", "maxResponseBytes", "method", "query", "url"];
 
-/// The header that carries the identity of the work unless the step names another
-/// (draft-ietf-httpapi-idempotency-key-header).
+/// The default header of the idempotency key (draft-ietf-httpapi-idempotency-key-header).
 const IDEMPOTENCY_HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
 const AGENT: &str = concat!("mainspring/", env!("CARGO_PKG_VERSION"));
 
-/// A request, ready to be sent.
+/// A request that is ready to send.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     /// The method, in capital letters.
     pub(super) method: Method,
-    /// Where it goes, query included.
+    /// The URL with its query.
     pub(super) target: Target,
-    /// All headers but those of the connection.
+    /// All headers except those of the connection.
     pub(super) headers: HeaderMap,
-    /// What is sent along, if anything is.
+    /// The body, if there is one.
     pub(super) body: Option<Bytes>,
-    /// What counts as success.
+    /// The statuses that count as success.
     pub(super) expect: Expect,
-    /// Whether redirects are followed or are answers.
+    /// False if a redirect is the final response.
     pub(super) follows_redirects: bool,
-    /// Bytes of the answer's body, decoded.
+    /// Maximum bytes of the decoded body of the response.
     pub(super) response_bytes_max: usize,
 }
 
 impl Request {
-    /// The request of an attempt.
+    /// Builds the request of an attempt.
     pub(super) fn of(attempt: &Attempt) -> Result<Self, Refusal> {
         let Value::Map(params) = &attempt.params else {
             return Err(Refusal::parameter("params", format!("are {} and no object", attempt.params.kind())));
@@ -59,7 +57,7 @@ impl Request {
         if let Some(unknown) = params.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(Refusal::parameter(unknown, format!("is no parameter of `http`; it has {}", KEYS.join(", "))));
         }
-        // Null is what a reference to a skipped step reads as, and says here as much as leaving the key out does.
+        // A reference to a skipped step yields null, which means the same as a missing key.
         let given = |key: &str| params.get(key).filter(|value| **value != Value::Null);
         let mut headers = headers::given(given("headers"))?;
         let body = body_of(params.get("body"), &mut headers);
@@ -84,7 +82,7 @@ impl Request {
 }
 
 impl Request {
-    /// Says which trace the request belongs to. An author's own value goes before ours.
+    /// Adds the trace context. A value of the step takes precedence.
     pub(super) fn tell_trace(&mut self, attempt: &Attempt) {
         add_default(&mut self.headers, HeaderName::from_static("traceparent"), &span::traceparent(attempt));
     }
@@ -98,7 +96,7 @@ fn method_of(method: Option<&Value>) -> Result<Method, Refusal> {
         Some(_) => return wrong("is no text: write `method: POST`"),
     };
     match Method::from_bytes(name.as_bytes()) {
-        // One makes a tunnel of the connection, the other one sends credentials back as text.
+        // CONNECT would make a tunnel of the connection, and TRACE returns credentials as text.
         Ok(Method::CONNECT | Method::TRACE) => wrong("is none that a step may use"),
         Ok(method) => Ok(method),
         Err(_) => wrong("is no method: write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS"),
@@ -113,7 +111,7 @@ fn target_of(url: Option<&Value>, query: Option<&Value>) -> Result<Target, Refus
     target.with_query(&pairs_of(query)?).map_err(|why| Refusal::parameter("query", why))
 }
 
-/// Names and values of a query; a list gives its name once for each item.
+/// Returns names and values of a query; a list repeats its name for each item.
 fn pairs_of(query: Option<&Value>) -> Result<Vec<(String, String)>, Refusal> {
     let query = match query {
         None => return Ok(Vec::new()),
@@ -137,7 +135,7 @@ fn pairs_of(query: Option<&Value>) -> Result<Vec<(String, String)>, Refusal> {
     Ok(pairs)
 }
 
-/// Text as it is, anything else as JSON. Null is a value like others here: only a missing `body` is none.
+/// Sends text as it is and any other value as JSON. An explicit null is sent; only a missing `body` means no body.
 fn body_of(body: Option<&Value>, headers: &mut HeaderMap) -> Option<Bytes> {
     let (body, content_type) = match body? {
         Value::Text(text) => (text.clone(), "text/plain; charset=utf-8"),
@@ -147,8 +145,8 @@ fn body_of(body: Option<&Value>, headers: &mut HeaderMap) -> Option<Bytes> {
     Some(body.into())
 }
 
-/// The same over all attempts, so that a server which knows the header does the work once, however often it is asked.
-/// An author's own value goes before ours.
+/// Adds the idempotency key. It is the same for all attempts, so that a server that knows the header performs the work
+/// once. A value of the step takes precedence.
 fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap) -> Result<(), Refusal> {
     let name = match params.get("idempotencyHeader") {
         None => Some(IDEMPOTENCY_HEADER),
@@ -178,7 +176,7 @@ fn response_bytes_max_of(bytes_max: Option<&Value>) -> Result<usize, Refusal> {
 }
 
 fn add_default(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    // What we add is ASCII; of what is not, nothing is sent.
+    // The added values are ASCII. Any other would be skipped.
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.entry(name).or_insert(value);
     }
@@ -207,7 +205,7 @@ mod tests {
         }
     }
 
-    /// The request of these parameters and a plain URL.
+    /// Builds the request of these parameters and a plain URL.
     fn request<const N: usize>(params: [(&str, Value); N]) -> Result<Request, Refusal> {
         let mut params: Map = params.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         params.entry("url".into()).or_insert("https://a.test/p".into());
@@ -337,7 +335,7 @@ mod tests {
         assert_eq!(key(own, 1, "idempotency-key"), Some("mine".into()));
     }
 
-    /// Values of every kind, with texts that are near to what parsers look for.
+    /// Values of every kind, with texts close to those that the parsers accept.
     fn any_value() -> impl Strategy<Value = Value> {
         let text = prop_oneof![
             ".{0,12}",
@@ -361,7 +359,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the parameters are, there is a request or a reason, the same for every attempt.
+        /// Any parameters give a request or an error, the same for every attempt.
         #[test]
         fn no_parameters_are_too_strange(
             params in proptest::collection::btree_map(

@@ -1,5 +1,5 @@
-//! From a host to the addresses that may be connected to. What is checked here is what is connected to: nobody resolves
-//! the name a second time.
+//! Resolves a host to the addresses that may be connected to. The connection uses these addresses, so a second lookup
+//! cannot return others (DNS rebinding).
 
 use std::{
     io,
@@ -20,13 +20,13 @@ use super::{
     target::Target,
 };
 
-/// Finds the addresses of names.
+/// Resolves host names to addresses.
 pub trait Resolver: Send + Sync {
-    /// The addresses of a host name, in the order in which they are to be tried.
+    /// Returns the addresses of a host name in the order in which they are tried.
     fn resolve<'a>(&'a self, host: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// Asks the system, as every other program does.
+/// Uses the resolver of the system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -39,8 +39,8 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Does blocking work on a thread of its own once a permit is free. The thread keeps the permit until the work is done,
-/// also where nobody waits for it any more.
+/// Runs blocking work on a separate thread once a permit is free. The thread keeps the permit until the work is done,
+/// even if the caller is gone.
 async fn on_a_thread<T: Send + 'static>(
     permits: Arc<Semaphore>,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -56,8 +56,8 @@ async fn on_a_thread<T: Send + 'static>(
     done.await.map_err(io::Error::other)?
 }
 
-/// The addresses of a target that may be connected to; at least one. Those that may not be are passed over: a name which
-/// has a private address beside its public one is reached by the public one.
+/// Returns the addresses of a target that may be connected to, at least one. Others are skipped: a name with a private
+/// and a public address is reached by the public one.
 pub(super) async fn addresses(
     target: &Target,
     resolver: &dyn Resolver,
@@ -103,7 +103,7 @@ fn refusal(target: &Target, special_use: &'static str) -> Refusal {
 mod tests {
     use super::{super::allow::Allow, *};
 
-    /// Knows every name by the same addresses.
+    /// Resolves every name to the same addresses.
     struct Known(Vec<IpAddr>);
 
     impl Resolver for Known {
@@ -112,7 +112,7 @@ mod tests {
         }
     }
 
-    /// What is permitted of a URL whose host, if it is a name, has these addresses; or the reason.
+    /// Returns the permitted addresses of a URL whose host resolves to `known`, or the reason for a rejection.
     async fn permitted(url: &str, known: &[&str], allow: &str) -> Result<Vec<String>, String> {
         let known = Known(known.iter().map(|address| address.parse().unwrap()).collect());
         let found = addresses(&Target::parse(url).unwrap(), &known, allow.parse::<Allow>().unwrap().of(None)).await;
@@ -198,7 +198,7 @@ mod lookups {
                 Ok(number)
             })
         };
-        // Two are given up by those who asked, and keep their threads all the same.
+        // The callers of two lookups are gone, and the lookups keep their threads nevertheless.
         for number in 0..2 {
             tokio::select! {
                 biased;

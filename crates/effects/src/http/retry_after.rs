@@ -1,17 +1,17 @@
-//! When a server wants to be asked again.
+//! The delay that a server requests before a retry.
 
 use std::time::{Duration, SystemTime};
 
 use hyper::header::{DATE, HeaderMap, HeaderName, RETRY_AFTER};
 use mainspring_kernel::limits::WAIT_MAX_MS;
 
-/// The milliseconds that `Retry-After` asks for (RFC 9110, 10.2.3), as seconds or as a date, and never more than anything
-/// may wait; nothing if it cannot be read. A date is compared with the answer's own, so that no clock but the server's
-/// matters, and with `now` if there is none.
+/// Returns the milliseconds of `Retry-After` (RFC 9110, 10.2.3), given as seconds or as a date, capped at the longest
+/// wait; `None` if the header is missing or invalid. A date is compared with the `Date` of the response, so that only
+/// the server's clock matters, or with `now` without one.
 pub(super) fn retry_after_ms(headers: &HeaderMap, now: SystemTime) -> Option<u64> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let delay_ms = match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Digits that are too many for a number are a time too long for anybody.
+        // Digits that overflow a number mean the longest wait.
         true if !text.is_empty() => text.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000),
         _ => {
             let until = httpdate::parse_http_date(text).ok()?;

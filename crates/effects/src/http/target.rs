@@ -1,4 +1,4 @@
-//! Where a request goes: URLs that are fit for it, and how they are shown.
+//! The URL of a request: validation, and the form for messages.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use url::{Origin, Url};
 
 use super::limits::URL_BYTES_MAX;
 
-/// An absolute URL of HTTP or HTTPS, with a host, without user and fragment.
+/// An absolute HTTP or HTTPS URL with a host and without user information and fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     url: Url,
-    /// The same, as it is sent.
+    /// The same URL in the type that is sent.
     uri: Uri,
 }
 
-/// A target without its query, for messages and results: what stands in a query may be secret.
+/// A target without its query, for messages and results: a query may contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shown(String);
 
@@ -26,9 +26,9 @@ impl fmt::Display for Shown {
 }
 
 impl Target {
-    /// Reads a URL as an author has written it. The error says what is wrong with it and how to mend it.
+    /// Parses the URL of a step. The error says what is wrong and how to correct it.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
-        // The standard drops some of these without a word; here they are most likely a value that should be encoded.
+        // The URL standard drops some of these silently. Here they are most likely a value that should be encoded.
         if text.contains(|letter: char| letter.is_control() || letter.is_whitespace()) {
             return Err("contains white space or a control character: encode it, as %20, or give it in `query`");
         }
@@ -39,7 +39,7 @@ impl Target {
         }
     }
 
-    /// Where a `Location` leads from here (RFC 9110, 10.2.2).
+    /// Resolves a `Location` against this URL (RFC 9110, 10.2.2).
     pub(super) fn join(&self, location: &str) -> Result<Self, &'static str> {
         self.url.join(location).map_err(|_| "is no URL").and_then(Self::checked)
     }
@@ -67,7 +67,7 @@ impl Target {
         }
     }
 
-    /// The same with names and values added to the query, encoded as forms are.
+    /// Adds names and values to the query, in the encoding of forms.
     pub(super) fn with_query(mut self, pairs: &[(String, String)]) -> Result<Self, &'static str> {
         if !pairs.is_empty() {
             self.url.query_pairs_mut().extend_pairs(pairs);
@@ -75,27 +75,27 @@ impl Target {
         Self::checked(self.url)
     }
 
-    /// The URL itself, query included.
+    /// Returns the URL with its query.
     pub(super) fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The same, as it is sent.
+    /// Returns the URL in the type that is sent.
     pub(super) fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// Whether the connection is a TLS one.
+    /// Returns whether the connection uses TLS.
     pub(super) fn is_secure(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// The port, the scheme's own if the URL has none.
+    /// Returns the port, by default that of the scheme.
     pub(super) fn port(&self) -> u16 {
         self.url.port_or_known_default().unwrap_or_default()
     }
 
-    /// Scheme, host and port (RFC 6454): what decides who may see credentials.
+    /// Returns scheme, host and port (RFC 6454), which decide whether a redirect keeps credentials.
     pub(super) fn origin(&self) -> Origin {
         self.url.origin()
     }

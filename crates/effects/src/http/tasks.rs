@@ -1,12 +1,12 @@
-//! What runs beside a request for its connection, and ends with it.
+//! Background tasks of a connection, which end with it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::rt::Executor;
 use tokio::task::JoinSet;
 
-/// The tasks of one connection. They end when this is dropped, so that a request which is stopped leaves no connection
-/// open: without it HTTP/2 would take its leave first, of a server that may not read any more.
+/// The tasks of one connection. Dropping it aborts them, so that a canceled request leaves no connection open.
+/// Otherwise HTTP/2 would first try to shut down gracefully, with a server that may not read any more.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Spawner);
 
@@ -15,7 +15,7 @@ pub(super) struct Tasks(Spawner);
 pub(super) struct Spawner(Arc<Mutex<JoinSet<()>>>);
 
 impl Tasks {
-    /// For those who start them.
+    /// Returns a handle that starts tasks.
     pub(super) fn spawner(&self) -> Spawner {
         self.0.clone()
     }
@@ -43,7 +43,7 @@ mod tests {
     async fn what_was_started_ends_with_the_guard() {
         let tasks = Tasks::default();
         let (held, ended) = oneshot::channel::<()>();
-        // It holds its own spawner, as connections of HTTP/2 do.
+        // The task holds its own spawner, as HTTP/2 connections do.
         let spawner = tasks.spawner();
         tasks.spawner().execute(async move {
             std::future::pending::<()>().await;

@@ -1,4 +1,4 @@
-//! Whom we believe that they are who they say: certificate authorities.
+//! The trusted certificate authorities.
 
 use std::{fmt, sync::Arc};
 
@@ -10,8 +10,8 @@ use tokio_rustls::rustls::{
 
 /// Mozilla's certificate authorities, and those that an operator adds.
 ///
-/// Not those of the machine: a workflow is to trust the same servers wherever it runs, containers often bring no
-/// authorities at all, and a file of the system that a step could change decides nothing.
+/// The authorities of the machine are not used: a workflow should trust the same servers on every machine, containers
+/// often have no authorities, and a step could change a file of the system.
 #[derive(Clone)]
 pub struct Trust(RootCertStore);
 
@@ -43,7 +43,7 @@ impl Trust {
         }
     }
 
-    /// How TLS is spoken: TLS 1.2 or 1.3, HTTP/2 if the server knows it.
+    /// Builds the TLS configuration: TLS 1.2 or 1.3, HTTP/2 if the server supports it.
     pub(super) fn into_config(self) -> Arc<ClientConfig> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().expect("ring speaks what rustls calls safe");

@@ -1,4 +1,4 @@
-//! Nothing but the public internet is connected to, by whatever name and over whatever redirect, unless it is allowed.
+//! Only the public internet is reachable without an exception, under every name and over every redirect.
 
 use super::{
     server::{Server, redirect, response},
@@ -84,7 +84,7 @@ async fn redirects_are_checked_like_first_addresses() {
     assert_eq!(hidden.asked_count(), 0);
 }
 
-/// An organization reaches what is allowed for it, and nothing that is allowed for another, by whatever way.
+/// An organization's exceptions apply to that organization only, in every way to reach an address.
 #[tokio::test]
 async fn what_one_organization_may_reach_is_closed_to_others() {
     let hidden = Server::with(response(200, &[], "secret")).await;
@@ -121,7 +121,7 @@ async fn what_one_organization_may_reach_is_closed_to_others() {
     assert_eq!((own.asked_count(), hidden.asked_count()), (1, 4));
 }
 
-/// A name that leads somewhere else between the look and the connection.
+/// A name whose address changes between the check and the connection (DNS rebinding).
 #[tokio::test]
 async fn a_name_is_resolved_once_and_connected_to_as_it_was_checked() {
     let first = Server::with(response(200, &[], "first")).await;
@@ -131,12 +131,12 @@ async fn a_name_is_resolved_once_and_connected_to_as_it_was_checked() {
     let http = Http::new(HttpOptions { allow, resolver, ..HttpOptions::default() });
     let attempt = attempt(&format!("http://rebinding.test:{}/", first.port), []);
     assert_eq!(at(&done(perform(&http, &attempt).await), "body"), &Value::from("first"));
-    // The next attempt asks again, and looks at what it is told then.
+    // The next attempt resolves and checks again.
     assert_refused(perform(&http, &attempt).await, "loopback");
     assert_eq!((first.asked_count(), second.asked_count()), (1, 0));
 }
 
-/// The same over a redirect of a host to itself.
+/// The same with a redirect of a host to itself.
 #[tokio::test]
 async fn every_hop_looks_again() {
     let server = Server::with(redirect(302, "/again")).await;
@@ -159,7 +159,7 @@ async fn refused_addresses_beside_permitted_ones_are_passed_over() {
     assert_eq!(server.asked().await.header("host"), Some(format!("mixed.test:{}", server.port).as_str()));
 }
 
-/// An address on which nobody listens does not hide the one behind it.
+/// An address that refuses connections does not hide the next one.
 #[tokio::test]
 async fn addresses_are_tried_in_turn() {
     let server = Server::with(response(200, &[], "")).await;

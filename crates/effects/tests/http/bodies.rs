@@ -1,4 +1,4 @@
-//! Bodies: what is made of them, and how large they may be.
+//! Bodies: their conversion and their bounds.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What a request with this bound makes of an answer.
+/// Performs a request with this bound and this response.
 async fn outcome_of(headers: &[&str], body: &[u8], bytes_max: Option<u64>) -> Outcome {
     let server = Server::with(response(200, headers, body)).await;
     run(&server.url("/"), [("maxResponseBytes", bytes_max.into())]).await
@@ -48,7 +48,7 @@ async fn codings_are_taken_off_and_no_more_spoken_of() {
     assert_eq!(at(&result, "body/a"), &Value::from(1u64));
     let kept = at(&result, "headers");
     assert_eq!((kept.get("content-encoding"), kept.get("content-length")), (None, None));
-    // A coding that we do not know is not ours to take off.
+    // A body with an unknown coding is not decoded.
     let result = done(outcome_of(&["Content-Encoding: zstd"], b"(\xb5/\xfd", None).await);
     assert_eq!(at(&result, "body/base64"), &Value::from("KLUv/Q=="));
     assert_eq!(at(&result, "headers/content-encoding"), &Value::from("zstd"));
@@ -81,7 +81,7 @@ async fn bombs_do_not_go_off() {
     assert_eq!(at(&details, "body"), &Value::from("x".repeat(16 * 1024)));
 }
 
-/// The bound holds for what is kept, not for what is sent: small numbers of JSON become large ones.
+/// The bound holds for the stored value too: short numbers of JSON grow when they are stored.
 #[tokio::test]
 async fn what_grows_as_a_value_is_bounded_too() {
     let numbers = format!("[{}0]", "0.1,".repeat(50_000));
@@ -89,7 +89,7 @@ async fn what_grows_as_a_value_is_bounded_too() {
     assert_too_large(outcome_of(&json, numbers.as_bytes(), None).await);
     assert_too_large(outcome_of(&[], &vec![0xff; 215 * 1024], None).await);
     assert_too_large(outcome_of(&[], &vec![b'x'; 300 * 1024], Some(1024 * 1024)).await);
-    // What shrinks is welcome.
+    // White space is not stored.
     let spaced = format!("[{}0]", " ".repeat(500_000));
     done(outcome_of(&json, spaced.as_bytes(), Some(1024 * 1024)).await);
 }

@@ -1,4 +1,4 @@
-//! The http executor with real connections, to servers of the test's own.
+//! Tests of the http executor with real connections to local servers.
 
 mod addresses;
 mod bodies;
@@ -27,7 +27,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-/// An executor that may connect to these besides the public internet.
+/// Makes an executor with these exceptions to the public internet.
 fn http_to(allow: &str) -> Http {
     Http::new(HttpOptions { allow: allow.parse().unwrap(), ..HttpOptions::default() })
 }
@@ -60,7 +60,7 @@ async fn perform(http: &Http, attempt: &Attempt) -> Outcome {
     http.perform(attempt, stop).await
 }
 
-/// Performs a request with an executor that is allowed to reach the machine itself.
+/// Performs a request with an executor that may connect to the loopback address.
 async fn run<const N: usize>(url: &str, params: [(&str, Value); N]) -> Outcome {
     perform(&http_to("127.0.0.1"), &attempt(url, params)).await
 }
@@ -88,13 +88,13 @@ fn assert_failed(outcome: Outcome, code: &str, class: Class) -> Failure {
     failure
 }
 
-/// What stands at a path of names in a value.
+/// Returns the item at a path of keys.
 #[track_caller]
 fn at<'a>(value: &'a Value, path: &str) -> &'a Value {
     path.split('/').fold(value, |value, key| value.get(key).unwrap_or_else(|| panic!("no {path} in {value:?}")))
 }
 
-/// Answers with the next list of addresses each time it is asked; for ever with the last one.
+/// Resolves each lookup to the next list of addresses, and to the last one from then on.
 struct Scripted(Mutex<Vec<Vec<IpAddr>>>);
 
 impl Scripted {

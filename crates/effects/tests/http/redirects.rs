@@ -1,11 +1,11 @@
-//! Where redirects lead, and what goes along.
+//! Redirects: their targets, and the headers that they keep.
 
 use super::{
     server::{Asked, Server, redirect, response},
     *,
 };
 
-/// A server that sends everything but `/end` on to there, with this status.
+/// Starts a server that redirects everything except `/end` to it, with this status.
 async fn sending_on(status: u16) -> Server {
     Server::start(move |asked| match asked.path() {
         "/end" => response(200, &[], "end").into(),
@@ -14,7 +14,7 @@ async fn sending_on(status: u16) -> Server {
     .await
 }
 
-/// What arrives at the end of a redirect with this status, sent with this method.
+/// Returns the request that arrives after a redirect with this status, sent with this method.
 async fn arriving(status: u16, method: &str) -> Asked {
     let mut server = sending_on(status).await;
     let headers = Value::map([("Content-Language", Value::from("en")), ("Authorization", "mine".into())]);
@@ -46,7 +46,7 @@ async fn methods_change_as_the_standard_says() {
         assert_eq!(asked.body, if has_body { "data" } else { "" }, "{status} {method}");
         assert_eq!(asked.header("content-type").is_some(), has_body);
         assert_eq!(asked.header("content-language").is_some(), has_body);
-        // It is the same origin still.
+        // The origin is still the same.
         assert_eq!(asked.header("authorization"), Some("mine"));
         assert!(asked.header("idempotency-key").is_some());
     }
@@ -59,7 +59,7 @@ async fn methods_change_as_the_standard_says() {
 #[tokio::test]
 async fn a_stranger_is_told_nothing_and_neither_is_who_comes_after() {
     let mut stranger = Server::start(|asked| match asked.path() {
-        // Back to where we came from.
+        // Redirects back to the first server.
         path if path.starts_with("/back") => redirect(307, &path["/back?".len()..]).into(),
         _ => response(200, &[], "").into(),
     })
@@ -117,7 +117,7 @@ async fn redirects_may_be_answers() {
     let params = [("followRedirects", false.into()), ("expect", Value::List(vec!["3xx".into()]))];
     let result = done(run(&server.url("/"), params).await);
     assert_eq!(at(&result, "status"), &Value::from(302u64));
-    // Without a place to go to it is an answer anyway.
+    // Without a `Location` it is a final response.
     let server = Server::with(response(302, &[], "")).await;
     assert_failed(run(&server.url("/"), []).await, "http_status:302", Class::Failed);
 }

@@ -1,4 +1,4 @@
-//! What goes out, and what a plain answer comes back as.
+//! Sent requests, and the results of plain responses.
 
 use super::{
     server::{Server, response},

@@ -1,4 +1,4 @@
-//! A server that answers with given bytes and tells what it was asked.
+//! A server that responds with given bytes and records the requests.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,13 @@ use tokio::{
     sync::mpsc,
 };
 
-/// One request as it was received.
+/// A received request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
-    /// Its first line.
+    /// The request line.
     pub(crate) line: String,
-    /// Its headers, by their names in small letters.
+    /// The headers, by their names in lower case.
     pub(crate) headers: BTreeMap<String, String>,
-    /// Its body.
     pub(crate) body: String,
 }
 
@@ -24,17 +23,17 @@ impl Asked {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// What stands in the first line between method and version.
+    /// Returns the target of the request line.
     pub(crate) fn path(&self) -> &str {
         self.line.split(' ').nth(1).unwrap()
     }
 }
 
-/// What a server does with a request.
+/// A server's reaction to a request.
 pub(crate) enum Reply {
     /// Writes these bytes and closes the connection.
     Whole(Vec<u8>),
-    /// Writes these bytes, tells so, and waits for the other side to close the connection.
+    /// Writes these bytes, signals it, and waits for the client to close the connection.
     Begun(Vec<u8>),
 }
 
@@ -53,12 +52,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server that answers each request so.
+    /// Starts a server with this reaction to each request.
     pub(crate) async fn start(reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Self {
         Self::start_at(("127.0.0.1", 0), reply).await
     }
 
-    /// Starts a server at an address and port, any free one for 0.
+    /// Starts a server at an address and port; 0 selects a free port.
     pub(crate) async fn start_at(
         address: (&str, u16),
         reply: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
@@ -83,7 +82,7 @@ impl Server {
         Self { port, asked, begun, closed }
     }
 
-    /// A server that answers everything with these bytes.
+    /// Starts a server that responds to everything with these bytes.
     pub(crate) async fn with(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         Self::start(move |_| Reply::Whole(bytes.clone())).await
@@ -93,22 +92,22 @@ impl Server {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The next request; waits for it.
+    /// Waits for the next request.
     pub(crate) async fn asked(&mut self) -> Asked {
         self.asked.recv().await.unwrap()
     }
 
-    /// Requests that were received and not looked at.
+    /// Returns the number of received requests that the test has not read.
     pub(crate) fn asked_count(&self) -> usize {
         self.asked.len()
     }
 
-    /// Returns once the beginning of an answer was written.
+    /// Returns once the start of a response was written.
     pub(crate) async fn begun(&mut self) {
         self.begun.recv().await.unwrap();
     }
 
-    /// Returns once the other side has closed a connection that waits for it.
+    /// Returns once the client has closed a connection that waits for it.
     pub(crate) async fn closed(&mut self) {
         self.closed.recv().await.unwrap();
     }
@@ -121,7 +120,7 @@ async fn answer(
     closed: mpsc::UnboundedSender<()>,
 ) {
     match reply {
-        // Whoever has heard enough may have gone.
+        // A client that has read enough may have closed the connection.
         Reply::Whole(bytes) => {
             let _ = stream.write_all(&bytes).await;
             let _ = stream.shutdown().await;
@@ -135,7 +134,7 @@ async fn answer(
     }
 }
 
-/// Reads one request: head, and a body by its length.
+/// Reads one request: the head, and a body by its length.
 async fn read(stream: &mut BufReader<impl AsyncRead + Unpin>) -> Asked {
     let mut asked = Asked::default();
     let mut line = String::new();
@@ -156,7 +155,7 @@ async fn read(stream: &mut BufReader<impl AsyncRead + Unpin>) -> Asked {
     asked
 }
 
-/// An answer of HTTP/1.1 with these lines of headers.
+/// Builds an HTTP/1.1 response with these header lines.
 pub(crate) fn response(status: u16, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
     let mut lines = format!("HTTP/1.1 {status} Any\r\nContent-Length: {}\r\n", body.len());
@@ -164,7 +163,7 @@ pub(crate) fn response(status: u16, headers: &[&str], body: impl AsRef<[u8]>) ->
     [lines.as_bytes(), b"\r\n", body].concat()
 }
 
-/// A redirect.
+/// Builds a redirect.
 pub(crate) fn redirect(status: u16, location: &str) -> Vec<u8> {
     response(status, &[&format!("Location: {location}")], "")
 }

@@ -1,4 +1,4 @@
-//! What statuses and broken answers mean for those who think of trying again.
+//! Classes of failures for statuses and broken responses, which decide about retries.
 
 use super::{
     server::{Server, response},
@@ -88,7 +88,7 @@ async fn what_an_error_says_is_kept_up_to_a_bound() {
     let details = assert_failed(run(&server.url("/"), []).await, "http_status:404", Class::Failed).details;
     assert_eq!(at(&details, "body"), &Value::from("ä".repeat(8 * 1024)));
     assert_eq!(at(&details, "truncated"), &Value::from(true));
-    // The status is known and counts, although the rest never came.
+    // The status was received and counts, although the rest never arrived.
     let server = Server::with("HTTP/1.1 503 Any\r\nContent-Length: 100\r\n\r\nhalf").await;
     let details = assert_failed(run(&server.url("/"), []).await, "http_status:503", Class::Unavailable).details;
     assert_eq!((at(&details, "body"), at(&details, "truncated")), (&Value::from("half"), &Value::from(true)));

@@ -1,4 +1,4 @@
-//! Requests that are stopped, and those that an earlier process left.
+//! Canceled requests, and requests of an earlier process.
 
 use std::{future::pending, time::Duration};
 
@@ -9,7 +9,7 @@ use super::{
 use mainspring_effects::{Adopted, AttemptName};
 use tokio::{io::AsyncReadExt, net::TcpListener};
 
-/// Never finds anything.
+/// Never resolves a name.
 struct Silent;
 
 impl Resolver for Silent {
@@ -55,14 +55,14 @@ async fn nothing_is_sent_after_the_stop() {
     stopper.stop();
     assert_stopped(http_to("127.0.0.1").perform(&attempt(&server.url("/"), []), stop.clone()).await, false);
     assert_eq!(server.asked_count(), 0);
-    // Not even an address is looked for.
+    // Not even a lookup is made.
     let resolver = Scripted::new(&[&["127.0.0.1"], &["127.0.0.2"]]);
     let http = Http::new(HttpOptions { resolver: resolver.clone(), ..HttpOptions::default() });
     assert_stopped(http.perform(&attempt("http://a.test/", []), stop).await, false);
     assert_eq!(resolver.left_count(), 2);
 }
 
-/// A server that listens no more does not keep the connection of a request that was stopped.
+/// A server that stops reading does not keep the connection of a canceled request open.
 #[tokio::test]
 async fn nothing_is_sent_on_after_the_stop() {
     const BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -76,7 +76,7 @@ async fn nothing_is_sent_on_after_the_stop() {
     stopper.stop();
     assert_stopped(work.await.unwrap(), true);
     let mut rest = Vec::new();
-    // A connection that is broken off may end with an error.
+    // Reading from a connection that was reset may fail.
     let _ = stream.read_to_end(&mut rest).await;
     assert!(rest.len() < BODY_BYTES / 2, "{} bytes were sent", rest.len());
 }

@@ -1,4 +1,4 @@
-//! TLS and HTTP/2, with a certificate made on the spot.
+//! TLS and HTTP/2, with a certificate made by the test.
 
 use std::convert::Infallible;
 
@@ -20,7 +20,7 @@ use tokio_rustls::{
 
 use super::*;
 
-/// A server that speaks TLS as `localhost` and echoes what it was asked, with these protocols on offer.
+/// A TLS server named `localhost` that echoes requests, with these protocols on offer.
 struct Secure {
     port: u16,
     pem: String,
@@ -38,7 +38,7 @@ impl Secure {
         let ((waiting_sender, waiting), (ended_sender, ended)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                // Whoever does not trust us goes.
+                // A client that does not trust the certificate closes the connection.
                 let Ok(stream) = acceptor.accept(stream).await else { continue };
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                 let (waiting, ended) = (waiting_sender.clone(), ended_sender.clone());
@@ -65,7 +65,7 @@ impl Secure {
     }
 }
 
-/// What makes a server `localhost`, with these protocols on offer, and its certificate.
+/// Makes the TLS acceptor of `localhost` with these protocols, and its certificate.
 fn acceptor(protocols: &[&str]) -> (TlsAcceptor, String) {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let (chain, key) = (vec![certified.cert.der().clone()], certified.signing_key.serialize_der());
@@ -76,14 +76,14 @@ fn acceptor(protocols: &[&str]) -> (TlsAcceptor, String) {
     (TlsAcceptor::from(Arc::new(config)), certified.cert.pem())
 }
 
-/// An executor that believes the server with this certificate.
+/// Makes an executor that trusts this certificate.
 fn trusting(pem: &str) -> Http {
     let trust = Trust::default().with_authorities(pem).unwrap();
     Http::new(HttpOptions { allow: "127.0.0.0/8".parse().unwrap(), trust, ..HttpOptions::default() })
 }
 
-/// Answers with version, target and authority; with a redirect to what follows `/to?`; with a header as large as
-/// `/large?` says; never to `/never`.
+/// Responds with version, target and authority; with a redirect to the target after `/to?`; with a header of the size
+/// after `/large?`; never to `/never`.
 async fn echo(
     request: Request<Incoming>,
     waiting: mpsc::UnboundedSender<()>,
