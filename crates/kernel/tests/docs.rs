@@ -1,4 +1,4 @@
-//! Tests `docs/language.md`: its examples compile, and it mentions every key.
+//! Tests `docs/reference/language.md`: its examples compile, and it mentions every key.
 
 use std::{collections::BTreeSet, fs};
 

@@ -82,7 +82,7 @@ fn containment(settings: &Settings, global: &Global) -> Check {
                 (Scripts::Contained(container), _) if !container.counts_memory() => Check::warning(
                     "scripts",
                     says,
-                    "give the server control groups where strangers write scripts: `Delegate=yes` in its unit (docs/server.md)",
+                    "give the server control groups where strangers write scripts: `Delegate=yes` in its unit (docs/how-to/run-scripts.md)",
                 ),
                 (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", says),
                 (Scripts::Uncontained, _) => Check::warning("scripts", says, "say `--scripts contained`"),

@@ -24,7 +24,7 @@ pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, Refusal>) -
     let settings = match settings {
         Ok(settings) => settings,
         Err(refusal) => {
-            let mend = "mend the setting that is named; `mainspring config` shows what is in force, docs/server.md what there is";
+            let mend = "mend the setting that is named; `mainspring config` shows what is in force, docs/reference/configuration.md all settings";
             return Check::broken("settings", refusal.failure.message.clone(), mend);
         }
     };
