@@ -1,4 +1,5 @@
-//! What a call costs: here, and in a worker. `cargo run --release -p mainspring-sandbox --example sandbox_cost`.
+//! Measures the cost of a call: in this process, and in a worker. Run it with `cargo run --release -p
+//! mainspring-sandbox --example sandbox_cost`.
 
 use mainspring_sandbox::{Call, Function, Limits, Request, Validate, WorkerCommand, Workers, evaluate, worker};
 use std::io;
@@ -38,7 +39,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The mean time of one.
+/// Returns the mean time of one call.
 fn took(count: u32, work: impl Fn()) -> Duration {
     let begun = Instant::now();
     (0..count).for_each(|_| work());

@@ -1,4 +1,4 @@
-//! What comes back from a call.
+//! The result of a call.
 
 use crate::fault::Fault;
 use crate::limits::{CONSOLE_BYTES_MAX, CONSOLE_LINES_MAX};
@@ -7,36 +7,36 @@ use crate::text::beginning;
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// JSON text, or why there is none.
+    /// The result as JSON text, or the failure.
     pub result: Result<String, Fault>,
-    /// What the code wrote to its console; empty when a worker had to be ended.
+    /// The console output of the code; empty if the worker was killed.
     pub console: Console,
-    /// The ticks that were used; 0 when a worker had to be ended.
+    /// The ticks that were used; 0 if the worker was killed.
     pub ticks: u64,
 }
 
 impl Answer {
-    /// An answer of no code.
+    /// Makes an answer of a call that ran no code.
     pub(crate) fn of(result: Result<String, Fault>) -> Answer {
         Answer { result, console: Console::default(), ticks: 0 }
     }
 }
 
-/// The console of a call: at most 100 lines, 8 KiB in all.
+/// The console output of a call: at most 100 lines, 8 KiB in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Console {
-    /// In the order in which they were written.
+    /// The lines in the order in which they were written.
     pub lines: Vec<Line>,
-    /// Whether something was left out at the end.
+    /// True if output at the end was left out.
     pub truncated: bool,
 }
 
-/// One line of console. It may have newlines in it.
+/// One call of a console function. Its text may contain newlines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Which function wrote it.
+    /// The function that wrote it.
     pub level: Level,
-    /// The arguments, with a space between.
+    /// The arguments, separated by spaces.
     pub text: String,
 }
 
@@ -72,7 +72,7 @@ impl Level {
 }
 
 impl Console {
-    /// Bytes that still fit; none once something was left out.
+    /// Returns the bytes that still fit; 0 once output was left out.
     pub(crate) fn room(&self) -> usize {
         if self.truncated || self.lines.len() >= CONSOLE_LINES_MAX {
             return 0;
@@ -80,7 +80,7 @@ impl Console {
         CONSOLE_BYTES_MAX - self.lines.iter().map(|line| line.text.len()).sum::<usize>()
     }
 
-    /// Keeps a line, or as much of it as fits.
+    /// Appends a line, or as much of it as fits.
     pub(crate) fn write(&mut self, level: Level, text: &str) {
         let room = self.room();
         if self.truncated || self.lines.len() >= CONSOLE_LINES_MAX {
@@ -98,7 +98,7 @@ mod tests {
     use super::{Console, Level};
     use crate::limits::{CONSOLE_BYTES_MAX, CONSOLE_LINES_MAX};
 
-    /// How many lines and bytes are kept of `count` lines of that text, and whether it says that there were more.
+    /// Checks the number of kept lines and bytes, and the flag, after `count` lines of a text.
     #[track_caller]
     fn check(text: &str, count: usize, expected: (usize, usize, bool)) {
         let mut console = Console::default();

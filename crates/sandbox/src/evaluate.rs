@@ -1,4 +1,4 @@
-//! One request, answered here and now.
+//! Evaluates requests in this process.
 
 use crate::answer::Answer;
 use crate::fault::{Fault, FaultKind};
@@ -12,10 +12,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::thread;
 
-/// Answers a request in this process, on a thread of its own.
+/// Answers a request in this process, on a separate thread.
 ///
-/// All limits hold but two: nothing ends a native call that never looks at its limits, and a defect of the interpreter
-/// is a defect of this process. Strangers' code belongs into [`Workers`](crate::Workers); this is for tests and tools.
+/// All limits apply with two exceptions: a native call that does not check its limits cannot be ended, and a defect of
+/// the interpreter affects this process. Run untrusted code in [`Workers`](crate::Workers); this function is for tests
+/// and tools.
 pub fn evaluate(request: &Request) -> Answer {
     thread::scope(|scope| {
         let work = || {
@@ -33,24 +34,25 @@ pub fn evaluate(request: &Request) -> Answer {
     })
 }
 
-/// Answers requests one after another, and keeps what it has read of sources and schemas.
+/// Answers requests one after another, and caches parsed sources and schemas.
 ///
-/// Nothing of a run is kept: each has an interpreter of its own. Needs a large stack.
+/// No state of a run is kept: each run has its own interpreter. Needs a large stack.
 #[derive(Default)]
 pub(crate) struct Evaluator {
     sources: Kept<Rc<Prepared>>,
     schemas: Kept<Rc<Schema>>,
-    /// One that has run nothing, for the next run.
+    /// An unused interpreter for the next run.
     fresh: Option<Result<Interpreter, Fault>>,
-    /// The one of the last run.
+    /// The interpreter of the last run, dropped by [`tidy_up`](Self::tidy_up).
     used: Option<Interpreter>,
 }
 
 impl Evaluator {
     /// Answers a request; the error is a panic.
     ///
-    /// How deep code may nest is counted from where its interpreter was made. This and [`tidy_up`](Self::tidy_up), both
-    /// called from one place and neither put into it by the compiler, keep that the same for every run.
+    /// The nesting depth of code is measured from the stack position at which its interpreter was made. This method and
+    /// [`tidy_up`](Self::tidy_up) are called from one place and never inlined, so the distance is the same for every
+    /// run.
     #[inline(never)]
     pub(crate) fn answer(&mut self, request: &Request) -> thread::Result<Answer> {
         catch_unwind(AssertUnwindSafe(|| self.evaluate(request)))
@@ -84,7 +86,7 @@ impl Evaluator {
         }
     }
 
-    /// What the interpreter has taken once, it takes again.
+    /// A source that the interpreter has accepted once is not checked again.
     fn check(&mut self, prepared: Rc<Prepared>, request: &Request) -> Answer {
         if prepared.is_taken.get() {
             return Answer::of(Ok("null".to_owned()));
@@ -105,8 +107,8 @@ impl Evaluator {
         answer
     }
 
-    /// What is to be done while nobody waits, before the first request and after each: the interpreter of the last run
-    /// goes, and that of the next one is made.
+    /// Does work between requests, when no caller waits: drops the interpreter of the last run and makes that of the
+    /// next one.
     #[inline(never)]
     pub(crate) fn tidy_up(&mut self) {
         self.used = None;
@@ -137,7 +139,7 @@ fn small_enough(what: &str, text: &str, bytes_max: usize, kind: FaultKind) -> Re
     Err(Fault::new(kind, format!("{what} has {} bytes, and {bytes_max} are allowed.", text.len())))
 }
 
-/// What was made of texts, for as many texts as fit; the oldest goes first.
+/// A bounded cache of parsed texts, first in, first out.
 struct Kept<T> {
     made: HashMap<Rc<str>, T>,
     order: VecDeque<Rc<str>>,

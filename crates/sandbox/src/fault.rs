@@ -1,35 +1,35 @@
-//! What went wrong in a call, as data.
+//! The failure of a call, as data.
 
 use crate::limits::{MESSAGE_BYTES_MAX, TRACE_BYTES_MAX};
 use crate::text::shortened;
 
-/// One failure. Lines and columns count from 1, columns in characters, both in the author's text.
+/// One failure. Lines and columns refer to the author's source, counted from 1, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What kind of failure, to branch on.
+    /// The kind of the failure, for callers that branch on it.
     pub kind: FaultKind,
-    /// What happened, where, and what to do next. At most 2 KiB.
+    /// The failure, its location and a remedy. At most 2 KiB.
     pub message: String,
-    /// The line of the author's text, where one is known.
+    /// The line in the source, if known.
     pub line: Option<u32>,
     /// The column in that line.
     pub column: Option<u32>,
-    /// The calls that led there, one a line, innermost first; empty where there were none. At most 4 KiB.
+    /// The stack trace, one call in a line, innermost first; empty if there is none. At most 4 KiB.
     pub stack: String,
-    /// For `schema_mismatch`, all that does not fit; else empty.
+    /// All mismatches of a `schema_mismatch`; else empty.
     pub mismatches: Vec<Mismatch>,
 }
 
-/// One thing that a schema does not allow.
+/// One violation of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Where in the value, as a JSON pointer (RFC 6901); empty for the value itself.
+    /// The location in the value as a JSON pointer (RFC 6901); empty for the value itself.
     pub pointer: String,
-    /// Where in the value, as people write it: `items[0].name`; empty for the value itself.
+    /// The location in the value as people write it: `items[0].name`; empty for the value itself.
     pub path: String,
-    /// The keyword of the schema that says so.
+    /// The keyword of the schema that is violated.
     pub keyword: String,
-    /// What does not fit.
+    /// A description of the violation.
     pub message: String,
 }
 
@@ -43,7 +43,7 @@ macro_rules! kinds {
             /// All kinds, in the order of this list.
             pub const ALL: &[FaultKind] = &[$(FaultKind::$kind),*];
 
-            /// The name of the kind, as it stands in results and documents.
+            /// Returns the name of the kind in results and documents.
             pub fn name(self) -> &'static str {
                 match self { $(FaultKind::$kind => $name),* }
             }
@@ -54,11 +54,11 @@ macro_rules! kinds {
 kinds! {
     /// The source is neither TypeScript nor JavaScript.
     Syntax => "syntax",
-    /// The source imports something; there is nothing to import from.
+    /// The source imports something; there are no modules to import.
     ImportRefused => "import_refused",
     /// The source has no default export that can be called.
     NoFunction => "no_function",
-    /// The code threw something, or its promise was rejected.
+    /// The code threw a value, or its promise was rejected.
     Threw => "threw",
     /// More ticks than allowed.
     TicksExceeded => "ticks_exceeded",
@@ -68,34 +68,34 @@ kinds! {
     MemoryExceeded => "memory_exceeded",
     /// Calls nested too deeply.
     StackExceeded => "stack_exceeded",
-    /// A promise is waited for that nothing can settle any more.
+    /// The code awaits a promise that nothing can settle any more.
     NeverSettles => "never_settles",
-    /// The result has no form in JSON: a function, a symbol, a BigInt, a ring.
+    /// The result has no form in JSON: a function, a symbol, a BigInt, a cycle.
     NotJson => "not_json",
-    /// The input is no JSON, or too large.
+    /// The input is not JSON, or too large.
     InputInvalid => "input_invalid",
     /// The result is larger than allowed.
     ResultTooLarge => "result_too_large",
     /// The source or the schema is larger than allowed.
     SourceTooLarge => "source_too_large",
-    /// The schema cannot be used.
+    /// The schema is invalid.
     SchemaInvalid => "schema_invalid",
-    /// The value does not fit the schema.
+    /// The value does not match the schema.
     SchemaMismatch => "schema_mismatch",
-    /// The worker died, or broke. Ours to mend, and nothing the code should be able to do.
+    /// The worker died or misbehaved: a bug of the sandbox, which no code should be able to cause.
     Crashed => "crashed",
     /// No worker could be started.
     Unavailable => "unavailable",
 }
 
 impl Fault {
-    /// A fault with no place.
+    /// Makes a fault without a location.
     pub fn new(kind: FaultKind, message: impl AsRef<str>) -> Fault {
         let message = shortened(message.as_ref(), MESSAGE_BYTES_MAX);
         Fault { kind, message, line: None, column: None, stack: String::new(), mismatches: Vec::new() }
     }
 
-    /// The same fault at a place of the author's text, both counted from 1.
+    /// Adds a location in the author's source, both counted from 1.
     pub(crate) fn at(mut self, line: u32, column: u32) -> Fault {
         (self.line, self.column) = (Some(line), Some(column));
         self

@@ -1,12 +1,12 @@
-//! One JavaScript function, run once, in an interpreter of its own that nothing else has touched.
+//! One JavaScript function, run once in a fresh interpreter.
 //!
 //! | the code asks for | it gets |
 //! |---|---|
-//! | the time | where the clock was put, in UTC |
-//! | randomness | numbers made from the seed |
-//! | the world | nothing: no import, no file, no network, no timer, no environment |
+//! | the time | a fixed clock, in UTC |
+//! | randomness | numbers derived from the seed |
+//! | the environment | nothing: no imports, files, network, timers or variables |
 //! | other threads | nothing: neither `Atomics` nor `SharedArrayBuffer` |
-//! | when memory is collected | nothing: neither `WeakRef` nor `FinalizationRegistry`; and nothing is collected |
+//! | the time of garbage collection | nothing: neither `WeakRef` nor `FinalizationRegistry`, and no collection below the memory limit |
 //! | a locale | nothing: no `Intl` |
 
 mod clock;
@@ -32,16 +32,16 @@ use rquickjs::{CaughtError, Context, Ctx, Error, Function, Module, Object, Promi
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What the language brings along here. `Performance` and `WeakRef` are not among it.
+/// The available parts of the language. `Performance` and `WeakRef` are left out.
 type Language = (Date, Eval, RegExpCompiler, RegExp, Json, Proxy, MapSet, TypedArrays, Promises);
 
-/// What the interpreter says of a value that has no form in JSON.
+/// Parts of the interpreter's messages about values without a form in JSON.
 const NO_JSON_WORDS: [&str; 2] = ["circular reference", "BigInt"];
 
-/// Globals that tell of other threads.
+/// Globals that reveal other threads.
 const TAKEN_AWAY: [&str; 2] = ["Atomics", "SharedArrayBuffer"];
 
-/// One call from its beginning to its end, on the host's side.
+/// One call, on the host's side.
 struct Run {
     guard: Rc<Guard>,
     prepared: Rc<Prepared>,
@@ -53,7 +53,7 @@ struct Run {
 
 /// An interpreter that has run nothing yet, or has had its one run and waits to be dropped.
 ///
-/// Making one and taking it apart again costs more than most functions, and nobody has to wait for either.
+/// Making and dropping one takes longer than most functions run, so both happen while no caller waits.
 pub(crate) struct Interpreter {
     context: Context,
     runtime: Runtime,
@@ -63,14 +63,14 @@ impl Interpreter {
     pub(crate) fn new() -> Result<Interpreter, Fault> {
         let broken = |error: Error| Fault::new(FaultKind::Crashed, format!("There is no interpreter: {error}."));
         let runtime = Runtime::new().map_err(broken)?;
-        // Nothing is collected; the limit of the run, which is not known yet, comes before the run.
+        // No collection happens before the run; the threshold of the run is set when its limit is known.
         runtime.set_gc_threshold(usize::MAX);
         let context = Context::custom::<Language>(&runtime).map_err(broken)?;
         Ok(Interpreter { context, runtime })
     }
 }
 
-/// Runs the function. Recurses as deep as the code does: the caller gives it a large stack.
+/// Runs the function. It recurses as deeply as the code, so the caller provides a large stack.
 pub(crate) fn run(request: &Request, prepared: Rc<Prepared>, limits: &Limits, interpreter: &Interpreter) -> Answer {
     let run = Run::new(prepared, limits);
     let result = run.with_interpreter(interpreter, limits, |ctx| {
@@ -80,7 +80,7 @@ pub(crate) fn run(request: &Request, prepared: Rc<Prepared>, limits: &Limits, in
     Answer { result, console: run.console.take(), ticks: run.guard.ticks() }
 }
 
-/// Whether the interpreter itself takes the source. Nothing of it runs.
+/// Checks that the interpreter itself accepts the source. Nothing of it runs.
 pub(crate) fn check(prepared: Rc<Prepared>, limits: &Limits, interpreter: &Interpreter) -> Answer {
     let run = Run::new(prepared, limits);
     let result = run.with_interpreter(interpreter, limits, |ctx| {
@@ -103,7 +103,7 @@ impl Run {
         }
     }
 
-    /// Works in an interpreter under these limits, and looks at the end whether one was met meanwhile.
+    /// Works in an interpreter under these limits, and fails afterwards if one was reached.
     fn with_interpreter(
         &self,
         Interpreter { context, runtime }: &Interpreter,
@@ -128,7 +128,7 @@ impl Run {
         })
     }
 
-    /// Puts in what the code may have and takes away what it may not.
+    /// Installs the allowed globals and removes the forbidden ones.
     fn furnish(&self, ctx: &Ctx<'_>, now_ms: i64, seed: &[u8; 32]) -> Result<(), Error> {
         let globals = ctx.globals();
         for name in TAKEN_AWAY {
@@ -162,7 +162,7 @@ impl Run {
         self.text_of(ctx, result)
     }
 
-    /// The value of a promise or of anything with a `then`; every other value as it is.
+    /// Awaits a promise or any object with a `then`; returns every other value as it is.
     fn wait<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<Value<'js>, Fault> {
         if !value.is_object() {
             return Ok(value);
@@ -176,7 +176,7 @@ impl Run {
         self.settle(ctx, &promise)
     }
 
-    /// Runs what is to be run until the promise is settled. What else would still run after that does not.
+    /// Runs pending jobs until the promise is settled. Later jobs never run.
     fn settle<'js>(&self, ctx: &Ctx<'js>, promise: &Promise<'js>) -> Result<Value<'js>, Fault> {
         while promise.state() == PromiseState::Pending {
             if let Some(fault) = self.guard.fault() {
@@ -192,7 +192,7 @@ impl Run {
         settled.map_err(|error| self.fault(ctx, FaultKind::Threw, error))
     }
 
-    /// A result as JSON text. Nothing of it goes through globals that the code can change.
+    /// Converts a result to JSON text. It uses no globals that the code can change.
     fn text_of<'js>(&self, ctx: &Ctx<'js>, value: Value<'js>) -> Result<String, Fault> {
         if value.is_undefined() {
             return Ok("null".to_owned());
@@ -224,8 +224,8 @@ impl Run {
         fault
     }
 
-    /// What is told of an error, which is nothing but the limit if one was met. An error that went through no code at
-    /// all on its way here is looked at here.
+    /// Converts an error to a fault; a limit that was reached takes precedence. An error that passed through no frame
+    /// of code is checked for a limit here.
     fn fault<'js>(&self, ctx: &Ctx<'js>, kind: FaultKind, error: Error) -> Fault {
         let caught = CaughtError::from_error(ctx, error);
         if let CaughtError::Exception(exception) = &caught
@@ -237,10 +237,10 @@ impl Run {
     }
 }
 
-/// Something that only a collection of rings of objects can free, and that tells the guard when it happens.
+/// Makes an object that only the collection of cycles can free, and that reports it to the guard.
 ///
-/// The interpreter collects when it makes an object beyond a threshold, which is put at the memory limit: so an
-/// exhausted memory is noticed even where the code catches the error, or where there was no room for an error at all.
+/// The interpreter collects when it allocates beyond a threshold, which is set to the memory limit. So exhausted memory
+/// is detected even where the code catches the error, or where there was no memory for an error at all.
 fn plant_canary(ctx: &Ctx<'_>, guard: &Rc<Guard>) -> Result<(), Error> {
     struct Canary(Rc<Guard>);
     impl Drop for Canary {

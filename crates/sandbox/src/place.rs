@@ -1,12 +1,13 @@
-//! Places in a text: from bytes to lines and columns, and from printed code back to the text that it was made of.
+//! Positions in a text: converts bytes to lines and columns, and positions in generated code to positions in its
+//! source.
 //!
-//! Three ways of counting meet here. People count characters from 1; the interpreter counts bytes from 1; source maps
-//! count UTF-16 units from 0.
+//! Three ways of counting meet here: people count characters from 1, the interpreter counts bytes from 1, and source
+//! maps count UTF-16 units from 0.
 
 /// A line and a column, both from 1, the column in characters.
 pub(crate) type Place = (u32, u32);
 
-/// The place of a byte.
+/// Returns the position of a byte.
 pub(crate) fn place_of_byte(text: &str, offset: usize) -> Place {
     let before = &text[..text.floor_char_boundary(offset)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -14,24 +15,24 @@ pub(crate) fn place_of_byte(text: &str, offset: usize) -> Place {
     (number(line + 1), number(before[line_start..].chars().count() + 1))
 }
 
-/// The place at that byte of that line, both from 1.
+/// Returns the position of a byte in a line, both from 1.
 pub(crate) fn place_in_line(text: &str, line: u32, byte_column: u32) -> Place {
     let content = line_of(text, line);
     let before = &content[..content.floor_char_boundary(byte_column as usize - byte_column.min(1) as usize)];
     (line, number(before.chars().count() + 1))
 }
 
-/// One entry of a source map: where it is in the printed code and where it was, in lines and UTF-16 units from 0.
+/// One entry of a source map: a position in the generated code and its source, in lines and UTF-16 units from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mapping {
     pub(crate) printed: (u32, u32),
     pub(crate) written: (u32, u32),
 }
 
-/// From printed code back to the text that was written.
+/// Maps positions in generated code to the author's source.
 #[derive(Debug)]
 pub(crate) struct SourceMap {
-    /// In order of the printed code.
+    /// Sorted by position in the generated code.
     mappings: Vec<Mapping>,
     written: String,
 }
@@ -42,8 +43,8 @@ impl SourceMap {
         SourceMap { mappings, written }
     }
 
-    /// Where the author wrote what stands at that byte of that line of the printed code, both from 1. The last entry
-    /// before it on its line says so, else the first one after.
+    /// Returns the source position of a byte in a line of the generated code, both from 1. It is given by the last
+    /// entry before the byte on its line, else by the first one after it.
     pub(crate) fn written(&self, printed: &str, line: u32, byte_column: u32) -> Place {
         let content = line_of(printed, line);
         let before = &content[..content.floor_char_boundary(byte_column as usize - byte_column.min(1) as usize)];
@@ -64,12 +65,12 @@ impl SourceMap {
     }
 }
 
-/// The text of a line, counted from 1; empty beyond the end.
+/// Returns a line, counted from 1; empty beyond the end.
 fn line_of(text: &str, line: u32) -> &str {
     text.split('\n').nth((line - line.min(1)) as usize).unwrap_or("")
 }
 
-/// Sources are far shorter than this.
+/// Converts without loss, since sources are far shorter than the limit of the type.
 fn number(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn printed_places_lead_back_to_written_ones() {
         let mapping = |printed, written| Mapping { printed, written };
-        // Units of UTF-16: the crab counts two.
+        // Units of UTF-16: the crab counts as two.
         let map = SourceMap::new(vec![mapping((1, 2), (1, 9)), mapping((0, 0), (0, 0))], TEXT.to_owned());
         let check = |line, byte_column, expected: Place| {
             assert_eq!(map.written("abc\nä🦀bc", line, byte_column), expected, "{line}:{byte_column}");

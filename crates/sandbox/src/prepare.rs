@@ -1,8 +1,8 @@
-//! From what an author wrote to what the interpreter runs.
+//! Checks an author's source and converts it to the code that the interpreter runs.
 //!
-//! Plain JavaScript is run as it stands. TypeScript loses its types; its enums, namespaces and parameter properties
-//! become code. What does not parse, imports something, or exports nothing that can be called, is refused here, with
-//! its place, before anything runs.
+//! Plain JavaScript runs unchanged. Types are removed from TypeScript; its enums, namespaces and parameter properties
+//! become code. A source that does not parse, imports something, or exports nothing that can be called, is rejected
+//! here with its position, before anything runs.
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{SOURCE_BYTES_MAX, SOURCE_DEPTH_MAX};
@@ -21,17 +21,17 @@ use std::path::Path;
 /// A source that can be run.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// What the interpreter is given.
+    /// The code for the interpreter.
     pub(crate) code: String,
-    /// For TypeScript, the way back.
+    /// The map back to the source, for TypeScript.
     map: Option<SourceMap>,
-    /// Whether the interpreter has taken it once.
+    /// True once the interpreter has accepted the code.
     pub(crate) is_taken: Cell<bool>,
 }
 
 impl Prepared {
-    /// JavaScript that is the author's, or made from it. The interpreter miscounts columns of a first line, so that is
-    /// an empty one. What makes a script a program of its own is a comment here.
+    /// Prepends an empty line, since the interpreter miscounts the columns of a first line. A shebang becomes a
+    /// comment.
     fn new(code: &str, map: Option<SourceMap>) -> Prepared {
         let code = match code.strip_prefix("#!") {
             Some(rest) => format!("\n//{rest}"),
@@ -40,7 +40,7 @@ impl Prepared {
         Prepared { code, map, is_taken: Cell::new(false) }
     }
 
-    /// Where the author wrote what stands at that byte of that line of [`code`](Prepared::code), both from 1.
+    /// Returns the source position of a byte in a line of [`code`](Prepared::code), both from 1.
     pub(crate) fn place(&self, line: u32, byte_column: u32) -> Place {
         let (line, code) = (line - line.min(1), &self.code[1..]);
         match &self.map {
@@ -50,8 +50,8 @@ impl Prepared {
     }
 }
 
-/// Reads, checks and translates a source. Recurses as deep as the source nests: the caller gives it a large stack, and a
-/// source that nests by something else than brackets may still be too much for it.
+/// Parses, checks and translates a source. It recurses as deeply as the source nests, so the caller provides a large
+/// stack. The bound on brackets does not cover every kind of nesting.
 pub(crate) fn prepare(source: &str) -> Result<Prepared, Fault> {
     if source.len() > SOURCE_BYTES_MAX {
         let message = format!(
@@ -65,14 +65,15 @@ pub(crate) fn prepare(source: &str) -> Result<Prepared, Fault> {
         let message = format!("Brackets are nested deeper than {SOURCE_DEPTH_MAX} here. Move data into the input.");
         return Err(Fault::new(FaultKind::Syntax, message).at(line, column));
     }
-    // Nearly all JavaScript is TypeScript; a class that names a field twice, for one, is not.
+    // Almost all JavaScript is valid TypeScript; a class that declares a field twice, for example, is not.
     read(source, SourceType::ts().with_module(true)).or_else(|fault| match fault.kind {
         FaultKind::Syntax => read(source, SourceType::mjs()).map_err(|_| fault),
         _ => Err(fault),
     })
 }
 
-/// Where brackets nest too deeply. They are counted in texts and comments too: there they nearly always pair as well.
+/// Returns the position at which brackets nest too deeply. Brackets in strings and comments count too, where they are
+/// almost always balanced as well.
 fn too_deep_at(source: &str) -> Option<usize> {
     let mut depth = 0_usize;
     source.bytes().position(|byte| {
@@ -114,7 +115,7 @@ fn read(source: &str, kind: SourceType) -> Result<Prepared, Fault> {
         return Err(syntax(source, error));
     }
     let CodegenReturn { code, map, .. } = print(&program);
-    // What the translation leaves as it was is JavaScript already.
+    // A source that the translation does not change is JavaScript already.
     if code == before {
         return Ok(Prepared::new(source, None));
     }
@@ -151,7 +152,7 @@ fn import_refused(source: &str, span: Span) -> Fault {
     at(source, span, Fault::new(FaultKind::ImportRefused, message))
 }
 
-/// Whether there is a default export that may be a function, as far as the text tells.
+/// Checks syntactically that there is a default export that may be a function.
 fn callable_default(source: &str, program: &Program<'_>) -> Result<(), Fault> {
     let mut by_name = false;
     for statement in &program.body {
@@ -179,7 +180,7 @@ fn callable_default(source: &str, program: &Program<'_>) -> Result<(), Fault> {
 
 const MEND: &str = "Write `export default function (input) { … }`.";
 
-/// What a default export is, where it is certainly no function.
+/// Describes a default export that is certainly not a function.
 fn what_it_is(declaration: &ExportDefaultDeclarationKind<'_>) -> Option<&'static str> {
     match declaration {
         ExportDefaultDeclarationKind::ClassDeclaration(_) | ExportDefaultDeclarationKind::ClassExpression(_) => {

@@ -1,7 +1,7 @@
-//! JSON Schema: whether a schema can be used, whether a value fits, and what is missing and has a default.
+//! JSON Schema: checks schemas, validates values, and fills in defaults.
 //!
-//! Patterns are matched by an engine that takes time in proportion to the text, so that none can hang; look-around and
-//! back-references are refused. A reference leads into the schema itself or nowhere.
+//! Patterns are matched in time proportional to the text, so none can hang; look-around and back-references are
+//! rejected. A reference may only refer to the same document.
 
 mod defaults;
 mod reference;
@@ -14,7 +14,7 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-/// A schema that can be used.
+/// A valid schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
     document: Value,
@@ -22,7 +22,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Reads a schema. The fault says where in it something is wrong.
+    /// Parses a schema. The fault names the position of an error.
     pub(crate) fn read(text: &str) -> Result<Schema, Fault> {
         let document: Value = serde_json::from_str(text).map_err(|error| {
             let place = (error.line() as u32, error.column() as u32);
@@ -41,7 +41,7 @@ impl Schema {
             )
             .should_validate_formats(true)
             .offline();
-        // `$schema` decides the draft where there is one.
+        // `$schema` selects the draft where it is given.
         let validator = match document.get("$schema") {
             Some(_) => validator.build(&document),
             None => validator.with_draft(Draft::Draft202012).build(&document),
@@ -50,14 +50,15 @@ impl Schema {
         Ok(Schema { document, validator })
     }
 
-    /// The value as JSON text: the same text, unless something was filled in. The fault has every mismatch.
+    /// Validates a value and returns it as JSON text: the same text, unless defaults were filled in. The fault lists
+    /// the mismatches.
     pub(crate) fn validate(&self, text: &str, fill_defaults: bool) -> Result<String, Fault> {
         let mut value: Value = serde_json::from_str(text)
             .map_err(|error| Fault::new(FaultKind::InputInvalid, format!("The value is no JSON: {error}.")))?;
         let filled = fill_defaults && defaults::fill(&self.document, &mut value).map_err(|_| endless())?;
         let mut errors = self.validator.iter_errors(&value);
         let mut found: Vec<ValidationError<'_>> = errors.by_ref().take(ERRORS_SORTED_MAX).collect();
-        // The validator goes through keywords in an order of its own; people read by place.
+        // The validator visits keywords in its own order; people read by location.
         found.sort_by_cached_key(|error| (place_of(error), error.kind().keyword().to_owned()));
         let mut mismatches: Vec<Mismatch> = found.iter().flat_map(mismatches).collect();
         let more = mismatches.len() > MISMATCHES_MAX || errors.next().is_some();
@@ -82,7 +83,7 @@ fn invalid(error: &ValidationError<'_>) -> Fault {
     Fault::new(FaultKind::SchemaInvalid, format!("The schema cannot be used{place}: {error}"))
 }
 
-/// The first mismatches in a sentence, and how many there are; whether there are more than that is known.
+/// Returns a sentence about the first mismatches and their number; `more` means that there are others beyond the list.
 fn summary(mismatches: &[Mismatch], more: bool) -> String {
     let place = |mismatch: &Mismatch, whole: &str| match mismatch.path.as_str() {
         "" => whole.to_owned(),
@@ -93,14 +94,14 @@ fn summary(mismatches: &[Mismatch], more: bool) -> String {
     }
     let count = if more { format!("more than {}", mismatches.len()) } else { mismatches.len().to_string() };
     let told = mismatches.iter().take(MISMATCHES_TOLD_MAX);
-    // None of them takes the room of the others.
+    // Each mismatch has an equal share of the message.
     let bytes_max = MESSAGE_BYTES_MAX / 2 / mismatches.len().min(MISMATCHES_TOLD_MAX);
     let told = told.map(|told| format!("{}: {}", place(told, "as a whole"), shortened(&told.message, bytes_max)));
     let rest = if mismatches.len() > MISMATCHES_TOLD_MAX { "; and others" } else { "" };
     format!("The value does not fit its schema in {count} places: {}{rest}", told.collect::<Vec<_>>().join("; "))
 }
 
-/// The place of an error, to sort by: entries of a list by number, properties by name.
+/// Returns the sort key of an error's location: entries of a list by number, properties by name.
 fn place_of(error: &ValidationError<'_>) -> Vec<(usize, String)> {
     let part = |segment: LocationSegment<'_>| match segment {
         LocationSegment::Index(index) => (index, String::new()),
@@ -109,7 +110,8 @@ fn place_of(error: &ValidationError<'_>) -> Vec<(usize, String)> {
     error.instance_path().segments().map(part).collect()
 }
 
-/// An error as mismatches: of a choice that none of its branches fits, and then of the branch that was meant.
+/// Converts an error to mismatches. A choice without a matching branch is followed by the mismatches of the intended
+/// branch.
 fn mismatches(error: &ValidationError<'_>) -> Vec<Mismatch> {
     let location = error.instance_path();
     let branch = match error.kind() {
@@ -127,7 +129,7 @@ fn mismatches(error: &ValidationError<'_>) -> Vec<Mismatch> {
     [mismatch].into_iter().chain(branch.into_iter().flatten().flat_map(mismatches)).collect()
 }
 
-/// The one branch of a choice that the value was meant for: no other has the right type, and its constants.
+/// Returns the intended branch of a choice: the only one whose type and constants match.
 fn meant<'a>(
     choice: &ValidationError<'_>,
     branches: &'a [Vec<ValidationError<'static>>],
@@ -142,7 +144,7 @@ fn meant<'a>(
     first.filter(|_| meant.next().is_none())
 }
 
-/// A location as people write it: `items[0].name`, and `["a b"]` for what is no name.
+/// Formats a location as people write it: `items[0].name`, and `["a b"]` for keys that are no identifiers.
 fn path_of(location: &Location) -> String {
     let mut path = String::new();
     for segment in location.segments() {

@@ -1,9 +1,9 @@
-//! Text that is kept within a bound.
+//! Shortening of texts to a bound.
 
-/// What stands where text was left out.
+/// Marks omitted text.
 const ELLIPSIS: char = '…';
 
-/// The text, or its beginning with an ellipsis, in at most `bytes_max` bytes.
+/// Returns the text, or its beginning with an ellipsis, in at most `bytes_max` bytes.
 pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
@@ -13,7 +13,7 @@ pub(crate) fn shortened(text: &str, bytes_max: usize) -> String {
     kept
 }
 
-/// The longest beginning of at most `bytes_max` bytes that splits no character.
+/// Returns the longest prefix of at most `bytes_max` bytes that splits no character.
 pub(crate) fn beginning(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }

@@ -1,8 +1,8 @@
-//! Messages between a process and its worker: lengths and bytes, read by a peer that trusts nothing.
+//! The protocol between a process and its worker: length-prefixed frames, parsed without trust in the sender.
 //!
-//! Both ends are the same build of the same program, so the form has no versions. A frame is its length in four bytes,
-//! little-endian, and that many bytes. In it, numbers are eight bytes, texts are a length and UTF-8, a choice is one
-//! byte, a list is its length and its entries.
+//! Both ends are the same build of the same program, so the format has no versions. A frame is its length in four
+//! bytes, little-endian, and that many bytes. Inside, numbers have eight bytes, a text is its length and UTF-8, an enum
+//! is one byte, a list is its length and its entries.
 
 use crate::answer::{Answer, Console, Level, Line};
 use crate::fault::{Fault, FaultKind, Mismatch};
@@ -10,7 +10,7 @@ use crate::limits::{FRAME_BYTES_MAX, Limits};
 use crate::request::{Call, Function, Request, Validate};
 use std::io::{self, Read, Write};
 
-/// What a worker says when it has read a request, before it looks into it.
+/// The byte that a worker sends when it has read a request, before it parses it.
 pub(crate) const TAKEN: u8 = 0x51;
 
 /// Writes one frame.
@@ -46,10 +46,10 @@ pub(crate) fn read_frame(reader: &mut impl Read) -> io::Result<Option<Vec<u8>>> 
     Ok(Some(bytes))
 }
 
-/// A value that can cross.
+/// A value with an encoding in this protocol.
 pub(crate) trait Message: Sized {
     fn put(&self, out: &mut Vec<u8>);
-    /// `None` for bytes that no sender of ours wrote.
+    /// Decodes a value; `None` for bytes that [`put`](Self::put) never writes.
     fn take(bytes: &mut &[u8]) -> Option<Self>;
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -58,7 +58,7 @@ pub(crate) trait Message: Sized {
         out
     }
 
-    /// All of the bytes, or nothing.
+    /// Decodes a value that uses all of the bytes.
     fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
         let message = Self::take(&mut bytes)?;
         bytes.is_empty().then_some(message)
@@ -169,13 +169,13 @@ impl<T: Message> Message for Vec<T> {
         self.iter().for_each(|value| value.put(out));
     }
     fn take(bytes: &mut &[u8]) -> Option<Vec<T>> {
-        // Nothing is set aside for a length that was only claimed.
+        // Nothing is allocated for a length that was only claimed.
         let length = usize::take(bytes)?;
         (0..length).map(|_| T::take(bytes)).collect()
     }
 }
 
-/// A struct crosses as its fields, in this order.
+/// Encodes a struct as its fields, in this order.
 macro_rules! crosses_as_fields {
     ($($name:ident { $($field:ident),* })*) => {$(
         impl Message for $name {
@@ -249,7 +249,7 @@ impl Message for Result<String, Fault> {
     }
 }
 
-/// A choice without fields crosses as its place in the list of all.
+/// Encodes an enum without fields as the index in its list of all values.
 macro_rules! crosses_as_place {
     ($($name:ident)*) => {$(
         impl Message for $name {

@@ -1,4 +1,4 @@
-//! The other side of a pool: a process that confines itself, and then answers requests until nobody asks any more.
+//! The main loop of a worker process: it confines itself, and then answers requests until the stream ends.
 
 use crate::answer::Answer;
 use crate::confine::limit_computing;
@@ -12,11 +12,11 @@ use std::any::Any;
 use std::io::{self, Read, Write};
 use std::thread;
 
-/// Answers the requests that come in until the stream ends. Confines the whole process first, for good.
+/// Confines the whole process permanently, then answers requests until the stream ends.
 ///
-/// For the `main` of a worker, with its standard input and output. The error is that of a stream that broke, or of
-/// bytes that no parent of ours sent. Where the kernel refuses the filter of system calls, no code runs unless
-/// `unconfined` says that it may.
+/// Call it from the `main` of a worker with its standard input and output. It fails if the stream breaks or contains
+/// bytes that no [`Workers`](crate::Workers) sends. Where the kernel rejects the filter of system calls, no code runs
+/// unless `unconfined` permits it.
 pub fn serve(reader: impl Read + Send, writer: impl Write + Send, unconfined: bool) -> io::Result<()> {
     thread::scope(|scope| {
         let work = move || answer_all(reader, writer, unconfined);

@@ -1,7 +1,8 @@
-//! A pool of processes that run strangers' code.
+//! A pool of processes that run untrusted code.
 //!
-//! What the interpreter's own limits cannot end, a native call that never looks at them, ends here: the process is
-//! killed, the call has its fault, and the next call gets a new process. Nothing is shared but a pair of sockets.
+//! The interpreter's limits cannot end a native call that does not check them. The pool kills the worker then: the call
+//! gets its fault, and the next call gets a new process. A worker shares nothing with this process except a pair of
+//! sockets.
 
 mod keeper;
 mod link;
@@ -24,28 +25,29 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How a worker is started: a program that calls [`worker::serve`](crate::worker::serve) with its standard streams.
+/// The command that starts a worker: a program that calls [`worker::serve`](crate::worker::serve) with its standard
+/// streams.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerCommand {
-    /// The program; `/proc/self/exe` for the one that runs.
+    /// The program; `/proc/self/exe` for the current one.
     pub program: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<OsString>,
 }
 
-/// A pool of workers. Shared by reference; every method may be called from any thread.
+/// A pool of workers. All methods may be called from any thread.
 ///
-/// A worker answers calls of one tenant alone and is started when it is needed; it ends after [`CALLS_PER_WORKER_MAX`]
-/// calls, after [`IDLE_MAX`] without one, where another tenant needs its place, and with the pool or this process.
+/// A worker is started on demand and answers calls of one tenant only. It ends after [`CALLS_PER_WORKER_MAX`] calls,
+/// after [`IDLE_MAX`] without a call, when another tenant needs its slot, and with the pool or this process.
 pub struct Workers {
     keeper: Keeper,
     shared: Arc<Shared>,
 }
 
-/// What the threads that call and the thread that starts workers share.
+/// The state shared by calling threads and the thread that starts workers.
 struct Shared {
     share: Mutex<Share<Worker>>,
-    /// Told whenever a place was given out or taken back.
+    /// Notified whenever a slot is taken or released.
     changed: Condvar,
 }
 
@@ -57,34 +59,34 @@ struct Worker {
 }
 
 impl Workers {
-    /// A pool of as many workers as there are cores, at most four.
+    /// Makes a pool with a worker for each core, at most four.
     pub fn new(command: WorkerCommand) -> Workers {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Workers::with_count(command, cores.min(WORKERS_DEFAULT_MAX))
     }
 
-    /// A pool of at most `workers_max` workers for one tenant, and at least one. As many again are kept in reserve for
-    /// tenants that use none.
+    /// Makes a pool of at most `workers_max` workers for one tenant, at least one. The same number of slots is reserved
+    /// for tenants that have no worker.
     pub fn with_count(command: WorkerCommand, workers_max: usize) -> Workers {
         let shared = Arc::new(Shared { share: Mutex::new(Share::new(workers_max)), changed: Condvar::new() });
         let tidied = shared.clone();
         Workers { keeper: Keeper::new(command, Arc::new(move || tidied.end_idle())), shared }
     }
 
-    /// Answers a request of a tenant. Waits at most [`WORKER_WAIT_MAX`] for a worker, then at most the wall limit of the
-    /// request and a second for its answer.
+    /// Answers a request of a tenant. Waits at most [`WORKER_WAIT_MAX`] for a worker, then at most the wall limit of
+    /// the request and a second for its answer.
     ///
-    /// A worker that dies unasked is the fault `crashed`; one that died before it had read the request is replaced once
-    /// without a word.
+    /// A worker that dies unexpectedly gives the fault `crashed`. One that died before it had read the request is
+    /// silently replaced once.
     pub fn call(&self, tenant: &str, request: &Request) -> Answer {
         self.call_within(tenant, request, WORKER_WAIT_MAX)
             .map_or_else(|busy| Answer::of(Err(busy)), |(answer, _)| answer)
     }
 
-    /// As [`call`](Self::call) with a bound of the wait for a worker. Answers also how long that took.
+    /// As [`call`](Self::call), with a bound on the wait for a worker. Also returns the duration of that wait.
     ///
-    /// # Errors
-    /// Fails with `unavailable` if no worker was free in time, or too many calls of the tenant wait already.
+    /// # Errors Fails with `unavailable` if no worker was free in time, or if too many calls of the tenant wait
+    /// already.
     pub fn call_within(
         &self,
         tenant: &str,
@@ -121,12 +123,12 @@ impl Workers {
         }
     }
 
-    /// What holds the workers, as one of them says.
+    /// Returns the restrictions of a worker, as reported by one of them.
     pub fn hello(&self) -> Answer {
         self.call("", &Request { call: Call::Hello, limits: crate::Limits::default() })
     }
 
-    /// The worker of a place that was given to this tenant, idle or new.
+    /// Returns the worker for a slot of this tenant: an idle one or a new one.
     fn worker(&self, tenant: &str, place: Place<Worker>) -> Result<Worker, Fault> {
         match place {
             Place::Idle(worker) => Ok(worker),
@@ -140,7 +142,7 @@ impl Workers {
 }
 
 impl Shared {
-    /// Waits for a place in the pool.
+    /// Waits for a slot of the pool.
     fn place(&self, tenant: &str, deadline: Instant) -> Result<Place<Worker>, Fault> {
         let busy = |why: &str| {
             let message = format!("No worker was free for this call: {why}. Try again when fewer calls run.");
@@ -150,7 +152,7 @@ impl Shared {
         let ticket = share.wait(tenant).ok_or_else(|| busy("too many calls of its organization wait already"))?;
         loop {
             if let Some(place) = share.take(tenant, ticket) {
-                // The next one in turn may have a place as well.
+                // The next waiting call may get a slot as well.
                 self.changed.notify_all();
                 return Ok(place);
             }
@@ -164,7 +166,7 @@ impl Shared {
         }
     }
 
-    /// Takes a place back, with its worker if that goes on.
+    /// Releases a slot, and keeps its worker if it can answer more calls.
     fn release(&self, tenant: &str, worker: Option<Worker>) {
         let worker = worker.map(|worker| Worker { idle_since: Instant::now(), ..worker });
         let mut share = self.share();
@@ -175,11 +177,11 @@ impl Shared {
 
     fn end_idle(&self) {
         let over = self.share().end_idle(|worker| worker.idle_since.elapsed() >= IDLE_MAX);
-        // Ending a worker waits for it, and is done without the lock.
+        // Ending a worker waits for its process, so it happens without the lock.
         drop(over);
     }
 
-    /// Nothing that runs under the lock can leave the share half-changed.
+    /// Ignores poisoning: no code under the lock can leave the state inconsistent.
     fn share(&self) -> MutexGuard<'_, Share<Worker>> {
         self.share.lock().unwrap_or_else(PoisonError::into_inner)
     }

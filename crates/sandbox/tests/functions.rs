@@ -1,4 +1,4 @@
-//! What functions give: results, faults with their places, consoles, the clock. All in this process.
+//! Results of functions, in this process: values, faults with their positions, consoles, the clock.
 
 use mainspring_sandbox::FaultKind::{
     InputInvalid, MemoryExceeded, NeverSettles, NoFunction, NotJson, ResultTooLarge, SourceTooLarge, StackExceeded,
@@ -26,13 +26,13 @@ fn check(source: &str, input: &str, expected: &str) {
     assert_eq!(run(source, input), answer, "{source}");
 }
 
-/// The result of an expression of `input`.
+/// An expression of `input` has this result.
 #[track_caller]
 fn check_expression(expression: &str, expected: &str) {
     check(&format!("export default (input) => ({expression})"), "null", expected);
 }
 
-/// The function fails with this kind, words of its message, and this place.
+/// The function fails with this kind, part of the message, and position.
 #[track_caller]
 fn check_fault(source: &str, kind: FaultKind, words: &str, place: Option<(u32, u32)>) {
     check_fault_with(source, Limits::default(), kind, words, place);
@@ -117,7 +117,7 @@ fn limits_end_a_call_with_their_kind() {
     assert_eq!(run("export default () => 1", &long).result.unwrap_err().kind, InputInvalid);
 }
 
-/// Code that catches what a limit does to it, drops what it had, and returns as if nothing had been.
+/// Code that catches the error of a limit, frees its memory, and returns normally.
 #[test]
 fn a_limit_that_was_caught_has_fired_all_the_same() {
     let caught =
@@ -142,7 +142,7 @@ fn a_limit_that_was_caught_has_fired_all_the_same() {
         let fault = run_with(&caught(code), "null", small).result.expect_err(code);
         assert_eq!(fault.kind, MemoryExceeded, "{code}: {fault:?}");
     }
-    // The one gap: no frame of code between the engine of promises and the native function that fails.
+    // The known gap: the engine calls the failing native function directly, without a frame of the code.
     let unseen = "await Promise.resolve(1e8).then(String.prototype.repeat.bind('x')).catch(() => 1)";
     assert_eq!(run_with(&caught(unseen), "null", small).result.as_deref(), Ok("1"));
     for code in [

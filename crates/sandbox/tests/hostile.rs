@@ -1,7 +1,7 @@
 //! Hostile code in real workers. This program starts itself again as the worker.
 //!
-//! While each function does its worst, a neighbour on another worker goes on answering, and after it the pool does.
-//! Every answer is asked for twice and must be the same to the byte.
+//! While each function runs, another call on a second worker must continue to be answered, and the pool must work
+//! afterwards. Every request is sent twice and must have the same answer to the byte.
 
 #[path = "hostile/cases.rs"]
 mod cases;
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
             Ok(())
         })
     });
-    // One after the other: they count workers and measure time.
+    // One after the other: the tests count workers and measure time.
     let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

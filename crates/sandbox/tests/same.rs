@@ -1,10 +1,10 @@
-//! Any function with any input gives the same answer twice, to the byte: result, fault, console and ticks.
+//! A function with the same input gives the same answer to the byte: result, fault, console and ticks.
 
 use mainspring_sandbox::{Call, Function, Limits, Request, evaluate};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Expressions that could be other ones the next time, if anything here could.
+/// Expressions that would differ in a second run if the sandbox were not deterministic.
 const LEAVES: [&str; 19] = [
     "input",
     "1",
@@ -27,7 +27,7 @@ const LEAVES: [&str; 19] = [
     "(() => { const f = () => f(); f() })()",
 ];
 
-/// Around others: `$` is the inner one, twice where it stands twice.
+/// Contexts for expressions: `$` stands for the inner one.
 const AROUND: [&str; 14] = [
     "[$, $]",
     "({k: $})",
@@ -63,7 +63,7 @@ proptest! {
         let request = Request { call: Call::Function(function), limits };
         let answer = evaluate(&request);
         prop_assert_eq!(&answer, &evaluate(&request));
-        // Nothing of what the generator can write is refused before it runs.
+        // Every source that the generator makes runs.
         prop_assert!(answer.ticks > 0, "{:?}", answer);
     }
 }

@@ -1,4 +1,4 @@
-//! What schemas allow, what they fill in, and what is said of a value that does not fit.
+//! Validation of values, defaults, and the messages about mismatches.
 
 use mainspring_sandbox::{Call, Fault, FaultKind, Limits, Request, Validate, evaluate};
 
@@ -10,13 +10,13 @@ fn validate(schema: &str, value: &str) -> Result<String, Fault> {
     ask(Call::Validate(Validate { schema: schema.into(), value: value.into(), fill_defaults: true }))
 }
 
-/// The value fits, and with its defaults it is this.
+/// The value matches, and with its defaults it is this.
 #[track_caller]
 fn check(schema: &str, value: &str, expected: &str) {
     assert_eq!(validate(schema, value).as_deref(), Ok(expected), "{schema}");
 }
 
-/// The value does not fit: pointer, path and keyword of each mismatch.
+/// The value does not match, with pointer, path and keyword of each mismatch.
 #[track_caller]
 fn check_mismatch(schema: &str, value: &str, expected: &[(&str, &str, &str)]) {
     let fault = validate(schema, value).expect_err(schema);
@@ -25,7 +25,7 @@ fn check_mismatch(schema: &str, value: &str, expected: &[(&str, &str, &str)]) {
     assert_eq!(found.collect::<Vec<_>>(), expected, "{fault:?}");
 }
 
-/// The schema cannot be used, and the message has these words.
+/// The schema is invalid, and the message contains these words.
 #[track_caller]
 fn check_invalid(schema: &str, words: &str) {
     let fault = ask(Call::CheckSchema { schema: schema.into() }).expect_err(schema);
@@ -123,7 +123,7 @@ fn no_pattern_takes_longer_than_its_text() {
     check_mismatch(r#"{"pattern": "^(a+)+$"}"#, &value, &[("", "", "pattern")]);
 }
 
-/// The message tells the first ten, and that there are more; none takes the room of the others.
+/// The message contains the first ten and says that there are more, each with an equal share.
 #[test]
 fn several_mismatches_are_told_at_once() {
     let schema = r#"{"additionalProperties": {"type": "integer"}, "minProperties": 1}"#;

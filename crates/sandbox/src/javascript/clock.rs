@@ -1,4 +1,4 @@
-//! The clock of strangers' code, made when it is first looked at: most code never does, and making it costs more than
+//! The clock of untrusted code, made on first access: most code never reads it, and making it takes longer than making
 //! the interpreter itself.
 
 use rquickjs::atom::PredefinedAtom;
@@ -7,22 +7,22 @@ use rquickjs::{Ctx, Error, Function, Object, Persistent, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The source of `clock.js`: from the time and the language's own `Date` to the one that the code gets.
+/// The source of `clock.js`: a function from the time and the language's own `Date` to the code's `Date`.
 const SOURCE: &str = include_str!("clock.js");
 
 const NAME: &str = "Date";
 
-/// The clock of one call. What it holds of the interpreter is to be let go before that ends.
+/// The clock of one call. Its references into the interpreter must be dropped before the interpreter.
 #[derive(Default)]
 pub(crate) struct Clock {
-    /// The language's own `Date`, out of the code's reach, and functions as they were before the code could change them.
+    /// The language's own `Date`, hidden from the code, and functions saved before the code could change them.
     native: RefCell<Option<Persistent<Value<'static>>>>,
     pristine: RefCell<Option<Persistent<Object<'static>>>>,
     made: RefCell<Option<Persistent<Value<'static>>>>,
 }
 
 impl Clock {
-    /// Puts the clock where the code looks for it.
+    /// Installs the clock as a global.
     pub(crate) fn install<'js>(self: &Rc<Clock>, ctx: &Ctx<'js>, now_ms: i64) -> Result<(), Error> {
         let globals = ctx.globals();
         *self.native.borrow_mut() = Some(Persistent::save(ctx, globals.get::<_, Value>(NAME)?));
@@ -37,7 +37,7 @@ impl Clock {
         globals.prop(NAME, Accessor::new(look, replace).configurable())
     }
 
-    /// Lets go of everything.
+    /// Drops all references into the interpreter.
     pub(crate) fn end(&self) {
         self.native.take();
         self.pristine.take();
@@ -56,7 +56,7 @@ impl Clock {
     }
 }
 
-/// The functions that `clock.js` calls.
+/// Saves the functions that `clock.js` calls.
 fn pristine<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>, Error> {
     let globals = ctx.globals();
     let functions = Object::new(ctx.clone())?;
@@ -73,7 +73,7 @@ fn pristine<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>, Error> {
     Ok(functions)
 }
 
-/// From now on it is a property as any other.
+/// Replaces the accessor by an ordinary property.
 fn put<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<(), Error> {
     ctx.globals().prop(NAME, Property::from(value).writable().configurable())
 }

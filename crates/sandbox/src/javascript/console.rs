@@ -1,4 +1,4 @@
-//! `console` for strangers' code: bounded lines, handed back with the answer.
+//! The `console` of untrusted code: bounded lines, returned with the answer.
 
 use super::errors::named;
 use crate::answer::{Console, Level};
@@ -7,7 +7,7 @@ use rquickjs::{CatchResultExt, Coerced, Ctx, Error, Function, Object, Value};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Gives the code its `console`.
+/// Installs `console`.
 pub(crate) fn install(ctx: &Ctx<'_>, console: &Rc<RefCell<Console>>) -> Result<(), Error> {
     let object = Object::new(ctx.clone())?;
     for level in Level::ALL {
@@ -18,7 +18,7 @@ pub(crate) fn install(ctx: &Ctx<'_>, console: &Rc<RefCell<Console>>) -> Result<(
 
 fn writer<'js>(ctx: &Ctx<'js>, level: Level, console: Rc<RefCell<Console>>) -> Result<Function<'js>, Error> {
     let write = move |ctx: Ctx<'js>, values: Rest<Value<'js>>| {
-        // Turning values into text may run the code's own `toJSON`, which may write to the console in turn.
+        // Converting values to text may run the code's own `toJSON`, which may write to the console in turn.
         let mut room = console.borrow().room();
         let mut text = String::new();
         for (index, value) in values.0.iter().enumerate() {
@@ -35,7 +35,7 @@ fn writer<'js>(ctx: &Ctx<'js>, level: Level, console: Rc<RefCell<Console>>) -> R
     Function::new(ctx.clone(), write)?.with_name(level.name())
 }
 
-/// Text as it is, errors with their stack, everything else as JSON.
+/// Formats text as it is, errors with their stack, everything else as JSON.
 fn word_of<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> String {
     if value.is_error()
         && let Some(error) = value.as_object()

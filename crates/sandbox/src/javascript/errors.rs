@@ -1,10 +1,10 @@
-//! Errors of strangers' code: where they come from, in the author's lines, and what was thrown.
+//! Errors of untrusted code: their stack in the author's lines, and the thrown value.
 //!
-//! The interpreter asks `Error.prepareStackTrace` whenever an error gets its stack: when one is made, and when one of
-//! its own reaches the first frame of code, before any `catch` sees it. Our function stands there, out of the code's
-//! reach, so that it writes stacks in the author's lines and notices an exhausted stack or memory even where the code
-//! goes on as if nothing had been. It is native and of a class of its own, which the interpreter calls without looking
-//! at the stack's limit.
+//! The interpreter calls `Error.prepareStackTrace` whenever an error gets its stack: when one is made, and when one of
+//! its own reaches the first frame of code, before any `catch` sees it. This module installs a native function there
+//! that the code cannot reach. It formats stacks in the author's lines, and detects an exhausted stack or memory even
+//! where the code catches the error. The function has a class of its own, which the interpreter calls without checking
+//! the limit of the stack.
 
 use super::guard::Guard;
 use crate::fault::{Fault, FaultKind};
@@ -19,30 +19,31 @@ use std::rc::Rc;
 /// The name of the code in its stacks.
 pub(crate) const SOURCE_NAME: &str = "source";
 
-/// What the interpreter says when memory runs out, and when its stack does: in calls, and in regular expressions.
+/// The interpreter's messages for exhausted memory and for an exhausted stack, in calls and in regular expressions.
 const MEMORY_WORDS: &str = "out of memory";
 const STACK_WORDS: [&str; 2] = ["Maximum call stack size exceeded", "stack overflow"];
 
-/// What is watched for, with what is kept of it. What it holds of the interpreter is to be let go before that ends.
+/// The state of the detection. Its references into the interpreter must be dropped before the interpreter.
 #[derive(Default)]
 pub(crate) struct Watch {
-    /// The frames of the error at which a limit was met. At that place there is no room to look at them.
+    /// The frames of the error at which a limit was reached. They are formatted later, since there is no memory at that
+    /// point.
     frames: RefCell<Option<Persistent<Array<'static>>>>,
-    /// `Object.getOwnPropertyDescriptor`, before the code could change it.
+    /// `Object.getOwnPropertyDescriptor`, saved before the code could change it.
     describe: RefCell<Option<Persistent<Function<'static>>>>,
 }
 
 impl Watch {
-    /// Lets go of everything. What is left is the stack of the error at which a limit was met.
+    /// Drops all references, and returns the stack of the error at which a limit was reached.
     pub(crate) fn end<'js>(&self, ctx: &Ctx<'js>, prepared: &Prepared) -> String {
         self.describe.take();
         let frames = self.frames.take().and_then(|frames| frames.restore(ctx).ok());
         frames.map(|frames| trace(ctx, &frames, prepared)).unwrap_or_default()
     }
 
-    /// The limit that an error tells of. Code that makes an error of the same words fails itself.
+    /// Returns the limit that an error reports. Code that makes an error with the same message fails as well.
     ///
-    /// None of the code's own getters is run: only a message that is plain data counts, as the interpreter's is.
+    /// It does not run getters of the code: only a message that is a data property counts, as the interpreter's is.
     pub(crate) fn limit_of<'js>(&self, ctx: &Ctx<'js>, error: &Value<'js>) -> Option<FaultKind> {
         if !error.is_error() {
             return None;
@@ -51,13 +52,13 @@ impl Watch {
         let descriptor = describe.call::<_, Option<Object>>((error.clone(), "message"));
         let descriptor = match descriptor.catch(ctx) {
             Ok(descriptor) => descriptor?,
-            // There was no room to ask, of the one kind or of the other.
+            // There was no stack or no memory left to inspect the error.
             Err(CaughtError::Exception(error)) if error.message().as_deref() == Some(STACK_WORDS[0]) => {
                 return Some(FaultKind::StackExceeded);
             }
             Err(_) => return Some(FaultKind::MemoryExceeded),
         };
-        // A descriptor without a value would look for one in what the code can change.
+        // For a descriptor without a value, reading it would continue in prototypes that the code can change.
         if !descriptor.keys::<String>().any(|key| key.is_ok_and(|key| key == "value")) {
             return None;
         }
@@ -70,7 +71,7 @@ impl Watch {
     }
 }
 
-/// Puts our function where the interpreter asks for stacks, and takes away the code's way to it.
+/// Installs the function that the interpreter calls for stacks, and hides it from the code.
 pub(crate) fn watch<'js>(
     ctx: &Ctx<'js>,
     guard: &Rc<Guard>,
@@ -97,7 +98,7 @@ pub(crate) fn watch<'js>(
     error.remove("stackTraceLimit")
 }
 
-/// The frames that are the author's, one a line, innermost first.
+/// Formats the frames of the author's code, one in a line, innermost first.
 pub(crate) fn trace<'js>(ctx: &Ctx<'js>, sites: &Array<'js>, prepared: &Prepared) -> String {
     let mut lines = String::new();
     for site in sites.iter::<Object>().flatten() {
@@ -128,7 +129,7 @@ fn ask<'js, T: rquickjs::FromJs<'js>>(site: &Object<'js>, name: &str) -> Result<
     site.get::<_, Function>(name)?.call((This(site.clone()),))
 }
 
-/// What is told of an error that reached the end of the code.
+/// Converts an error that the code did not catch to a fault.
 pub(crate) fn fault_of<'js>(ctx: &Ctx<'js>, kind: FaultKind, caught: CaughtError<'js>) -> Fault {
     match caught {
         CaughtError::Error(error) => Fault::new(FaultKind::Crashed, format!("The interpreter failed: {error}.")),
@@ -140,7 +141,7 @@ pub(crate) fn fault_of<'js>(ctx: &Ctx<'js>, kind: FaultKind, caught: CaughtError
     }
 }
 
-/// Reading an error can run the code's own getters; whatever those do, they do it within the limits.
+/// Reading an error can run getters of the code, which are subject to the limits.
 fn fault_of_error<'js>(ctx: &Ctx<'js>, kind: FaultKind, error: &Object<'js>) -> Fault {
     let read = |key: &str| -> String {
         let text = error.get::<_, Option<Coerced<String>>>(key).catch(ctx);
@@ -156,7 +157,7 @@ fn fault_of_error<'js>(ctx: &Ctx<'js>, kind: FaultKind, error: &Object<'js>) -> 
     with_stack(Fault::new(kind, told), &stack)
 }
 
-/// The fault with this stack, at the place of its first frame.
+/// Adds a stack to a fault, and the position of its first frame.
 pub(crate) fn with_stack(fault: Fault, stack: &str) -> Fault {
     let fault = fault.with_stack(stack.trim_end());
     match stack.lines().next().and_then(place_in) {
@@ -165,14 +166,14 @@ pub(crate) fn with_stack(fault: Fault, stack: &str) -> Fault {
     }
 }
 
-/// The place at the end of a line that [`frame`] wrote.
+/// Parses the position at the end of a line that [`frame`] wrote.
 fn place_in(line: &str) -> Option<(u32, u32)> {
     let (_, place) = line.rsplit_once(&format!("{SOURCE_NAME}:"))?;
     let (line, column) = place.trim_end_matches(')').split_once(':')?;
     Some((line.parse().ok()?, column.parse().ok()?))
 }
 
-/// A value in a few words, for a sentence or a line of console.
+/// Describes a value in a few words, for a sentence or a line of console output.
 pub(crate) fn named<'js>(ctx: &Ctx<'js>, value: &Value<'js>) -> String {
     if value.is_function() {
         return "a function".to_owned();

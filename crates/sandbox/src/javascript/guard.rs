@@ -1,7 +1,7 @@
-//! What a call has used, and which limit it met first.
+//! The usage of a call, and the first limit that it reached.
 //!
-//! Code can catch some of what the interpreter does at a limit, so the truth is kept here: once a limit is met, the
-//! interpreter is interrupted at its next look, and the call has failed whatever it returns.
+//! Code can catch some errors that the interpreter raises at a limit, so the state is kept here. Once a limit is
+//! reached, the interpreter is interrupted at its next poll, and the call fails with any result.
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;
@@ -22,7 +22,7 @@ impl Guard {
         Guard { limits: *limits, ends_at, ticks: Cell::new(0), met: Cell::new(None) }
     }
 
-    /// The interpreter's regular look. Whether it is to be interrupted.
+    /// Handles the interpreter's regular poll. Returns true to interrupt it.
     pub(crate) fn tick(&self) -> bool {
         self.ticks.set(self.ticks.get() + 1);
         if self.ticks.get() > self.limits.ticks_max {
@@ -33,7 +33,7 @@ impl Guard {
         self.met.get().is_some()
     }
 
-    /// The first limit to be met is the one that is told.
+    /// Records a limit. The first one is reported.
     pub(crate) fn meet(&self, limit: FaultKind) {
         self.met.set(self.met.get().or(Some(limit)));
     }
@@ -42,7 +42,7 @@ impl Guard {
         self.ticks.get()
     }
 
-    /// The fault of the limit that was met.
+    /// Returns the fault of the limit that was reached.
     pub(crate) fn fault(&self) -> Option<Fault> {
         let kind = self.met.get()?;
         let message = match kind {
@@ -60,7 +60,7 @@ impl Guard {
     }
 }
 
-/// What is said of a call that took too long, here and where its worker is ended from outside.
+/// Returns the message for a call that took too long, here and where its worker is killed.
 pub(crate) fn time_exceeded(limits: &Limits) -> String {
     format!("The code was ended after {} ms. Do less in one call.", limits.wall_ms_max)
 }

@@ -1,4 +1,4 @@
-//! The randomness of strangers' code: xoshiro256** (Blackman and Vigna, 2018), seeded by the caller.
+//! The random numbers of untrusted code: xoshiro256** (Blackman and Vigna, 2018), seeded by the caller.
 
 /// The state of the generator.
 pub(crate) struct Random {
@@ -6,8 +6,8 @@ pub(crate) struct Random {
 }
 
 impl Random {
-    /// The seed is the state, as four little-endian words. A seed of zeros would stay zeros for ever and stands for the
-    /// state `1, 2, 3, 4`.
+    /// Uses the seed as the state, in four little-endian words. A seed of zeros, which would yield only zeros, stands
+    /// for the state `1, 2, 3, 4`.
     pub(crate) fn new(seed: &[u8; 32]) -> Random {
         let mut state = [1, 2, 3, 4];
         if seed.iter().any(|byte| *byte != 0) {
@@ -31,7 +31,7 @@ impl Random {
         result
     }
 
-    /// The next number of `Math.random`: 53 random bits, at least 0 and below 1.
+    /// Returns the next number of `Math.random`: 53 random bits, at least 0 and below 1.
     pub(crate) fn next_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }

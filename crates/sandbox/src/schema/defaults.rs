@@ -1,17 +1,17 @@
-//! Missing properties that have a default.
+//! Fills in defaults of missing properties.
 //!
-//! A default is looked for where the value certainly is: through `properties`, `items`, `prefixItems`, `allOf` and
-//! references within the document, never through branches that may not apply. What is there is never changed.
+//! Defaults are searched in schemas that certainly apply to the value: through `properties`, `items`, `prefixItems`,
+//! `allOf` and references within the document, never through branches that may not apply. Existing values never change.
 
 use super::reference::resolve;
 use crate::limits::{DEFAULTS_VISITS_MAX, VALUE_DEPTH_MAX};
 use serde_json::{Map, Value};
 
-/// There are defaults within defaults without end, or nearly.
+/// Defaults contain each other without end, or too many times.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Endless;
 
-/// Fills in what is missing. Whether anything was.
+/// Fills in missing properties. Returns whether there were any.
 pub(super) fn fill(document: &Value, value: &mut Value) -> Result<bool, Endless> {
     let mut filler = Filler { document, visits_left: DEFAULTS_VISITS_MAX, depth: 0, filled: false };
     filler.fill(document, value)?;
@@ -21,9 +21,10 @@ pub(super) fn fill(document: &Value, value: &mut Value) -> Result<bool, Endless>
 /// One walk over a value and its schemas.
 struct Filler<'a> {
     document: &'a Value,
-    /// A default can bring its own schema along again, and two references to one schema double the work each time.
+    /// Bounds the work: a default can apply its own schema again, and two references to one schema double the work at
+    /// each level.
     visits_left: usize,
-    /// Of the value.
+    /// The nesting depth in the value.
     depth: usize,
     filled: bool,
 }
@@ -68,7 +69,7 @@ impl<'a> Filler<'a> {
     }
 
     fn fill_list(&mut self, keywords: &'a Map<String, Value>, list: &mut [Value]) -> Result<(), Endless> {
-        // Before draft 2020-12, a list below `items` is what `prefixItems` is now.
+        // Before draft 2020-12, a list in `items` has the meaning of today's `prefixItems`.
         let items = keywords.get("items");
         let prefix = keywords.get("prefixItems").or(items).and_then(Value::as_array);
         let rest = match items {
@@ -85,7 +86,7 @@ impl<'a> Filler<'a> {
         Ok(())
     }
 
-    /// The default of a schema: its own, or that of what it refers to.
+    /// Returns the default of a schema: its own, or that of a schema that it refers to.
     fn default_of(&mut self, schema: &'a Value) -> Result<Option<&'a Value>, Endless> {
         self.visits_left = self.visits_left.checked_sub(1).ok_or(Endless)?;
         let Some(keywords) = schema.as_object() else { return Ok(None) };
@@ -100,7 +101,7 @@ impl<'a> Filler<'a> {
         Ok(None)
     }
 
-    /// The schemas that certainly hold for the same value. A schema that was read has no rings of them.
+    /// Lists the schemas that certainly apply to the same value. A schema that was accepted has no cycles of them.
     fn applied(&self, keywords: &'a Map<String, Value>) -> impl Iterator<Item = &'a Value> + use<'a> {
         let reference = keywords.get("$ref").and_then(Value::as_str);
         let referred = reference.and_then(|reference| resolve(self.document, reference));
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(filled, Ok(before != expected));
     }
 
-    /// Two references to the schema of that level.
+    /// Makes two references to the schema of that level.
     fn doubled_of(level: usize) -> Value {
         let reference = json!({"$ref": format!("#/$defs/a{level}")});
         json!({"allOf": [reference, reference]})

@@ -1,14 +1,14 @@
-//! References within a schema, and those that lead round in a ring.
+//! References within a schema, and the detection of cycles.
 
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Keywords whose schemas look at the same value as the schema that they stand in.
+/// Keywords whose subschemas apply to the same value as the schema itself.
 const SAME_VALUE_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_VALUE_MANY: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_VALUE_NAMED: [&str; 2] = ["dependentSchemas", "dependencies"];
 
-/// The schema that a reference leads to: a JSON pointer in a fragment, an `$anchor`, or the document itself.
+/// Resolves a reference: a JSON pointer in a fragment, an `$anchor`, or the document itself.
 pub(super) fn resolve<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
     let fragment = reference.strip_prefix('#')?;
     if fragment.is_empty() || fragment.starts_with('/') {
@@ -41,7 +41,7 @@ fn percent_decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The schemas that look at the same value as this one.
+/// Lists the schemas that apply to the same value as this one.
 pub(super) fn same_value<'a>(document: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let Some(object) = schema.as_object() else { return Vec::new() };
     let reference = object.get("$ref").and_then(Value::as_str).and_then(|reference| resolve(document, reference));
@@ -51,13 +51,13 @@ pub(super) fn same_value<'a>(document: &'a Value, schema: &'a Value) -> Vec<&'a 
     reference.into_iter().chain(one).chain(many).chain(named.flat_map(|named| named.values())).collect()
 }
 
-/// A schema that leads back to itself while it looks at one and the same value, as a JSON pointer.
+/// Returns a schema that refers back to itself without descending into the value, as a JSON pointer.
 pub(super) fn loops(document: &Value) -> Option<String> {
     let mut states = HashMap::new();
     search(document, document, String::new(), &mut states)
 }
 
-/// Looks from every schema of the document. References are followed once each: what was seen is coloured.
+/// Searches from every schema of the document. `seen` marks visited schemas, so that each reference is followed once.
 fn search<'a>(
     document: &'a Value,
     here: &'a Value,
@@ -77,7 +77,7 @@ fn search<'a>(
     }
 }
 
-/// Whether a walk from this schema over schemas of the same value comes back to one that it is still in.
+/// Returns whether a walk over schemas of the same value comes back to one that it is still in.
 fn is_in_ring<'a>(document: &'a Value, schema: &'a Value, seen: &mut HashMap<*const Value, bool>) -> bool {
     match seen.get(&std::ptr::from_ref(schema)) {
         Some(still_in) => return *still_in,

@@ -1,4 +1,4 @@
-//! Tests of the messages: what crosses comes out the same, and hostile bytes are refused.
+//! Tests of the protocol: messages survive a round trip, and hostile bytes are rejected.
 
 use super::{Message, read_frame, write_frame};
 use crate::answer::{Answer, Console, Level, Line};
@@ -8,7 +8,7 @@ use crate::request::{Call, Function, Request, Validate};
 use proptest::prelude::*;
 use std::fmt::Debug;
 
-/// The message comes out the same, and no part of it is a message.
+/// The message survives a round trip, and no prefix of it is a message.
 #[track_caller]
 fn check<T: Message + PartialEq + Debug>(message: &T) {
     let bytes = message.to_bytes();

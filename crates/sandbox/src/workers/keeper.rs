@@ -1,7 +1,7 @@
 //! The thread that starts workers.
 //!
-//! The kernel ends a worker when the thread that started it ends, not when the process does (`PR_SET_PDEATHSIG`, prctl(2)).
-//! So one thread starts all workers of a pool, and lives as long as the pool.
+//! The kernel kills a worker when the thread that started it ends, not when the process does (`PR_SET_PDEATHSIG`,
+//! prctl(2)). So one thread starts all workers of a pool, and lives as long as the pool.
 
 use super::WorkerCommand;
 use super::link::Link;
@@ -13,28 +13,28 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
-/// One order for a worker: where to put it.
+/// A request for a worker: the channel for the result.
 type Order = SyncSender<io::Result<Link>>;
 
-/// Ends workers that nobody has used for long.
+/// Ends workers that have been idle for long.
 pub(super) type EndIdle = Arc<dyn Fn() + Send + Sync>;
 
-/// Starts workers on a thread of its own, which begins with the first of them.
+/// Starts workers on a thread of its own, which is started with the first of them.
 pub(super) struct Keeper {
     command: WorkerCommand,
     end_idle: EndIdle,
     running: OnceLock<Running>,
 }
 
-/// The thread, and how it is told.
+/// The thread and its channel.
 struct Running {
-    /// Both are there until the keeper is dropped. A sender in a mutex, so that pools are shared among threads.
+    /// Both exist until the owner is dropped. The mutex makes the sender shareable among threads.
     orders: Mutex<Option<SyncSender<Order>>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Keeper {
-    /// `end_idle` is called now and then while no worker is ordered.
+    /// `end_idle` is called at intervals while no worker is requested.
     pub(super) fn new(command: WorkerCommand, end_idle: EndIdle) -> Keeper {
         Keeper { command, end_idle, running: OnceLock::new() }
     }
@@ -57,7 +57,7 @@ impl Running {
         let (orders, taken) = sync_channel(0);
         let thread =
             thread::Builder::new().name("sandbox keeper".to_owned()).spawn(move || keep(&command, &end_idle, &taken));
-        // Without its thread, the channel is closed and every start fails with a word.
+        // Without its thread the channel is closed, and every start fails with a message.
         Self { orders: Mutex::new(Some(orders)), thread: thread.ok() }
     }
 }
@@ -66,7 +66,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         *self.orders.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there has left no worker behind: the kernel ended them.
+            // A panic there has left no worker behind: the kernel has killed them.
             let _ = thread.join();
         }
     }
@@ -75,7 +75,7 @@ impl Drop for Running {
 fn keep(command: &WorkerCommand, end_idle: &EndIdle, orders: &Receiver<Order>) {
     loop {
         match orders.recv_timeout(IDLE_LOOK) {
-            // Who ordered it may be gone; the link then ends its worker as it is dropped.
+            // If the caller is gone, dropping the link ends its worker.
             Ok(order) => drop(order.send(Link::start(command))),
             Err(RecvTimeoutError::Timeout) => end_idle(),
             Err(RecvTimeoutError::Disconnected) => return,

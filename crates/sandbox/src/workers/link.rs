@@ -10,22 +10,22 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A worker that waits for a request. Dropping it ends the worker.
+/// A worker that waits for a request. Dropping it kills the worker.
 pub(super) struct Link {
     child: Child,
     stream: UnixStream,
 }
 
-/// Why there is no answer. The worker is not to be used any more.
+/// The reason for a missing answer. The worker must not be used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// It was gone before it had read the request, so that nothing has run.
+    /// The worker ended before it had read the request, so nothing has run.
     BeforeReading,
-    /// It was gone before it had answered; how it ended.
+    /// The worker ended before it had answered; the text says how.
     Died(String),
-    /// It has not answered in time.
+    /// The worker did not answer in time.
     TooSlow,
-    /// What it said is no answer.
+    /// The worker's message is not an answer.
     Garbled,
 }
 
@@ -36,7 +36,7 @@ impl Link {
         let child = Command::new(&command.program)
             .args(&command.arguments)
             .env_clear()
-            // The C library would look for the host's zone where nothing says which.
+            // Without it, the C library would read the host's time zone.
             .env("TZ", "UTC0")
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -46,7 +46,7 @@ impl Link {
         Ok(Link { child, stream: ours })
     }
 
-    /// Sends a request and waits: until `read_by` that it is read, then for `wall` that it is answered.
+    /// Sends a request, waits until `read_by` for the worker to read it, and then for `wall` for the answer.
     pub(super) fn ask(&mut self, request: &[u8], read_by: Instant, wall: Duration) -> Result<Answer, Lost> {
         let mut taken = [0];
         let sent = write_frame(&mut Until { stream: &self.stream, end: read_by }, request);
@@ -70,7 +70,7 @@ impl Link {
             io::ErrorKind::InvalidData => return Lost::Garbled,
             _ => {}
         }
-        // Its end of the socket is closed, so it is ending or has ended; killing it makes sure of the wait.
+        // Its end of the socket is closed, so it is ending or has ended; the kill bounds the wait.
         let _ = self.child.kill();
         Lost::Died(self.child.wait().map_or_else(|error| error.to_string(), how_it_ended))
     }
@@ -92,7 +92,7 @@ fn how_it_ended(status: ExitStatus) -> String {
     }
 }
 
-/// A stream that fails with `TimedOut` at a moment, however slowly its bytes come.
+/// A stream that fails with `TimedOut` at a deadline, also if bytes keep arriving slowly.
 struct Until<'a> {
     stream: &'a UnixStream,
     end: Instant,
@@ -105,7 +105,7 @@ impl Until<'_> {
     }
 }
 
-/// A socket says `WouldBlock` when its timeout is over.
+/// A socket reports a timeout as `WouldBlock`.
 fn timed_out(error: io::Error) -> io::Error {
     if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
 }

@@ -1,18 +1,18 @@
-//! The places of a pool, shared among tenants: bookkeeping without processes, clocks or locks.
+//! The slots of a pool, divided among tenants: bookkeeping without processes, clocks or locks.
 //!
-//! | a tenant uses | gets a place while |
+//! | a tenant uses | it gets a slot while |
 //! |---|---|
-//! | none | any of the pool's places is free, the reserve included |
-//! | some, and nobody else waits | an ordinary place is free |
-//! | some, and somebody else waits | an ordinary place is free and the tenant has less than half of them |
+//! | none | any slot of the pool is free, the reserve included |
+//! | some, and no other tenant waits | an ordinary slot is free |
+//! | some, and another tenant waits | an ordinary slot is free and the tenant has less than half of them |
 //!
-//! Among the tenants that may get a place, the one that uses fewest is served first, then the one that was served longest
-//! ago. Calls of one tenant are served in their order.
+//! Among the tenants that may get a slot, the one that uses fewest is served first, then the one that was served
+//! longest ago. Calls of one tenant are served in their order.
 
 use crate::limits::CALLS_WAITING_MAX;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The order of calls that wait.
+/// The position of a waiting call in the order of arrival.
 pub(super) type Ticket = u64;
 
 /// An idle worker with its tenant.
@@ -21,27 +21,27 @@ pub(super) struct Idle<W> {
     worker: W,
 }
 
-/// How a call gets its worker.
+/// The worker for a call.
 pub(super) enum Place<W> {
-    /// By a worker that has answered calls of the same tenant before.
+    /// A worker that has answered calls of the same tenant before.
     Idle(W),
-    /// By a new worker; the idle worker of another tenant is ended first where there is one.
+    /// A new worker; the contained idle worker of another tenant is ended first.
     New(Option<W>),
 }
 
-/// Places, idle workers and waiting calls.
+/// Slots, idle workers and waiting calls.
 pub(super) struct Share<W> {
-    /// Places that a tenant may have more than one of.
+    /// Slots of which one tenant may use several.
     ordinary: usize,
     /// Oldest first.
     idle: VecDeque<Idle<W>>,
     tenants: BTreeMap<String, Tenant>,
     next_ticket: Ticket,
-    /// Counts places given out, to order tenants by.
+    /// The number of slots given out so far, by which tenants are ordered.
     served: u64,
 }
 
-/// What is known of a tenant that uses a place or waits for one.
+/// A tenant that uses a slot or waits for one.
 #[derive(Default)]
 struct Tenant {
     used: usize,
@@ -50,13 +50,13 @@ struct Tenant {
 }
 
 impl<W> Share<W> {
-    /// As many ordinary places, and as many again in reserve for tenants that use none.
+    /// Makes as many ordinary slots, and the same number in reserve for tenants that use none.
     pub(super) fn new(ordinary: usize) -> Self {
         let (idle, tenants) = (VecDeque::new(), BTreeMap::new());
         Self { ordinary: ordinary.max(1), idle, tenants, next_ticket: 0, served: 0 }
     }
 
-    /// Queues a call; nothing if too many calls of its tenant wait already.
+    /// Queues a call; `None` if too many calls of its tenant wait already.
     pub(super) fn wait(&mut self, tenant: &str) -> Option<Ticket> {
         let entry = self.tenants.entry(tenant.to_owned()).or_default();
         if entry.waiting.len() >= CALLS_WAITING_MAX {
@@ -68,7 +68,7 @@ impl<W> Share<W> {
         Some(ticket)
     }
 
-    /// Gives a place to a call, if it is the next to get one.
+    /// Gives a slot to a call if it is the next to get one.
     pub(super) fn take(&mut self, tenant: &str, ticket: Ticket) -> Option<Place<W>> {
         if self.next() != Some(ticket) {
             return None;
@@ -78,7 +78,7 @@ impl<W> Share<W> {
         entry.used += 1;
         self.served += 1;
         entry.served_at = self.served;
-        // The one used last is warmest.
+        // The most recently used worker has the warmest caches.
         if let Some(at) = self.idle.iter().rposition(|idle| idle.tenant == tenant) {
             return self.idle.remove(at).map(|idle| Place::Idle(idle.worker));
         }
@@ -86,7 +86,7 @@ impl<W> Share<W> {
         Some(Place::New(if is_full { self.idle.pop_front().map(|idle| idle.worker) } else { None }))
     }
 
-    /// Forgets a call that waits no longer.
+    /// Removes a call that stops waiting.
     pub(super) fn leave(&mut self, tenant: &str, ticket: Ticket) {
         if let Some(entry) = self.tenants.get_mut(tenant) {
             entry.waiting.retain(|waiting| *waiting != ticket);
@@ -94,7 +94,7 @@ impl<W> Share<W> {
         self.tidy(tenant);
     }
 
-    /// Takes a place back, with its worker if that can answer more calls of this tenant.
+    /// Releases a slot, and keeps its worker for more calls of this tenant.
     pub(super) fn release(&mut self, tenant: &str, worker: Option<W>) {
         if let Some(entry) = self.tenants.get_mut(tenant) {
             entry.used = entry.used.saturating_sub(1);
@@ -103,14 +103,14 @@ impl<W> Share<W> {
         self.idle.extend(worker.map(|worker| Idle { tenant: tenant.to_owned(), worker }));
     }
 
-    /// Takes out the idle workers that are to be ended.
+    /// Removes the idle workers that should end, and returns them.
     pub(super) fn end_idle(&mut self, mut is_over: impl FnMut(&W) -> bool) -> Vec<W> {
         let (over, kept) = self.idle.drain(..).partition(|idle| is_over(&idle.worker));
         self.idle = kept;
         VecDeque::into_iter(over).map(|idle| idle.worker).collect()
     }
 
-    /// The call that gets the next place, if there is a place for any.
+    /// Returns the call that gets the next slot, if any may get one.
     fn next(&self) -> Option<Ticket> {
         let served = self.tenants.iter().filter(|(name, tenant)| self.may_take(name, tenant));
         let served = served.min_by_key(|(_, tenant)| (tenant.used, tenant.served_at));
@@ -137,7 +137,7 @@ impl<W> Share<W> {
         self.tenants.values().map(|tenant| tenant.used).sum()
     }
 
-    /// Keeps no entry of a tenant that asks for nothing.
+    /// Drops the entry of a tenant without used slots and waiting calls.
     fn tidy(&mut self, tenant: &str) {
         if self.tenants.get(tenant).is_some_and(|entry| entry.used == 0 && entry.waiting.is_empty()) {
             self.tenants.remove(tenant);
@@ -149,7 +149,7 @@ impl<W> Share<W> {
 mod tests {
     use super::*;
 
-    /// Queues a call and tries to serve it; how it got its place.
+    /// Queues a call and tries to serve it; returns the kind of its slot.
     fn ask(share: &mut Share<u32>, tenant: &str) -> (Ticket, Option<&'static str>) {
         let ticket = share.wait(tenant).unwrap();
         (ticket, took(share, tenant, ticket))

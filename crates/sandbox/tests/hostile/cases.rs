@@ -9,9 +9,8 @@ use mainspring_sandbox::FaultKind::{
 use mainspring_sandbox::{Answer, Call, FaultKind, Function, Limits, Request, Validate, Workers, limits};
 use std::thread;
 
-/// What may come of a function. Where a limit by ticks and one by time compete, a slow machine may meet the other.
+/// The accepted outcome of a function. Where two limits compete, it depends on the speed of the machine.
 enum Outcome {
-    /// This result.
     Is(&'static str),
     /// One of these faults.
     Fails(&'static [FaultKind]),
@@ -81,7 +80,7 @@ const BODIES: &[(&str, Outcome)] = &[
     ("let l; try { for (;;) l = {l} } catch { l = null; return 1 }", MEMORY),
     ("const m = new Map(); try { for (let i = 0; ; i++) m.set(i, i) } finally { m.clear(); return 1 }", MEMORY),
     ("const r = []; for (;;) { const a = {}; a.a = a }", MEMORY),
-    // Native calls that never look at their limits.
+    // Native calls that do not check their limits.
     ("return Array.prototype.indexOf.call({length: 2 ** 53 - 1}, 1)", ENDED),
     ("return 'a'.repeat(4e6).indexOf('a'.repeat(2e6) + 'b')", Fails(&[TimeExceeded])),
     ("return 'a'.repeat(4e6).split('a'.repeat(2e6) + 'b')", Fails(&[TimeExceeded])),
@@ -90,7 +89,7 @@ const BODIES: &[(&str, Outcome)] = &[
     ("return Array.prototype.sort.call({length: 2 ** 30})", Fails(&[TicksExceeded, TimeExceeded, MemoryExceeded])),
     ("const a = []; a.length = 2 ** 32 - 1; return a.includes(1)", ENDED),
     ("return new Uint8Array(6e7).toSorted(() => 0).length", Fails(&[TicksExceeded, TimeExceeded, MemoryExceeded])),
-    // Regular expressions that look back for ever.
+    // Regular expressions with unbounded backtracking.
     ("return /^(a+)+$/.test('a'.repeat(50) + '!')", ENDED),
     ("return /(x+x+)+y/.test('x'.repeat(100))", ENDED),
     ("return /(.*)*(.*)*(.*)*z/s.test('ab'.repeat(5000))", Fails(&[TicksExceeded, TimeExceeded, MemoryExceeded])),
@@ -107,7 +106,7 @@ const BODIES: &[(&str, Outcome)] = &[
     ("for (;;) await null", ENDED),
     ("Promise.reject(new Error('nobody looks')); return 1", Is("1")),
     ("Promise.resolve().then(() => { for (;;); }); return 1", Is("1")),
-    // What is thrown.
+    // Thrown values.
     ("throw null", THREW),
     ("throw undefined", THREW),
     ("throw Symbol('s')", THREW),
@@ -143,7 +142,7 @@ const BODIES: &[(&str, Outcome)] = &[
     ("return {a: 1n}", Fails(&[NotJson])),
     ("return {[Symbol('a')]: 1, b: Symbol('c')}", Is("{}")),
     ("return [input.polluted === undefined, Object.keys(input), input.a]", Is("[true,[\"__proto__\",\"a\"],1]")),
-    // Tampering with what the host might use.
+    // Changes to functions that the host might use.
     ("JSON.stringify = () => 'x'; JSON.parse = null; return {a: 1}", Is("{\"a\":1}")),
     ("Object.prototype.toJSON = () => 'mine'; return {a: 1}", Is("\"mine\"")),
     ("Object.prototype.toJSON = () => { for (;;); }; return {a: 1}", ENDED),
@@ -160,7 +159,7 @@ const BODIES: &[(&str, Outcome)] = &[
     ("Error.prepareStackTrace = () => { for (;;); }; Error.stackTraceLimit = 1e9; null.x", THREW),
     ("Object.defineProperty(Error.prototype, 'message', {get() { for (;;); }}); throw new Error()", ENDED),
     ("Object.setPrototypeOf(Object.getPrototypeOf(() => 1), new Proxy({}, {get() { throw 1 }})); return 1", Is("1")),
-    // The language's own Date is called with by none of the functions that the code can change.
+    // The code's `Date` calls the language's own `Date` through no function that the code can change.
     (
         "const seen = [], later = [], {apply} = Reflect;
          for (const home of [Reflect, Object, Object.prototype, Function.prototype, RegExp.prototype, String.prototype,
@@ -183,7 +182,7 @@ const BODIES: &[(&str, Outcome)] = &[
          return found + ' of ' + (seen.length > 0)",
         Is("\"0 of true\""),
     ),
-    // Ways out.
+    // Escapes.
     ("return await eval('import(\"fs\")')", THREW),
     (
         "return Function('return typeof process + typeof require + typeof fetch')()",
@@ -204,7 +203,7 @@ const BODIES: &[(&str, Outcome)] = &[
     ("console.log.call(null, ...Array(6e4).fill('x')); return 1", Is("1")),
 ];
 
-/// What nests too deeply for the parser or for the interpreter; a build that is not optimised may be slow at it.
+/// Nesting too deep for the parser or the interpreter; a build without optimization may be slow.
 const DEEP: Outcome = Fails(&[StackExceeded, Syntax, Crashed, MemoryExceeded, TimeExceeded]);
 
 /// Whole sources.
@@ -231,7 +230,8 @@ fn hostile_sources() -> Vec<(String, Outcome)> {
 fn function(source: String, outcome: &Outcome) -> Request {
     let input = r#"{"__proto__": {"polluted": 1}, "a": 1}"#.to_owned();
     let call = Call::Function(Function { source, input, now_ms: 0, seed: [3; 32] });
-    // Where time may be the limit, it need not be long; where it may not, it must not come first on a busy machine.
+    // A short time limit where time may be the outcome; a long one elsewhere, so that it is not reached first on a busy
+    // machine.
     let wall_ms_max = match outcome {
         Fails(kinds) if kinds.contains(&TimeExceeded) => 300,
         _ => 10_000,
@@ -239,11 +239,11 @@ fn function(source: String, outcome: &Outcome) -> Request {
     Request { call, limits: Limits { wall_ms_max, ..SMALL } }
 }
 
-/// Small, as there are many cases.
+/// Small limits, since there are many cases.
 const SMALL: Limits =
     Limits { ticks_max: 500, wall_ms_max: 300, memory_bytes_max: 16 * 1024 * 1024, result_bytes_max: 256 * 1024 };
 
-/// What is wrong with an answer, if anything.
+/// Returns a description of an unexpected answer.
 fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<String> {
     let answer = workers.call("", request);
     let is_expected = match (outcome, &answer.result) {
@@ -255,7 +255,7 @@ fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<Strin
     let is_short = fault.is_none_or(|fault| fault.message.len() <= 2_048 && fault.stack.len() <= 4_096);
     let bytes: usize = answer.console.lines.iter().map(|line| line.text.len()).sum();
     let is_bounded = answer.console.lines.len() <= limits::CONSOLE_LINES_MAX && bytes <= limits::CONSOLE_BYTES_MAX;
-    // Time is the one thing that is not the same twice.
+    // Faults of time may differ between two runs.
     let is_timed = |answer: &Answer| matches!(&answer.result, Err(fault) if fault.kind == TimeExceeded);
     let again = workers.call("", request);
     let is_same = is_timed(&answer) || is_timed(&again) || again == answer;
@@ -263,7 +263,7 @@ fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<Strin
     (!(is_expected && is_short && is_bounded && is_same)).then(told)
 }
 
-/// Each function does its worst on one worker while a neighbour goes on on the other.
+/// Runs each function on one worker while another call runs on the second.
 fn all(requests: Vec<(String, Request, &Outcome)>) {
     let workers = Workers::with_count(command(WORKER), 2);
     let neighbour = Neighbour::new(&workers);
@@ -296,7 +296,7 @@ pub(crate) fn sources() {
         .collect());
 }
 
-/// Sources that are only looked at are as hostile.
+/// Sources that are only checked are as hostile.
 pub(crate) fn checks() {
     let workers = Workers::with_count(command(WORKER), 1);
     for (source, _) in hostile_sources() {

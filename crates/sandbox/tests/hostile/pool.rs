@@ -1,4 +1,4 @@
-//! The pool itself: what it does with workers that die, lie or stay silent, and what holds a worker.
+//! The pool itself: workers that die, send garbage or hang, and the restrictions of a worker.
 
 use crate::WORKER;
 use mainspring_sandbox::{Call, FaultKind, Function, Limits, Request, WorkerCommand, Workers, evaluate, worker};
@@ -8,7 +8,7 @@ use std::sync::{Condvar, Mutex};
 use std::thread::{self, Scope};
 use std::{fs, net, path, process};
 
-/// What this program can be instead of its tests, by its first argument.
+/// The roles of this program other than running its tests, by its first argument.
 pub(crate) const ROLES: [(&str, fn()); 11] = [
     ("--die-at-once", || {}),
     ("--die-the-first-time", die_the_first_time),
@@ -36,18 +36,18 @@ fn good() -> Request {
     request("export default (x) => x * 2 + 2", 10_000)
 }
 
-/// A native call that never looks at its limits.
+/// A native call that does not check its limits.
 const NATIVE: &str = "export default () => 'a'.repeat(1e7).indexOf('a'.repeat(5e6) + 'b')";
 
-/// Someone who goes on asking for the same good thing.
+/// A caller that repeats one harmless call.
 pub(crate) struct Neighbour<'a> {
     workers: &'a Workers,
-    /// How many answers there were; `None` when it is to end.
+    /// The number of answers so far; `None` to end.
     answers: Mutex<Option<u64>>,
     answered: Condvar,
 }
 
-/// Ends the neighbour, so that a test that fails ends too.
+/// Ends the caller, so that a failing test ends too.
 pub(crate) struct Ends<'a>(&'a Neighbour<'a>);
 
 impl Drop for Ends<'_> {
@@ -94,14 +94,14 @@ pub(crate) fn workers_that_fail() {
     ];
     for (role, kind, words) in cases {
         let workers = Workers::with_count(command(role), 1);
-        // Twice, as the pool has one place only and must have got it back.
+        // Twice, since the pool has only one slot and must have released it.
         for _ in 0..2 {
             let fault = workers.call("", &request("export default () => 1", 100)).result.expect_err(role);
             assert!(fault.kind == kind && fault.message.contains(words), "{role}: {fault:?}");
         }
     }
     let absent = WorkerCommand { program: "/nowhere/at/all".into(), arguments: Vec::new() };
-    // More often than the pool has places, which it must have got back each time.
+    // More often than the pool has slots, which it must release each time.
     let workers = Workers::with_count(absent, 1);
     for tenant in ["a", "a", "a", "b", "c"] {
         let fault = workers.call(tenant, &good()).result.unwrap_err();
@@ -109,7 +109,7 @@ pub(crate) fn workers_that_fail() {
     }
 }
 
-/// A worker that died before it had read anything is replaced without a word, once.
+/// A worker that died before it had read anything is silently replaced, once.
 pub(crate) fn a_worker_that_died_idle_is_replaced() {
     let folder = std::env::temp_dir().join(format!("mainspring-sandbox-{}", process::id()));
     fs::create_dir_all(&folder).unwrap();
@@ -131,7 +131,7 @@ fn die_the_first_time() {
     }
 }
 
-/// Reads a request as a worker does, and then says this.
+/// Reads a request as a worker does, and responds with these bytes.
 fn take_and_say(bytes: &[u8]) {
     let mut length = [0; 4];
     io::stdin().read_exact(&mut length).unwrap();
@@ -159,7 +159,7 @@ pub(crate) fn workers_are_shared_and_used_again() {
     assert_eq!(children_of(process::id()), [0; 0]);
 }
 
-/// A worker and this process give the same answer to the byte.
+/// A worker gives the same answer as this process, to the byte.
 pub(crate) fn workers_answer_as_this_process_does() {
     let workers = Workers::new(command(WORKER));
     for source in [
@@ -187,11 +187,11 @@ pub(crate) fn a_worker_is_confined() {
     );
 }
 
-/// Tries what nobody should be able to do from within a worker.
+/// Tries actions that a worker must not be able to perform.
 fn look_around() {
     use rustix::process::{Resource, Rlimit, Signal, getppid, getrlimit, kill_process, prlimit};
     let parent = getppid().unwrap();
-    // As much as the machine would give, were there no limit.
+    // More memory than a worker may use, to show that the machine has it.
     let much = || Vec::<u8>::new().try_reserve_exact(2 << 30).is_ok();
     assert!(much(), "the machine itself has no room");
     let files = getrlimit(Resource::Nofile);
@@ -209,7 +209,7 @@ fn look_around() {
     told("become root", rustix::thread::set_thread_uid(rustix::process::Uid::ROOT).is_ok());
 }
 
-/// A worker of a system that refuses filters of system calls.
+/// Runs a worker on a system that rejects filters of system calls.
 fn serve_without_seccomp(unconfined: bool) {
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
     let rules = [libc::SYS_seccomp, libc::SYS_prctl].map(|number| (number, Vec::new())).into();
@@ -235,7 +235,7 @@ pub(crate) fn code_is_refused_where_nothing_confines_it() {
     assert_eq!(workers.call("a", &good()).result.as_deref(), Ok("42"));
 }
 
-/// One tenant keeps every worker that it may have busy; another is answered meanwhile.
+/// One tenant keeps all of its workers busy while another is answered.
 pub(crate) fn a_tenant_waits_for_no_other() {
     let workers = Workers::with_count(command(WORKER), 2);
     let done = Mutex::new(false);
@@ -255,7 +255,7 @@ pub(crate) fn a_tenant_waits_for_no_other() {
     });
 }
 
-/// No worker is used for ever, nor by two tenants.
+/// A worker ends after a number of calls, and serves one tenant only.
 pub(crate) fn a_worker_ends_after_its_calls() {
     let workers = Workers::with_count(command(WORKER), 1);
     let call = |tenant: &str| {
@@ -269,7 +269,7 @@ pub(crate) fn a_worker_ends_after_its_calls() {
     while call("a").contains(&first[0]) {}
 }
 
-/// Of a parent that is killed, no worker stays, neither an idle one nor one that never looks up.
+/// After a parent is killed no worker remains, neither an idle one nor one in a native call.
 pub(crate) fn workers_end_with_their_parent() {
     let mut parent = Command::new("/proc/self/exe").arg("--be-a-parent").stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
@@ -298,7 +298,7 @@ fn be_a_parent() {
     });
 }
 
-/// The processes whose parent this is, without those that have ended and were not waited for.
+/// Lists the living children of a process; zombies are left out.
 fn children_of(parent: u32) -> Vec<u32> {
     let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     all.filter(|process| status_of(*process).is_some_and(|(state, its)| its == parent && state != 'Z')).collect()
@@ -308,14 +308,14 @@ fn is_alive(process: u32) -> bool {
     status_of(process).is_some_and(|(state, _)| state != 'Z')
 }
 
-/// The state and the parent of a process: proc_pid_stat(5), after the name in parentheses.
+/// Returns the state and the parent of a process: proc_pid_stat(5), after the name in parentheses.
 fn status_of(process: u32) -> Option<(char, u32)> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// The host's zone is nowhere to be seen, even without a worker around.
+/// The host's time zone is not visible, also without a worker.
 pub(crate) fn dates_are_the_same_in_every_zone() {
     let told = |zone: &str| Command::new("/proc/self/exe").arg("--tell-dates").env("TZ", zone).output().unwrap().stdout;
     let utc = told("UTC0");
