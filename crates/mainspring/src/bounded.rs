@@ -1,4 +1,4 @@
-//! Reads texts from outside, and never more than is allowed.
+//! Reads files and standard input up to the size limit of a definition.
 
 use std::{
     fs::File,
@@ -8,13 +8,13 @@ use std::{
 
 use mainspring_kernel::limits::DEFINITION_BYTES_MAX;
 
-/// A file, at most as large as a definition may be.
+/// Reads a file of at most [`DEFINITION_BYTES_MAX`] bytes. The error names the file.
 pub fn file(path: &Path) -> Result<Vec<u8>, String> {
     let named = |error: io::Error| format!("{}: {error}", path.display());
     bounded(File::open(path).map_err(named)?).map_err(|why| format!("{}: {why}", path.display()))
 }
 
-/// Standard input, at most as large as a definition may be.
+/// Reads standard input, at most [`DEFINITION_BYTES_MAX`] bytes.
 pub fn stdin() -> Result<Vec<u8>, String> {
     bounded(io::stdin().lock()).map_err(|why| format!("standard input: {why}"))
 }

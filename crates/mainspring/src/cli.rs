@@ -1,4 +1,4 @@
-//! The flags of `mainspring`, and the way from a command line to an exit code.
+//! The flags of `mainspring`, and the dispatch from a command line to a command and its exit code.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -42,10 +42,10 @@ pub(crate) struct Global {
     /// Send the token over plain http also to another machine, where everybody on the way can read it
     #[arg(long, global = true, env = "MAINSPRING_PLAIN_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) plain_http: bool,
-    /// Whether a flag says where executions are, and not the environment.
+    /// True if a flag names the location of executions, and not the environment.
     #[arg(skip)]
     pub(crate) place_by_flag: bool,
-    /// Whether a flag gives the address of the store, and not the environment.
+    /// True if a flag names the address of the store, and not the environment.
     #[arg(skip)]
     pub(crate) store_by_flag: bool,
     /// Answer in JSON
@@ -126,7 +126,7 @@ enum Command {
     },
 }
 
-/// Runs the command line.
+/// Parses and runs a command line. Errors are printed here, so the caller only exits.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let matches = CommandLine::command().try_get_matches_from(&arguments);
@@ -157,7 +157,7 @@ fn read(matches: &ArgMatches) -> Result<CommandLine, clap::Error> {
 }
 
 impl Command {
-    /// Why it is nothing for a server, if it is not.
+    /// For a command that works on this machine only: the error message if `--server` is given.
     fn belongs_here(&self) -> Option<&'static str> {
         match self {
             Self::Up(_) => Some("`up` starts a server on this machine: leave out --server"),
@@ -185,15 +185,16 @@ impl Command {
     }
 }
 
-/// A server that is named by a flag is meant. One that the environment names is for the commands that can talk to it; only
-/// for `resume` nothing else could be meant.
+/// Rejects `--server` for a command that works on this machine. A server named by the environment is ignored
+/// instead, since it is meant for other commands. Only `resume` rejects that too, because it has no other possible
+/// meaning there.
 fn check_place(command: &Command, global: &Global) -> Result<(), Refusal> {
     let Some(why) = command.belongs_here() else { return Ok(()) };
     let is_meant = global.server.is_some() || (matches!(command, Command::Resume(_)) && global.server()?.is_some());
     if is_meant { Err(Refusal::bad_input("not_at_a_server", why)) } else { Ok(()) }
 }
 
-/// A command line is in the list of processes, for everybody on the machine.
+/// Rejects a password in `--store`: every user of this machine can read the command lines of its processes.
 fn check_password(global: &Global) -> Result<(), Refusal> {
     if !global.store_by_flag || !global.store.as_deref().is_some_and(PostgresStore::has_password) {
         return Ok(());
@@ -256,7 +257,8 @@ fn refused_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
     if asks_for_json(arguments) {
         answer(&refusal);
     }
-    // What clap prints has colours, and the arguments as they are: a file's name that a shell has put there, too.
+    // The message of clap has colors, and contains the arguments unescaped, such as a file name that a shell has
+    // expanded.
     if arguments.iter().any(|argument| argument.to_string_lossy().contains(is_obeyed)) {
         Terminal::of_process().error(&refusal.failure.message);
     } else {
@@ -265,7 +267,7 @@ fn refused_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
     refusal.exit
 }
 
-/// Whether a command line that could not be read has the flag. What stands behind `--` is no flag.
+/// True if the command line that clap rejected contains `--json`. Arguments after `--` are not flags.
 fn asks_for_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }

@@ -1,4 +1,4 @@
-//! A connection to somebody's HTTP server, with TLS or, where that is allowed, without.
+//! Opens HTTP/1.1 connections to other servers, with or without TLS.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -15,17 +15,18 @@ use tokio_rustls::{
     rustls::{ClientConfig, pki_types::ServerName},
 };
 
-/// Who may read along on the way.
+/// The transport security that a connection needs.
 pub(crate) enum Secrecy<'a> {
-    /// Nobody: the other end proves who it is.
+    /// TLS. The server proves its name by a certificate.
     Tls(&'a Arc<ClientConfig>),
-    /// Whoever is between, wherever that is.
+    /// Plain HTTP to any address. Everything between the two ends can read the traffic.
     Plain,
-    /// Nobody, as it is at this machine; else it is refused, and this is what is said then.
+    /// Plain HTTP to a loopback address only. The text completes the error message for any other address.
     Here(&'static str),
 }
 
-/// Connects, and is ready for requests. The host is a name or an address without brackets.
+/// Connects and completes the handshakes, so that requests can be sent. The host is a name, or an IP address
+/// without brackets.
 pub(crate) async fn connect(host: &str, port: u16, secrecy: Secrecy<'_>) -> Result<SendRequest<Full<Bytes>>, String> {
     let stream = TcpStream::connect((host, port)).await.map_err(|error| error.to_string())?;
     let _ = stream.set_nodelay(true);
@@ -38,7 +39,7 @@ pub(crate) async fn connect(host: &str, port: u16, secrecy: Secrecy<'_>) -> Resu
         Secrecy::Plain => shake(stream).await,
         Secrecy::Here(otherwise) => {
             let peer: SocketAddr = stream.peer_addr().map_err(|error| error.to_string())?;
-            // A name that is kept for this machine may lead elsewhere, where somebody has set it up so.
+            // Local configuration can resolve a name such as `localhost` to an address of another machine.
             if !peer.ip().is_loopback() {
                 return Err(format!("it is at {peer}, which is another machine, {otherwise}"));
             }

@@ -1,4 +1,4 @@
-//! Who runs functions and checks schemas for this process: workers that are this very executable.
+//! Evaluates functions and schemas for this process, in worker processes that run the same executable.
 
 use std::{
     ffi::OsString,
@@ -15,11 +15,11 @@ use mainspring_kernel::{
 
 use crate::exit::Exit;
 
-/// Lets code run, if it is 1, where the system refuses the filter of system calls that confines it.
+/// The value 1 allows code to run on a system that refuses the seccomp filter which confines it.
 const UNCONFINED_VARIABLE: &str = "MAINSPRING_UNCONFINED_CODE";
 
-/// Serves as a worker, if that is what this process was started for: before anything else, so that nothing of the user's
-/// settings is read.
+/// Serves as a sandbox worker if the arguments say so. This runs before anything else, so that a worker reads no
+/// settings of the user.
 pub fn serve_if_worker(mut arguments: impl Iterator<Item = OsString>) -> Option<Exit> {
     if arguments.nth(1)? != WORKER_ARGUMENT {
         return None;
@@ -29,19 +29,19 @@ pub fn serve_if_worker(mut arguments: impl Iterator<Item = OsString>) -> Option<
     Some(if served.is_ok() { Exit::Fine } else { Exit::Failed })
 }
 
-/// Becomes a contained script, if that is what this process was started for. Returns only where that fails.
+/// Becomes a contained script if the arguments say so. Returns only if that fails.
 pub fn serve_if_helper(arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     mainspring_effects::shell::contain::serve_if_helper(arguments).map(ExitCode::from)
 }
 
-/// The workers of this process. None is started before there is something to evaluate.
+/// The sandbox workers of this process. The first one starts with the first evaluation.
 pub fn evaluator() -> Arc<dyn Evaluator> {
     static WORKERS: OnceLock<Arc<dyn Evaluator>> = OnceLock::new();
     let unconfined = || std::env::var_os(UNCONFINED_VARIABLE).is_some_and(|value| value == "1");
     WORKERS.get_or_init(|| Arc::new(workers(unconfined()))).clone()
 }
 
-/// Compiles a definition, with its functions and schemas looked into.
+/// Compiles a definition, and checks its functions and schemas in the sandbox.
 pub fn compile(document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
     compile_with(document, &Looking(&*evaluator()))
 }

@@ -1,4 +1,5 @@
-//! Exit codes, as the first specification has them (6.7). One table for both command lines.
+//! Exit codes of both command lines, and the error type of commands. The codes are those of section 6.7 of the
+//! first specification.
 
 use mainspring_engine::EngineError;
 use mainspring_kernel::{
@@ -7,21 +8,21 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
 };
 
-/// How a process ends.
+/// The exit code of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// The command did what it should; also `needs_approval` and `cancelled`.
+    /// The command succeeded. Executions that are `needs_approval` or `cancelled` count as success.
     Fine = 0,
-    /// Scenarios that do not hold, a journal that does not verify, an installation with something broken.
+    /// A check failed: a scenario, the verification of a journal, or a check of `doctor`.
     NotSo = 1,
     /// Bad input or an invalid definition.
     BadInput = 10,
-    /// A broken contract: a missing flag, another hash, a token that opens nothing.
+    /// A violated precondition: a missing flag, a hash that differs, a token that opens no gate.
     Contract = 20,
-    /// A policy: time, steps, a class that is blocked.
+    /// A policy was violated: a time limit, a step limit, a blocked class.
     Policy = 30,
-    /// The execution ran and failed, or something of ours did.
+    /// The execution failed, or Mainspring itself did.
     Failed = 40,
 }
 
@@ -31,27 +32,28 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// A command that cannot do what it should: the exit code and what to say.
+/// The error of a command: an exit code, and the failure to print.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// The exit code.
     pub exit: Exit,
-    /// What happened, where, what to do next.
+    /// Says what happened, where, and what to do next.
     pub failure: Failure,
 }
 
 impl Refusal {
-    /// Bad input.
+    /// An error with the exit code [`Exit::BadInput`].
     pub fn bad_input(code: &str, message: impl Into<String>) -> Self {
         Self { exit: Exit::BadInput, failure: Failure::new(Class::Invalid, code, message) }
     }
 
-    /// A broken contract.
+    /// An error with the exit code [`Exit::Contract`].
     pub fn contract(code: &str, message: impl Into<String>) -> Self {
         Self { exit: Exit::Contract, failure: Failure::new(Class::Policy, code, message) }
     }
 
-    /// A command line that cannot be read: a flag that is missing breaks the contract; one that is wrong is bad input.
+    /// The error of a command line that clap rejected. A missing flag is a violated contract; a wrong one is bad
+    /// input.
     pub fn arguments(error: &clap::Error) -> Self {
         let message = error.render().to_string().trim().trim_start_matches("error: ").to_string();
         match error.kind() {
@@ -60,18 +62,18 @@ impl Refusal {
         }
     }
 
-    /// An input or variables that do not fit what the workflow asks for.
+    /// An input or variables that do not match the schema of the workflow.
     pub fn unfit(failure: Failure) -> Self {
         Self { exit: Exit::BadInput, failure }
     }
 
-    /// A fault of ours, or of the machine.
+    /// A failure of Mainspring or of the machine, with the exit code [`Exit::Failed`].
     pub fn internal(code: &str, message: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, failure: Failure::new(Class::Internal, code, message) }
     }
 }
 
-/// Workflows that cannot be started together.
+/// A set of workflows that cannot be started together.
 impl From<String> for Refusal {
     fn from(message: String) -> Self {
         Self::bad_input("workflows", message)
@@ -101,7 +103,7 @@ impl From<EngineError> for Refusal {
     }
 }
 
-/// The exit code of an execution as it stands.
+/// The exit code for the state of an execution.
 pub fn of_execution(state: &State) -> Exit {
     match (state.status(), &state.ending) {
         (ExecutionStatus::Failed, Some(Ending::Failed { fault, .. })) if is_policy(&fault.code, fault.class) => {
@@ -112,7 +114,7 @@ pub fn of_execution(state: &State) -> Exit {
     }
 }
 
-/// Whether a failure is that of a bound or a rule.
+/// True if a limit or a rule caused the failure.
 pub(crate) fn is_policy(code: &str, class: Class) -> bool {
     class == Class::Policy || code.starts_with("execution_timeout")
 }

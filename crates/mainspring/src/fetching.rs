@@ -1,4 +1,5 @@
-//! What the server asks a provider of OpenID Connect, over connections of its own: one request, one answer, both bounded.
+//! The HTTP client for requests to an OpenID Connect provider. Each request has its own connection, and sizes and
+//! times are bounded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,13 +21,13 @@ use crate::{
     tls,
 };
 
-/// Whoever asks, and by whom the other end is checked.
+/// A client with its trusted certificate authorities.
 pub(crate) struct Fetcher {
     tls: Arc<ClientConfig>,
 }
 
 impl Fetcher {
-    /// One that trusts whom all clients here trust.
+    /// A client that trusts the same authorities as all other clients of this process.
     pub(crate) fn new() -> Result<Self, Refusal> {
         Ok(Self { tls: tls::trusting()? })
     }

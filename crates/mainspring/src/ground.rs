@@ -1,4 +1,4 @@
-//! Where executions are kept: in a folder of this machine, or in a store that several machines share.
+//! The location of executions: a data folder of this machine, or a store that several machines share.
 
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
@@ -14,17 +14,17 @@ use rustix::fs::Access;
 
 use crate::{cli::Global, exit::Refusal, place};
 
-/// Where executions are kept.
+/// The location of executions.
 #[derive(Debug, Clone)]
 pub(crate) enum Ground {
-    /// A folder, of which one process at a time is the engine.
+    /// A data folder. One process at a time runs an engine on it.
     Folder(Home),
-    /// The address of a store whose nodes are its engine.
+    /// The address of a shared store. Its nodes run the engines.
     Shared(String),
 }
 
 impl Ground {
-    /// What the flags say.
+    /// The location that the flags name, or the default data folder.
     pub(crate) fn of(global: &Global) -> Result<Self, Refusal> {
         match &global.store {
             Some(address) => Ok(Self::Shared(address.clone())),
@@ -32,8 +32,8 @@ impl Ground {
         }
     }
 
-    /// The installation's key, which is made only for a folder or a store that is begun with it. All nodes of a shared
-    /// store have one key.
+    /// The installation's key. It is created only for a new data folder or a new store. All nodes of a shared store
+    /// use one key.
     pub(crate) fn key(&self, store: &dyn Store) -> Result<[u8; 32], Refusal> {
         match self {
             Self::Folder(home) => {
@@ -45,7 +45,8 @@ impl Ground {
         }
     }
 
-    /// The store, to write to its inbox. One of an older format is refused: those of the older release may be at work on it.
+    /// The store, opened to write inbox messages. A store of an older format is an error, since nodes of the older
+    /// release may still use it.
     pub(crate) fn store(&self) -> Result<Arc<dyn Store>, Refusal> {
         match self {
             Self::Folder(home) => Ok(Arc::new(SqliteStore::open_current(&home.journal()).map_err(EngineError::from)?)),
@@ -53,7 +54,7 @@ impl Ground {
         }
     }
 
-    /// The store, for a process that works on its executions and so upgrades it.
+    /// The store, opened by a process that runs its executions. A store of an older format is upgraded.
     pub(crate) fn store_to_work_on(&self) -> Result<Arc<dyn Store>, Refusal> {
         match self {
             Self::Folder(home) => Ok(Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?)),
@@ -61,9 +62,11 @@ impl Ground {
         }
     }
 
-    /// How far audit logs were seen to reach, beside the key: who can put back an old store need not be able to write there.
-    /// Where the key lies in a folder that cannot be written, as that of a mounted secret, they lie in this machine's
-    /// folder. Both are read, as a folder may have become one of the other kind. `makes` is false for those who only look.
+    /// The audit marks: the furthest entry seen of each audit log, which detect that a log was truncated. They are
+    /// stored next to the key, because an attacker who restores an old store may not be able to write there. If the
+    /// key's folder is not writable, as with a mounted secret, they are stored in this machine's data folder. Both
+    /// places are read, since a folder can become read-only or writable later. `makes` is false for read-only
+    /// commands, which create nothing.
     pub(crate) fn marks(&self, home: &Home, key: [u8; 32], makes: bool) -> Marks {
         let (file, store, former) = match self {
             Self::Folder(home) => {
@@ -71,7 +74,8 @@ impl Ground {
                 (place::key_file(&[home.folder()]), folder.display().to_string(), None)
             }
             Self::Shared(address) => {
-                // An address that cannot be read opens no store.
+                // An unreadable address gives an empty name, which is harmless: such an address opens no store
+                // either.
                 let store = PostgresStore::place(address).unwrap_or_default();
                 (place::key_file(&[]), store, former_name(address))
             }
@@ -92,7 +96,8 @@ impl Ground {
         }
     }
 
-    /// The folder, if it is one: who posts a letter rings the bell there.
+    /// The data folder, unless the store is shared. A process that enqueues a message notifies the engine through a
+    /// socket there.
     pub(crate) fn home(&self) -> Option<&Home> {
         match self {
             Self::Folder(home) => Some(home),
@@ -100,7 +105,7 @@ impl Ground {
         }
     }
 
-    /// Who works on the executions, in words; `None` if nobody does.
+    /// The process or nodes that run the executions, as text; `None` if there are none.
     pub(crate) fn who_works(&self, store: &dyn Store) -> Option<String> {
         match self {
             Self::Folder(home) => {
@@ -115,7 +120,7 @@ impl Ground {
         }
     }
 
-    /// What starts somebody who works on them.
+    /// The command that starts a process which runs the executions, as help text.
     pub(crate) fn mend(&self) -> String {
         match self {
             Self::Folder(_) => "`mainspring resume --all` does".into(),
@@ -124,8 +129,9 @@ impl Ground {
     }
 }
 
-/// The name of a store's marks in earlier versions: its address without user, password and parameters. Several stores had one
-/// name where parameters tell them apart: these begin anew.
+/// The name under which earlier versions stored the marks of a store: its address without user, password and
+/// parameters. `None` if parameters select the store, because several stores then shared one name; their marks
+/// start anew.
 fn former_name(address: &str) -> Option<&str> {
     let (base, parameters) = address.split_once('?').unwrap_or((address, ""));
     let tells_apart = |parameter: &str| ["schema=", "host="].iter().any(|name| parameter.starts_with(name));
@@ -133,7 +139,8 @@ fn former_name(address: &str) -> Option<&str> {
     (!parameters.split('&').any(tells_apart)).then_some(place)
 }
 
-/// Opens a store that is shared, by its address; one of an older format only where it is to be upgraded.
+/// Opens a shared store by its address. `upgrades` allows the upgrade of an older format, which is an error
+/// otherwise.
 pub(crate) fn open(address: &str, upgrades: bool) -> Result<Arc<dyn Store>, Refusal> {
     PostgresStore::check_address(address).map_err(|error| Refusal::bad_input("bad_store", error.to_string()))?;
     let options = Options { upgrades, ..Options::default() };

@@ -1,4 +1,5 @@
-//! How is it started: the command lines `mainspring` and `workflow`, their flags, their exit codes, what they show.
+//! The command lines `mainspring` and `workflow`: flags, wiring, exit codes and terminal output. Workflow
+//! semantics, storage and the HTTP API are in the other crates.
 
 pub mod bounded;
 pub mod cli;

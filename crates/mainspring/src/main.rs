@@ -1,8 +1,9 @@
-//! `mainspring`: the user's command line.
+//! The executable `mainspring`. It dispatches to a sandbox worker, to the helper inside a script's container, or to
+//! the command line in [`mainspring_cli::cli`].
 
 use std::process::ExitCode;
 
-/// Frames are made on one thread and freed on another, many thousand times a second.
+/// Frames are allocated on one thread and freed on another, many thousand times a second; mimalloc is fast at this.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! How executions are named on a command line, and how their folder is opened.
+//! Resolves the execution that a command line names, and opens the data folder or the store for it.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
 use crate::{cli::Global, exit::Refusal, ground::Ground, place, runner};
 
-/// Rows that a name is looked for in.
+/// Rows that are searched for the beginning of a name.
 const ROWS_SEARCHED: usize = 10_000;
 
 impl Global {
-    /// The folder of executions.
+    /// The data folder that `--dir` names, or the default one.
     pub(crate) fn home(&self) -> Result<Home, Refusal> {
         match &self.dir {
             Some(given) => Ok(Home::new(given)),
@@ -21,7 +21,7 @@ impl Global {
     }
 }
 
-/// Executions, looked at.
+/// A store that is opened for reading, with everything needed to load journals from it.
 pub(crate) struct Looked {
     pub(crate) ground: Ground,
     pub(crate) store: Arc<dyn Store>,
@@ -30,19 +30,19 @@ pub(crate) struct Looked {
 }
 
 impl Looked {
-    /// Whether somebody works on them.
+    /// True if an engine runs the executions now.
     pub(crate) fn is_worked_on(&self) -> bool {
         self.ground.who_works(&*self.store).is_some()
     }
 
-    /// Whether an input is posted to whoever works on them, rather than taken in here and now. A shared store is its
-    /// nodes' to work on, also while none is there.
+    /// True if an input is sent to the inbox, and not decided by this process. A shared store belongs to its nodes,
+    /// even if none is running.
     pub(crate) fn is_others(&self) -> bool {
         matches!(self.ground, Ground::Shared(_)) || self.is_worked_on()
     }
 }
 
-/// Looks at the folder without holding it, or at the store.
+/// Opens the data folder without its lock, or the shared store.
 pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
     let ground = Ground::of(global)?;
     let (store, key): (Arc<dyn Store>, _) = match &ground {
@@ -68,19 +68,19 @@ pub(crate) fn look(global: &Global) -> Result<Looked, Refusal> {
     Ok(Looked { ground, store, loader, key })
 }
 
-/// The answer of what looks at executions where there are none.
+/// The error of a read-only command if there are no executions.
 pub(crate) fn no_executions(ground: &Ground) -> Refusal {
     let place = ground.home().map_or("the store".to_string(), |home| home.folder().display().to_string());
     let message = format!("there are no executions in {place}; `mainspring run FILE` makes one");
     Refusal::bad_input("no_executions", message)
 }
 
-/// Holds the folder and runs an engine on it.
+/// Locks the data folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, Refusal> {
     engine_with(global, reach, runner::Rules::default()).await
 }
 
-/// The same, with rules for scripts.
+/// Like [`engine`], with rules for scripts.
 pub(crate) async fn engine_with(global: &Global, reach: Reach, rules: runner::Rules) -> Result<Engine, Refusal> {
     if global.store.is_some() {
         let message = "this command works on a folder by itself; the executions of a shared store are its nodes' to work on (`mainspring node --store …`)";
@@ -91,7 +91,7 @@ pub(crate) async fn engine_with(global: &Global, reach: Reach, rules: runner::Ru
     runner::open_with(home, key, reach, global.seeing.spans()?, rules).await
 }
 
-/// The execution that is meant: by its name, its key, the beginning of either, or `last`.
+/// Finds an execution by its name, its key, the beginning of either, or `last`.
 pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, Refusal> {
     let failed = |error| Refusal::from(EngineError::from(error));
     if let Some(row) = store.execution_by_id(name).map_err(failed)? {
@@ -104,7 +104,7 @@ pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, Refusa
     }
     let rows = store.executions(&Filter::default(), None, ROWS_SEARCHED).map_err(failed)?;
     if name == "last" {
-        // What was started last is what somebody started, and not what that has started.
+        // `last` means the last execution that a person started, and not one of its children.
         let is_root = |row: &ExecutionRow| !is_child(&row.trigger_type);
         return rows.into_iter().find(is_root).ok_or_else(|| unknown(name));
     }
@@ -127,7 +127,7 @@ fn unknown(name: &str) -> Refusal {
     )
 }
 
-/// Runs asynchronous work.
+/// Runs a future on a runtime of one thread.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?.block_on(work)

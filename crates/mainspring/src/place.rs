@@ -1,4 +1,5 @@
-//! Where things are kept on this machine: state, the key, the workspace. Read from the environment once, here.
+//! Paths of this machine: state, settings, the key, workspaces. They are read from the environment here and nowhere
+//! else.
 
 use std::{
     env,
@@ -9,12 +10,12 @@ use mainspring_engine::keys;
 
 use crate::exit::Refusal;
 
-/// Names of variables that steps never see: where the key lies, the address of the store with its password, what lets this
-/// user in at a server, and this server in at a provider of sign-ins.
+/// Environment variables that are hidden from steps: the path of the key, the address of the store with its
+/// password, the user's token for a server, and the server's client secret for its OpenID Connect provider.
 pub const HIDDEN_VARIABLES: [&str; 4] =
     ["MAINSPRING_KEY_FILE", "MAINSPRING_STORE", "MAINSPRING_TOKEN", "MAINSPRING_OIDC_CLIENT_SECRET"];
 
-/// Names of variables that steps do not see where their node writes traces: what lets it in at the collector is not theirs.
+/// Environment variables that are hidden from steps if the node exports traces: the credentials for the collector.
 pub const HIDDEN_WITH_TRACES: [&str; 2] = ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"];
 
 /// The user's folder for state: `$XDG_STATE_HOME`, or `~/.local/state`.
@@ -33,13 +34,13 @@ pub fn config_home() -> Option<PathBuf> {
     absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")))
 }
 
-/// The file of the installation's key, outside of the folders that are to be avoided.
+/// The file of the installation's key. A default location inside of the folders in `avoid` is not used.
 pub fn key_file(avoid: &[&Path]) -> PathBuf {
     let given = env::var_os("MAINSPRING_KEY_FILE").map(PathBuf::from);
     keys::location(given, absolute("XDG_CONFIG_HOME"), absolute("HOME"), avoid)
 }
 
-/// A folder to work in: there, and by its one real path.
+/// The canonical path of a workspace, which must be an existing folder.
 pub fn workspace(path: &Path) -> Result<PathBuf, Refusal> {
     let refused = |why: String| Refusal::bad_input("bad_workspace", format!("the workspace {}: {why}", path.display()));
     let real = path.canonicalize().map_err(|error| refused(format!("{error}; make it first, or name another")))?;
@@ -49,21 +50,21 @@ pub fn workspace(path: &Path) -> Result<PathBuf, Refusal> {
     Ok(real)
 }
 
-/// A path as text: it is journalled, and JSON is text.
+/// A path as text. Journals and JSON contain text only, so a path that is not UTF-8 is an error.
 pub fn text(path: &Path) -> Result<String, Refusal> {
     let text = path.to_str().map(ToString::to_string);
     text.ok_or_else(|| Refusal::bad_input("bad_path", format!("{} is not UTF-8", path.display())))
 }
 
-/// Who runs this process, by the operating system: the name that its user database has for the user, and not what a
-/// variable of the environment says.
+/// The operating system's name for the user who runs this process, from the user database. Environment variables
+/// could be forged.
 pub fn user() -> String {
     let uid = rustix::process::getuid().as_raw();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     name_of(&users, uid).unwrap_or_else(|| format!("uid:{uid}"))
 }
 
-/// The name of a user in a file of the form of passwd(5).
+/// Finds the name of a user in a file in the format of passwd(5).
 fn name_of(users: &str, uid: u32) -> Option<String> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -72,7 +73,7 @@ fn name_of(users: &str, uid: u32) -> Option<String> {
     })
 }
 
-/// The specification for relative paths: they count as unset.
+/// Reads a path from the environment. The XDG specification says that a relative path counts as unset.
 fn absolute(name: &str) -> Option<PathBuf> {
     env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }

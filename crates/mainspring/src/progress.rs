@@ -1,4 +1,5 @@
-//! The steps of an execution as they go: a line for each end, and on a terminal, below them, what runs now.
+//! Live progress of an execution: one line for each result of a step, and on a terminal a redrawn footer of running
+//! steps.
 
 use std::{
     collections::BTreeMap,
@@ -19,48 +20,48 @@ use crate::{
     text::{one_line, shown},
 };
 
-/// Shows the steps of an execution as they go.
+/// Prints the progress of an execution.
 pub(crate) struct Progress {
     terminal: Terminal,
-    /// When each step began.
+    /// The start of each step, in milliseconds since the epoch.
     began: BTreeMap<String, u64>,
-    /// In the order in which they began.
+    /// Running steps, in the order of their start.
     running: Vec<(String, Running)>,
     children: Children,
     footer: usize,
 }
 
-/// What happened to a step, as far as it is shown. It is found in records, or in what a server tells of them.
+/// An event of a step, as far as it is shown. It comes from a record, or from an event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Happened {
-    /// It began; `goes_out` if attempts of it go out.
+    /// The step started. `goes_out` is true if it performs attempts.
     Began { goes_out: bool },
-    /// An attempt went out; `child` is the execution that it runs.
+    /// An attempt started; `child` is the execution that it runs.
     Attempt { attempt: u32, child: Option<String> },
-    /// An attempt failed and is followed by another one.
+    /// An attempt failed and will be retried.
     Retried { code: String, in_ms: Option<u64> },
-    /// It waits, in words.
+    /// The step waits; `words` says for what.
     Waits { words: String },
-    /// It asks people.
+    /// The step opened an approval.
     Asks { prompt: String },
-    /// Somebody decided; nobody did in time, if `by` is empty.
+    /// An approval was decided; `by` is `None` if it timed out.
     Decided { decision: String, by: Option<String> },
-    /// It completed.
+    /// The step completed.
     Completed,
-    /// It failed; `fate` is what becomes of that.
+    /// The step failed; `fate` is the disposition of the failure.
     Failed { message: String, fate: FailureFate },
-    /// It does not run.
+    /// The step was skipped.
     Skipped { reason: String },
-    /// Its function wrote lines.
+    /// The function of the step logged lines.
     Logged { lines: Vec<String> },
-    /// It was called off.
+    /// The step was canceled.
     Cancelled { reason: String },
 }
 
-/// An attempt that is out.
+/// A running attempt.
 struct Running {
     since: Instant,
-    /// What is said of it beside its name: the execution that it runs.
+    /// The text beside the name: the execution that the attempt runs.
     words: String,
 }
 
@@ -70,19 +71,19 @@ impl Running {
     }
 }
 
-/// Lines of running steps that are redrawn; more would not fit above the cursor of a small terminal.
+/// Footer lines. More would not fit above the cursor of a small terminal.
 const FOOTER_LINES_MAX: usize = 10;
 
-/// Columns beside a name in such a line: its sign and its time.
+/// Columns of a footer line that are not its name: the sign and the duration.
 const FOOTER_MARGIN: usize = 20;
 
 impl Progress {
-    /// Nothing shown yet.
+    /// An empty progress display.
     pub(crate) fn new(terminal: Terminal) -> Self {
         Self { terminal, began: BTreeMap::new(), running: Vec::new(), children: Children::default(), footer: 0 }
     }
 
-    /// Shows a record.
+    /// Shows the event of a record.
     pub(crate) fn record(&mut self, plan: &Plan, record: &Record, now: u64) {
         if let Record::CancelRequested { reason, by } = record {
             self.cancelling(reason, by);
@@ -97,14 +98,14 @@ impl Progress {
         }
     }
 
-    /// Shows that the execution is called off.
+    /// Shows that a cancel was requested.
     pub(crate) fn cancelling(&mut self, reason: &str, by: &str) {
         self.clear_footer();
         line(paint(WAITS, "■"), "cancel", &format!("{reason}, asked for by {by}"), None);
         self.draw_footer();
     }
 
-    /// Shows what the execution waits for before its work begins, or that it does not any more.
+    /// Shows that the execution waits for admission, or with `None` that it was admitted.
     pub(crate) fn queue(&mut self, waiting_for: Option<&str>) {
         self.clear_footer();
         match waiting_for {
@@ -117,7 +118,7 @@ impl Progress {
         self.draw_footer();
     }
 
-    /// Shows what happened to a step.
+    /// Shows an event of a step.
     pub(crate) fn step(&mut self, name: &str, happened: Happened, now: u64) {
         self.clear_footer();
         self.print(name, &happened, now);
@@ -125,26 +126,26 @@ impl Progress {
         self.draw_footer();
     }
 
-    /// Takes in a record that is not shown, so that what follows from it can be.
+    /// Applies a record without showing it, so that later events have their context.
     pub(crate) fn remember(&mut self, plan: &Plan, record: &Record, now: u64) {
         if let Some((name, happened)) = self.happened(plan, record, now) {
             self.take_in(&name, &happened, now);
         }
     }
 
-    /// Redraws what runs.
+    /// Redraws the footer.
     pub(crate) fn tick(&mut self) {
         self.clear_footer();
         self.draw_footer();
     }
 
-    /// Leaves the screen as it is to stay.
+    /// Removes the footer, so that only finished lines remain on the screen.
     pub(crate) fn finish(&mut self) {
         self.running.clear();
         self.clear_footer();
     }
 
-    /// What a record says of a step.
+    /// The step that a record is about, and its event.
     fn happened(&mut self, plan: &Plan, record: &Record, now: u64) -> Option<(String, Happened)> {
         let instance = record.instance()?;
         let child = self.children.of_record(plan, record, now);
@@ -214,7 +215,7 @@ impl Progress {
         let room = self.terminal.width.saturating_sub(FOOTER_MARGIN).max(1);
         for (name, Running { since, words }) in self.running.iter().take(FOOTER_LINES_MAX) {
             let name: String = name.chars().take(room).collect();
-            // A line that does not fit would take two, and the footer would not be found again.
+            // A line that wraps would take two rows, and clearing the footer would then miss one.
             let has_room = name.chars().count() + words.chars().count() < room;
             let words = if has_room { words.as_str() } else { "" };
             line(paint(AnsiColor::Cyan.on_default(), "▸"), &name, words, Some(millis(since.elapsed())));
@@ -260,12 +261,12 @@ fn of_record(work: &Work, record: &Record, child: Option<String>, now: u64) -> O
     })
 }
 
-/// What is said of an attempt that runs an execution.
+/// The text for an attempt that runs an execution.
 fn runs(child: &Option<String>) -> String {
     child.as_ref().map(|child| format!("runs {child}")).unwrap_or_default()
 }
 
-/// What a step waits for, and for how long at the most.
+/// The text for a step that waits: the signal or time, and the timeout.
 fn wait(work: &Work, until: Option<u64>, now: u64) -> String {
     let time = until.map(|at| duration(at.saturating_sub(now)));
     match (work, time) {

@@ -1,4 +1,5 @@
-//! A run under a name that is taken: whether what is asked for is what the execution was begun with.
+//! Compares a repeated start request with the execution that has its name. The execution continues only if both
+//! agree.
 
 use mainspring_engine::request::{Request, policy};
 use mainspring_kernel::{
@@ -12,29 +13,29 @@ use mainspring_kernel::{
 
 use crate::exit::Refusal;
 
-/// The bounds on steps where nobody asks for one.
+/// The default step limits of this release and of earlier ones.
 const STEPS_DEFAULTS: [u32; 2] = [EXECUTION_STEPS_DEFAULT, EDGES_STEPS_DEFAULT];
 
-/// What is asked for, kept while the request itself is on its way. How often it was dispatched and what triggered it are
-/// not here: they may differ from one call to the next, and those of the first call count.
+/// The compared parts of a request, kept while the request itself is sent. The number of dispatches and the trigger
+/// are not compared: they may differ between calls, and those of the first call are used.
 #[derive(Debug)]
 pub struct Asked {
     workflow_hash: Hash,
-    /// Without a name nothing but the definition is compared: a repeated idempotency key gives the first execution.
+    /// `None` compares the definition only: a repeated idempotency key returns the first execution.
     execution_id: Option<String>,
     input: Value,
     variables: Map,
     policy: Policy,
     max_calls: Option<u32>,
-    /// `None` where it was not asked for a workspace, but the folder of the call is taken.
+    /// `None` if the request names no workspace and uses the current folder.
     workspace: Option<String>,
 }
 
-/// Characters of a value that a difference shows.
+/// Characters of a value in an error message.
 const SHOWN_CHARS_MAX: usize = 200;
 
 impl Asked {
-    /// What a request asks for; whether it names its workspace.
+    /// Takes the compared parts of a request. `names_workspace` is true if the request names its workspace.
     pub fn of(request: &Request, names_workspace: bool) -> Self {
         Self {
             workflow_hash: request.plan.workflow_hash,
@@ -47,12 +48,13 @@ impl Asked {
         }
     }
 
-    /// From now on nothing but the definition is compared.
+    /// Compares only the definition from now on.
     pub fn forget_name(&mut self) {
         self.execution_id = None;
     }
 
-    /// Refuses to go on with an execution that was begun otherwise. `mend` says what to do then; `ID` in it is its name.
+    /// Fails if the execution was started with another request. `mend` is the help text; `ID` in it is replaced by
+    /// the name of the execution.
     pub fn check(&self, state: &State, mend: &str) -> Result<(), Refusal> {
         let Some(start) = &state.start else { return Ok(()) };
         let id = &start.execution_id;
@@ -77,7 +79,7 @@ impl Asked {
     fn differences(&self, start: &Started, state: &State) -> Vec<Difference> {
         let number = |number: Option<u64>| number.map(Value::from);
         let (then, now) = (&start.policy, &self.policy);
-        // The default of graphs and dataflows was another one in earlier releases.
+        // Earlier releases had another default for graphs and dataflows. Two defaults are not a difference.
         let is_default = [then.max_steps, now.max_steps].iter().all(|steps| STEPS_DEFAULTS.contains(steps));
         let max_steps = if is_default { then.max_steps } else { now.max_steps };
         let workspaces = (start.workspace.as_deref().map(Value::from), self.workspace.as_deref().map(Value::from));
@@ -110,7 +112,7 @@ impl Asked {
         let none = Map::new();
         let given = start.variables.as_map().unwrap_or(&none);
         let names: std::collections::BTreeSet<_> = given.keys().chain(self.variables.keys()).collect();
-        // Of what was erased nobody knows any more whether it is the same.
+        // An erased value cannot be compared, so it counts as equal.
         let is_known = |value: &Value| !(state.has_erased && *value == Value::Null);
         pairs.retain(|pair| pair.then.as_ref().is_none_or(is_known));
         if is_known(&start.variables) {
@@ -124,7 +126,7 @@ impl Asked {
     }
 }
 
-/// One thing, as it was and as it is asked for.
+/// One difference: the value of the execution and the value of the request.
 struct Difference {
     key: String,
     name: String,
@@ -151,7 +153,7 @@ fn brief(value: &Value) -> String {
     }
 }
 
-/// The refusal of a definition that is another one.
+/// The error for a definition with another hash.
 pub fn hash_mismatch(what: &str, found: Hash, wanted: Hash) -> Refusal {
     let message = format!(
         "the workflow's hash does not match: {what} {}, and {} was asked for",

@@ -1,4 +1,5 @@
-//! Runs an execution until it has ended or only gates are left, and tells what happens on the way.
+//! Runs an execution on an engine of this process until it has ended or only approvals are left, and reports its
+//! records.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,34 +36,36 @@ use crate::{
     place::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
 };
 
-/// Help on [`ALLOW_VARIABLE`], for commands that run `http` steps of several organizations.
+/// Help text on [`ALLOW_VARIABLE`], for commands that run `http` steps of several organizations.
 pub(crate) const REACH_HELP: &str = "\
 Environment:
   MAINSPRING_HTTP_ALLOW  Where `http` steps may go beyond the public internet, for each organization:
                          acme=10.20.0.0/16,acme=build.internal:8443. An entry without an
                          organization is for `default` alone (docs/reference/http-steps.md)";
 
-/// What [`ALLOW_VARIABLE`] says in this process's environment.
+/// Parses [`ALLOW_VARIABLE`] from the environment of this process.
 pub fn http_allow() -> Result<Allow, Refusal> {
     let text = std::env::var(ALLOW_VARIABLE).unwrap_or_default();
     text.parse().map_err(|error| Refusal::bad_input("bad_http_allow", format!("{ALLOW_VARIABLE}: {error}")))
 }
 
-/// What performs the effects of a node that runs on a user's machine.
+/// The executors of a node on a user's machine.
 pub fn executors(allow: Allow, home: &Home, held: &Held) -> Executors {
     executors_with(allow, false, Rules::default(), home, held)
 }
 
-/// Which scripts run, and how.
+/// Rules for the scripts of `bash` steps.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// In containers, as this user, or not at all.
+    /// The mode: in containers, as this user, or off.
     pub scripts: Scripts,
-    /// Whether only those of executions with a workspace run: a server gives one to whoever may run scripts.
+    /// True if scripts run only in executions with a workspace. A server creates a workspace only if the caller may
+    /// run scripts.
     pub needs_workspace: bool,
 }
 
-/// The same, with whether effects tell those whom they call which trace they belong to.
+/// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
+/// call.
 pub fn executors_with(allow: Allow, traces: bool, rules: Rules, home: &Home, held: &Held) -> Executors {
     let mut hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
     if traces {
@@ -78,12 +81,12 @@ pub fn executors_with(allow: Allow, traces: bool, rules: Rules, home: &Home, hel
     Executors::new(vec![Arc::new(Shell::new(options)), Arc::new(http)])
 }
 
-/// Opens an engine on a folder, with all that this executable can do.
+/// Opens an engine on a data folder with all executors of this executable.
 pub async fn open(home: Home, key: [u8; 32], reach: Reach, spans: Option<Spans>) -> Result<Engine, Refusal> {
     open_with(home, key, reach, spans, Rules::default()).await
 }
 
-/// The same, with rules for scripts.
+/// Like [`open`], with rules for scripts.
 pub async fn open_with(
     home: Home,
     key: [u8; 32],
@@ -97,17 +100,17 @@ pub async fn open_with(
     Ok(Engine::open(options, |home, held| executors_with(allow, traces, rules, home, held)).await?)
 }
 
-/// An execution as it stands in the store.
+/// The stored state of an execution.
 pub struct Standing {
-    /// What it is.
+    /// The folded state.
     pub state: State,
-    /// What it did.
+    /// The attempt history.
     pub trace: Trace,
     /// The sequence of its next frame.
     pub next_sequence: u64,
 }
 
-/// Reads an execution from the store; every frame is shown to `each` on the way.
+/// Reads an execution from the store, and passes every frame to `each` on the way.
 pub fn standing(
     engine: &Engine,
     key: ExecutionKey,
@@ -122,17 +125,18 @@ pub fn standing(
     Ok(Standing { state: journal.state, trace, next_sequence: journal.head.sequence + 1 })
 }
 
-/// Why following an execution came to its end.
+/// The reason why [`follow`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
-    /// It has ended, or nothing but gates is left.
+    /// The execution has ended, or only approvals are left.
     Rests,
     /// This process was asked to stop.
     Interrupted,
 }
 
-/// Shows the records of every frame of an execution from one on, until it rests or this process is asked to stop; `from` stands behind the last frame then. `signals` were
-/// heard since before anything was begun: none that asks to stop is missed.
+/// Passes the records of each committed frame to `show`, beginning with the frame after `from`, until the execution
+/// has settled or a signal asks this process to stop. `from` is advanced to the last frame. `signals` must exist
+/// before the execution starts, so that no signal is missed.
 pub async fn follow(
     engine: &Engine,
     watch: &mut UnboundedReceiver<Arc<Moment>>,
@@ -169,7 +173,8 @@ fn quarantined(engine: &Engine, key: ExecutionKey) -> EngineError {
     EngineError::Quarantined(reason.unwrap_or_else(|| "it is no longer watched".into()))
 }
 
-/// Whether nothing will come of it by itself, neither here nor in those that it has started and waits for.
+/// True if the execution cannot continue without a decision, and neither can the executions that it started and
+/// waits for.
 fn is_at_rest(engine: &Engine, state: &State) -> Result<bool, EngineError> {
     let status = state.status();
     if status != ExecutionStatus::WaitingApproval {
@@ -182,17 +187,17 @@ pub(crate) fn rests(status: ExecutionStatus) -> bool {
     !matches!(status, ExecutionStatus::Pending | ExecutionStatus::Running | ExecutionStatus::CancelRequested)
 }
 
-/// The signals that ask a process to stop.
+/// A stream of the signals that ask a process to stop: SIGINT, SIGTERM and SIGHUP.
 pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
-    /// Whether the last one that was heard was SIGTERM.
+    /// True if the last received signal was SIGTERM.
     is_terminated: bool,
 }
 
 impl Signals {
-    /// From now on they are heard here, and do not end the process by themselves.
+    /// Installs the handlers. From now on these signals no longer end the process.
     pub fn new() -> Result<Self, EngineError> {
         let hear =
             |kind| signal(kind).map_err(|error| EngineError::Stopped(format!("signals cannot be heard: {error}")));
@@ -204,7 +209,7 @@ impl Signals {
         })
     }
 
-    /// Returns with the first of them.
+    /// Waits for the first of the signals.
     pub async fn any(&mut self) {
         self.is_terminated = tokio::select! {
             _ = self.interrupt.recv() => false,
@@ -213,13 +218,13 @@ impl Signals {
         };
     }
 
-    /// Whether the last signal was SIGTERM.
+    /// True if the last received signal was SIGTERM.
     pub fn is_terminated(&self) -> bool {
         self.is_terminated
     }
 }
 
-/// One line of NDJSON, to standard error. A reader that has gone is no reason to stop working.
+/// Writes a line of NDJSON to standard error. A closed pipe does not stop the execution.
 pub(crate) fn print_event(event: &Value) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr().lock(), "{}", compact(event));

@@ -1,4 +1,4 @@
-//! How `bash` steps run at a server: in containers, as the user who runs it, or not at all.
+//! The mode of `bash` steps on a server: in containers, as the server's user, or off.
 
 use std::{
     ffi::OsString,
@@ -16,11 +16,11 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::{cli::Global, commands::up::FIRST_TOKEN, exit::Refusal, place};
 
-/// The setting of the mode, and its values.
+/// The name of the mode setting. The values follow.
 pub(crate) const SCRIPTS: &str = "scripts";
 const MODES: [&str; 3] = ["contained", "uncontained", "off"];
 
-/// Files and folders that the engine and the server make in their folder.
+/// Files and folders that engine and server create in the data folder.
 const OURS: [&str; 16] = [
     "journal.db",
     "journal.db-wal",
@@ -37,11 +37,11 @@ const OURS: [&str; 16] = [
     "processes",
     "workspaces",
     "node",
-    // In the root of each ext4 volume.
+    // A folder in the root of each ext4 volume.
     "lost+found",
 ];
 
-/// How names of files begin that a process which was killed may leave there.
+/// Prefixes of temporary files that a killed process may leave in the data folder.
 const OURS_BEGIN: [&str; 4] = [".mainspring-backup-", ".doctor-", ".key-", ".heads-"];
 
 /// The flags of what runs steps for others.
@@ -64,12 +64,12 @@ pub(crate) struct ScriptFlags {
 }
 
 impl ScriptFlags {
-    /// What each says, in the order of the settings.
+    /// The flags, in the order of the settings.
     pub(crate) fn given(&self) -> [Option<String>; 3] {
         [self.scripts.clone(), self.scripts_network.clone(), self.scripts_read.clone()]
     }
 
-    /// What flags and environment say, for a command without other settings.
+    /// The settings from flags and environment, for a command that has no other settings.
     pub(crate) fn rules(&self) -> Result<ScriptSettings, Refusal> {
         let variables = ["MAINSPRING_SCRIPTS", "MAINSPRING_SCRIPTS_NETWORK", "MAINSPRING_SCRIPTS_READ"];
         let environment = variables.map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
@@ -79,18 +79,18 @@ impl ScriptFlags {
     }
 }
 
-/// What the configuration says of scripts.
+/// The script settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ScriptSettings {
     mode: String,
     network: Network,
     readable: Vec<PathBuf>,
-    /// Files and folders of the server beside those that it always has.
+    /// Further files and folders of the server that are hidden from scripts.
     own: Vec<PathBuf>,
 }
 
 impl ScriptSettings {
-    /// From the texts of the three settings.
+    /// Parses the texts of the three settings.
     pub(crate) fn of(mode: Option<String>, network: Option<String>, read: Option<String>) -> Result<Self, Refusal> {
         let bad = |name: &str, why: String| Refusal::bad_input("bad_setting", format!("{name}: {why}"));
         let mode = mode.unwrap_or_else(|| MODES[0].into());
@@ -114,24 +114,24 @@ impl ScriptSettings {
         }
     }
 
-    /// The same, with more that no script is shown.
+    /// Adds files and folders that are hidden from scripts.
     pub(crate) fn hiding(mut self, own: impl IntoIterator<Item = PathBuf>) -> Self {
         self.own.extend(own);
         self
     }
 
-    /// Whether the configuration turns them off.
+    /// True if the configuration turns scripts off.
     pub(crate) fn is_off(&self) -> bool {
         self.mode == "off"
     }
 
-    /// Whether scripts have all rights of this user.
+    /// True if scripts have all rights of the server's user.
     pub(crate) fn is_uncontained(&self) -> bool {
         self.mode == "uncontained"
     }
 
-    /// What is in force on this machine: containers are tried before anything relies on them. `works` is whether this
-    /// process runs scripts then, and may make the folder and the control groups that they need.
+    /// The mode that this machine supports. A container is tried before anything relies on containers. `works` is
+    /// true if this process runs scripts; it may then create the folder and the control groups for them.
     pub(crate) fn in_force(&self, global: &Global, works: bool) -> Result<Scripts, Refusal> {
         match self.mode.as_str() {
             "uncontained" => return Ok(Scripts::Uncontained),
@@ -146,9 +146,9 @@ impl ScriptSettings {
         let sockets = global.store.iter().flat_map(|store| PostgresStore::sockets(store));
         let hidden = hidden.chain(sockets).chain(self.own.iter().cloned());
         if works {
-            // The trial looks for it from inside.
+            // The trial container expects the folder to exist.
             make_folder(&folder)?;
-            // Before the store is opened, which takes room.
+            // Before the store is opened, because opening it needs disk space.
             for workspace in make_room(&folder.join("workspaces")) {
                 let shown = workspace.display();
                 let said = format!("The disk is full: the workspace {shown} lost files, so that the server can start.");
@@ -186,7 +186,7 @@ fn ours(folder: PathBuf) -> PathBuf {
     folder.join("mainspring")
 }
 
-/// What is in force, as one word and a sentence.
+/// The mode as one word, and an explanation.
 pub(crate) fn words(scripts: &Scripts) -> (&'static str, String) {
     match scripts {
         Scripts::Contained(container) => ("contained", container.to_string()),
@@ -197,17 +197,17 @@ pub(crate) fn words(scripts: &Scripts) -> (&'static str, String) {
     }
 }
 
-/// Keeps what this process knows from processes of the same user: its memory, its environment and its descriptors.
+/// Protects the memory, environment and descriptors of this process from other processes of the same user.
 pub(crate) fn close_this_process() -> Result<(), Refusal> {
     let failed = |why: String| Refusal::internal("not_closed", why);
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| failed(error.to_string()))?;
-    // Those that whoever started this process left open are not for scripts and workers.
+    // Descriptors inherited from the parent process must not reach scripts and sandbox workers.
     close_fds::set_fds_cloexec(3, &[]);
     Ok(())
 }
 
-/// Makes the folder of a server its owner's alone. One that others may enter is closed, unless it holds what is not ours;
-/// the sentence says so.
+/// Makes the data folder of a server accessible to its owner only, and returns a message if its mode changed. A folder that
+/// contains files of others is not changed, but an error.
 pub(crate) fn close_folder(folder: &Path) -> Result<Option<String>, Refusal> {
     let Ok(metadata) = fs::metadata(folder) else { return Ok(None) };
     let mode = metadata.mode() & 0o777;

@@ -1,4 +1,4 @@
-//! What a person sees: lines, colours where there is a terminal, nothing that a value could do to it.
+//! Terminal output: lines, colors, and the escaping of values that contain control characters.
 
 use std::io::IsTerminal;
 
@@ -7,7 +7,7 @@ use mainspring_kernel::state::Status;
 
 use crate::text::paragraph;
 
-/// Prints a line on standard output. A reader that has gone, or a disk that is full, does not change what was done.
+/// Prints a line on standard output. A closed pipe or a full disk does not change the result of the command.
 macro_rules! say {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -16,7 +16,7 @@ macro_rules! say {
 }
 pub(crate) use say;
 
-/// Prints a line on standard error, as [`say`] does on standard output.
+/// Prints a line on standard error. Write errors are ignored, as in [`say`].
 macro_rules! tell {
     ($($text:tt)*) => {{
         use std::io::Write as _;
@@ -25,16 +25,16 @@ macro_rules! tell {
 }
 pub(crate) use tell;
 
-/// How standard output is written to.
+/// The properties of the terminal of this process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    /// Whether lines may be redrawn.
+    /// True if standard output is a terminal, so lines can be redrawn.
     pub(crate) is_live: bool,
-    /// Whether somebody can be asked.
+    /// True if input and output are terminals, so the user can be prompted.
     pub(crate) can_ask: bool,
-    /// Whether colours are wanted.
+    /// True if colors are enabled.
     pub(crate) colour: bool,
-    /// Columns.
+    /// Width in columns; 100 if it is unknown.
     pub(crate) width: usize,
 }
 
@@ -45,7 +45,7 @@ const DIM: Style = Style::new().dimmed();
 const BOLD: Style = Style::new().bold();
 
 impl Terminal {
-    /// As the process was started: `NO_COLOR` and `CLICOLOR` are honoured.
+    /// Reads the properties of the process's standard streams. `NO_COLOR` and `CLICOLOR` are respected.
     pub(crate) fn of_process() -> Self {
         let choice = anstream::AutoStream::choice(&std::io::stdout());
         let is_live = std::io::stdout().is_terminal();
@@ -58,23 +58,23 @@ impl Terminal {
         }
     }
 
-    /// One line on standard error.
+    /// Prints an error message on standard error.
     pub(crate) fn error(&self, message: &str) {
         tell!("{}: {}", paint(BAD, "error"), paragraph(message));
     }
 
-    /// One remark on standard error.
+    /// Prints a dimmed note on standard error.
     pub(crate) fn remark(&self, message: &str) {
         tell!("{}", paint(DIM, &paragraph(message)));
     }
 }
 
-/// A text in a style; the stream it is printed to drops the style where there is no terminal.
+/// A text with a style. The output stream removes the style unless it is a terminal.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A status in its colour.
+/// A status in its color.
 pub(crate) fn status(status: &str) -> String {
     let style = match status {
         "completed" | "ok" => GOOD,
@@ -86,22 +86,20 @@ pub(crate) fn status(status: &str) -> String {
     paint(style, status)
 }
 
-/// What asks for somebody's attention.
+/// A text in the color that asks for attention.
 pub(crate) fn waits(text: &str) -> String {
     paint(WAITS, text)
 }
 
-/// Dimmed text.
 pub(crate) fn dim(text: &str) -> String {
     paint(DIM, text)
 }
 
-/// Bold text.
 pub(crate) fn bold(text: &str) -> String {
     paint(BOLD, text)
 }
 
-/// Milliseconds as a person says them.
+/// Milliseconds in readable units.
 pub(crate) fn duration(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),

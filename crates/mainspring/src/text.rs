@@ -1,14 +1,14 @@
-//! One line of a terminal: what may be shown, how many columns it takes, where it is cut.
+//! Escapes, measures and cuts text for one line of a terminal.
 
 use std::fmt::Write;
 
 use mainspring_kernel::diagnostic::is_obeyed;
 
-/// Characters that a cut text may have for each column. Marks that combine take no column, and a text of nothing else
-/// would never be cut.
+/// Characters per column of a cut text. Combining marks take no column, so without this bound a text of nothing
+/// else would never be cut.
 const CHARS_PER_COLUMN_MAX: usize = 4;
 
-/// Characters that stand on the one before, by their first and last: the blocks of Unicode that hold nothing else.
+/// Blocks of Unicode that contain only combining marks, by first and last character.
 const COMBINING: [(char, char); 7] = [
     ('\u{300}', '\u{36f}'),
     ('\u{483}', '\u{489}'),
@@ -19,8 +19,8 @@ const COMBINING: [(char, char); 7] = [
     ('\u{fe00}', '\u{fe0f}'),
 ];
 
-/// Characters of two columns, by their first and last: the wide blocks of Unicode Standard Annex 11, without the few
-/// single characters among the narrow ones. A wrong guess costs a shifted lane, never a wrong word.
+/// Blocks of wide characters in Unicode Standard Annex 11, by first and last character, without the few wide
+/// characters in narrow blocks. A wrong width shifts the layout, and never changes a word.
 const WIDE: [(char, char); 12] = [
     ('\u{1100}', '\u{115f}'),
     ('\u{2e80}', '\u{303e}'),
@@ -40,27 +40,28 @@ fn is_in(letter: char, ranges: &[(char, char)]) -> bool {
     ranges.iter().any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
-/// The text with everything escaped that a terminal would obey instead of show: line ends too, so one line stays one.
+/// Escapes every character that a terminal would interpret, line ends included, so the text stays one line.
 pub(crate) fn shown(text: &str) -> String {
     escaped(text, is_obeyed)
 }
 
-/// The text with everything escaped that is not printable ASCII.
+/// Escapes every character that is not printable ASCII.
 pub(crate) fn shown_in_ascii(text: &str) -> String {
     escaped(text, |letter| letter.is_control() || !letter.is_ascii())
 }
 
-/// A text of several lines on one of ours, where there is no room for more.
+/// Joins the lines of a text with spaces and escapes them.
 pub(crate) fn one_line(text: &str) -> String {
     shown(&text.lines().collect::<Vec<_>>().join(" "))
 }
 
-/// Several lines, each of them escaped: for data of ours that is laid out in lines, as pretty JSON is.
+/// Escapes each line of a text that Mainspring has laid out itself, such as pretty-printed JSON.
 pub(crate) fn lines_shown(text: &str) -> String {
     text.lines().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-/// A text that may have several lines, after the first of which each is marked: none of them passes for a line of ours.
+/// Escapes a text of several lines and marks each line after the first, so that none looks like output of
+/// Mainspring.
 pub(crate) fn paragraph(text: &str) -> String {
     let lines = text.trim_end().lines().map(|line| shown(line.trim_end_matches(' ')));
     lines.enumerate().fold(String::new(), |mut all, (place, line)| {
@@ -97,12 +98,12 @@ fn columns_of(letter: char) -> usize {
     }
 }
 
-/// Columns of a text that has nothing to escape.
+/// Columns of an escaped text.
 pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// The text, if it fits into so many columns, or else its beginning and the ellipsis.
+/// The text if it fits into the width, and otherwise its beginning and the ellipsis.
 pub(crate) fn cut(text: &str, width: usize, ellipsis: &str) -> String {
     let fits = |width: usize| {
         let mut columns = 0;

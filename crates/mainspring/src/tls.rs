@@ -1,4 +1,4 @@
-//! Whom this process trusts where it is a client: Mozilla's certificate authorities, which are in the binary.
+//! Trusted certificate authorities of this process as a client: Mozilla's list, which is in the binary, and a file.
 
 use std::{path::Path, sync::Arc};
 
@@ -10,10 +10,10 @@ use tokio_rustls::rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-/// The file of further certificate authorities, by the name that OpenSSL has given it.
+/// Names a file of further certificate authorities. OpenSSL uses the same variable.
 pub(crate) const AUTHORITIES_VARIABLE: &str = "SSL_CERT_FILE";
 
-/// Mozilla's authorities, and those that the environment names.
+/// Trusts Mozilla's authorities and those of the file that the environment names.
 pub(crate) fn trusting() -> Result<Arc<ClientConfig>, Refusal> {
     let Some(file) = std::env::var_os(AUTHORITIES_VARIABLE).filter(|file| !file.is_empty()) else {
         return Ok(trusting_mozilla());
@@ -24,12 +24,13 @@ pub(crate) fn trusting() -> Result<Arc<ClientConfig>, Refusal> {
     })
 }
 
-/// Mozilla's authorities and nobody else.
+/// Trusts Mozilla's authorities only.
 pub(crate) fn trusting_mozilla() -> Arc<ClientConfig> {
     config(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
 }
 
-/// Mozilla's authorities and those of a PEM file, for servers whose certificates an organisation makes itself.
+/// Trusts Mozilla's authorities and those of a PEM file, for servers with certificates of an organization's own
+/// authority.
 pub(crate) fn trusting_also(file: &Path) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let read = CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())?;

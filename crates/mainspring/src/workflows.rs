@@ -1,4 +1,4 @@
-//! The workflows that a workflow may start: files beside its own, or files that are named.
+//! Finds the subworkflows of a definition: files in the same folder, or files named by flags.
 
 use std::{
     collections::BTreeMap,
@@ -11,11 +11,11 @@ use mainspring_kernel::plan::Plan;
 
 use crate::{cli::Global, commands::validate::compiled, exit::Refusal};
 
-/// The endings of definitions' files, in the order in which they are looked for.
+/// Extensions of definition files, in the order in which they are tried.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Every workflow that a definition, and whatever it starts, may start: one of the named files, the definition itself, or
-/// `NAME.yaml` and the like beside its file.
+/// Finds every workflow that a definition may start, directly or through others. Each is one of the named files,
+/// the definition itself, or `NAME.yaml` (or another extension) in the folder of its file.
 pub(crate) fn find(
     plan: &Arc<Plan>,
     file: &Path,
@@ -45,7 +45,7 @@ pub(crate) fn find(
 }
 
 fn beside(name: &str, folder: &Path) -> Option<PathBuf> {
-    // A name is no way: nothing outside of the folder is read.
+    // A name is not a path, so nothing outside of the folder is read.
     let is_plain = !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
     let candidates = ENDINGS.iter().map(|ending| folder.join(format!("{name}.{ending}")));
     candidates.filter(|_| is_plain).find(|path| path.is_file())

@@ -1,4 +1,4 @@
-//! `workflow`: the small executable that a sandbox carries.
+//! The executable `workflow`, which runs inside of sandboxes. It contains no server and no client.
 
 use std::process::ExitCode;
 
