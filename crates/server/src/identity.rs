@@ -1,4 +1,4 @@
-//! Who asks, and what they may: roles, permissions, credentials.
+//! Callers and their rights: roles, permissions, and the text form of tokens.
 
 mod credential;
 mod permission;

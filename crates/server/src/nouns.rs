@@ -1,4 +1,4 @@
-//! What the server keeps beside executions, a file for each noun: its stored form and its other names.
+//! Stored forms of the server's resources, one file per resource, with the fields by which they are indexed.
 
 mod departed;
 mod given;

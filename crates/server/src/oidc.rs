@@ -1,8 +1,8 @@
-//! Signing in by OpenID Connect: who people are says a provider, what they may says this server.
+//! Sign-in through OpenID Connect. The provider authenticates people; roles and permissions stay local.
 //!
-//! It is the authorization code flow with PKCE (OpenID Connect Core 1.0, RFC 7636): [`Provider`] sends a browser to the
-//! provider and takes what it comes back with to the provider itself; `binding` is the cookie by which the browser is known
-//! again, `id_token` what is checked of the answer, `entering` which member that is.
+//! The flow is the authorization code flow with PKCE (OpenID Connect Core 1.0, RFC 7636). [`Provider`] redirects the
+//! browser to the provider and exchanges the code that it returns with. `binding` is the cookie that recognizes the
+//! returning browser, `id_token` verifies the ID token, and `entering` maps its claims to a member.
 
 mod binding;
 mod entering;

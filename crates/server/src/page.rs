@@ -1,5 +1,5 @@
-//! Pages of lists: they end by count and by bytes, and a cursor says where the next one begins. It is a position, nobody's
-//! to make up: what is added behind it is seen, and nothing before it again.
+//! Pagination: pages are bounded by count and by bytes, and a cursor names the position of the next one. Rows that are
+//! added behind a cursor are seen, and rows before it are not repeated.
 
 use mainspring_store::{Most, READ_BYTES};
 use serde::Deserialize;
@@ -7,43 +7,43 @@ use utoipa::IntoParams;
 
 use crate::problem::{Answer, Problem};
 
-/// Things on one page of a list at the most.
+/// Most rows of a page.
 pub(crate) const PAGE_MAX: usize = 200;
 
-/// Things on a page if nobody says otherwise.
+/// Rows of a page if the request names no limit.
 const PAGE_DEFAULT: usize = 50;
 
-/// Bytes of content that end a page: so much is read from the store at a time. 200 of the largest definitions would be
-/// 800 MiB, held in memory for each of those who ask. The thing that reaches it goes out whole, so that one always does, and
-/// a client that takes a few times as much of an answer takes every page.
+/// Bytes of content that end a page, and the bytes that one read of the store returns. 200 definitions of the largest
+/// size would take 800 MiB of memory per request. The row that reaches the bound is still included, so that every page
+/// makes progress.
 pub(crate) const PAGE_BYTES: usize = READ_BYTES;
 
-/// A page that is being filled.
+/// A page under construction.
 #[derive(Debug, Clone)]
 pub struct Page<T> {
-    /// What is on it.
+    /// Rows of the page.
     pub rows: Vec<T>,
     bytes: usize,
     most: Most,
 }
 
 impl<T> Page<T> {
-    /// An empty one that takes so much.
+    /// An empty page with these bounds.
     pub(crate) fn new(most: Most) -> Self {
         Self { rows: Vec::new(), bytes: 0, most }
     }
 
-    /// Whether it takes no more. A page that does has seen the end of its list.
+    /// True if the page accepts no more rows. A page that is not full is the last one.
     pub(crate) fn is_full(&self) -> bool {
         self.most.is_met(self.rows.len(), self.bytes)
     }
 
-    /// How many rows it takes yet, if they are small.
+    /// Number of rows that it still accepts, if they are small.
     pub(crate) fn room(&self) -> usize {
         self.most.rows.saturating_sub(self.rows.len())
     }
 
-    /// Puts a row on it with what it weighs, if there is room.
+    /// Adds a row of the given size, unless the page is full.
     pub(crate) fn add(&mut self, row: T, bytes: usize) {
         if !self.is_full() {
             self.rows.push(row);
@@ -51,7 +51,7 @@ impl<T> Page<T> {
         }
     }
 
-    /// What the next page is asked for with: the place of the last row, if there may be another behind it.
+    /// Cursor of the next page: the position of the last row, if more may follow.
     pub(crate) fn next_cursor(&self, place: impl Fn(&T) -> String) -> Option<String> {
         self.rows.last().filter(|_| self.is_full()).map(place)
     }
@@ -69,12 +69,12 @@ pub(crate) struct PageQuery {
     pub cursor: Option<String>,
 }
 
-/// What a request says about its page.
+/// Bounds of the page that a request asks for.
 pub(crate) fn most(asked: Option<usize>) -> Answer<Most> {
     most_of(asked, PAGE_DEFAULT)
 }
 
-/// The same, with another number for who says nothing.
+/// As [`most`], with another default.
 pub(crate) fn most_of(asked: Option<usize>, default: usize) -> Answer<Most> {
     let rows = match asked {
         None => default,
@@ -86,7 +86,7 @@ pub(crate) fn most_of(asked: Option<usize>, default: usize) -> Answer<Most> {
     Ok(Most { rows, bytes: PAGE_BYTES })
 }
 
-/// A cursor that is a number.
+/// Parses a numeric cursor.
 pub(crate) fn number(cursor: Option<&str>) -> Answer<Option<u64>> {
     let unknown = |_| Problem::field("cursor", "it is not the `nextCursor` of an answer");
     cursor.map(|text| text.parse().map_err(unknown)).transpose()

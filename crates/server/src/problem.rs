@@ -1,4 +1,4 @@
-//! What goes wrong, as the caller reads it: `{error, code, details}`, with one table from codes to statuses.
+//! Errors of the API: the body `{error, code, details}`, and the one table from codes to HTTP statuses.
 
 use std::fmt;
 
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json_;
 use utoipa::ToSchema;
 
-/// After how many seconds a request that was answered with 503 or 429 may be repeated, unless something better is known: a
-/// failover and a queue of requests both take about as long, and executions are counted as often.
+/// Seconds in `Retry-After` of 503 and 429, unless a better value is known. Failovers and queues of requests take about
+/// as long, and executions are counted in the same interval.
 const RETRY_AFTER_S: &str = "1";
 
 /// What a caller can branch on.
@@ -59,7 +59,7 @@ pub enum Code {
     Unavailable,
 }
 
-/// Every code with its status: the one table.
+/// All codes with their statuses.
 pub(crate) const STATUSES: [(Code, StatusCode); 18] = [
     (Code::ValidationError, StatusCode::BAD_REQUEST),
     (Code::InvalidDefinition, StatusCode::BAD_REQUEST),
@@ -82,33 +82,33 @@ pub(crate) const STATUSES: [(Code, StatusCode); 18] = [
 ];
 
 impl Code {
-    /// Its name in small letters, as `not_found`: a label of metrics.
+    /// The code in lower case, as `not_found`: a label of metrics.
     pub(crate) fn word(self) -> String {
         let name = serde_json::to_value(self).ok();
         name.as_ref().and_then(Json_::as_str).unwrap_or_default().to_ascii_lowercase()
     }
 
-    /// The status that it is answered with.
+    /// HTTP status of the code.
     pub fn status(self) -> StatusCode {
         let found = STATUSES.iter().find(|(code, _)| *code == self);
         found.map_or(StatusCode::INTERNAL_SERVER_ERROR, |(_, status)| *status)
     }
 }
 
-/// An answer that says what is wrong.
+/// An error response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    /// What to branch on.
+    /// Machine-readable code.
     pub code: Code,
-    /// A sentence: what happened, and what to do.
+    /// A sentence that says what happened and what to do.
     pub message: String,
-    /// Places and data, if there are any.
+    /// Structured details; null for none.
     pub details: Json_,
-    /// The reason for the log alone: words of the store and of the system, which name addresses, files and what is in them.
+    /// Cause, for the log only: messages of the store and the system may contain addresses and data.
     pub reason: Option<String>,
 }
 
-/// Marks a response with 500 or 503: why the request was not worked on, for the log.
+/// Response extension of 500 and 503: the cause, for the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Failed(pub String);
 
@@ -124,28 +124,28 @@ pub struct ProblemBody {
     pub details: Json_,
 }
 
-/// What a handler answers.
+/// Result of handlers.
 pub type Answer<T> = Result<T, Problem>;
 
 impl Problem {
-    /// A problem without details.
+    /// An error without details.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), details: Json_::Null, reason: None }
     }
 
-    /// With details.
+    /// Sets the details.
     pub fn with(mut self, details: Json_) -> Self {
         self.details = details;
         self
     }
 
-    /// With a reason that goes to the log and not to the caller.
+    /// Sets the cause, which is logged and not sent.
     pub fn because(mut self, reason: impl fmt::Display) -> Self {
         self.reason = Some(reason.to_string());
         self
     }
 
-    /// The message with the reason, for logs and for who has the store in hand.
+    /// The message with the cause, for logs and for local commands.
     pub fn whole(&self) -> String {
         match &self.reason {
             Some(reason) => format!("{} {reason}", self.message),
@@ -153,27 +153,27 @@ impl Problem {
         }
     }
 
-    /// The mark of a response that says this problem in other words, where the server failed.
+    /// The log extension of this problem, for responses that replace its body; `None` unless the server failed.
     pub(crate) fn failed(&self) -> Option<Failed> {
         matches!(self.code, Code::InternalError | Code::Unavailable).then(|| Failed(self.whole()))
     }
 
-    /// A field of the request that is not what it must be.
+    /// An invalid field of the request.
     pub fn field(field: &str, message: impl fmt::Display) -> Self {
         Self::new(Code::ValidationError, format!("{field}: {message}")).with(serde_json::json!({ "field": field }))
     }
 
-    /// There is no such thing; the same words whether it is another's or nobody's.
+    /// A missing resource. Resources of other organizations give the same response.
     pub fn not_found(noun: &str) -> Self {
         Self::new(Code::NotFound, format!("There is no such {noun}."))
     }
 
-    /// Another request has changed the same thing at the same moment.
+    /// Conflict with a concurrent change of the same resource.
     pub fn raced() -> Self {
         Self::new(Code::Conflict, "Something else has changed this at the same moment. Read it again and repeat.")
     }
 
-    /// It is of another version than the one that the caller has seen.
+    /// The resource is in another state than the one that the caller has seen.
     pub fn stale() -> Self {
         Self::new(Code::PreconditionFailed, "It has changed since: read it again for its new ETag.")
     }
@@ -183,13 +183,13 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.code.status();
         let is_over_soon = matches!(self.code, Code::Unavailable | Code::RateLimited);
-        // Failures are logged at the door, which knows how often it was.
+        // The authentication middleware logs failures, because it limits the rate of log lines.
         let failed = self.failed();
         let body = ProblemBody { error: self.message, code: self.code, details: self.details };
         let mut response = (status, Json(body)).into_response();
         failed.map(|failed| response.extensions_mut().insert(failed));
         if is_over_soon {
-            // RFC 9110, 10.2.3: clients wait so many seconds in place of a guess.
+            // RFC 9110, 10.2.3: clients wait for so many seconds.
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
         }
         response.extensions_mut().insert(self.code);
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Also where a journal was to be read.
+    /// Reading a journal fails in the same way.
     #[test]
     fn a_store_that_does_not_answer_is_no_mistake_of_the_server() {
         let silent = StoreError::Unavailable("no".into());

@@ -1,51 +1,51 @@
-//! Whoever stands behind a request.
+//! The caller of a request and its effective permissions.
 
 use crate::{
     identity::{Permission, Role},
     problem::{Code, Problem},
 };
 
-/// Whoever stands behind a request.
+/// The authenticated caller of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The organisation that the credential is for. Nothing of another one is there for this caller.
+    /// The organization that the credential is for. Resources of other organizations do not exist for this caller.
     pub organization: String,
-    /// The member: what journals and audit logs call them.
+    /// Id of the member, as in journals and audit logs.
     pub user: String,
-    /// What the member is there.
+    /// Role of the member in the organization.
     pub role: Role,
-    /// What the credential is.
+    /// Kind of the credential.
     pub kind: Kind,
-    /// The credential's id.
+    /// Id of the credential.
     pub token: String,
-    /// The hash of the cookie's secret, if a cookie stands for the credential.
+    /// Hash of the session cookie's secret, if the request carried a cookie.
     pub sign_in: Option<String>,
-    /// The only permissions that the credential carries; empty for all of the role's.
+    /// Restricts the credential to these permissions; empty for all of the role's.
     pub scopes: Vec<Permission>,
-    /// Whether the member runs the installation.
+    /// True if the member operates the installation.
     pub is_operator: bool,
-    /// Who made the credential, if that was not the member.
+    /// Creator of the credential, if that was not the member.
     pub made_by: Option<String>,
-    /// The admin who knows the credential's secret beside the member. What it does is not for certain the member's wish.
+    /// An admin who also knows the secret of the credential. A request with it is not certain to come from the member.
     pub known_to: Option<String>,
-    /// When the credential ends, in milliseconds since 1970; `None` for never.
+    /// End of the credential in milliseconds since 1970; `None` for never.
     pub expires_at: Option<u64>,
 }
 
-/// What a credential is.
+/// Kind of a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A member's own.
+    /// Personal credential of a member.
     Person,
-    /// That of the session of one execution: it has its owner's rights and is no person.
+    /// Credential of an execution's session. It has at most the rights of the execution's owner, and it is no person.
     Session {
-        /// The execution's name.
+        /// Id of the execution.
         execution: String,
     },
 }
 
 impl Caller {
-    /// Whether a request that asks for a permission may go on.
+    /// True if the credential grants a permission.
     pub fn has(&self, permission: Permission) -> bool {
         let by_role = match self.kind {
             Kind::Person => permission.is_of(self.role),
@@ -53,12 +53,12 @@ impl Caller {
         };
         let runs_it = self.is_operator && self.role == Role::Owner && self.is_person();
         let by_office = permission == Permission::InstallationWrite && runs_it;
-        // Otherwise an admin would be as many approvers as there are members.
+        // Otherwise an admin could approve in the name of every member.
         let is_anybodys = permission == Permission::ApprovalsDecide && self.known_to.is_some();
         (by_role || by_office) && !is_anybodys && (self.scopes.is_empty() || self.scopes.contains(&permission))
     }
 
-    /// The same, as an answer.
+    /// As [`has`](Self::has), as an error with an explanation.
     pub fn require(&self, permission: Permission) -> Result<(), Problem> {
         if self.has(permission) {
             return Ok(());
@@ -73,17 +73,17 @@ impl Caller {
         Err(Problem::new(Code::Forbidden, message).with(serde_json::json!({ "permission": permission.name() })))
     }
 
-    /// Whether a person asks, who can answer for a decision.
+    /// True for people, who can be responsible for a decision.
     pub fn is_person(&self) -> bool {
         self.kind == Kind::Person && self.role != Role::Agent
     }
 
-    /// Whether it may act on what belongs to a member.
+    /// True if the caller may act on resources of a member.
     pub fn may_act_for(&self, user: &str) -> bool {
         self.user == user || self.effective_role().is_admin()
     }
 
-    /// Somebody of an organization, for tests.
+    /// A member of an organization, for tests.
     #[cfg(test)]
     pub(crate) fn example(organization: &str, user: &str) -> Self {
         Self {
@@ -101,14 +101,14 @@ impl Caller {
         }
     }
 
-    /// A session reports on its execution, and has what both its member and a program have; but what an execution is
-    /// made of is not for the execution to change.
+    /// A session has the permissions that both its member and the role `agent` have, and may report on its execution.
+    /// It may not write workflows: an execution must not change definitions.
     fn is_of_session(&self, permission: Permission) -> bool {
         let both = permission.is_of(self.role) && permission.is_of(Role::Agent);
         permission == Permission::ExecutionsReport || both && permission != Permission::WorkflowsWrite
     }
 
-    /// A session is a program, whoever it works for.
+    /// A session acts as a program, independent of its member's role.
     fn effective_role(&self) -> Role {
         if self.is_person() { self.role } else { Role::Agent }
     }

@@ -1,4 +1,5 @@
-//! What a route asks for, and which roles have it. A route that asks for nothing known is closed to everybody.
+//! Roles and permissions, with the table that connects them. A route without a known permission is closed to all
+//! callers.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -78,8 +79,8 @@ pub enum Permission {
 use Permission::*;
 use Role::*;
 
-/// Every permission with the roles that have it. The operators of an installation have `installation:write` beside what
-/// their role gives them.
+/// All permissions with the roles that have them. Operators of an installation have `installation:write` in addition to
+/// their role.
 pub const PERMISSIONS: [(Permission, &str, &[Role]); 17] = [
     (WorkflowsRead, "workflows:read", &[Owner, Admin, Member, Viewer, Agent]),
     (WorkflowsWrite, "workflows:write", &[Owner, Admin, Member, Agent]),
@@ -101,24 +102,24 @@ pub const PERMISSIONS: [(Permission, &str, &[Role]); 17] = [
 ];
 
 impl Permission {
-    /// The permission of a name.
+    /// Parses a name, as `workflows:read`.
     pub fn parse(name: &str) -> Option<Self> {
         PERMISSIONS.iter().find(|(_, known, _)| *known == name).map(|(permission, _, _)| *permission)
     }
 
-    /// Its name, as `workflows:read`.
+    /// The name, as `workflows:read`.
     pub fn name(self) -> &'static str {
         PERMISSIONS.iter().find(|(permission, _, _)| *permission == self).map_or("", |(_, name, _)| name)
     }
 
-    /// Whether a role has it.
+    /// True if a role has the permission.
     pub fn is_of(self, role: Role) -> bool {
         PERMISSIONS.iter().any(|(permission, _, roles)| *permission == self && roles.contains(&role))
     }
 }
 
 impl Role {
-    /// Its word.
+    /// The name in JSON and in the store.
     pub fn name(self) -> &'static str {
         match self {
             Owner => "owner",
@@ -129,7 +130,7 @@ impl Role {
         }
     }
 
-    /// Whether it may act on what is another member's.
+    /// True if the role may act on resources of other members.
     pub fn is_admin(self) -> bool {
         matches!(self, Owner | Admin)
     }

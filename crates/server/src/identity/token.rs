@@ -1,44 +1,44 @@
-//! API tokens as text: `msp_ID_SECRET`. The id finds the row, the secret is compared with a hash of it.
+//! Text form of API tokens: `msp_ID_SECRET`. The id finds the stored row; the secret is compared with a hash in it.
 
 use mainspring_kernel::hash::{Hash, hex};
 
 use crate::problem::{Code, Problem};
 
-/// What every token begins with, so that scanners for leaked secrets find it.
+/// Prefix of every token, by which secret scanners find leaked ones.
 pub const TOKEN_PREFIX: &str = "msp_";
 
-/// What the value of a cookie begins with: `mss_ID_SECRET`, with the id of the token that it stands for.
+/// Prefix of session cookies: `mss_ID_SECRET`, with the id of the token that the cookie is bound to.
 const COOKIE_PREFIX: &str = "mss_";
 
-/// Bytes of the id and of the secret: what cannot be guessed is the secret.
+/// Bytes of the id and of the secret. Only the secret must be unguessable.
 const ID_BYTES: usize = 9;
 const SECRET_BYTES: usize = 32;
 
-/// A token's text in its parts.
+/// A parsed token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenText {
-    /// Names the row.
+    /// Id of the stored row.
     pub id: String,
     secret: String,
 }
 
 impl TokenText {
-    /// A fresh one.
+    /// Generates a token.
     pub fn new() -> Result<Self, Problem> {
         Ok(Self { id: random(ID_BYTES)?, secret: random(SECRET_BYTES)? })
     }
 
-    /// A fresh secret for a cookie that stands for a token.
+    /// Generates the secret of a session cookie that is bound to a token.
     pub(crate) fn for_cookie(token: &str) -> Result<Self, Problem> {
         Ok(Self { id: token.into(), secret: random(SECRET_BYTES)? })
     }
 
-    /// The parts of a text, if it looks like a token.
+    /// Parses a token; `None` if it is malformed.
     pub fn parse(text: &str) -> Option<Self> {
         Self::parse_with(TOKEN_PREFIX, text)
     }
 
-    /// The parts of a cookie's value, if it looks like one of ours.
+    /// Parses the value of a session cookie; `None` if it is malformed.
     pub(crate) fn parse_cookie(text: &str) -> Option<Self> {
         Self::parse_with(COOKIE_PREFIX, text)
     }
@@ -50,28 +50,28 @@ impl TokenText {
         (is_hex(id, ID_BYTES) && is_hex(secret, SECRET_BYTES)).then(|| Self { id: id.into(), secret: secret.into() })
     }
 
-    /// What is shown once to whoever it is made for.
+    /// The token as text, for its only display.
     pub fn reveal(&self) -> String {
         format!("{TOKEN_PREFIX}{}_{}", self.id, self.secret)
     }
 
-    /// The value of a cookie.
+    /// The value of the session cookie.
     pub(crate) fn reveal_cookie(&self) -> String {
         format!("{COOKIE_PREFIX}{}_{}", self.id, self.secret)
     }
 
-    /// What is kept of the secret. The secret has 256 random bits: a slow hash would protect nothing more.
+    /// Hash of the secret, as it is stored. A slow hash would add nothing to 256 random bits.
     pub fn hash(&self) -> Hash {
         Hash::of(self.secret.as_bytes())
     }
 
-    /// Whether the secret is the one that a hash was made of.
+    /// True if a hash is that of the secret.
     pub fn fits(&self, hash: &Hash) -> bool {
         self.hash().equals_in_constant_time(hash)
     }
 }
 
-/// Random digits, two for each byte.
+/// Random bytes in hexadecimal.
 pub(crate) fn random(bytes: usize) -> Result<String, Problem> {
     let mut entropy = vec![0; bytes];
     getrandom::fill(&mut entropy)

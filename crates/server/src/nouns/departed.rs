@@ -1,10 +1,11 @@
-//! A member who was removed: a provider's word alone makes them none again.
+//! A tombstone of a removed member. It keeps a sign-in through the OpenID Connect provider from adding the member
+//! again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::shelf::Noun;
 
-/// That a member was removed, by their id. It goes when an admin makes them a member again.
+/// Marks the member with this id as removed. Deleted when an admin adds the member again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Departed {

@@ -1,11 +1,11 @@
-//! A name that was given to a workflow, as its id or as its slug.
+//! A reserved name: the id or slug of a workflow.
 
 use serde::{Deserialize, Serialize};
 
 use crate::shelf::Noun;
 
-/// That a name was given, by its id. Whoever gives one puts it: of two who give the same at the same moment one is refused,
-/// and looks again at what it means by now.
+/// Marks a name as reserved; the name is its id. A change that assigns a name writes this row, so that of two
+/// concurrent changes with the same name one fails and resolves the name again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Given {}

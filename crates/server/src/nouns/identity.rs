@@ -1,11 +1,11 @@
-//! Who a member is to a provider of sign-ins, by the id of the member.
+//! The binding of a member to an identity of the OpenID Connect provider; its id is that of the member.
 
 use serde::{Deserialize, Serialize};
 
 use crate::shelf::Noun;
 
-/// The subject of a member's first sign-in (OpenID Connect Core 1.0, 2: `iss` and `sub` together name a person, and an e-mail
-/// address may become another's). It goes when the member is removed.
+/// The identity of a member's first sign-in. OpenID Connect Core 1.0, 2: `iss` and `sub` together identify a person,
+/// whereas an e-mail address may be reassigned. Deleted with the member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {

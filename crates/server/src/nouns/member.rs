@@ -1,4 +1,4 @@
-//! A member of an organisation. Its id is what journals and audit logs call them.
+//! A member of an organization. Journals and audit logs contain its id.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,15 +7,15 @@ use crate::{
     shelf::{Dated, Noun},
 };
 
-/// A member as it is stored.
+/// Stored form of a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// What they are there.
+    /// Role in the organization.
     pub role: Role,
-    /// What people call them.
+    /// Display name.
     pub name: Option<String>,
-    /// Whether they run the installation.
+    /// True if the member operates the installation.
     pub is_operator: bool,
     /// Milliseconds since 1970.
     pub created_at: u64,

@@ -1,15 +1,14 @@
-//! The definition that a version number of a workflow stands for. It is written with the first one that gets the number, and
-//! never again.
+//! The definition behind a version number of a workflow. Written once, when the number is assigned.
 
 use serde::{Deserialize, Serialize};
 
 use crate::shelf::Noun;
 
-/// A number as it is stored.
+/// Stored form of a version number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Numbered {
-    /// `sha256:…` of the normalised definition.
+    /// `sha256:…` of the normalized definition.
     pub hash: String,
 }
 

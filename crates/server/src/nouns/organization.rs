@@ -1,4 +1,4 @@
-//! An organisation: whose everything is. Two of them share nothing but the machine.
+//! An organization, the unit of isolation: two organizations share no resources.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,20 @@ use utoipa::ToSchema;
 
 use crate::shelf::{Dated, Noun};
 
-/// The feature without which nothing starts (first specification, 12.1).
+/// Feature that permits starting executions (first specification, 12.1).
 pub const RUNTIME_FEATURE: &str = "workflow_runtime_v1";
 
-/// An organisation as it is stored.
+/// Stored form of an organization.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Organization {
-    /// What people call it.
+    /// Display name.
     pub name: String,
     /// Milliseconds since 1970.
     pub created_at: u64,
-    /// Features by name; one that is not here is off.
+    /// Features by name; a missing one is off.
     pub features: BTreeMap<String, bool>,
-    /// How much may run at a time.
+    /// Concurrency limits.
     pub limits: Limits,
 }
 
@@ -44,7 +44,7 @@ impl Default for Limits {
 }
 
 impl Organization {
-    /// Whether a feature is on.
+    /// True if a feature is on.
     pub fn has(&self, feature: &str) -> bool {
         self.features.get(feature).copied().unwrap_or(false)
     }

@@ -1,4 +1,4 @@
-//! A credential that was revoked: it lets nobody in, and whose it was is still known when somebody shows it.
+//! A revoked credential. It does not authenticate, but requests with it are attributed to its member in the audit log.
 
 use mainspring_kernel::hash::Hash;
 use serde::{Deserialize, Serialize};
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 use super::Token;
 use crate::{identity::TokenText, shelf::Noun};
 
-/// A revoked credential by the id that it had. One is kept for each revocation, as its audit entry is.
+/// A revoked credential under its former id. Kept permanently, like its audit entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Revoked {
-    /// The organization that it was for.
+    /// Organization of the credential.
     pub organization: String,
-    /// The member that it was of.
+    /// Member of the credential.
     pub user: String,
-    /// The hashes of its secret and of its sign-ins' secrets, in hexadecimal digits.
+    /// Hashes of its secret and of its session cookies' secrets, in hexadecimal.
     pub hashes: Vec<String>,
     /// Milliseconds since 1970.
     pub revoked_at: u64,
 }
 
 impl Revoked {
-    /// What is kept of a token that is revoked now.
+    /// The tombstone of a token that is revoked at `now`.
     pub fn of(token: &Token, now: u64) -> Self {
         let sign_ins = token.sign_ins.iter().map(|one| one.hash.clone());
         Self {
@@ -32,7 +32,7 @@ impl Revoked {
         }
     }
 
-    /// Whether a secret is one that let in before.
+    /// True if a secret was valid before the revocation.
     pub fn fits(&self, text: &TokenText) -> bool {
         let fits = |hash: &String| Hash::parse(hash).is_some_and(|hash| text.fits(&hash));
         self.hashes.iter().any(fits)

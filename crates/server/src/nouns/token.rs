@@ -1,4 +1,5 @@
-//! A credential. It belongs to the installation, because it is looked up before anybody knows whose it is.
+//! A credential. It belongs to the installation and not to an organization, because authentication looks it up by id
+//! alone.
 
 use mainspring_kernel::hash::Hash;
 use serde::{Deserialize, Serialize};
@@ -8,50 +9,51 @@ use crate::{
     shelf::Noun,
 };
 
-/// A credential as it is stored: nothing here lets anybody in.
+/// Stored form of a credential. It contains hashes only, no usable secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    /// For which organisation.
+    /// Organization of the credential.
     pub organization: String,
-    /// Of which member.
+    /// Member of the credential.
     pub user: String,
-    /// What its owner calls it.
+    /// Display name.
     pub name: String,
-    /// The hash of the secret, in hexadecimal digits.
+    /// Hash of the secret, in hexadecimal.
     pub hash: String,
-    /// Who made it.
+    /// Creator of the credential.
     pub made_by: String,
-    /// The only permissions that it carries; empty for all of the member's.
+    /// Restricts the credential to these permissions; empty for all of the member's.
     pub scopes: Vec<Permission>,
-    /// The execution whose session it is for, if it is a session's.
+    /// Id of the execution, for credentials of sessions.
     pub session_of: Option<String>,
     /// Milliseconds since 1970.
     pub created_at: u64,
     /// Milliseconds since 1970; `None` for never.
     pub expires_at: Option<u64>,
-    /// Milliseconds since 1970, at most a minute behind; `None` for never.
+    /// Milliseconds since 1970, up to a minute late; `None` for never.
     pub last_used_at: Option<u64>,
-    /// The browsers that are signed in with it, the oldest first.
+    /// Browser sessions of the credential, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sign_ins: Vec<SignIn>,
-    /// The provider that vouched for whoever signed in, if it was made for that sign-in alone: nobody knows its secret.
+    /// Issuer of the OpenID Connect provider, if the credential was created by a sign-in there. Its secret is
+    /// discarded, so that only the session cookie works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_in_by: Option<String>,
-    /// The admin who knows its secret beside its member, because they made it, or made what it was made with. `None` if
-    /// nobody does but the member, and an owner who made it.
+    /// The admin who knows the secret in addition to the member, because the admin created the credential or the one
+    /// that it was created with. `None` if only the member knows it, or an owner who created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_to: Option<String>,
-    /// Its maker was an owner, or had the store itself in hand. Tokens of earlier versions do not say so.
+    /// True if the creator was an owner or had access to the data folder. Missing in tokens of earlier versions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_by_owner: bool,
 }
 
-/// A browser that is signed in. It is kept with its token and ends with it; nothing here lets anybody in.
+/// A browser session. It is stored with its token and ends with it; it contains a hash only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
-    /// The hash of the cookie's secret, in hexadecimal digits.
+    /// Hash of the cookie's secret, in hexadecimal.
     pub hash: String,
     /// Milliseconds since 1970.
     pub created_at: u64,
@@ -60,29 +62,29 @@ pub struct SignIn {
 }
 
 impl Token {
-    /// The hash of its secret.
+    /// The hash of the secret; `None` if the stored text is invalid.
     pub fn secret_hash(&self) -> Option<Hash> {
         Hash::parse(&format!("sha256:{}", self.hash))
     }
 
-    /// The sign-in of a cookie's secret, if it lasts.
+    /// The unexpired browser session of a cookie's secret.
     pub fn sign_in(&self, text: &TokenText, now: u64) -> Option<&SignIn> {
         let fits = |one: &SignIn| Hash::parse(&one.hash).is_some_and(|hash| text.fits(&hash));
         self.sign_ins.iter().find(|one| one.expires_at > now && fits(one))
     }
 
-    /// Whether a cookie's secret is that of a sign-in, also of one that has ended.
+    /// True if a cookie's secret is that of a browser session, even of an expired one.
     pub fn had_sign_in(&self, text: &TokenText) -> bool {
         let fits = |one: &SignIn| Hash::parse(&one.hash).is_some_and(|hash| text.fits(&hash));
         self.sign_ins.iter().any(fits)
     }
 
-    /// Who made it, if that is not its member.
+    /// The creator, if that is not the member.
     pub fn other_maker(&self) -> Option<&str> {
         Some(self.made_by.as_str()).filter(|maker| *maker != self.user)
     }
 
-    /// The name by which a member's credentials are found.
+    /// Index value under which the credentials of a member are found.
     pub fn of_member(organization: &str, user: &str) -> String {
         format!("{organization}/{user}")
     }

@@ -1,31 +1,31 @@
-//! A former state of a workflow. It is written with the change that made it, and never again.
+//! An entry in the version history of a workflow. Written once, with the change that created it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{body::Data, shelf::Noun};
 
-/// A version as it is stored.
+/// Stored form of a version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Version {
-    /// The workflow, which may be gone.
+    /// Id of the workflow, which may have been deleted.
     pub workflow: String,
-    /// Counted from 1 for each workflow.
+    /// Number of the entry, from 1 for each workflow.
     pub revision: u64,
-    /// The semantic version.
+    /// Semantic version.
     pub version: String,
-    /// `sha256:…` of the normalised definition.
+    /// `sha256:…` of the normalized definition.
     pub hash: String,
     /// The definition.
     pub data: Data,
-    /// What made it.
+    /// Origin of the version.
     pub source: Source,
-    /// The proposal that made it, if one did.
+    /// Id of the proposal that created it, if any.
     pub source_proposal_id: Option<String>,
-    /// What its author says of it.
+    /// Notes of the author.
     pub notes: Option<String>,
-    /// Who made it.
+    /// Id of the creator.
     pub created_by: String,
     /// Milliseconds since 1970.
     pub created_at: u64,
@@ -47,7 +47,7 @@ pub enum Source {
     System,
 }
 
-/// The id of a version: versions of a workflow stand in the order of their numbers.
+/// The id of a version. Ids of a workflow's versions sort by number.
 pub fn version_id(workflow: &str, revision: u64) -> String {
     format!("{workflow}/{revision:012}")
 }

@@ -1,4 +1,4 @@
-//! A workflow: a named, owned, versioned thing that can be started.
+//! A workflow: a named, owned and versioned definition that can be started.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,38 +7,38 @@ use crate::{
     shelf::{Dated, Noun},
 };
 
-/// A workflow as it is stored.
+/// Stored form of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workflow {
-    /// The member whose it is.
+    /// Id of the owner.
     pub user: String,
-    /// Another id, for people: unique among the member's.
+    /// Readable id, unique among the owner's workflows.
     pub slug: Option<String>,
-    /// What people call it.
+    /// Display name.
     pub name: String,
-    /// What it is for.
+    /// Purpose, as its author describes it.
     pub description: Option<String>,
-    /// The semantic version that its owner gave it, or that a change made of it.
+    /// Semantic version, set by the owner or incremented by a change.
     pub version: String,
     /// The definition.
     pub data: Data,
-    /// `sha256:…` of the normalised definition.
+    /// `sha256:…` of the normalized definition.
     pub hash: String,
-    /// Whether it can be started.
+    /// True if it can be started.
     pub enabled: bool,
-    /// Words to find it by.
+    /// Tags for filtering.
     pub tags: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at: u64,
     /// Milliseconds since 1970.
     pub updated_at: u64,
-    /// The number of its newest version in the history.
+    /// Number of its newest entry in the version history.
     pub revision: u64,
 }
 
 impl Workflow {
-    /// The name by which a member's slug is unique.
+    /// Index value that makes a slug unique per member.
     pub fn own_slug(user: &str, slug: &str) -> String {
         format!("{user}/{slug}")
     }

@@ -1,5 +1,5 @@
-//! The cookie by which a browser is known again when it comes back from the provider. It is sealed with the installation's
-//! key, so that every node can read what any of them has written, and nobody else.
+//! The cookie that recognizes a browser when it returns from the provider. It is encrypted with a key derived from the
+//! installation's key, so that every node can read it and clients cannot.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use mainspring_kernel::hash::Hash;
@@ -11,46 +11,46 @@ use crate::{
     problem::{Answer, Code, Problem},
 };
 
-/// What the key of cookies is made of, beside the installation's.
+/// Domain separator for deriving the cookie key from the installation's key.
 const PURPOSE: &[u8] = b"mainspring oidc binding 1";
 
-/// How long somebody may take at the provider, in seconds.
+/// Seconds that a sign-in at the provider may take.
 pub(super) const BINDING_S: u64 = 600;
 
-/// Bytes of each random text.
+/// Bytes of entropy of each random text.
 const RANDOM_BYTES: usize = 32;
 
-/// A sign-in on its way.
+/// A pending sign-in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Binding {
-    /// What the browser must come back with.
+    /// Must come back in the redirect.
     pub(super) state: String,
-    /// What the ID token must say.
+    /// Must be in the ID token.
     pub(super) nonce: String,
-    /// What the code can be redeemed with (RFC 7636).
+    /// PKCE code verifier (RFC 7636).
     pub(super) verifier: String,
-    /// The page to go on to.
+    /// Page to show after the sign-in.
     pub(super) next: String,
-    /// The provider, and what this server is to it.
+    /// Issuer of the provider, and this server's client id there.
     pub(super) of: (String, String),
     /// Milliseconds since 1970.
     pub(super) expires_at: u64,
 }
 
 impl Binding {
-    /// A fresh one.
+    /// Generates a pending sign-in.
     pub(super) fn new(next: &str, issuer: &str, client_id: &str, now: u64) -> Answer<Self> {
         let [state, nonce, verifier] = [random(RANDOM_BYTES)?, random(RANDOM_BYTES)?, random(RANDOM_BYTES)?];
         let (of, expires_at) = ((issuer.into(), client_id.into()), now + BINDING_S * 1000);
         Ok(Self { state, nonce, verifier, next: next.into(), of, expires_at })
     }
 
-    /// What the provider is shown of the verifier.
+    /// PKCE code challenge of the verifier.
     pub(super) fn challenge(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, self.verifier.as_bytes()))
     }
 
-    /// As the value of a cookie.
+    /// Encrypts it as the value of a cookie.
     pub(super) fn sealed(&self, key: &[u8; 32]) -> Answer<String> {
         let failed = || Problem::new(Code::InternalError, "The cookie of this sign-in cannot be sealed.");
         let mut bytes = serde_json::to_vec(self).map_err(|_| failed())?;
@@ -61,7 +61,7 @@ impl Binding {
         Ok(BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &bytes].concat()))
     }
 
-    /// What a cookie says, if we have written it and it still counts.
+    /// Decrypts the value of a cookie; `None` if it was not written by this installation or has expired.
     pub(super) fn open(text: &str, key: &[u8; 32], now: u64) -> Option<Self> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE_LEN>()?;
@@ -71,7 +71,7 @@ impl Binding {
         serde_json::from_slice::<Self>(opened).ok().filter(|binding| now < binding.expires_at)
     }
 
-    /// Whether a browser has come back with what it was sent away with.
+    /// True if the browser returned with the expected state.
     pub(super) fn is_of(&self, state: &str) -> bool {
         Hash::of(self.state.as_bytes()).equals_in_constant_time(&Hash::of(state.as_bytes()))
     }

@@ -1,4 +1,4 @@
-//! Which member somebody is whom a provider has vouched for, and their sign-in: a token of its own, which nobody knows.
+//! Maps verified claims to a member, and creates a browser session: a token of its own whose secret is discarded.
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
@@ -15,12 +15,12 @@ use crate::{
     signing_in::{SIGN_IN_MS, SIGN_INS_MAX, TRIES, set_cookie},
 };
 
-/// Somebody who has signed in.
+/// A completed sign-in.
 pub(crate) struct Entered {
-    /// Who, and where.
+    /// The member.
     pub(crate) user: String,
     pub(crate) organization: String,
-    /// What `Set-Cookie` says.
+    /// Value of `Set-Cookie`.
     pub(crate) cookie: String,
 }
 
@@ -28,7 +28,7 @@ fn refused(message: String) -> Problem {
     Problem::new(Code::Forbidden, message)
 }
 
-/// Which member claims name. They were proven before.
+/// The member id that verified claims contain.
 fn named(settings: &Settings, claims: &Claims) -> Answer<String> {
     let text = |name: &str| claims.get(name).and_then(serde_json::Value::as_str);
     if settings.asks_for_email() {
@@ -46,7 +46,7 @@ fn named(settings: &Settings, claims: &Claims) -> Answer<String> {
     }
     let claim = &settings.claim;
     let name = text(claim).ok_or_else(|| refused(format!("The provider does not say who you are (`{claim}`).")))?;
-    // An e-mail address is the same however it is written; other names are what they are.
+    // E-mail addresses are compared in lower case; other claims are case-sensitive.
     let name = if claim == EMAIL { name.to_ascii_lowercase() } else { name.to_string() };
     check_member_id(claim, &name).map_err(|problem| {
         refused(format!("What the provider calls you is no name of a member: {}.", problem.message))
@@ -54,7 +54,7 @@ fn named(settings: &Settings, claims: &Claims) -> Answer<String> {
     Ok(name)
 }
 
-/// Who they are here: a member as they are, or a new one where unknown people have a first role.
+/// The member with its stored version: the existing one, or a new one if the settings give unknown users a role.
 fn member(settings: &Settings, user: &str, held: Option<Held<Member>>) -> Answer<(Member, u64)> {
     let Some(held) = held else {
         let organization = &settings.organization;
@@ -69,21 +69,21 @@ fn member(settings: &Settings, user: &str, held: Option<Held<Member>>) -> Answer
     if held.body.role == Role::Agent {
         return Err(refused(format!("`{user}` is a program here (`agent`), and programs do not sign in.")));
     }
-    // Its name is known to everybody, and a provider may let people choose what it calls them.
+    // The operator's id is known to all, and a provider may let people choose their own names.
     if held.body.is_operator {
         return Err(refused(format!("`{user}` runs the installation, and signs in with a token alone.")));
     }
     Ok((held.body, held.version))
 }
 
-/// Who claims name to the provider. Both were proven before.
+/// The provider's identity in verified claims.
 fn identity(settings: &Settings, claims: &Claims) -> Answer<Identity> {
     let subject = claims.get("sub").and_then(serde_json::Value::as_str);
     let subject = subject.ok_or_else(|| refused("The provider does not say who you are (`sub`).".into()))?;
     Ok(Identity { issuer: settings.issuer.clone(), subject: subject.into() })
 }
 
-/// The identity that signs in, if it is the member's, and whether the member was bound to it before.
+/// The identity of the sign-in, if it does not contradict the member's stored one, and whether it was stored before.
 fn bound(own: Shelf<'_>, user: &str, identity: Identity) -> Answer<(Identity, bool)> {
     match own.get::<Identity>(user)? {
         Some(known) if known.body != identity => {
@@ -100,7 +100,7 @@ fn bound(own: Shelf<'_>, user: &str, identity: Identity) -> Answer<(Identity, bo
     }
 }
 
-/// Signs in whoever claims name.
+/// Signs in the member whom verified claims name.
 pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<Entered> {
     let (organization, user) = (&settings.organization, named(settings, claims)?);
     let (installation, own) = (Shelf::of(app.catalogue(), ""), Shelf::of(app.catalogue(), organization));
@@ -125,7 +125,7 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
             organization: organization.clone(),
             user: user.clone(),
             name: format!("signed in by {}", settings.host()),
-            // Of a secret that is forgotten here: only the cookie lets in.
+            // The secret of this hash is discarded: only the cookie authenticates.
             hash: text.hash().hex(),
             made_by: user.clone(),
             scopes: Vec::new(),
@@ -152,7 +152,7 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
         let role = serde_json::to_value(member.role).ok().and_then(|role| Some(role.as_str()?.to_string()));
         let made = (version == 0).then(|| entry("member.put", &user, &[("role", role.as_deref().into())]));
         let audit = made.into_iter().chain([entry("session.create", &text.id, &[])]).collect();
-        // The member is put as they are, so that nobody comes in at the moment when they are removed.
+        // Writes the member unchanged too, so that a concurrent removal makes this change fail.
         let mut puts = vec![installation.put(&text.id, &token, 0)?, own.put(&user, &member, version)?];
         if !is_bound {
             puts.push(own.put(&user, &identity, 0)?);
@@ -167,7 +167,7 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
     Err(Problem::raced())
 }
 
-/// Somebody's sign-ins that have ended, and the oldest where there are too many for another.
+/// Removes the member's expired sign-ins, and the oldest ones if there are too many.
 fn too_many(installation: Shelf<'_>, organization: &str, user: &str, now: u64) -> Answer<Vec<Removal>> {
     let theirs = installation.all::<Token>(Some(("member", Token::of_member(organization, user))));
     let is_sign_in = |held: &Held<Token>| held.body.signed_in_by.is_some();

@@ -1,43 +1,44 @@
-//! How a provider is asked: one request, one answer, both small. Who does it is given from outside.
+//! Interface for requests to the provider: small requests and small responses. The implementation is injected.
 
 use std::{future::Future, pin::Pin};
 
 use url::Url;
 
-/// Bytes of an answer at the most. Keys and their certificates are the largest.
+/// Most bytes of a response. Key sets with certificates are the largest.
 pub(super) const ANSWER_BYTES_MAX: usize = 256 * 1024;
 
-/// How long one answer may take, from the connection to its last byte.
+/// Milliseconds for one response, from connecting to the last byte.
 pub(super) const PATIENCE_MS: u64 = 5_000;
 
-/// A request to a provider. It is sent once, nothing is followed, and plain http goes to this machine alone.
+/// A request to the provider. It is sent once, redirects are not followed, and plain HTTP is limited to loopback
+/// addresses.
 #[derive(Clone)]
 pub struct Request {
-    /// Where to.
+    /// Address of the endpoint.
     pub url: Url,
-    /// What `Authorization` says, if it says something.
+    /// Value of `Authorization`, if any.
     pub authorization: Option<String>,
-    /// A form to post; `None` to get.
+    /// Form to send with `POST`; `None` for `GET`.
     pub form: Option<String>,
-    /// Bytes of the answer at the most.
+    /// Most bytes of the response.
     pub bytes_max: usize,
-    /// How long all of it may take.
+    /// Milliseconds for the whole request.
     pub patience_ms: u64,
 }
 
-/// What was answered.
+/// A response of the provider.
 #[derive(Debug, Clone)]
 pub struct Fetched {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// An answer that is being waited for. The error is a sentence without secrets.
+/// A pending response. The error is a sentence without secrets.
 pub type Fetching<'a> = Pin<Box<dyn Future<Output = Result<Fetched, String>> + Send + 'a>>;
 
-/// Who asks providers.
+/// Sends requests to providers.
 pub trait Fetch: Send + Sync {
     /// Sends a request.
     fn fetch(&self, request: Request) -> Fetching<'_>;

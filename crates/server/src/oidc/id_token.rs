@@ -1,4 +1,4 @@
-//! What is checked of an ID token before anything in it is believed (OpenID Connect Core 1.0, 3.1.3.7).
+//! Verification of ID tokens (OpenID Connect Core 1.0, 3.1.3.7).
 
 use jsonwebtoken::{
     Algorithm, DecodingKey, Validation, decode, decode_header,
@@ -8,45 +8,45 @@ use serde_json::{Map, Value};
 
 use super::signature::{self, ALGORITHMS};
 
-/// How far clocks may be apart, in seconds.
+/// Tolerated clock skew in seconds.
 const LEEWAY_S: u64 = 60;
 
-/// Characters of a token. With more, somebody puts a directory into it.
+/// Most bytes of a token. A larger one probably carries a directory of groups.
 const TOKEN_BYTES_MAX: usize = 64 * 1024;
 
-/// What a token says, all of it checked.
+/// Claims of a verified token.
 pub(super) type Claims = Map<String, Value>;
 
-/// What a token must say.
+/// Required values of a token.
 pub(super) struct Expected<'a> {
-    /// The provider.
+    /// Issuer of the provider.
     pub(super) issuer: &'a str,
-    /// For whom it is.
+    /// Audience: this server's client id.
     pub(super) client_id: &'a str,
-    /// Of which sign-in.
+    /// Nonce of the pending sign-in.
     pub(super) nonce: &'a str,
     /// Seconds since 1970.
     pub(super) now_s: u64,
 }
 
-/// Why a token is not believed.
+/// Reason for rejecting a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It is signed with a key that is not among those that are known: there may be newer ones.
+    /// Signed with an unknown key: the provider may have rotated its keys.
     UnknownKey,
-    /// For good, and why. Nothing of the token is in it.
+    /// Invalid, with the reason. The reason contains nothing of the token.
     No(&'static str),
 }
 
 use Refused::{No, UnknownKey};
 
-/// The keys of a provider; those that cannot be understood are left out, as it may have others.
+/// Parses a key set. Keys of unsupported types are skipped.
 pub(super) fn keys(document: &Value) -> Option<Vec<Jwk>> {
     let listed = document.get("keys")?.as_array()?;
     Some(listed.iter().filter_map(|key| serde_json::from_value(key.clone()).ok()).collect())
 }
 
-/// Whether a key may have made signatures of this algorithm.
+/// True if a key may be used with a signature algorithm.
 fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
     let (is_kind, name) = match (&key.algorithm, algorithm) {
         (AlgorithmParameters::RSA(_), Algorithm::RS256) => (true, KeyAlgorithm::RS256),
@@ -62,7 +62,7 @@ fn fits(key: &Jwk, algorithm: Algorithm) -> bool {
     is_kind && is_for_signatures && key.common.key_algorithm.as_ref().is_none_or(|is| *is == name)
 }
 
-/// The one key that a token says it is signed with. Without a name for it there must be no choice.
+/// The key that a token was signed with. Without a key id, exactly one key must match.
 fn key<'a>(keys: &'a [Jwk], algorithm: Algorithm, kid: Option<&str>) -> Result<&'a Jwk, Refused> {
     let is_named = |key: &&Jwk| kid.is_none() || key.common.key_id.as_deref() == kid;
     let mut found = keys.iter().filter(|key| fits(key, algorithm)).filter(is_named);
@@ -73,7 +73,7 @@ fn key<'a>(keys: &'a [Jwk], algorithm: Algorithm, kid: Option<&str>) -> Result<&
     }
 }
 
-/// What a token says, if it is the one that is expected.
+/// Verifies a token and returns its claims.
 pub(super) fn verify(token: &str, keys: &[Jwk], expected: &Expected<'_>) -> Result<Claims, Refused> {
     signature::install();
     if token.len() > TOKEN_BYTES_MAX {
@@ -113,7 +113,7 @@ fn reason(kind: &jsonwebtoken::errors::ErrorKind) -> &'static str {
     }
 }
 
-/// What a general library of tokens does not look at.
+/// Checks that OpenID Connect demands beyond a generic JWT library.
 fn check_more(claims: &Claims, expected: &Expected<'_>) -> Result<(), Refused> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if text("iss").is_none() || text("sub").is_none_or(|sub| sub.is_empty() || sub.len() > 255) {

@@ -1,4 +1,4 @@
-//! A provider as this server talks with it: what it says of itself, its keys, and what it gives for a code.
+//! Client of the OpenID Connect provider: discovery document, key set, and exchange of codes.
 
 use std::{
     fmt,
@@ -25,13 +25,14 @@ use crate::{
     rate::{Clock, clock},
 };
 
-/// How long what a provider says of itself is believed.
+/// Lifetime of the cached discovery document.
 const METADATA_LASTS_US: u64 = 60 * 60 * 1_000_000;
 
-/// Sign-ins that wait for the provider at a time. Those beyond are told so: it is slow, and more would not be quicker.
+/// Most sign-ins that wait for the provider at a time. Further ones fail at once, because a slow provider would not
+/// serve them any sooner.
 const WAITING_MAX: usize = 64;
 
-/// A provider. What it says of itself is kept for an hour, and its keys until one is missing.
+/// The provider. The discovery document is cached for an hour, the key set until a token names an unknown key.
 pub struct Provider {
     settings: Settings,
     fetch: Arc<dyn Fetch>,
@@ -41,7 +42,7 @@ pub struct Provider {
     room: Semaphore,
 }
 
-/// What a provider says of itself (OpenID Connect Discovery 1.0, 3), as far as it is used.
+/// The used part of the discovery document (OpenID Connect Discovery 1.0, 3).
 #[derive(Debug, Clone, Deserialize)]
 struct Metadata {
     issuer: String,
@@ -59,27 +60,27 @@ fn address<'de, D: Deserializer<'de>>(from: D) -> Result<Url, D::Error> {
     Url::parse(&text).map_err(|_| D::Error::custom("one of its addresses is none"))
 }
 
-/// A sign-in that begins.
+/// A started sign-in.
 pub(crate) struct Leaving {
-    /// Where the browser goes to.
+    /// Address of the redirect.
     pub(crate) location: String,
-    /// What it takes with it, and for how many seconds.
+    /// Value of the binding cookie, and its lifetime in seconds.
     pub(crate) cookie: (String, u64),
 }
 
-/// What a browser comes back with.
+/// Query and cookie of a returning browser.
 #[derive(Debug, Clone)]
 pub(crate) struct Returned {
-    /// The value of the cookie.
+    /// Value of the binding cookie.
     pub(crate) cookie: Option<String>,
     pub(crate) state: Option<String>,
     pub(crate) code: Option<String>,
     pub(crate) error: Option<String>,
-    /// The issuer, where the provider says it (RFC 9207).
+    /// The issuer, if the provider sends it (RFC 9207).
     pub(crate) issuer: Option<String>,
 }
 
-/// Without what lets in.
+/// Omits secrets.
 impl fmt::Debug for Provider {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_tuple("Provider").field(&self.settings).finish()
@@ -90,7 +91,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The provider does not do its part. Whoever runs the server reads more in the log than whoever signs in.
+/// Reports a failure of the provider. The log contains more detail than the response.
 fn provider_fails(what: &str, why: &str) -> Problem {
     tracing::warn!(what, why, "the OpenID Connect provider");
     let message =
@@ -99,25 +100,26 @@ fn provider_fails(what: &str, why: &str) -> Problem {
 }
 
 impl Provider {
-    /// A provider that is asked through `fetch`. Nothing is asked before somebody signs in.
+    /// Builds a client that sends its requests through `fetch`. The first sign-in sends the first request.
     pub fn new(settings: Settings, fetch: Arc<dyn Fetch>) -> Self {
         let (clock, room) = (clock(), Semaphore::new(WAITING_MAX));
         Self { settings, fetch, clock, metadata: Mutex::default(), keys: Mutex::default(), room }
     }
 
-    /// Asks the provider for what it says of itself and for its keys, as the first sign-in would: how many keys there are, or
-    /// what it does not do.
+    /// Fetches the discovery document and the key set, as the first sign-in would. Returns the number of keys, or the
+    /// failure.
     pub async fn look(&self) -> Result<usize, String> {
         let keys = async { self.fresh_keys(&*self.metadata().await?).await };
         keys.await.map(|keys| keys.len()).map_err(|problem| problem.whole())
     }
 
-    /// What it was told.
+    /// Settings of the provider.
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Sends a browser away, with `callback` to come back to and `next` to go on to then.
+    /// Starts a sign-in: redirects the browser to the provider, with `callback` as the return address and `next` as the
+    /// page afterwards.
     pub(crate) async fn begin(&self, callback: &str, next: &str, key: &[u8; 32]) -> Answer<Leaving> {
         let _room = self.room()?;
         let metadata = self.metadata().await?;
@@ -137,7 +139,7 @@ impl Provider {
         Ok(Leaving { location: location.into(), cookie: (binding.sealed(key)?, BINDING_S) })
     }
 
-    /// What is proven of whoever comes back, and the page to go on to.
+    /// Completes a sign-in: returns the verified claims and the page to show.
     pub(crate) async fn end(&self, callback: &str, returned: Returned, key: &[u8; 32]) -> Answer<(Claims, String)> {
         let Settings { issuer, client_id, .. } = &self.settings;
         let of_us = |binding: &Binding| binding.of.0 == *issuer && binding.of.1 == *client_id;
@@ -145,7 +147,7 @@ impl Provider {
         let unknown =
             "This browser has begun no sign-in here, or one that took too long or has ended already. Sign in anew.";
         let binding = binding.ok_or_else(|| Problem::new(Code::ValidationError, unknown))?;
-        // Nothing is done on its strength, and some say it without the state.
+        // Checked before the state, because some providers send errors without one. Nothing is trusted here.
         if let Some(error) = returned.error {
             let message = format!("The provider has let nobody in ({}). Sign in anew, or ask it why.", word(&error));
             return Err(Problem::new(Code::Forbidden, message));
@@ -171,7 +173,7 @@ impl Provider {
         self.room.try_acquire().map_err(|_| provider_fails("speed", "too many wait for it already"))
     }
 
-    /// What the provider says of itself.
+    /// The discovery document, from the cache or from the provider.
     async fn metadata(&self) -> Answer<Arc<Metadata>> {
         let now = (self.clock)();
         let kept = lock(&self.metadata).clone().filter(|(until, _)| now < *until);
@@ -197,7 +199,7 @@ impl Provider {
         Ok(metadata)
     }
 
-    /// The keys that it signs with now.
+    /// Fetches the key set and caches it.
     async fn fresh_keys(&self, metadata: &Metadata) -> Answer<Arc<Vec<Jwk>>> {
         let what = "its keys";
         let document = self.json(what, metadata.jwks_uri.clone()).await?;
@@ -207,7 +209,7 @@ impl Provider {
         Ok(keys)
     }
 
-    /// What a token says. Where its key is not among those that are kept, they are asked for again, once.
+    /// Verifies a token. An unknown key id causes one refresh of the key set.
     async fn verified(&self, metadata: &Metadata, token: &str, expected: &Expected<'_>) -> Answer<Claims> {
         let kept = lock(&self.keys).clone();
         let mut checked = match &kept {
@@ -227,7 +229,7 @@ impl Provider {
         })
     }
 
-    /// Gives a code, and gets an ID token for it (OpenID Connect Core 1.0, 3.1.3).
+    /// Exchanges a code for an ID token (OpenID Connect Core 1.0, 3.1.3).
     async fn redeem(&self, metadata: &Metadata, callback: &str, code: &str, verifier: &str) -> Answer<String> {
         let what = "the exchange of its code";
         let request = self.redemption(metadata, callback, code, verifier);
@@ -251,7 +253,7 @@ impl Provider {
         }
     }
 
-    /// The request that does. The secret goes as the provider wants it: in a header if it may (RFC 6749, 2.3.1).
+    /// The request of the exchange. The client secret is in a header if the provider supports it (RFC 6749, 2.3.1).
     fn redemption(&self, metadata: &Metadata, callback: &str, code: &str, verifier: &str) -> Request {
         let Settings { client_id, client_secret, .. } = &self.settings;
         let mut form = form_urlencoded::Serializer::new(String::new());
@@ -283,13 +285,13 @@ impl Provider {
     }
 }
 
-/// A code of an error, as RFC 6749 has them; of what is none, nothing.
+/// An error code with the syntax of RFC 6749; other texts are replaced, because they are not trusted.
 fn word(error: &str) -> &str {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
     if error.len() <= 64 && error.bytes().all(fits) { error } else { "an error of its own" }
 }
 
-/// The beginning of what a provider says.
+/// The first 200 printable characters of a provider's text.
 fn shown(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(200).collect()
 }

@@ -1,4 +1,4 @@
-//! What a server is told about the provider. What is incomplete or contradicts itself is refused, with the mend.
+//! Settings of the OpenID Connect provider. Incomplete or contradictory ones are rejected with a help text.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use url::{Host, Url};
 
 use crate::{first, identity::Role};
 
-/// Who a provider is, what this server is to it, and who may come in.
+/// The provider, this server's registration there, and the rules for who may sign in.
 #[derive(Clone)]
 pub struct Settings {
-    /// The provider, exactly as it writes itself.
+    /// Issuer, exactly as the provider spells it.
     pub issuer: String,
     pub(super) client_id: String,
     pub(super) client_secret: String,
@@ -20,26 +20,26 @@ pub struct Settings {
     pub(super) email_domains: Vec<String>,
 }
 
-/// Without what lets in.
+/// Omits secrets.
 impl fmt::Debug for Settings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Settings").field("issuer", &self.issuer).finish_non_exhaustive()
     }
 }
 
-/// A setting that is not what it must be.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
-    /// Which.
+    /// Name of the setting.
     pub name: &'static str,
-    /// What is wrong, and the mend.
+    /// Error and help.
     pub why: String,
 }
 
-/// The claim that names members if nobody says otherwise. Only if the provider says that it is verified.
+/// Default claim for member ids. Accepted only if the provider has verified it.
 pub(super) const EMAIL: &str = "email";
 
-/// The settings beside the issuer. Without the issuer none of them says anything.
+/// All settings beside the issuer. They have no effect without it.
 const OTHERS: [&str; 7] = [
     "oidcClientId",
     "oidcClientSecret",
@@ -50,11 +50,11 @@ const OTHERS: [&str; 7] = [
     "oidcEmailDomains",
 ];
 
-/// Claims that say something of the token, and not who somebody is.
+/// Claims that describe the token and not a person.
 const CLAIMS_OF_TOKENS: [&str; 12] =
     ["iss", "aud", "azp", "exp", "iat", "nbf", "nonce", "jti", "sid", "acr", "at_hash", "email_verified"];
 
-/// What a setting is if nobody says otherwise.
+/// Default value of a setting.
 pub fn usual(name: &str) -> Option<&'static str> {
     match name {
         "oidcScopes" => Some("openid email profile"),
@@ -66,7 +66,7 @@ pub fn usual(name: &str) -> Option<&'static str> {
 }
 
 impl Settings {
-    /// Reads them by their names, as far as somebody has given them; `None` where there is no provider.
+    /// Reads the settings by name; `None` without a provider.
     pub fn of(given: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Wrong> {
         let Some(issuer) = given("oidcIssuer") else {
             let alone = OTHERS.into_iter().find(|name| given(name).is_some());
@@ -101,22 +101,22 @@ impl Settings {
         Ok(Some(settings))
     }
 
-    /// The role that unknown people get, if they get one.
+    /// Role of users who are not members yet; `None` to reject them.
     pub fn first_role(&self) -> Option<Role> {
         self.first_role
     }
 
-    /// Whether an e-mail is looked at, and has to be verified.
+    /// True if the e-mail claim is used and must be verified.
     pub(super) fn asks_for_email(&self) -> bool {
         self.claim == EMAIL || !self.email_domains.is_empty()
     }
 
-    /// Where the provider describes itself (OpenID Connect Discovery 1.0, 4).
+    /// Address of the discovery document (OpenID Connect Discovery 1.0, 4).
     pub(super) fn discovery(&self) -> String {
         format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'))
     }
 
-    /// The provider's host, for people.
+    /// Host name of the provider, for display.
     pub(crate) fn host(&self) -> String {
         Url::parse(&self.issuer).ok().and_then(|url| url.host_str().map(Into::into)).unwrap_or_default()
     }
@@ -126,7 +126,7 @@ fn wrong(name: &'static str, why: impl Into<String>) -> Wrong {
     Wrong { name, why: why.into() }
 }
 
-/// Whether secrets may go to an address: by TLS, or to this very machine.
+/// True if secrets may be sent to an address: over TLS, or on this machine.
 pub(super) fn is_safe(url: &Url) -> bool {
     let is_here = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -152,7 +152,7 @@ fn check_issuer(issuer: &str) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// Scopes as RFC 6749 (3.3) writes them, with commas for those who think of a list.
+/// Scopes in the syntax of RFC 6749, 3.3; commas are accepted as separators too.
 fn scopes(text: &str) -> Result<Vec<String>, Wrong> {
     let parts = text.split([' ', ',']).map(str::trim).filter(|scope| !scope.is_empty());
     let scopes: Vec<String> = parts.map(Into::into).collect();
@@ -206,7 +206,7 @@ mod tests {
     const GIVEN: [(&str, &str); 3] =
         [("oidcIssuer", "https://id.example.com"), ("oidcClientId", "flows"), ("oidcClientSecret", "s3cret")];
 
-    /// What becomes of good settings with some of them changed; an empty text takes one away.
+    /// Reads valid settings with some of them replaced; an empty text removes a setting.
     fn with(changes: &[(&str, &str)]) -> Result<Option<Settings>, Wrong> {
         let all = |name: &str| {
             let mut known = changes.iter().chain(&GIVEN);

@@ -1,4 +1,5 @@
-//! Signatures of ID tokens, checked by the cryptography of our TLS. `jsonwebtoken` asks for it here; it has none itself.
+//! Verifies signatures of ID tokens with *ring*, the library of our TLS, because `jsonwebtoken` is built without
+//! cryptography.
 
 use jsonwebtoken::{
     Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind,
@@ -10,22 +11,22 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
-/// What a provider may sign with. Nothing without a signature, and nothing whose key we and the provider share: the key of
-/// those is a text that we know as well, or one that everybody knows.
+/// Accepted signature algorithms. Unsigned tokens are not accepted, and neither are symmetric algorithms, whose key
+/// would be shared with the provider or confused with a public one.
 pub(super) const ALGORITHMS: [Algorithm; 3] = [Algorithm::RS256, Algorithm::ES256, Algorithm::EdDSA];
 
-/// Tells `jsonwebtoken` whom to ask.
+/// Registers this verifier with `jsonwebtoken`.
 pub(super) fn install() {
     static OURS: CryptoProvider = CryptoProvider {
         signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
         verifier_factory: verifier,
         key_utils: KeyUtils::new_unimplemented(),
     };
-    // It was installed already, by us.
+    // Fails only if it is registered already.
     let _ = OURS.install_default();
 }
 
-/// A key with what it is used for.
+/// A key and its algorithm.
 struct Check {
     algorithm: Algorithm,
     key: DecodingKey,
@@ -69,7 +70,7 @@ impl JwtVerifier for Check {
     }
 }
 
-/// A number as RFC 7518 (6.3.1.1) writes it; some write zeros before it.
+/// A number as in RFC 7518, 6.3.1.1, without the leading zeros that some providers add.
 fn without_zeros(digits: &[u8]) -> &[u8] {
     let begins = digits.iter().position(|digit| *digit != 0).unwrap_or(digits.len());
     &digits[begins..]
