@@ -1,7 +1,7 @@
-//! Statements whose conditions are chosen: each stands on a line of its own that names its parameter in braces.
+//! Statements with optional conditions: each stands on its own line, which names its parameter in braces.
 
-/// A statement with those lines left out whose parameter is not asked for. The others have theirs by number, behind the
-/// first `fixed`, in the order of `asked`; `mark` is what a database writes before the number.
+/// Removes the lines whose parameter is not requested. The other parameters get numbers after the first `fixed`, in the
+/// order of `asked`; `mark` is the database's character before the number.
 pub(crate) fn only(sql: &str, mark: char, fixed: usize, asked: &[&str]) -> String {
     let mut statement = String::new();
     for line in sql.lines() {

@@ -1,4 +1,4 @@
-//! The verbs of a store, and the words they take. Each verb says what is durable when it returns.
+//! The operations of a store and their types. Each operation says what is durable when it returns.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -11,159 +11,158 @@ use mainspring_kernel::{
 
 use crate::{AuditEntry, Catalogue, Release, ReleaseAnswer};
 
-/// A payload body above this size lies once in the blob table, by its hash, however many frames name it.
+/// A payload body above this size is stored once in the blob table, by its hash, however many frames refer to it.
 pub const BLOB_BYTES_MIN: usize = 32 * 1024;
 
-/// Bytes that are read at a time, where nobody asks for less: what one turn of an execution may write, and two of the
-/// largest values and definitions. Whoever reads more of them reads again behind what came.
+/// Default bound on the bytes of one read: the most that one turn of an execution writes, and two of the largest values
+/// or definitions. Callers read longer results in several calls.
 pub const READ_BYTES: usize = 8 * 1024 * 1024;
 
-/// What keeps journals and the catalogue. Blocking: callers decide on which thread they wait.
+/// Stores journals and the catalogue. All operations block: the caller chooses the thread.
 pub trait Store: Send + Sync {
     /// Makes `holder` the owner of a partition and returns the new epoch, larger than every earlier one of that
-    /// partition. Durable: a commit with an older epoch is refused from now on.
+    /// partition. Durable: a commit with an older epoch is rejected from now on.
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError>;
 
-    /// Over how many partitions the store spreads its executions; see [`partition_of`].
+    /// Returns the number of partitions over which the store spreads its executions; see [`partition_of`].
     fn partitions(&self) -> Result<u32, StoreError>;
 
-    /// Spreads all executions and letters over another number of partitions, at least 1. Durable, all of it or nothing.
-    /// Every partition is nobody's afterwards, with a larger epoch than before: whoever held one is refused from now on.
-    /// Nodes that live now believe for a while that they hold what they held: until the last of their words is over,
-    /// nothing can be [taken](Self::take).
+    /// Spreads all executions and inbox messages over another number of partitions, at least 1. Durable, all or
+    /// nothing. Afterwards no partition has an owner and each has a larger epoch, so earlier owners are fenced off.
+    /// Nodes that are alive do not know this yet: nothing can be [acquired](Self::take) until the last of their leases
+    /// has expired.
     fn repartition(&self, partitions: u32) -> Result<(), StoreError>;
 
-    /// Keeps a word about the store as a whole unless one of this name is kept already; the one that is kept. Durable.
+    /// Stores a metadata entry unless one of this name exists, and returns the stored value. Durable.
     fn pin(&self, name: &str, value: &str) -> Result<String, StoreError>;
 
-    /// The word of a name, if one is kept.
+    /// Returns a metadata entry.
     fn pinned(&self, name: &str) -> Result<Option<String>, StoreError>;
 
-    /// The store as its nodes see it, for somebody who is none: nothing is held by the one who asks.
+    /// Returns the cluster view for a caller that is not a node: it holds no partitions.
     fn table(&self) -> Result<Table, StoreError>;
 
-    /// A node is alive, and is believed to be for `lease_ms` more milliseconds of the store's clock. All that it holds
-    /// goes with that. Durable. `None` if it was silent for longer than it had said: its name is used up for ever, and
-    /// what it held may be another's.
+    /// Records the heartbeat of a node, whose lease lasts `lease_ms` more milliseconds of the store's clock and covers
+    /// all of its partitions. Durable. `None` if its previous lease has expired: its name cannot be used again, and
+    /// another node may hold its partitions.
     fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError>;
 
     /// Makes a living node the owner of those of the partitions that no living node holds, each with a new epoch as
-    /// [`claim`](Self::claim) gives one. Durable. Nothing for a node that is not alive.
+    /// from [`claim`](Self::claim). Durable. Returns nothing for a node that is not alive.
     fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError>;
 
-    /// Partitions that a node held under these fences are nobody's. Durable. Others are left alone.
+    /// Releases partitions that a node holds under these fences; others are ignored. Durable, all or nothing.
     ///
-    /// `running` are attempts of their executions that go on at the node nevertheless. They are its own until it
-    /// [ends](Self::end_remote) them, or is not alive any more. All of it or nothing.
+    /// `running` are attempts of their executions that keep running at the node. They belong to the node until it
+    /// [ends](Self::end_remote) them or its lease expires.
     fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError>;
 
-    /// The attempts of an execution that go on at living nodes which gave it up, with the names of those.
+    /// Returns the attempts of an execution that keep running at living nodes which released it, with the names of the
+    /// nodes.
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError>;
 
-    /// Asks the node at which an attempt goes on to stop it: that is in its [table](Table::to_stop) from now on. Durable.
+    /// Requests the node of a running attempt to stop it, through its [cluster view](Table::to_stop). Durable.
     fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError>;
 
-    /// Attempts do not go on at a node any more, and what they brought back is in the inbox. Durable.
+    /// Records that attempts no longer run at a node; their results are in the inbox. Durable.
     fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError>;
 
-    /// A node is not alive any more, by its own word: all that it held may be taken at once. Durable.
+    /// Ends the lease of a node that shuts down, so that its partitions can be acquired at once. Durable.
     fn leave(&self, node: &str) -> Result<(), StoreError>;
 
-    /// Whether several processes may work on the store at a time, each as a node. A process that has its store to itself
-    /// [claims](Self::claim) what it needs, and asks nobody.
+    /// Returns true if several processes may use the store at the same time, each as a node. Otherwise the only process
+    /// [claims](Self::claim) its partitions without leases.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Whether this process has brought the store from a format whose inbox messages had no seals.
+    /// Returns true if this process has upgraded the store from a format whose inbox messages had no seals.
     fn is_of_unsealed_format(&self) -> bool {
         false
     }
 
-    /// Whether to read one thing takes microseconds now, and waits for nobody: then it is not worth a thread of its own.
+    /// Returns true if a read takes microseconds now and blocks on nothing, so that it needs no separate thread.
     fn is_at_hand(&self) -> bool {
         false
     }
 
-    /// The things of a server and its audit log, in the same store.
+    /// Returns the resources of a server and its audit log, in the same store.
     fn catalogue(&self) -> &dyn Catalogue;
 
-    /// Tells whoever listens that letters wait in these partitions, if the store has a way to tell: a hint that may be
-    /// lost, come late or come for nothing.
+    /// Notifies subscribers that messages wait in these partitions, if the store supports it. Notifications may be
+    /// lost, late or spurious.
     fn hint(&self, _partitions: &[u32]) {}
 
-    /// Calls `heard` with the partitions of each hint from now on, of this process or of another, until it is dropped
-    /// with the store.
+    /// Calls `heard` with the partitions of each notification of any process from now on. It is dropped with the store.
     fn listen(&self, _heard: Heard) {}
 
-    /// The number of the newest durable frame, where frames are numbered across executions in the order of their commits: in
-    /// every copy that was made before that commit it is lower. `None` where they are not, and 0 before the first frame.
+    /// Returns the number of the newest durable frame, if the store numbers frames across executions in the order of
+    /// their commits: a copy made before a commit has a lower one. `None` if it does not, and 0 before the first frame.
     fn newest_frame(&self) -> Option<u64> {
         None
     }
 
-    /// Whether the store's files are still on the disk under their names, where it has files. Verbs that write ask by
-    /// themselves before they acknowledge; this is for whoever has nothing to write. After the first error every verb that
-    /// writes is refused.
+    /// Checks that the files of the store are still on the disk under their names, if it has files. Operations that
+    /// write do it before they acknowledge; call this while there is nothing to write. After the first error all writes
+    /// are rejected.
     fn check_files(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Makes a batch true, in one transaction. When this returns `Ok`, every part that is answered [`Answer::Durable`]
-    /// is on disk with all it contains, and of every refused part nothing is. Answers come in the order of the parts.
+    /// Writes a batch in one transaction. When it returns `Ok`, each part with [`Answer::Durable`] is on disk
+    /// completely, and nothing of each refused part is. Answers are in the order of the parts.
     fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError>;
 
-    /// The head of a journal and the reason if the execution is quarantined; `None` for an unknown execution.
+    /// Returns the head of a journal, with the reason if it is quarantined; `None` for an unknown execution.
     fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError>;
 
-    /// Frames from a sequence on, in order, with their values. What cannot be read back in its stored form (not in the
-    /// sense of the kernel, only the store's own packing) is an error that names the frame.
+    /// Returns frames from a sequence on, in order, with their values. A frame whose stored packing (not its content in
+    /// the sense of the kernel) cannot be decoded is an error that names it.
     ///
-    /// Bytes are those of frames and values as the store keeps them, so that two stores may end with different frames. The
-    /// end of the journal is where nothing comes, or where its [head](Self::head) says.
+    /// The bound counts bytes as stored, so two stores may stop at different frames. The journal ends where nothing is
+    /// returned, or at its [head](Self::head).
     fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError>;
 
-    /// Executions of some partitions that must be looked at by `until_ms`, by their time and then by their key, at most
-    /// `limit`, beginning behind `after`. One with `wake_at` 0 has open work. Quarantined ones are left out.
+    /// Returns executions of some partitions that are due by `until_ms`, sorted by time and key, at most `limit`, after
+    /// `after`. A `wake_at` of 0 means open work. Quarantined executions are left out.
     ///
-    /// The last one of a page is the `after` of the next. Whoever leaves some of a page alone, because they are not its
-    /// own or because they are in its memory, finds the others behind them nevertheless.
+    /// The last one of a page is the `after` of the next, so that a caller which skips some of a page still reaches the
+    /// others.
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError>;
 
-    /// Puts a letter into an execution's inbox, with what belongs to it. Durable. A second letter of the same execution and
-    /// id is the same letter and changes nothing, also after the first was consumed if the store still knows of it (it
-    /// need not). False, and nothing is written, if the store spreads over another number of partitions by now.
+    /// Puts a message into an execution's inbox, with the rows that it needs. Durable. A second message with the same
+    /// execution and id is a repetition and changes nothing, even after the first was consumed if the store still knows
+    /// of it (it need not). False, and nothing is written, if the number of partitions has changed.
     fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError>;
 
-    /// Letters that wait in some partitions, in order of arrival, beginning after `after` (an arrival number; 0 for the
-    /// first). Bytes are those of bodies and ids.
+    /// Returns waiting messages of some partitions in order of arrival, after the arrival number `after` (0 for the
+    /// first). The bound counts the bytes of bodies and ids.
     ///
-    /// Where several processes write at the same time, a letter may come to light after one with a larger number did:
-    /// look from the beginning every now and then.
+    /// If several processes write at the same time, a message may become visible after one with a larger number: rescan
+    /// from the beginning at intervals.
     fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError>;
 
-    /// A plan by its hash.
+    /// Returns a plan by its hash.
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError>;
 
-    /// Says when an execution is to be looked at, while its head is this one and it has not ended. Durable. False, and
-    /// nothing is written, where it has gone on, has ended or is unknown. Only for a column that was changed by others: each
-    /// commit writes it as well.
+    /// Sets the wake-up time of an execution, if it has this head and has not ended. Durable. False, and nothing is
+    /// written, otherwise. It repairs a column that was changed from outside; each commit writes the column anyway.
     fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError>;
 
-    /// Sets an execution aside with the reason, so that nothing loads it again. Durable. Nothing of it is changed.
+    /// Quarantines an execution with a reason, so that no node loads it. Durable. Its journal does not change.
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError>;
 
-    /// Takes an execution out of quarantine, and the message out of the inbox by which its parent was told of that. Durable,
-    /// with the audit entries, all of it or nothing.
+    /// Releases an execution from quarantine, and removes the message that told its parent of the quarantine from the
+    /// inbox. Durable, with the audit entries, all or nothing.
     fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError>;
 
-    /// Ends an execution that is quarantined, whatever its journal says: its row is `failed` with [`FORCED_END`], its gates
-    /// and the letters in its inbox are gone, and the note of the end is kept. The journal is not changed. Durable, all of
-    /// it or nothing. False, and nothing is written, if the execution is unknown, not quarantined, or has ended.
+    /// Ends a quarantined execution without its journal: its row becomes `failed` with [`FORCED_END`], its gates and
+    /// inbox messages are removed, and the note of the end is stored. The journal does not change. Durable, all or
+    /// nothing. False, and nothing is written, if the execution is unknown, not quarantined, or has ended.
     fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError>;
 
-    /// Quarantined executions that were not [ended](Self::force_end), of one organization or of all, by their keys, at
-    /// most `limit`, beginning behind `after`.
+    /// Returns quarantined executions that were not [ended](Self::force_end), of one organization or of all, sorted by
+    /// key, at most `limit`, after `after`.
     fn quarantined(
         &self,
         organization: Option<&str>,
@@ -171,29 +170,29 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<QuarantinedRow>, StoreError>;
 
-    /// Removes the body and the salt of payloads of one execution for good, each with its note, and the bodies of all
-    /// receipts that came too late for the execution, also where there is no note. Returns how many payloads and receipts it
-    /// has removed: those that are not there or were erased before do not count, and get no note. Durable, all of it or
-    /// nothing; the audit entries only if something was removed.
+    /// Permanently removes body and salt of payloads of one execution, each with its note, and the bodies of all late
+    /// receipts of the execution, which need no note. Returns the number of removed payloads and receipts: missing and
+    /// previously erased ones do not count and get no note. Durable, all or nothing; audit entries are written only if
+    /// something was removed.
     fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError>;
 
-    /// The notes beside an execution's journal, those of erasures first, by frame and place.
+    /// Returns the notes beside an execution's journal, those of erasures first, by frame and position.
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError>;
 
-    /// What was kept beside a journal because it came too late, in order of arrival.
+    /// Returns the late receipts of an execution in order of arrival.
     fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError>;
 
-    /// The catalogue's row of an execution.
+    /// Returns the catalogue's row of an execution.
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError>;
 
-    /// The execution that carries a name from outside.
+    /// Returns the execution with an external name.
     fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError>;
 
-    /// The execution that an idempotency key started among those of one origin.
+    /// Returns the execution that was started with an idempotency key, among those of one origin.
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError>;
 
-    /// Gates that wait for people, of one organisation or of all executions: those of the newest execution first, of one by
-    /// their steps' names and their numbers, at most `limit`, beginning behind `after`.
+    /// Returns open approval gates of one organization or of all executions, at most `limit`, after `after`: those of
+    /// the newest execution first, sorted by step name and number within an execution.
     fn pending_approvals(
         &self,
         organization: Option<&str>,
@@ -201,14 +200,14 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<GateRow>, StoreError>;
 
-    /// The organisations of which an execution is `pending` and not quarantined. What that costs grows with their number,
-    /// and not with how much of each is pending.
+    /// Returns the organizations with a `pending` execution that is not quarantined. The cost grows with the number of
+    /// organizations, not with the number of pending executions.
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError>;
 
-    /// Executions of an organization that have one of these statuses and are not quarantined, counted up to `most`.
+    /// Counts executions of an organization with one of these statuses that are not quarantined, up to `most`.
     fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError>;
 
-    /// Rows of the catalogue, the newest key first, at most `limit`, beginning below `before`.
+    /// Returns rows of the catalogue, the newest key first, at most `limit`, below `before`.
     fn executions(
         &self,
         filter: &Filter,
@@ -217,33 +216,33 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<ExecutionRow>, StoreError>;
 }
 
-/// How much is read at a time: rows, as long as there are fewer than `rows` and those before have fewer than `bytes`
-/// together. So the first always comes, however large it is, and nobody has to hold much more than `bytes`.
+/// The bound of one read: it stops at `rows` rows, or at the row with which the rows reach `bytes` bytes together. So
+/// the first row is always returned, however large, and the caller needs little more memory than `bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Most {
-    /// At most so many.
+    /// Maximum number of rows.
     pub rows: usize,
-    /// The row that reaches so many is the last; at least 1.
+    /// The row that reaches this sum is the last; at least 1.
     pub bytes: usize,
 }
 
 impl Most {
-    /// So many rows, of [`READ_BYTES`].
+    /// Makes a bound of so many rows and [`READ_BYTES`].
     pub const fn of(rows: usize) -> Self {
         Self { rows, bytes: READ_BYTES }
     }
 
-    /// Whether this is as much as was asked for: only then may there be more.
+    /// Returns whether the bound was reached, so that there may be more rows.
     pub const fn is_met(self, rows: usize, bytes: usize) -> bool {
         rows >= self.rows || rows > 0 && bytes >= self.bytes
     }
 
-    /// Whether these letters are as much as was asked for: only then may there be more.
+    /// Returns whether these messages reached the bound, so that there may be more.
     pub fn is_met_by(self, letters: &[Arrived]) -> bool {
         self.is_met(letters.len(), letters.iter().map(Arrived::byte_count).sum())
     }
 
-    /// The rows that are read of those there are.
+    /// Takes rows up to the bound.
     pub(crate) fn take<T>(self, rows: impl Iterator<Item = T>, byte_count: impl Fn(&T) -> usize) -> Vec<T> {
         let (mut taken, mut bytes) = (Vec::new(), 0);
         for row in rows {
@@ -263,64 +262,64 @@ impl Default for Most {
     }
 }
 
-/// Who is called with the partitions of a hint.
+/// The callback for notifications, with the affected partitions.
 pub type Heard = Box<dyn Fn(&[u32]) + Send + Sync>;
 
-/// The partition of an execution in a store that spreads over so many: by the last eight bytes of its key, which are
-/// random or a hash in every key.
+/// Returns the partition of an execution in a store with so many partitions. It uses the last eight bytes of the key,
+/// which are random or a hash in every kind of key.
 pub fn partition_of(execution: ExecutionKey, partitions: u32) -> u32 {
     let [.., a, b, c, d, e, f, g, h] = execution.0;
     (u64::from_be_bytes([a, b, c, d, e, f, g, h]) % u64::from(partitions.max(1))) as u32
 }
 
-/// What one commit makes true. No two parts are of one execution.
+/// The content of one commit. Each part is of another execution.
 ///
-/// Letters are taken out of inboxes first, those of all parts, and then new ones are put in.
+/// The messages consumed by all parts are removed from inboxes before new ones are added.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// The leases under which it is written: every part's partition must be here.
+    /// The leases that justify the commit: they must include every part's partition.
     pub fences: Vec<Fence>,
     /// One part for each execution.
     pub parts: Vec<Part>,
-    /// What the heads of audit logs are sealed with, where parts have entries.
+    /// The key that seals the heads of audit logs, if parts have audit entries.
     pub sealing: [u8; 32],
 }
 
-/// What is put into an inbox together.
+/// An inbox message with the rows that are written together with it.
 #[derive(Debug, Clone, Copy)]
 pub struct Posting<'a> {
-    /// The letter.
+    /// The message.
     pub letter: &'a Letter,
-    /// The plans that it needs, but for those that the store certainly has.
+    /// The plans that it needs, except those that the store certainly has.
     pub plans: &'a [StoredPlan],
-    /// Over how many partitions the letter's was reckoned.
+    /// The number of partitions from which the message's partition was computed.
     pub partitions: u32,
-    /// What the audit log says of it.
+    /// Its audit entries.
     pub audit: &'a [AuditEntry],
-    /// What the heads of audit logs are sealed with.
+    /// The key that seals the heads of audit logs.
     pub sealing: [u8; 32],
 }
 
 impl<'a> Posting<'a> {
-    /// A letter alone.
+    /// Makes a message without other rows.
     pub fn of(letter: &'a Letter, partitions: u32) -> Self {
         Self { letter, plans: &[], partitions, audit: &[], sealing: [0; 32] }
     }
 }
 
-/// Notes to keep, with what the audit log says of them.
+/// Notes to store, with their audit entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noted<'a> {
     /// The notes, all of one execution.
     pub notes: &'a [Note],
-    /// What the audit log says.
+    /// The audit entries.
     pub audit: &'a [AuditEntry],
-    /// What the heads of audit logs are sealed with.
+    /// The key that seals the heads of audit logs.
     pub sealing: [u8; 32],
 }
 
 impl<'a> Noted<'a> {
-    /// Notes without an entry in an audit log.
+    /// Makes notes without audit entries.
     pub fn of(notes: &'a [Note]) -> Self {
         Self { notes, audit: &[], sealing: [0; 32] }
     }
@@ -329,12 +328,12 @@ impl<'a> Noted<'a> {
 /// The error of an execution that an operator has ended in quarantine.
 pub const FORCED_END: &str = "ended_by_operator";
 
-/// An execution that is quarantined.
+/// A quarantined execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedRow {
     /// The execution.
     pub execution: ExecutionKey,
-    /// Its name outside, if it has a row in the catalogue.
+    /// Its external name, if it has a row in the catalogue.
     pub id: Option<String>,
     /// Its organization.
     pub organization: Option<String>,
@@ -342,60 +341,61 @@ pub struct QuarantinedRow {
     pub reason: String,
 }
 
-/// The proof of a lease.
+/// The proof of a lease: the epoch of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
     /// The partition.
     pub partition: u32,
-    /// The epoch that [`Store::claim`] or [`Store::take`] gave.
+    /// The epoch that [`Store::claim`] or [`Store::take`] returned.
     pub epoch: u64,
 }
 
-/// A process that works on a store beside others.
+/// A process that shares a store with others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Names one life of one process: never used again by another, or by the same after it was silent too long.
+    /// Names one incarnation of a process. A name is never reused, not even by the same process after its lease has
+    /// expired.
     pub name: String,
-    /// Where it runs, for people.
+    /// Its host and process, for people.
     pub place: String,
-    /// The release that it is, for people.
+    /// Its release, for people.
     pub release: String,
-    /// The newest version of decide that it knows.
+    /// The newest version of decide that it supports.
     pub decide_version: u32,
-    /// Whether it takes partitions: false while its clock is wrong or it is about to leave. The others share the partitions
-    /// among themselves then. A store that is not [shared](Store::is_shared) need not keep it and says that each node does.
+    /// False while its clock is wrong or it is about to leave: the other nodes then share the partitions. A store that
+    /// is not [shared](Store::is_shared) need not store it and always returns true.
     pub takes: bool,
 }
 
-/// An attempt that goes on at a node which has given up its execution.
+/// An attempt that keeps running at a node which has released its execution.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemoteAttempt {
     /// The execution.
     pub execution: ExecutionKey,
-    /// The step instance, by name.
+    /// The name of the step instance.
     pub step: String,
     /// The attempt's number.
     pub number: u32,
 }
 
-/// A store as its nodes see it.
+/// The cluster view: the store as its nodes see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Over how many partitions it spreads.
+    /// The number of partitions.
     pub partitions: u32,
-    /// What the asking node holds, by partition.
+    /// The leases of the requesting node, by partition.
     pub held: Vec<Fence>,
-    /// The partitions that any living node holds, with its name, by partition.
+    /// The partitions that living nodes hold, with their names, by partition.
     pub holders: Vec<(u32, String)>,
     /// The living nodes, by name.
     pub nodes: Vec<Node>,
-    /// Attempts that go on at the asking node for others, and that those want stopped.
+    /// Attempts at the requesting node that the owners of their executions want to stop.
     pub to_stop: Vec<RemoteAttempt>,
-    /// The store's clock when it answered, in milliseconds since 1970.
+    /// The store's clock at the time of the response, in milliseconds since 1970.
     pub clock_ms: u64,
 }
 
-/// One execution's share of a batch.
+/// The part of a batch for one execution.
 #[derive(Debug, Clone)]
 pub struct Part {
     /// The execution.
@@ -404,37 +404,37 @@ pub struct Part {
     pub partition: u32,
     /// The head that this part continues; `None` for a new execution.
     pub expected: Option<Expected>,
-    /// What follows the head, in sequence. May be empty: then only letters and late receipts change.
+    /// The frames after the head, in sequence. If there are none, only messages and late receipts change.
     pub frames: Vec<StoredFrame>,
-    /// The head after the frames. Not looked at where there are none.
+    /// The head after the frames. Ignored without frames.
     pub head: Head,
-    /// When to look at the execution again: 0 if it has open work, a time for its next durable timer, `None` if only
-    /// something from outside can move it. Not looked at where there are no frames.
+    /// The next wake-up: 0 for open work, the time of the next durable timer, or `None` if only an input from outside
+    /// can continue the execution. Ignored without frames.
     pub wake_at: Option<u64>,
-    /// The catalogue's row, for a new execution.
+    /// The catalogue's row of a new execution.
     pub row: Option<ExecutionRow>,
-    /// What changes in the row of an older one.
+    /// The changes to the row of an existing one.
     pub change: Option<RowChange>,
-    /// The plans that it and what it starts run, but for those that the caller knows the store has.
+    /// The plans of it and of the executions that it starts, except those that the store certainly has.
     pub plans: Vec<StoredPlan>,
-    /// Letters of this execution that were taken in, by id.
+    /// The ids of this execution's messages that were consumed.
     pub consumed: Vec<String>,
-    /// Letters to other executions.
+    /// Messages to other executions.
     pub letters: Vec<Letter>,
-    /// What came too late for the journal.
+    /// Late receipts.
     pub late: Vec<Late>,
-    /// What audit logs say of it, each behind what they say by then, in the order of the parts.
+    /// Entries of audit logs, appended in the order of the parts.
     pub audit: Vec<AuditEntry>,
-    /// Gates that wait no more, by their steps' names and their numbers: at the end of an execution all that were listed.
-    /// Not looked at where there are no frames.
+    /// Gates that are no longer open, by step name and number; all listed ones at the end of an execution. Ignored
+    /// without frames.
     pub gates_closed: Vec<(String, u32)>,
-    /// Gates of this execution that wait from now on. One that is there already stays as it is. Not looked at where there
-    /// are no frames, or where the execution ends.
+    /// Gates of this execution that were opened. A listed gate stays as it is. Ignored without frames, or
+    /// if the execution ends.
     pub gates_opened: Vec<GateRow>,
 }
 
 impl Part {
-    /// One that changes nothing yet: of an execution that is not there.
+    /// Makes a part that changes nothing, of an execution that does not exist.
     pub fn empty(execution: ExecutionKey, partition: u32) -> Self {
         Self {
             execution,
@@ -455,8 +455,8 @@ impl Part {
         }
     }
 
-    /// About as many bytes as it takes to write it: frames with their values, plans, letters and late receipts. What rows
-    /// take beside those is bounded and small.
+    /// Returns about the number of bytes to write: frames with their values, plans, messages and late receipts. The
+    /// rest of the rows is bounded and small.
     pub fn byte_count(&self) -> usize {
         let frames: usize = self.frames.iter().map(StoredFrame::byte_count).sum();
         let plans: usize = self.plans.iter().map(|plan| plan.bytes.len()).sum();
@@ -466,7 +466,7 @@ impl Part {
     }
 }
 
-/// The head that a part was decided on.
+/// The head on which a part was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     /// Its sequence.
@@ -475,53 +475,52 @@ pub struct Expected {
     pub hash: Hash,
 }
 
-/// What became of a part.
+/// The result of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// On disk.
+    /// It is on disk.
     Durable,
-    /// Not written, and why.
+    /// Not written, with the reason.
     Refused(Refusal),
 }
 
-/// Why a part was refused.
+/// The reason why a part was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The partition has a newer owner, or no fence of the batch names it.
+    /// The partition has a newer owner, or no fence of the batch covers it.
     Fence,
-    /// The fence is valid, and the head is in another partition than the part. Whoever has the newest epoch knows the
-    /// partitions: something other than Mainspring has changed the head.
+    /// The fence is valid, but the head is in another partition than the part. The owner of the newest epoch knows the
+    /// partitions, so something other than Mainspring has changed the head.
     Partition,
-    /// The journal's head is another one; for a new execution: there is one of this key.
+    /// The journal has another head; or, for a new execution, the key exists.
     Sequence,
-    /// The execution has ended: nothing follows an end.
+    /// The execution has ended, so nothing can follow.
     Ended,
-    /// Another execution carries this name.
+    /// Another execution has this external name.
     IdTaken(ExecutionKey),
     /// Another execution was started with this idempotency key.
     IdempotencyKeyTaken(ExecutionKey),
 }
 
-/// Why a batch has no answers.
+/// The reason why a batch has no answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommitError {
-    /// Nothing of it was written, certainly, and the store is the reason: it is not reachable, has no room, or may not be
-    /// written. The same batch may be written later.
+    /// Certainly nothing was written, because of the store: it is unreachable, full, or read-only. The same batch may
+    /// succeed later.
     NotWritten(String),
-    /// Nothing of it was written, certainly, and something in the batch is the reason: a row that contradicts it, a value
-    /// or a size that the store does not take. Other parts may be written; the same batch would be refused again.
+    /// Certainly nothing was written, because of the batch: a row that contradicts it, or a value or size that the
+    /// store rejects. Other parts may be written; the same batch would be refused again.
     Refused(String),
-    /// Nothing of it was written, certainly, and something that its parts share with other writers is the reason: a lock
-    /// that was not released in time, or a damaged row of a whole organization. Other parts may be written now, and the
-    /// same parts later.
+    /// Certainly nothing was written, because of a state shared with other writers: a lock that was not released in
+    /// time, or a damaged row of a whole organization. Other parts may be written now, and the same parts later.
     Blocked(String),
-    /// It may or may not be on disk: read the heads before anything else is done.
+    /// It may or may not be on disk: read the heads before any other commit.
     Unknown(String),
-    /// The disk did not do what it was asked (fsync failed): nothing that this process believes about it holds.
+    /// The disk failed (fsync): nothing that this process assumes about it is certain.
     Fatal(String),
 }
 
-/// A head with the store's remarks.
+/// A head with the other columns of its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadRow {
     /// The head.
@@ -530,47 +529,47 @@ pub struct HeadRow {
     pub partition: u32,
     /// As in [`Part::wake_at`].
     pub wake_at: Option<u64>,
-    /// Whether the execution has ended.
+    /// True if the execution has ended.
     pub ended: bool,
-    /// Why it was set aside, if it was.
+    /// The reason of the quarantine, if it is quarantined.
     pub quarantined: Option<String>,
 }
 
-/// An execution to look at.
+/// An execution with a wake-up time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
     /// The execution.
     pub execution: ExecutionKey,
-    /// When, in milliseconds since 1970; 0 for at once.
+    /// The wake-up time in milliseconds since 1970; 0 for at once.
     pub wake_at: u64,
 }
 
-/// Something for an execution that it has not yet taken in.
+/// An inbox message: an input for an execution that it has not consumed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter {
-    /// For whom. The execution need not exist yet: a letter may start it.
+    /// The receiving execution. It need not exist yet: a message may start it.
     pub execution: ExecutionKey,
     /// Its partition.
     pub partition: u32,
-    /// The letter's name, unique for its execution.
+    /// The message id, unique for its execution.
     pub id: String,
-    /// An input, as the kernel writes it.
+    /// An input in the kernel's encoding.
     pub body: Vec<u8>,
-    /// When it was posted, in milliseconds since 1970.
+    /// The time when it was sent, in milliseconds since 1970.
     pub posted_at: u64,
 }
 
-/// A letter with its place in the order of arrival.
+/// An inbox message with its position in the order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrived {
-    /// Grows with every letter of a store.
+    /// A number that grows with every message of a store.
     pub number: u64,
-    /// The letter.
+    /// The message.
     pub letter: Letter,
 }
 
 impl Arrived {
-    /// The bytes that count where [`Most`] bounds them.
+    /// The bytes that [`Most`] counts.
     pub fn byte_count(&self) -> usize {
         self.letter.byte_count()
     }
@@ -583,7 +582,7 @@ impl Letter {
     }
 }
 
-/// A compiled plan, as the kernel writes it.
+/// A compiled plan in the kernel's encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPlan {
     /// The hash of the bytes.
@@ -592,61 +591,61 @@ pub struct StoredPlan {
     pub bytes: Arc<[u8]>,
 }
 
-/// A gate that waits for people, as it is listed. What they are asked, and who may decide, is in the journal.
+/// An open approval gate as it is listed. Its question and the permitted approvers are in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateRow {
     /// The execution.
     pub execution: ExecutionKey,
-    /// The step instance, by name.
+    /// The name of the step instance.
     pub step: String,
-    /// Which gate of that, from 1.
+    /// The number of the gate within that, from 1.
     pub gate: u32,
-    /// Whose the execution is.
+    /// The organization of the execution.
     pub organization: Option<String>,
     /// In milliseconds since 1970.
     pub opened_at: u64,
-    /// When it is decided by itself, in milliseconds since 1970.
+    /// The time of its timeout, in milliseconds since 1970.
     pub expires_at: u64,
-    /// How, then: `approve`, `deny`, …
+    /// The decision at its timeout: `approve`, `deny`, …
     pub on_timeout: String,
 }
 
 /// A receipt that came too late to count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Late {
-    /// When it came, in milliseconds since 1970.
+    /// The time of its arrival, in milliseconds since 1970.
     pub at: u64,
-    /// An input, as the kernel writes it; empty once it was erased.
+    /// An input in the kernel's encoding; empty once it was erased.
     pub body: Vec<u8>,
 }
 
 impl Late {
-    /// A receipt as it lies in a row: one that was erased is overwritten with zeros, which no input begins with.
+    /// Decodes a row: an erased receipt is overwritten with zeros, with which no input starts.
     pub(crate) fn of_row(at: u64, body: Vec<u8>) -> Self {
         let is_erased = body.iter().all(|byte| *byte == 0);
         Self { at, body: if is_erased { Vec::new() } else { body } }
     }
 }
 
-/// An execution in the catalogue: what is listed and searched. Payloads are not here: they are in the journal, where
-/// they can be erased. The columns follow `workflow_executions` of the second specification where they apply.
+/// An execution in the catalogue: the columns to list and search. Payloads are only in the journal, where they can be
+/// erased. The columns follow `workflow_executions` of the second specification where they apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecutionRow {
     /// The execution.
     pub key: ExecutionKey,
-    /// Its name outside, unique in the store; the key's own form if none was given.
+    /// Its external name, unique in the store; the text form of the key if none was given.
     pub id: String,
-    /// Whose it is; `None` for one that a command line began.
+    /// Its organization; `None` for one that a command line started.
     pub organization: Option<String>,
-    /// The workflow's id in its organisation's catalogue.
+    /// The workflow's id in the catalogue of its organization.
     pub workflow_id: Option<String>,
-    /// The trigger that began it, by its id there.
+    /// The id there of the trigger that started it.
     pub trigger_id: Option<String>,
     /// The execution that has started it and waits for it. `None` also in rows of older releases.
     pub parent: Option<ExecutionKey>,
-    /// The name outside of the execution that has started it, whether that waits or not. `None` also in rows of older releases.
+    /// The external name of the execution that has started it, waiting or not. `None` also in rows of older releases.
     pub parent_id: Option<String>,
-    /// What the catalogue called the workflow when it was started. `None` also in rows of older releases.
+    /// The workflow's name in the catalogue at the time of the start. `None` also in rows of older releases.
     pub workflow_name: Option<String>,
     /// The workflow's name, if its definition has one.
     pub workflow: Option<String>,
@@ -658,24 +657,24 @@ pub struct ExecutionRow {
     pub plan_hash: Hash,
     /// `pending`, `running`, `waiting_approval`, `completed`, `failed` or `cancelled`.
     pub status: String,
-    /// `with_failures` for a completed one in which a failure was let through.
+    /// `with_failures` for a completed one in which a failure was tolerated.
     pub outcome: Option<String>,
-    /// The code of the error or the reason of the end, no message.
+    /// The code of the error or the reason of the end, without a message.
     pub error: Option<String>,
-    /// `manual`, `webhook`, `schedule`, `event`; `subworkflow` where another execution has started it and waits for it,
-    /// `subworkflow_detached` where that does not wait.
+    /// `manual`, `webhook`, `schedule`, `event`; `subworkflow` if another execution has started it and waits for it,
+    /// `subworkflow_detached` if that does not wait.
     pub trigger_type: String,
-    /// Who started it, by kind: `manual`, `webhook`, `schedule`.
+    /// The kind of its initiator: `manual`, `webhook`, `schedule`.
     pub initiator_type: String,
-    /// Who started it.
+    /// The initiator's user id.
     pub initiator_user_id: Option<String>,
     /// Unique among the executions of one [origin](ExecutionRow::origin).
     pub idempotency_key: Option<String>,
-    /// The session it is bound to.
+    /// The session that it is bound to.
     pub session_id: Option<String>,
     /// Its partition.
     pub partition: u32,
-    /// How often it was handed to a node, from 1.
+    /// The number of times that it was assigned to a node, from 1.
     pub attempt_count: u32,
     /// Milliseconds since 1970.
     pub started_at: u64,
@@ -684,12 +683,13 @@ pub struct ExecutionRow {
 }
 
 impl ExecutionRow {
-    /// The execution that has started it, by its name outside; by its key in rows of releases that kept no names.
+    /// Returns the execution that has started it, by its external name; by its key in rows of releases that stored no
+    /// names.
     pub fn started_by(&self) -> Option<String> {
         self.parent_id.clone().or_else(|| self.parent.map(|parent| parent.to_string()))
     }
 
-    /// Among which executions its idempotency key is unique.
+    /// Returns the scope in which its idempotency key is unique.
     pub fn origin(&self) -> Origin<'_> {
         let Self { organization, workflow_id, workflow, .. } = self;
         Origin {
@@ -700,7 +700,7 @@ impl ExecutionRow {
     }
 }
 
-/// Where executions come from: of one organisation, or of none, the workflow of an id, or where there is none, of a name.
+/// The scope of idempotency keys: an organization, or none, and a workflow, by its id if it has one, else by its name.
 /// Unnamed workflows without an id share one origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origin<'a> {
@@ -708,18 +708,18 @@ pub struct Origin<'a> {
     pub organization: Option<&'a str>,
     /// See [`ExecutionRow::workflow_id`].
     pub workflow_id: Option<&'a str>,
-    /// See [`ExecutionRow::workflow`]. Not looked at where there is an id.
+    /// See [`ExecutionRow::workflow`]. Ignored if there is an id.
     pub workflow: Option<&'a str>,
 }
 
 impl<'a> Origin<'a> {
-    /// The executions of a workflow's name that belong to no organisation.
+    /// Makes the origin of a workflow's name without an organization.
     pub fn named(workflow: Option<&'a str>) -> Self {
         Self { workflow, ..Self::default() }
     }
 }
 
-/// What a commit changes in a row of the catalogue.
+/// The changes of a commit to a row of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowChange {
     /// The new status.
@@ -728,45 +728,45 @@ pub struct RowChange {
     pub outcome: Option<String>,
     /// See [`ExecutionRow::error`].
     pub error: Option<String>,
-    /// Set by the change that ends it; with it the journal is closed.
+    /// Set by the change that ends it, which closes the journal.
     pub completed_at: Option<u64>,
 }
 
-/// Which rows of the catalogue.
+/// Selects rows of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     /// One of these statuses; empty for any.
     pub statuses: Vec<String>,
-    /// The workflow of this name.
+    /// The name of the workflow.
     pub workflow: Option<String>,
-    /// Those of this organisation.
+    /// The organization.
     pub organization: Option<String>,
     /// The workflow of this id.
     pub workflow_id: Option<String>,
-    /// Those that this one started.
+    /// The user id of the initiator.
     pub initiator: Option<String>,
-    /// Without those that are quarantined.
+    /// Excludes quarantined executions.
     pub is_going_on: bool,
 }
 
-/// Whether a status is one that nothing follows.
+/// Returns whether a status is final.
 pub fn is_final(status: &str) -> bool {
     matches!(status, "completed" | "failed" | "cancelled")
 }
 
-/// A store that cannot do what it was asked.
+/// An error of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// The store was written by a newer release: what it found and what it can read.
+    /// A newer release wrote the store.
     Newer {
         /// The format of the store.
         found: u32,
         /// The newest format this build reads.
         readable: u32,
     },
-    /// The store's files are damaged: what, and which frame if one is known.
+    /// The store's files are damaged; the text names the frame if one is known.
     Damaged(String),
-    /// No room, no permission, no such folder: the operating system's word for it, and the path.
+    /// No space, no permission, no such folder: the operating system's message, and the path.
     Unavailable(String),
 }
 

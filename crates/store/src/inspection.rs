@@ -1,5 +1,4 @@
-//! What a store is found to be by somebody who changes nothing of it: it is not made, not brought to a newer format, and
-//! not held up while others work on it.
+//! Read-only access to a store, for diagnosis: the store is not created, not upgraded, and not blocked for its users.
 
 use std::sync::Arc;
 
@@ -8,70 +7,71 @@ use crate::{Store, StoreError};
 /// The format of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Format {
-    /// What it has; 0 where nothing was made yet.
+    /// The format that the store has; 0 if it was not created yet.
     pub found: u32,
-    /// What this build writes, and the newest that it reads.
+    /// The format that this build writes, the newest that it reads.
     pub readable: u32,
 }
 
-/// A store that is looked at, of this format or an older one. Each verb sees one moment; two see two. Blocking.
+/// A store that is inspected, of this format or an older one. Each call sees one consistent state; two calls may see
+/// two. Blocking.
 ///
-/// `Ok(None)` is the answer where the format of the store has no such thing.
+/// `Ok(None)` means that the format of the store has no such data.
 pub trait Inspection {
-    /// Which format it has.
+    /// Returns the format of the store.
     fn format(&self) -> Format;
 
-    /// A word about the store as a whole.
+    /// Returns a metadata entry.
     fn pinned(&self, name: &str) -> Result<Option<Option<String>>, StoreError>;
 
-    /// Executions that were set aside, with the reasons.
+    /// Returns quarantined executions with the reasons.
     fn quarantined(&self, limit: usize) -> Result<Option<Listed>, StoreError>;
 
-    /// Executions whose next wake-up was to be before a time, the longest overdue first.
+    /// Returns executions whose wake-up was due before a time, the longest overdue first.
     fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError>;
 
-    /// Gates that were opened before a time and wait for people, the oldest first.
+    /// Returns gates that were opened before a time and are still open, the oldest first.
     fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError>;
 
-    /// Nodes that the store knows.
+    /// Returns the nodes that the store knows.
     fn nodes(&self) -> Result<Option<Vec<NodeSeen>>, StoreError>;
 
-    /// The time of the newest frame, in milliseconds since 1970; `Some(0)` while there is none.
+    /// Returns the time of the newest frame, in milliseconds since 1970; `Some(0)` without any.
     fn newest_frame_ms(&self) -> Result<Option<u64>, StoreError>;
 
-    /// The same store by its usual contract, of which every verb that writes is refused; only of the newest format.
+    /// Returns the same store with its usual contract, in which every write is refused; only for the newest format.
     fn store(self: Box<Self>) -> Option<Arc<dyn Store>>;
 }
 
-/// Things of a kind: how many, and the first of them.
+/// The number of matching items, and the first of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listed {
-    /// How many there are.
+    /// The total number.
     pub count: u64,
     /// The first of them.
     pub first: Vec<Named>,
 }
 
-/// An execution, and what is to be said of it.
+/// An execution with a remark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
-    /// Its name; its key where it stands in no catalogue.
+    /// Its external name; its key if it has no row in the catalogue.
     pub id: String,
-    /// The time that it was asked for by.
+    /// The time by which it was selected.
     pub at_ms: Option<u64>,
-    /// The reason that was given.
+    /// The reason.
     pub why: Option<String>,
 }
 
-/// A node as the store knows it.
+/// A node as recorded in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSeen {
     /// Its name.
     pub name: String,
-    /// Where it runs.
+    /// Its host and process.
     pub place: String,
     /// Its release.
     pub release: String,
-    /// Whether its lease holds, by the store's clock.
+    /// True if its lease has not expired, by the store's clock.
     pub is_alive: bool,
 }

@@ -1,8 +1,8 @@
-//! Where it is kept: journals and the catalogue, behind one contract for every kind of store.
+//! Stores of journals and of the catalogue, behind one contract.
 //!
-//! A store keeps what it is given and checks the fences; it decides nothing. [`memory`] is the reference, [`sqlite`] the
-//! default, `postgres` (a feature) the one that several nodes share. One conformance suite and one randomised model test,
-//! in `suite`, run against all of them.
+//! A store writes what it is given and checks the fences; it makes no decisions. [`memory`] is the reference
+//! implementation, [`sqlite`] the default, `postgres` (a feature) the one that several nodes share. One conformance
+//! suite and one randomized model test, in `suite`, run against all of them.
 
 mod catalogue;
 mod conditions;

@@ -1,9 +1,8 @@
-//! What a store shows of itself in numbers: how long it takes until a commit is certain.
+//! The metric of stores: the time until a commit is durable.
 
 use metrics::{Histogram, Unit, describe_histogram, histogram};
 
-/// The time of the answer to COMMIT, for a kind of store. Made once, when a store is opened; it does nothing where nobody
-/// records.
+/// Registers the histogram for a kind of store. It does nothing without a recorder.
 pub(crate) fn sync_time(store: &'static str) -> Histogram {
     let name = "mainspring_store_sync_seconds";
     describe_histogram!(

@@ -1,11 +1,11 @@
-//! Numbers as databases keep them: with a sign, in 64 bits.
+//! Conversion to the numbers of databases: signed, 64 bits.
 
-/// A number as a database keeps it; one above 2^63-1 as that, the largest there is.
+/// Converts to a signed number; 2^63-1 for anything larger.
 pub(crate) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// A number as it was before. No column that is read this way is ever negative.
+/// Converts back. Columns that are read this way are never negative.
 pub(crate) fn natural(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

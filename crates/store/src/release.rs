@@ -1,4 +1,4 @@
-//! The words of a release from quarantine.
+//! The types of a release from quarantine.
 
 use mainspring_kernel::key::ExecutionKey;
 
@@ -11,28 +11,28 @@ pub struct Release<'a> {
     pub execution: ExecutionKey,
     /// The execution that waits for it, if there is one.
     pub parent: Option<Awaiting<'a>>,
-    /// What audit logs say of it.
+    /// The notes and audit entries of the release.
     pub noted: Noted<'a>,
 }
 
 /// An execution that waits for another one.
 #[derive(Debug, Clone, Copy)]
 pub struct Awaiting<'a> {
-    /// Which.
+    /// Its key.
     pub execution: ExecutionKey,
-    /// Its head when it was seen to wait.
+    /// Its head at the time when it was seen to wait.
     pub head: Expected,
-    /// The id of the message by which it was told that the other one is quarantined.
+    /// The id of the message that told it of the other one's quarantine.
     pub told: &'a str,
 }
 
-/// What became of a release.
+/// The result of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReleaseAnswer {
-    /// It is released.
+    /// The execution is released.
     Released,
-    /// It is unknown, is not quarantined, or has ended; nothing is written.
+    /// It is unknown, is not quarantined, or has ended; nothing was written.
     NotQuarantined,
-    /// The execution that waited for it has gone on since it was looked at; nothing is written.
+    /// The waiting execution has advanced since its head was read; nothing was written.
     ParentMoved,
 }

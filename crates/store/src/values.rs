@@ -1,4 +1,4 @@
-//! How the payloads beside a frame lie in one column.
+//! The encoding of a frame's payloads in one column.
 //!
 //! ```text
 //! format    1 byte, 1
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The content is the body (kind 0), the hash of the body in the blob table (kind 1), or zeros (kind 2, erased). An
-//! erased value keeps its length, so that the row is overwritten where it lies.
+//! erased value keeps its length, so that the row is overwritten in place.
 
 use mainspring_kernel::{hash::Hash, stored::StoredValue};
 
@@ -17,28 +17,28 @@ const FORMAT: u8 = 1;
 const CHECK_BYTES: usize = 4;
 const PREFIX_BYTES: usize = 16 + 1 + 4;
 
-/// A payload as its row has it.
+/// A payload as stored in its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PackedValue {
     /// As in [`StoredValue::salt`].
     pub(crate) salt: [u8; 16],
-    /// Where the body is.
+    /// The body or its location.
     pub(crate) content: Content,
 }
 
-/// Where a body is.
+/// The location of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Here.
+    /// In the row itself.
     Inline(Vec<u8>),
     /// In the blob table, by its hash.
     Blob(Hash),
-    /// Nowhere any more; the length that its content had.
+    /// Erased; the length that its content had.
     Erased(usize),
 }
 
 impl Content {
-    /// The same place with nothing in it.
+    /// Returns the erased form with the same length.
     pub(crate) fn erased(&self) -> Self {
         match self {
             Self::Inline(body) => Self::Erased(body.len()),
@@ -48,7 +48,7 @@ impl Content {
     }
 }
 
-/// Packs the payloads of a frame. A body that does not belong here is given to `put_blob` first.
+/// Encodes the payloads of a frame. A body for the blob table is passed to `put_blob` first.
 pub(crate) fn pack<'v, E>(
     values: &'v [StoredValue],
     mut put_blob: impl FnMut(Hash, &'v [u8]) -> Result<(), E>,
@@ -68,7 +68,7 @@ pub(crate) fn pack<'v, E>(
     Ok(checked(packed))
 }
 
-/// Packs values whose bodies are where they should be.
+/// Encodes values whose bodies are already in their places.
 pub(crate) fn repack(values: &[PackedValue]) -> Vec<u8> {
     let mut packed = vec![FORMAT];
     for value in values {
@@ -81,7 +81,7 @@ pub(crate) fn repack(values: &[PackedValue]) -> Vec<u8> {
     checked(packed)
 }
 
-/// Reads a column back; `None` if it is not what [`pack`] wrote.
+/// Decodes a column; `None` if it is not an output of [`pack`].
 pub(crate) fn unpack(packed: &[u8]) -> Option<Vec<PackedValue>> {
     let (sound, check) = packed.split_at_checked(packed.len().checked_sub(CHECK_BYTES)?)?;
     if Hash::of(sound).0[..CHECK_BYTES] != *check {
