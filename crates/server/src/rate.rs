@@ -1,9 +1,9 @@
-//! How many requests may come: a bucket for each credential, and one for each address that shows none which lets in.
+//! Rate limits of requests: one token bucket per credential, and one per client address for unauthenticated requests.
 //!
-//! A bucket is one number, as in the Generic Cell Rate Algorithm (ATM Forum, TM 4.0): the time at which it is full again.
-//! Full buckets are not kept, so that whoever is idle costs nothing, and there are at most [`BUCKETS_MAX`] of a kind:
-//! whoever comes beyond those shares one. The library for this, `governor`, has no bound on how many it keeps, and would bring
-//! a dozen crates for what is arithmetic in one line.
+//! A bucket is one number, as in the Generic Cell Rate Algorithm (ATM Forum, TM 4.0): the time at which it is full
+//! again. Full buckets are not stored, so that idle clients cost nothing. At most [`BUCKETS_MAX`] of a kind exist, and
+//! further clients share one. The library for this, `governor`, has no such bound, and would add a dozen crates for one
+//! line of arithmetic.
 
 use std::{
     collections::HashMap,
@@ -16,40 +16,40 @@ use std::{
 use ipnet::IpNet;
 use mainspring_kernel::hash::Hash;
 
-/// So many seconds' worth of requests may come at once: a page of a console, or a batch of starts, comes in one go.
+/// Capacity of a bucket, in seconds of its rate: a page of a console or a batch of starts sends its requests at once.
 pub const BURST_SECONDS: u64 = 10;
 
-/// Requests per second that can be told: above, a bucket's step is less than a microsecond, in which it counts.
+/// Highest rate. Above it, the cost of a request is less than a microsecond, the unit of the buckets.
 pub const PER_SECOND_MAX: u32 = 100_000;
 
-/// Buckets of one kind: some megabytes at the most, and more than there are callers of one node.
+/// Most buckets of one kind: some megabytes, and more than one node has callers.
 const BUCKETS_MAX: usize = 65_536;
 
-/// How long it is remembered that a credential has let in.
+/// Microseconds for which a credential counts as recently valid.
 const REMEMBERED_US: u64 = 600 * SECOND_US;
 
 const SECOND_US: u64 = 1_000_000;
 
-/// How many requests may come, and whom to believe about where they come from.
+/// Rate limits, and the proxies whose forwarded addresses are trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rates {
-    /// Requests per second of one credential; 0 for as many as it likes.
+    /// Requests per second of one credential; 0 for no limit.
     pub per_token: u32,
-    /// Requests per second of one address without a credential that lets in; 0 for as many as it likes.
+    /// Unauthenticated requests per second of one address; 0 for no limit.
     pub per_address: u32,
-    /// The proxies whose `X-Forwarded-For` is believed. Whoever else sends one could call themselves anything.
+    /// Proxies whose `X-Forwarded-For` is trusted. Other senders could claim any address.
     pub trusted_proxies: Vec<IpNet>,
 }
 
 impl Default for Rates {
-    /// A thousand a second is what a system that starts work needs at its busiest, and less than one node bears: one caller
-    /// leaves room for others. Ten for an address is slow for who guesses and leaves room for an office behind one.
+    /// 1,000 per second and credential suffice for a busy system that starts work, and one node can serve several of
+    /// them. 10 per second and address make guessing slow, and suffice for an office behind one address.
     fn default() -> Self {
         Self { per_token: 1_000, per_address: 10, trusted_proxies: Vec::new() }
     }
 }
 
-/// Microseconds since some moment: a clock that is never set.
+/// Monotonic microseconds since an arbitrary time.
 pub(crate) type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// The clock of the process.
@@ -58,25 +58,25 @@ pub(crate) fn clock() -> Clock {
     Arc::new(move || u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX))
 }
 
-/// What a bucket says to a request.
+/// State of a bucket after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// Requests that a full bucket has room for.
+    /// Capacity of the bucket, in requests.
     pub limit: u64,
-    /// Requests that it has room for now.
+    /// Requests left.
     pub remaining: u64,
-    /// Seconds until it is full again.
+    /// Seconds until the bucket is full again.
     pub reset_s: u64,
-    /// Seconds until there is room for one; 0 if the request may go on.
+    /// Seconds until the next request is allowed; 0 if this one is.
     pub wait_s: u64,
 }
 
 impl Verdict {
-    /// Of what is not limited.
+    /// No limit.
     pub(crate) const NONE: Self = Self { limit: 0, remaining: 0, reset_s: 0, wait_s: 0 };
 }
 
-/// The buckets of a node.
+/// The rate limits of a node.
 pub(crate) struct Limiter {
     rates: Rates,
     clock: Clock,
@@ -86,25 +86,24 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    /// Full buckets.
+    /// Starts with full buckets.
     pub(crate) fn new(rates: Rates, clock: Clock) -> Self {
         let (callers, strangers) = (Buckets::new(rates.per_token), Buckets::new(rates.per_address));
         let remembered = Mutex::new(Bounded::default());
         Self { rates, clock, callers: Mutex::new(callers), strangers: Mutex::new(strangers), remembered }
     }
 
-    /// A request of a credential that lets in.
+    /// Charges a request to its credential.
     pub(crate) fn caller(&self, token: &str) -> Verdict {
         held(&self.callers).take(token.to_string(), (self.clock)())
     }
 
-    /// A request from an address, without a credential or before it is looked at.
+    /// Charges a request to its address, if it is unauthenticated or before its credential is looked up.
     pub(crate) fn stranger(&self, address: IpAddr) -> Verdict {
         held(&self.strangers).take(address, (self.clock)())
     }
 
-    /// The request from there was none of a stranger: its credential lets in, which is remembered. What it has spent as
-    /// a stranger's comes back.
+    /// Records that a credential from an address is valid, and refunds the charge to the address.
     pub(crate) fn is_known(&self, address: IpAddr, credential: Hash, has_spent: bool) {
         let now = (self.clock)();
         if has_spent {
@@ -113,29 +112,29 @@ impl Limiter {
         held(&self.remembered).set(credential, now + REMEMBERED_US, now);
     }
 
-    /// Whether a credential has let in of late. It is looked up even if its address has used up what strangers have:
-    /// otherwise somebody who guesses would shut out all others behind the same address.
+    /// True if a credential was valid recently. It is looked up even if its address is over the limit; otherwise a
+    /// guessing client could lock out all others behind the same address.
     pub(crate) fn remembers(&self, credential: &Hash) -> bool {
         held(&self.remembered).get(credential) > (self.clock)()
     }
 
-    /// A credential does not let in any more.
+    /// Removes a credential that is no longer valid.
     pub(crate) fn forget(&self, credential: &Hash) {
         held(&self.remembered).until.remove(credential);
     }
 
-    /// Whether a peer is a proxy that is trusted: it speaks for many.
+    /// True if a peer is a trusted proxy.
     pub(crate) fn is_proxy(&self, peer: IpAddr) -> bool {
         let peer = peer.to_canonical();
         self.rates.trusted_proxies.iter().any(|net| net.contains(&peer))
     }
 
-    /// From where a request comes: its peer, or whom proxies that are trusted say they speak for.
+    /// The client address of a request: the peer, or the address that trusted proxies forward.
     pub(crate) fn address<'a>(&self, peer: IpAddr, forwarded: impl IntoIterator<Item = &'a str>) -> IpAddr {
         let is_trusted = |address: &IpAddr| self.rates.trusted_proxies.iter().any(|net| net.contains(address));
         let mut address = peer.to_canonical();
         let hops: Vec<&str> = forwarded.into_iter().flat_map(|line| line.split(',')).collect();
-        // From the nearest on: each proxy has appended whom it was asked by.
+        // From the last entry backward: each proxy appends the address of its client.
         for hop in hops.iter().rev() {
             if !is_trusted(&address) {
                 break;
@@ -147,12 +146,12 @@ impl Limiter {
     }
 }
 
-/// A proxy by its address, or all of a range: `192.0.2.1`, `10.0.0.0/8`.
+/// Parses the address of a proxy or a range of them: `192.0.2.1`, `10.0.0.0/8`.
 pub fn proxy(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| Some(text.parse::<IpAddr>().ok()?.to_canonical().into()))
 }
 
-/// Whoever has one address of IPv6 has all of its /64.
+/// Groups IPv6 addresses by /64, since one client owns all addresses of it.
 pub(crate) fn one_of_many(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -166,13 +165,13 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Buckets of one rate.
 struct Buckets<K> {
-    /// Microseconds that one request takes; 0 where nothing is limited.
+    /// Microseconds that one request costs; 0 for no limit.
     step_us: u64,
-    /// How far a bucket may be from full.
+    /// Capacity of a bucket in microseconds.
     window_us: u64,
-    /// When each is full again.
+    /// Time at which each bucket is full again.
     full_at: Bounded<K>,
-    /// When the one is full again that all others share.
+    /// Time at which the bucket shared by further clients is full again.
     shared_full_at: u64,
 }
 
@@ -214,7 +213,7 @@ impl<K: Key + Eq> Buckets<K> {
     }
 }
 
-/// Moments by name, of which those that have passed are not kept, and never more than [`BUCKETS_MAX`].
+/// At most [`BUCKETS_MAX`] times by key. Times in the past are removed.
 struct Bounded<K> {
     until: HashMap<K, u64>,
     swept_at: u64,
@@ -227,16 +226,16 @@ impl<K> Default for Bounded<K> {
 }
 
 impl<K: Key + Eq> Bounded<K> {
-    /// The moment of a name; 0 for one that is not kept.
+    /// The time of a key; 0 if there is none.
     fn get(&self, key: &K) -> u64 {
         self.until.get(key).copied().unwrap_or(0)
     }
 
-    /// Whether a name is kept, or can be.
+    /// True if a key is stored or can be added.
     fn has_room(&mut self, key: &K, now: u64) -> bool {
         let is_full = self.until.len() >= BUCKETS_MAX;
         let patience_us = if is_full { SECOND_US } else { BURST_SECONDS * SECOND_US };
-        // Going through all of them is for every so often, however many come.
+        // Sweeps at most once per interval, independent of the number of requests.
         if now.saturating_sub(self.swept_at) >= patience_us {
             self.until.retain(|_, until| *until > now);
             self.swept_at = now;
@@ -328,7 +327,7 @@ mod tests {
         }
         let kept = || held(&case.limiter.strangers).full_at.until.len();
         assert_eq!(kept(), BUCKETS_MAX);
-        // Those beyond share one bucket, and it is empty: the flood does not make room for itself.
+        // Further addresses share one empty bucket: the flood makes no room for itself.
         assert!(case.limiter.stranger(address("203.0.113.9")).wait_s > 0);
         assert_eq!(case.limiter.stranger(address("0.0.0.1")).wait_s, 0, "one that is kept goes on as before");
         case.wait(20_000);
@@ -357,12 +356,12 @@ mod tests {
         let (case, here, credential) = (case(1, 1), address("192.0.2.1"), Hash::of(b"ada"));
         let room = || (0..100).filter(|_| case.limiter.stranger(here).wait_s == 0).count() as u64;
         assert_eq!(room(), BURST_SECONDS);
-        // One who was remembered has spent nothing of the address: guessing beside them stays as slow as it was.
+        // A cached credential has spent nothing of its address, so that guessing from there stays slow.
         for _ in 0..50 {
             case.limiter.is_known(here, credential, false);
         }
         assert_eq!(room(), 0);
-        // A request that was refused has spent nothing either.
+        // A refused request has spent nothing either.
         case.wait(1_000);
         assert_eq!(room(), 1);
     }

@@ -1,4 +1,4 @@
-//! Bodies of requests, read whole before their route is called, within bounds of bytes and time.
+//! Receives request bodies completely before their handler runs, within bounds of memory and time.
 
 use std::{
     collections::HashMap,
@@ -18,35 +18,36 @@ use crate::{
     slots::{Account, busy},
 };
 
-/// Bytes of a body: a definition of the largest size with room for what is around it.
+/// Most bytes of a body: a definition of the largest size and its envelope.
 pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Bytes of a body that may come from anybody: what signs in is short. Bodies of this size have shares of their own, so that
-/// a decision or a revocation never waits for large ones.
+/// Most bytes of an unauthenticated body; sign-ins are short. Bodies up to this size have shares of their own, so that
+/// a decision or a revocation never waits for large bodies.
 const SMALL_BYTES_MAX: usize = 16 * 1024;
 
-/// Bytes beyond these that are read and thrown away.
+/// Bytes beyond the bound that are read and discarded, so that the client reads the error.
 const SURPLUS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long a body may take to come.
+/// Longest time in which a body must arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(60);
 
-/// The same for a body that may come from anybody.
+/// The same for unauthenticated requests.
 const STRANGERS_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a body waits until bodies of others have been worked on.
+/// Longest wait for memory that other bodies occupy.
 const PLACE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The unit in which bytes are counted: a permit of a semaphore.
+/// Bytes per semaphore permit.
 const UNIT_BYTES: usize = 1024;
 
-/// The bytes of bodies that are in memory: what each share has left, as long as somebody holds some of it or waits for that.
+/// Memory of request bodies: the free permits of each share. A share exists while a request holds or awaits permits of
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct Bodies {
     shares: Mutex<HashMap<Share, Arc<Semaphore>>>,
 }
 
-/// A part of the memory for bodies: for large and small ones of callers, and for those of strangers.
+/// A share of the memory: large and small bodies of callers, and bodies of unauthenticated requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Share {
     Large,
@@ -59,14 +60,14 @@ enum Share {
     Address(String),
 }
 
-/// The bytes of one body, until it is dropped.
+/// Memory of one body. Dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct HeldBytes {
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl Share {
-    /// The shares that a body of so many bytes is counted in, each within the next.
+    /// The shares that a body of this size is charged to, from the narrowest to the widest.
     fn of(account: &Account, bytes: usize) -> [Self; 3] {
         let (key, member) = (account.key.clone(), account.member.clone());
         if account.is_anonymous() || account.is_uncounted() {
@@ -78,15 +79,15 @@ impl Share {
         }
     }
 
-    /// Bytes of the share. Read as JSON they take a multiple.
+    /// Bytes of the share. Parsed JSON takes a multiple of them.
     fn bytes_max(&self) -> usize {
         match self {
             Self::Large => 128 * 1024 * 1024,
-            // Two of the largest, of different members.
+            // Two bodies of the largest size, of different members.
             Self::LargeOfOrganization(_) => 2 * BODY_BYTES_MAX,
             Self::LargeOfMember(..) => BODY_BYTES_MAX,
             Self::Small => 32 * 1024 * 1024,
-            // Four members who send bodies that do not come leave room to no fifth; each has sixteen of the size.
+            // Four members with stalled uploads can use up the share; each may have sixteen bodies.
             Self::SmallOfOrganization(_) => 64 * SMALL_BYTES_MAX,
             Self::SmallOfMember(..) | Self::Address(_) => 16 * SMALL_BYTES_MAX,
             Self::Strangers => 16 * 1024 * 1024,
@@ -94,24 +95,25 @@ impl Share {
     }
 }
 
-/// The room of a request's body, which is given back when its request is over, or before by whoever only waits from then on.
+/// Memory of a request's body. It is released when the request ends, or earlier by a handler that only waits from then
+/// on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BodyRoom(Arc<Mutex<Option<HeldBytes>>>);
 
 impl BodyRoom {
-    /// Of a body that was read.
+    /// Memory of a received body.
     pub(crate) fn of(held: Option<HeldBytes>) -> Self {
         Self(Arc::new(Mutex::new(held)))
     }
 
-    /// Gives it back. Nothing of the body is in memory any more.
+    /// Releases the memory. The body must no longer be in use.
     pub(crate) fn give_back(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
 impl Bodies {
-    /// Room for a body of so many bytes.
+    /// Reserves memory for a body of the given size.
     ///
     /// # Errors
     /// Fails with 503 after [`PLACE_PATIENCE`].
@@ -119,7 +121,7 @@ impl Bodies {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
         let asked = async {
             let mut _permits = Vec::new();
-            // First the narrowest: what waits there holds nothing of what others need.
+            // The narrowest share first: a request that waits there holds nothing of the shares of others.
             for share in Share::of(account, bytes) {
                 _permits.push(self.share(share).acquire_many_owned(units).await.map_err(|_| busy())?);
             }
@@ -130,14 +132,14 @@ impl Bodies {
 
     fn share(&self, share: Share) -> Arc<Semaphore> {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        // Permits and requests that wait each hold a reference.
+        // Permits and waiting requests each hold a reference.
         shares.retain(|_, own| Arc::strong_count(own) > 1);
         let units = share.bytes_max() / UNIT_BYTES;
         shares.entry(share).or_insert_with(|| Arc::new(Semaphore::new(units))).clone()
     }
 }
 
-/// All of a request's body, with the room that it takes: to be held until it is worked on.
+/// Receives a body and reserves its memory until the handler is done with it.
 pub(crate) async fn receive(bodies: &Bodies, body: Body, account: &Account) -> Answer<(Body, Option<HeldBytes>)> {
     let (bytes_max, patience) = match account.is_anonymous() {
         true => (SMALL_BYTES_MAX, STRANGERS_PATIENCE),
@@ -151,7 +153,7 @@ pub(crate) async fn receive(bodies: &Bodies, body: Body, account: &Account) -> A
     Ok((whole(body, bytes_max, patience).await?, held))
 }
 
-/// All of a body, from whoever sends it in time: what is only begun holds no place for ever.
+/// Reads a body within the time limit, so that a stalled upload does not hold memory forever.
 async fn whole(body: Body, bytes_max: usize, patience: Duration) -> Answer<Body> {
     let read = timeout(patience, read(body, bytes_max)).await.map_err(|_| {
         let message = format!("The body has not come within {} s: send it again.", patience.as_secs());
@@ -162,7 +164,7 @@ async fn whole(body: Body, bytes_max: usize, patience: Duration) -> Answer<Body>
 
 async fn read(mut body: Body, bytes_max: usize) -> Answer<Vec<u8>> {
     let (mut bytes, mut count) = (Vec::new(), 0);
-    // Whoever sends a little too much hears why: an answer in the midst of it is heard by few.
+    // A body slightly over the bound is read to its end, because few clients read a response while they send.
     let is_bearable = |count: usize| count <= bytes_max + SURPLUS_BYTES_MAX;
     let mut goes_on = is_bearable(usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX));
     while goes_on && let Some(frame) = body.frame().await {
@@ -203,7 +205,7 @@ mod tests {
         assert_eq!(to_bytes(body, 9).await.unwrap(), "abc");
         assert_eq!(code(whole(Body::from("abcd"), 3, patience).await), Code::PayloadTooLarge);
         let pieces = |pieces: [&'static str; 2]| iter(pieces.map(|piece| Ok::<_, io::Error>(Bytes::from(piece))));
-        // Of a stream, nobody knows before how long it is.
+        // A stream has no known length.
         let long = Body::from_stream(pieces(["ab", "cd"]));
         assert_eq!(code(whole(long, 3, patience).await), Code::PayloadTooLarge);
         let begun = pieces(["ab", "cd"]).chain(pending::<Result<Bytes, io::Error>>());
@@ -237,7 +239,7 @@ mod tests {
         let one = receive(&bodies, large(), &ada).await.unwrap();
         let refused = receive(&bodies, large(), &ada).await.map(drop).unwrap_err();
         assert_eq!(refused.code, Code::Unavailable);
-        // A stream may become as long as any.
+        // A stream may reach any length up to the bound.
         let stream = || Body::from_stream(iter([Ok::<_, io::Error>(Bytes::from("ab"))]));
         assert!(receive(&bodies, stream(), &ada).await.is_err());
         let two = receive(&bodies, large(), &bob).await.unwrap();
@@ -252,7 +254,7 @@ mod tests {
         assert_eq!(bodies.shares.lock().unwrap().len(), 1, "nothing is kept of those who have gone");
     }
 
-    /// As many small bodies of an account as there is room for.
+    /// Reserves as many small bodies as an account may have.
     async fn small(bodies: &Bodies, account: &Account) -> Vec<HeldBytes> {
         let mut held = Vec::new();
         while let Ok((_, Some(more))) = receive(bodies, Body::from(vec![b'a'; SMALL_BYTES_MAX]), account).await {

@@ -1,5 +1,5 @@
-//! What is said of requests that were refused: a line in the log, a number in a metric, an entry in the audit log. None of it
-//! lets those who are refused fill what others read.
+//! Reports of refused requests: log lines, a metric, and audit entries. All are rate-limited, so that refused clients
+//! cannot flood logs that others read.
 
 use std::{
     collections::HashMap,
@@ -20,41 +20,41 @@ use crate::{
     shelf::make,
 };
 
-/// The counter of refused requests.
+/// Counter of refused requests.
 const METRIC: &str = "mainspring_requests_refused_total";
 
-/// Under which key lines of the log are counted: the token of who was known, and else the address. Ids of tokens are the
-/// sender's to choose until one was let in.
+/// Key under which log lines are limited: the token if it is genuine, otherwise the address. Ids of unverified tokens
+/// are not used, because the client chooses them.
 pub(crate) fn line_key(whose: Option<&Whose>, from: IpAddr) -> String {
     whose.map_or_else(|| from.to_string(), |whose| format!("token/{}", whose.token))
 }
 
-/// Lines in the log for one credential or one address in a minute: enough to see what somebody tries.
+/// Log lines per minute and key: enough to recognize an attempt.
 const LINES_PER_MINUTE: u32 = 10;
 
-/// Credentials and addresses that are counted apart; those beyond share one count.
+/// Keys with a limit of their own; further ones share a limit.
 const KEYS_MAX: usize = 4_096;
 
 const MINUTE_US: u64 = 60_000_000;
 
-/// Audit entries about refused requests of one token in [`SPELL_US`]: enough to see that somebody tries, and what.
+/// Audit entries about one token per [`SPELL_US`].
 const ENTRIES_OF_TOKEN: u32 = 3;
 
-/// The same of one member with all of its tokens, so that a member who makes tokens hides nobody else.
+/// Audit entries about one member with all tokens, so that creating tokens does not hide other members' entries.
 const ENTRIES_OF_MEMBER: u32 = 6;
 
-/// The same of one organization: five members who try at the same time, and some dozens an hour at most in a log that is
-/// kept for ever.
+/// Audit entries about one organization: enough for five members at a time, and at most some dozens per hour in a log
+/// that is kept permanently.
 const ENTRIES_OF_ORGANIZATION: u32 = 30;
 
 const _: () = assert!(ENTRIES_OF_TOKEN < ENTRIES_OF_MEMBER && 4 * ENTRIES_OF_MEMBER < ENTRIES_OF_ORGANIZATION);
 
 const SPELL_US: u64 = 10 * MINUTE_US;
 
-/// Organizations whose entries are counted apart; those beyond share one count.
+/// Organizations with a limit of their own; further ones share a limit.
 const ORGANIZATIONS_MAX: usize = 4_096;
 
-/// Lines of this minute, by credential or address; entries by organization; and how many requests were refused in all.
+/// Limits and counters: log lines per minute and key, audit entries per organization, and metrics by error code.
 pub(crate) struct Refusals {
     clock: Clock,
     minute: Mutex<Minute>,
@@ -62,7 +62,7 @@ pub(crate) struct Refusals {
     counters: [Counter; STATUSES.len()],
 }
 
-/// Entries of an organization since a moment, and refusals without an entry since the last one.
+/// Audit entries of an organization in the current interval, and refusals since the last entry.
 #[derive(Default)]
 struct Spell {
     began_us: u64,
@@ -73,8 +73,8 @@ struct Spell {
 }
 
 impl Spell {
-    /// Takes one more entry in, where token, member and organization have room for it. Those that are counted apart are no
-    /// more than there are entries.
+    /// Counts one more entry if token, member and organization have room. The maps never have more keys than there are
+    /// entries.
     fn take(&mut self, whose: &Whose) -> bool {
         let of = |counts: &HashMap<String, u32>, key: &str| counts.get(key).copied().unwrap_or(0);
         let has_room = self.entries < ENTRIES_OF_ORGANIZATION
@@ -89,14 +89,14 @@ impl Spell {
     }
 }
 
-/// Whose request was refused, in the audit log of their organization.
+/// Owner of the credential of a refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Whose {
-    /// The organization.
+    /// Id of the organization.
     pub(crate) organization: String,
-    /// The member.
+    /// Id of the member.
     pub(crate) user: String,
-    /// The id of the credential.
+    /// Id of the credential.
     pub(crate) token: String,
 }
 
@@ -107,18 +107,18 @@ impl From<&Caller> for Whose {
     }
 }
 
-/// A refused request, as the audit log has it.
+/// A refused request, as it is recorded in the audit log.
 #[derive(Debug, Clone)]
 pub(crate) struct Refused {
-    /// Whose it was.
+    /// Owner of the credential.
     pub(crate) whose: Whose,
     /// `session.refused` or `access.refused`.
     pub(crate) action: &'static str,
     /// Method and route.
     pub(crate) target: String,
-    /// Its code.
+    /// Code of the error.
     pub(crate) code: Code,
-    /// From where it came.
+    /// Address of the client.
     pub(crate) from: Option<IpAddr>,
 }
 
@@ -129,21 +129,21 @@ struct Minute {
 }
 
 impl Refusals {
-    /// Nothing was logged yet.
+    /// Starts with empty limits.
     pub(crate) fn new(clock: Clock) -> Self {
         describe_counter!(METRIC, "Requests that were answered with an error, by its code.");
         let counters = STATUSES.map(|(code, _)| counter!(METRIC, "code" => code.word()));
         Self { clock, minute: Mutex::default(), spells: Mutex::default(), counters }
     }
 
-    /// Counts a request that was answered with an error.
+    /// Counts an error response.
     pub(crate) fn count(&self, code: Code) {
         if let Some(place) = STATUSES.iter().position(|(known, _)| *known == code) {
             self.counters[place].increment(1);
         }
     }
 
-    /// Whether one more refusal is an entry in its organization's log: with how many there were without one since the last.
+    /// `Some` if one more refusal gets an audit entry, with the number of refusals without an entry since the last one.
     fn entry(&self, whose: &Whose) -> Option<u64> {
         let (now, organization) = ((self.clock)(), whose.organization.as_str());
         let mut spells = self.spells.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,7 +159,7 @@ impl Refusals {
         None
     }
 
-    /// An entry could not be written: it counts with those that had none.
+    /// Counts a failed entry as a refusal without an entry.
     fn not_written(&self, organization: &str, suppressed: u64) {
         let mut spells = self.spells.lock().unwrap_or_else(PoisonError::into_inner);
         let key = if spells.contains_key(organization) { organization } else { "" };
@@ -168,7 +168,7 @@ impl Refusals {
         }
     }
 
-    /// Whether one more refusal of this credential or address is logged; the last of a minute says `Some(true)`.
+    /// `Some` if one more refusal is logged; `Some(true)` for the last line of a minute.
     pub(crate) fn line(&self, key: &str) -> Option<bool> {
         let now = (self.clock)();
         let mut minute = self.minute.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,7 +182,7 @@ impl Refusals {
     }
 }
 
-/// Writes a refused request down in the audit log of whose it was, unless there were many of late. Blocks.
+/// Adds a refused request to the audit log of its organization, within the limits. Blocks.
 pub(crate) fn record(app: &App, refused: &Refused) {
     let Refused { whose, action, target, code, from } = refused;
     let Some(suppressed) = app.refusals.entry(whose) else { return };
@@ -239,7 +239,7 @@ mod tests {
             let whose = Whose { organization: organization.into(), user: user.into(), token: token.into() };
             (0..count).filter_map(|_| refusals.entry(&whose)).collect::<Vec<_>>()
         };
-        // Three of a token, six of its member, and nobody else is hidden.
+        // Three of a token, six of its member, and room for other members.
         assert_eq!(entries("a", "vic", "t1", 100), [0; 3]);
         assert_eq!((entries("a", "vic", "t2", 100), entries("a", "vic", "t3", 9)), (vec![97, 0, 0], vec![]));
         assert_eq!((entries("a", "eve", "t4", 1), entries("b", "vic", "t1", 2)), (vec![106], vec![0; 2]));

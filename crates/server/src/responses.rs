@@ -1,8 +1,8 @@
-//! Responses in memory: they are made whole, and stay until the other end has taken them.
+//! Memory of responses. Handlers build responses completely, and they stay in memory until the client has read them.
 //!
-//! Members share what their organization may have in memory, and addresses what all callers without a credential may. A
-//! request of whoever has too much there waits before the work on it begins, as the size of its response is known only
-//! afterwards. A large response for which no room is left by then is not handed out.
+//! Members share a budget per organization, and unauthenticated addresses share one. The size of a response is known
+//! only after the work, so that a request of an account over its budget waits before its work starts. A large response
+//! that does not fit afterwards is replaced by a 503.
 
 use std::{
     collections::HashMap,
@@ -17,24 +17,24 @@ use crate::{
     slots::Account,
 };
 
-/// Bytes of responses of one member: two pages of the largest size. A quarter of what its organization has, so that one
-/// member who reads nothing leaves most of it to the others.
+/// Bytes of responses of one member: two pages of the largest size, and a quarter of its organization's share, so that
+/// one stalled reader leaves most of it to the other members.
 const MEMBER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Bytes of responses of one organization.
 const ORGANIZATION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of responses of all organizations. Beyond it, only those wait that have some already.
+/// Bytes of responses of all organizations. Beyond that, only organizations with responses in memory wait.
 const ORGANIZATIONS_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Bytes of responses of one address without a credential: what is made for anybody has some KiB.
+/// Bytes of responses of one unauthenticated address. Public responses have some KiB.
 const ADDRESS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of responses of all addresses without a credential.
+/// Bytes of responses of all unauthenticated addresses.
 const STRANGERS_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Bytes of a response that is always handed out: whoever has changed something must hear of it, and the secret of a new
-/// credential is told once.
+/// Bytes of a response that is never withheld: the caller of a change must learn its result, and a new secret is shown
+/// only once.
 const SMALL_BYTES_MAX: usize = 64 * 1024;
 
 const _: () =
@@ -52,7 +52,7 @@ struct Shared {
     freed: Notify,
 }
 
-/// A part of the memory for responses.
+/// A share of the memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Share {
     Organizations,
@@ -62,13 +62,13 @@ enum Share {
     Address(String),
 }
 
-/// The bytes of one response, until it is dropped.
+/// Memory of one response. Dropping the last clone releases it.
 #[derive(Debug, Clone)]
 pub(crate) struct HeldResponse {
     _held: Arc<Held>,
 }
 
-/// Marks a response whose body all requests share: it takes no memory of its own.
+/// Response extension: the body is static and takes no memory of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Static;
 
@@ -80,8 +80,8 @@ struct Held {
 }
 
 impl Share {
-    /// The shares of an account, each within the next. Health and the server itself have none: their responses are small,
-    /// and nothing may refuse them.
+    /// The shares of an account, from the narrowest to the widest. Health probes and the server itself have none: their
+    /// responses are small and must not be refused.
     fn of(account: &Account) -> Vec<Self> {
         let Account { key, member, .. } = account;
         if account.is_uncounted() {
@@ -109,8 +109,8 @@ fn held(accounts: &HashMap<Share, usize>, share: &Share) -> usize {
     accounts.get(share).copied().unwrap_or(0)
 }
 
-/// Whether the work on another request may begin. Whoever has nothing in a share is not held up by the next wider one: the
-/// first response of a member, an organization and an address is always made.
+/// True if the work on another request may start. An empty share is not blocked by the next wider one, so that the
+/// first response of a member, an organization or an address is always possible.
 fn may_begin(accounts: &HashMap<Share, usize>, shares: &[Share]) -> bool {
     let mut is_first = false;
     shares.iter().all(|share| {
@@ -121,18 +121,18 @@ fn may_begin(accounts: &HashMap<Share, usize>, shares: &[Share]) -> bool {
     })
 }
 
-/// Whether a response of so many bytes may be handed out.
+/// True if a response of this size may be sent.
 fn fits(accounts: &HashMap<Share, usize>, shares: &[Share], bytes: usize) -> bool {
     bytes <= SMALL_BYTES_MAX || is_within(accounts, shares, bytes)
 }
 
-/// Whether so many bytes more keep to the shares.
+/// True if this many more bytes fit into the shares.
 fn is_within(accounts: &HashMap<Share, usize>, shares: &[Share], bytes: usize) -> bool {
     let mut is_first = false;
     let is_within = |share: &Share| {
         let own = held(accounts, share);
         let is_within = own == 0 || own + bytes <= share.bytes_max();
-        // The share of all organizations holds up no organization that has nothing there.
+        // The share of all organizations never blocks an organization that uses nothing of it.
         let is_within = is_within || is_first && *share == Share::Organizations;
         is_first = own == 0;
         is_within
@@ -141,24 +141,24 @@ fn is_within(accounts: &HashMap<Share, usize>, shares: &[Share], bytes: usize) -
 }
 
 impl Responses {
-    /// Whether the work on another request of an account may begin.
+    /// True if the work on another request of an account may start.
     pub(crate) fn has_room(&self, account: &Account) -> bool {
         may_begin(&self.shared.accounts(), &Share::of(account))
     }
 
-    /// Waits until the work on another request of an account may begin.
+    /// Waits until the work on another request of an account may start.
     pub(crate) async fn room(&self, account: &Account) {
         let shares = Share::of(account);
         self.shared.until(|accounts| may_begin(accounts, &shares)).await;
     }
 
-    /// Waits until a response of so many bytes may be handed out to an account.
+    /// Waits until a response of this size may be sent to an account.
     pub(crate) async fn room_for(&self, account: &Account, bytes: usize) {
         let shares = Share::of(account);
         self.shared.until(|accounts| fits(accounts, &shares, bytes)).await;
     }
 
-    /// A part of a streamed response, which is counted until it is dropped; the bytes again where no room is left.
+    /// A part of a streamed response, counted until it is dropped. Returns the bytes if there is no room.
     pub(crate) fn part(&self, account: &Account, bytes: Vec<u8>) -> Result<Bytes, Vec<u8>> {
         match self.hold(account, bytes.len()) {
             Some(_held) => Ok(Bytes::from_owner(Part { bytes, _held })),
@@ -166,17 +166,17 @@ impl Responses {
         }
     }
 
-    /// Counts a response that was made; `None` where no room is left for it.
+    /// Counts a finished response; `None` if there is no room.
     pub(crate) fn hold(&self, account: &Account, bytes: usize) -> Option<HeldResponse> {
         self.hold_if(account, bytes, fits)
     }
 
-    /// Counts events on their way to a watcher; `None` where no room is left for them, however few bytes they are.
+    /// Counts events for a watcher; `None` if there is no room, independent of their size.
     pub(crate) fn hold_events(&self, account: &Account, bytes: usize) -> Option<HeldResponse> {
         self.hold_if(account, bytes, is_within)
     }
 
-    /// Waits until there is room for events on their way to a watcher.
+    /// Waits for room for events.
     pub(crate) async fn room_for_events(&self, account: &Account, bytes: usize) {
         let shares = Share::of(account);
         self.shared.until(|accounts| is_within(accounts, &shares, bytes)).await;
@@ -221,7 +221,7 @@ impl Shared {
         loop {
             let freed = self.freed.notified();
             tokio::pin!(freed);
-            // Before the look, so that nothing that is freed after it is missed.
+            // Registered before the check, so that no release after it is missed.
             freed.as_mut().enable();
             if is_so(&self.accounts()) {
                 return;
@@ -246,7 +246,7 @@ impl Drop for Held {
     }
 }
 
-/// The answer where responses are not taken in time.
+/// The error for clients that do not read their responses.
 pub(crate) fn untaken() -> Problem {
     let message = "Responses to this member or address that were not read yet take all the memory they may: read them, or \
                    ask for smaller pages (`limit`), and try again.";
@@ -278,7 +278,7 @@ mod tests {
         assert!(!responses.has_room(&one) && responses.has_room(&two));
         drop(small);
         let more = ["u1", "u2", "u3"].map(|id| responses.hold(&member("acme", id), MEMBER_BYTES_MAX).unwrap());
-        // The organization has no more: what a member begins there is told them where it is small.
+        // The organization has no room left: only small responses of its members are sent.
         assert!(responses.has_room(&two) && responses.hold(&two, SMALL_BYTES_MAX + 1).is_none());
         let told = responses.hold(&two, SMALL_BYTES_MAX).unwrap();
         assert!(!responses.has_room(&two), "the first response is the only one");

@@ -1,4 +1,4 @@
-//! How workflows are saved: checked, versioned, audited, in one change.
+//! Saves workflows: validates, versions and audits a change, and commits it in one transaction.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ use crate::{
     versions::{number, parts},
 };
 
-/// How often a change is made anew when something else has changed the same thing.
+/// Attempts of a change that conflicts with concurrent ones.
 const TRIES: u32 = 5;
 
-/// Letters of what people call a workflow, of a description, of a tag; tags of a workflow.
+/// Bounds in characters for the name, the description and a tag, and the number of tags.
 const NAME_MAX: usize = 200;
 const DESCRIPTION_MAX: usize = 10_000;
 const TAG_MAX: usize = 100;
@@ -83,7 +83,7 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// The draft of a workflow of this id that says all of it.
+    /// The draft that replaces all fields of the workflow with this id.
     fn draft(&self, id: &str) -> Draft {
         let Self { slug, name, description, version, data, enabled, tags, .. } = self.clone();
         let name = Some(name.or_else(|| slug.clone()).unwrap_or_else(|| id.to_string()));
@@ -94,13 +94,13 @@ impl Whole {
 
 /// A workflow that was saved.
 pub(crate) struct Saved {
-    /// As it is now.
+    /// State after the change.
     pub held: Held<Workflow>,
-    /// What its author should know. It is looked up before the change is made: where that fails, nothing was saved.
+    /// Warnings for the author. They are computed before the commit, so that an error there saves nothing.
     pub warnings: Vec<Data>,
 }
 
-/// Saves a workflow as a whole.
+/// Saves a whole workflow.
 pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>) -> Answer<Saved> {
     retried(app, || {
         let (id, held) = target(app, caller, whole)?;
@@ -109,7 +109,7 @@ pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>)
     })
 }
 
-/// Saves all workflows of the caller, and deletes the caller's others.
+/// Saves all given workflows of the caller, and deletes the caller's other ones.
 pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Answer<(Vec<Saved>, Vec<String>)> {
     retried(app, || {
         let shelf = Shelf::of(app.catalogue(), &caller.organization);
@@ -159,7 +159,7 @@ pub(crate) fn update(
     })
 }
 
-/// Deletes a workflow. Its history stays.
+/// Deletes a workflow. Its version history stays.
 pub(crate) fn delete(
     app: &App,
     caller: &Caller,
@@ -176,14 +176,14 @@ pub(crate) fn delete(
     })
 }
 
-/// A workflow as it is going to be, with what puts it there.
+/// The next state of a workflow with its writes.
 struct Prepared {
     held: Held<Workflow>,
     puts: Vec<Put>,
     audit: AuditEntry,
 }
 
-/// The change that saves one workflow, and what comes of it.
+/// The change that saves one workflow, and its result.
 fn one(app: &App, caller: &Caller, prepared: Prepared) -> Answer<(Change, Saved)> {
     let (change, held) = (changes(app, [&prepared]), prepared.held);
     let coming = Coming::of([&held], &[]);
@@ -201,8 +201,7 @@ fn changes<'a>(app: &App, prepared: impl IntoIterator<Item = &'a Prepared>) -> C
     change
 }
 
-/// Makes a change, again if something else has changed the same thing meanwhile; whether the caller means the version that
-/// there is by then is asked anew.
+/// Commits a change. After a conflict with a concurrent change it is prepared anew, which checks `If-Match` again.
 fn retried<T>(app: &App, mut prepare: impl FnMut() -> Answer<(Change, T)>) -> Answer<T> {
     for _ in 0..TRIES {
         let (change, done) = prepare()?;
@@ -225,7 +224,7 @@ fn check_owner(caller: &Caller, held: &Held<Workflow>) -> Answer<()> {
     Err(Problem::new(Code::Forbidden, message))
 }
 
-/// Which workflow is to be saved, and what it is until now.
+/// The id of the workflow to save, and its stored state.
 fn target(app: &App, caller: &Caller, whole: &Whole) -> Answer<(String, Option<Held<Workflow>>)> {
     let shelf = Shelf::of(app.catalogue(), &caller.organization);
     if let Some(id) = &whole.id {
@@ -242,7 +241,7 @@ fn target(app: &App, caller: &Caller, whole: &Whole) -> Answer<(String, Option<H
     }
 }
 
-/// What saving a draft over what there is comes to.
+/// Prepares the writes that apply a draft to the stored state.
 fn prepare(
     app: &App,
     caller: &Caller,
@@ -259,7 +258,7 @@ fn prepare(
     }
     check_seen(seen, held.as_ref().map(Held::tag))?;
     let version = held.as_ref().map_or(0, |held| held.version);
-    // What stands for the names is read before it is looked at what they mean.
+    // Reads the reserved names before resolving any, so that a concurrent assignment causes a conflict.
     let mut puts = given(shelf, id, held.as_ref(), draft)?;
     check_names(shelf, id, held.is_none(), draft)?;
     let now = now_ms();
@@ -297,7 +296,7 @@ fn prepare(
     Ok(Prepared { held: Held { id: id.into(), version: version + 1, body: workflow }, puts, audit })
 }
 
-/// The names that a draft gives to a workflow which did not have them before.
+/// Reserves the names that a draft adds to a workflow.
 fn given(shelf: Shelf<'_>, id: &str, held: Option<&Held<Workflow>>, draft: &Draft) -> Answer<Vec<Put>> {
     let slug = draft.slug.as_ref().and_then(Option::as_deref);
     let before = held.and_then(|held| held.body.slug.as_deref());
@@ -309,7 +308,7 @@ fn given(shelf: Shelf<'_>, id: &str, held: Option<&Held<Workflow>>, draft: &Draf
     held.is_none().then_some(id).into_iter().chain(slug).map(put).collect()
 }
 
-/// Of workflows that are saved together, none is given the id or the slug of another one.
+/// Rejects an id or slug that two workflows of the same change share.
 fn check_given(puts: &[Put]) -> Answer<()> {
     let mut names = BTreeSet::new();
     let given = puts.iter().filter(|put| put.item.noun == Given::NOUN);
@@ -319,7 +318,7 @@ fn check_given(puts: &[Put]) -> Answer<()> {
     }
 }
 
-/// An id is nobody's slug and a slug is no other workflow's id, so that what is called by one name stays what it is.
+/// Rejects an id that is another workflow's slug, and a slug that is another workflow's id: a name keeps its meaning.
 fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answer<()> {
     let taken = |what: &str, name: &str, other: &str| {
         Problem::new(Code::Conflict, format!("{what} `{name}` is taken: another workflow has it as its {other}."))
@@ -335,7 +334,7 @@ fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answe
     }
 }
 
-/// A new workflow, before its draft is filled in. Where one of this id was deleted, its history goes on.
+/// A new workflow before the draft is applied. It continues the version history of a deleted workflow with the same id.
 fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, now: u64) -> Answer<Workflow> {
     let name = Some(("workflow", id.to_string()));
     let listing = Listing { name, is_descending: true, most: Most::of(1), ..Listing::default() };

@@ -1,8 +1,8 @@
-//! Responses on their way: which requests of a connection are open, and until when the other end must have taken more.
+//! Open requests of a connection, and timeouts for clients that do not read their responses.
 //!
-//! A request is open until the last byte of its response has been written to the connection. HTTP/2 has windows by which the
-//! other end can stop a response and answer PINGs all the while, so that no timeout of the socket ends it. Bodies are cut
-//! into chunks here, each of which says when it was written, and a clock of our own looks for those that are not.
+//! A request is open until the last byte of its response was written to the connection. An HTTP/2 client can stop a
+//! response with flow control and still answer PINGs, so that no socket timeout ends it. This module splits bodies into
+//! chunks that report when they were written, and a clock of its own finds overdue ones.
 
 use std::{
     collections::HashMap,
@@ -21,42 +21,40 @@ use tokio::{
 
 use crate::{connections::Connection, responses::HeldResponse};
 
-/// How long a connection may be open before the head of its first request has come: a client that connects has something to
-/// ask, and round trips take seconds at most.
+/// Time from connecting to the first request head. Round trips take seconds at most.
 pub(crate) const FIRST_HEAD_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a connection may be open on which no request is open. PINGs of HTTP/2 do not count.
+/// Time for which a connection may have no open request. HTTP/2 PINGs do not count.
 pub(crate) const IDLE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a chunk may wait to be written: 16 KiB in a minute are less than any line carries.
+/// Time in which a chunk must be written: 16 KiB per minute is slower than any real link.
 pub(crate) const WRITE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Requests that are open at a time on a connection on which no credential was let in: six of a browser, and as many again for
-/// each of its tabs. Others on the connection wait.
+/// Most open requests of a connection before authentication: six per tab of a browser, for some tabs. Further requests
+/// on the connection wait.
 pub(crate) const UNPROVEN_STREAMS_MAX: u32 = 32;
 
-/// Requests that one HTTP/2 connection has open at a time: more than browsers ask for (RFC 9113, 6.5.2, recommends 100 at
-/// the least).
+/// Most open requests of an HTTP/2 connection. RFC 9113, 6.5.2, recommends at least 100.
 pub(crate) const STREAMS_MAX: u32 = 128;
 
 const _: () = assert!(UNPROVEN_STREAMS_MAX < STREAMS_MAX);
 
-/// Requests of a connection that are answered with 401 or 429, one after the other, before the next one closes it: a client
-/// that does not know its token has ended asks again some times.
+/// Consecutive responses with 401 or 429 after which the next request closes the connection. A client that does not
+/// know that its token has ended tries several times.
 const TURNED_AWAY_MAX: u32 = 16;
 
-/// Bytes of a chunk: the frame of HTTP/2 has as many if nobody says otherwise (RFC 9113, 6.5.2).
+/// Bytes of a chunk: the default size of an HTTP/2 frame (RFC 9113, 6.5.2).
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// The requests that are open on a connection, and how their responses go on.
+/// Timeouts of one connection: its open requests, and the progress of their responses.
 #[derive(Debug)]
 pub(crate) struct Clock {
     connection: Option<Connection>,
-    /// Several callers may share the connection of a proxy: one whose response waits must not end those of others.
+    /// A proxy's connection serves several clients: a stalled response must not end the others.
     is_proxy: bool,
     state: Mutex<State>,
     changed: Notify,
-    /// A permit for each request that may be open.
+    /// A permit for each further request that may be open.
     streams: Arc<Semaphore>,
 }
 
@@ -64,26 +62,26 @@ pub(crate) struct Clock {
 struct State {
     has_asked: bool,
     is_proven: bool,
-    /// Requests that were turned away since one was let in.
+    /// Rejected requests since the last authenticated one.
     turned_away: u32,
-    /// So many were turned away that the connection is to be closed.
+    /// True if the connection is to be closed after too many rejections.
     is_over: bool,
     idle_since: Instant,
     next: u64,
     open: HashMap<u64, Progress>,
 }
 
-/// How a response goes on.
+/// Progress of a response.
 #[derive(Debug)]
 struct Progress {
-    /// Chunks that were handed over and are not written.
+    /// Chunks that were passed to the connection and are not written yet.
     waiting: usize,
-    /// When the oldest of these was handed over, or the last one was written.
+    /// When the oldest of these was passed, or the last one was written.
     since: Instant,
 }
 
 impl Clock {
-    /// Nothing has been asked yet.
+    /// State of a new connection.
     pub(crate) fn new(connection: Option<Connection>, is_proxy: bool) -> Self {
         let state = State {
             has_asked: false,
@@ -94,46 +92,46 @@ impl Clock {
             next: 0,
             open: HashMap::new(),
         };
-        // Several callers may share the connection of a proxy, of whom none waits for another's credential.
+        // Clients behind a proxy do not depend on each other's authentication.
         let streams = if is_proxy { STREAMS_MAX } else { UNPROVEN_STREAMS_MAX };
         let streams = Arc::new(Semaphore::new(streams as usize));
         Self { connection, is_proxy, state: Mutex::new(state), changed: Notify::new(), streams }
     }
 
-    /// The connection among all others; `None` where they are not counted.
+    /// Its entry among all connections; `None` in tests that do not count connections.
     pub(crate) fn connection(&self) -> Option<&Connection> {
         self.connection.as_ref()
     }
 
-    /// A credential was let in on the connection: it may have all its requests open from now on.
+    /// Raises the number of open requests after a request was authenticated.
     pub(crate) fn proven(&self) {
         if !std::mem::replace(&mut self.state().is_proven, true) {
             self.streams.add_permits((STREAMS_MAX - UNPROVEN_STREAMS_MAX) as usize);
         }
     }
 
-    /// A request was let in.
+    /// Resets the count of rejections after an authenticated request.
     pub(crate) fn let_in(&self) {
         self.state().turned_away = 0;
     }
 
-    /// A request was answered with 401 or 429.
+    /// Counts a response with 401 or 429.
     pub(crate) fn turned_away(&self) {
         self.state().turned_away += 1;
     }
 
-    /// A request begins as soon as the connection may have it open; it ends when the guard is dropped.
+    /// Waits until the connection may have one more open request. Dropping the guard ends the request.
     pub(crate) async fn admit(self: &Arc<Self>) -> Open {
         let mut open = self.begin();
         if self.state().is_over {
-            // The connection is closed, and this with it.
+            // The connection is about to be closed.
             std::future::pending::<()>().await;
         }
         open.stream = self.streams.clone().acquire_owned().await.ok();
         open
     }
 
-    /// A request has come.
+    /// Registers a request.
     fn begin(self: &Arc<Self>) -> Open {
         let mut state = self.state();
         state.is_over |= !self.is_proxy && state.turned_away >= TURNED_AWAY_MAX;
@@ -149,7 +147,7 @@ impl Clock {
         Open { clock: self.clone(), number, held: None, stream: None }
     }
 
-    /// Returns when nothing was open for too long, or a response was not taken for too long.
+    /// Returns when the connection was idle for too long, or a response made no progress for too long.
     pub(crate) async fn expired(&self) {
         loop {
             let now = Instant::now();
@@ -157,7 +155,7 @@ impl Clock {
             if until.is_some_and(|until| until <= now) {
                 return;
             }
-            // A response that begins to wait from now on may do so until then.
+            // A chunk that starts to wait now is overdue at this time.
             let look_at = until.unwrap_or(now + WRITE_PATIENCE);
             let _ = timeout_at(look_at, self.changed.notified()).await;
         }
@@ -169,7 +167,7 @@ impl Clock {
 }
 
 impl State {
-    /// Until when the connection stays open as things are.
+    /// Time at which the connection is closed if nothing changes.
     fn until(&self, is_proxy: bool) -> Option<Instant> {
         if self.is_over {
             return Some(self.idle_since);
@@ -186,7 +184,7 @@ impl State {
     }
 }
 
-/// A request that is open.
+/// An open request.
 #[derive(Debug)]
 pub(crate) struct Open {
     clock: Arc<Clock>,
@@ -216,23 +214,23 @@ impl Drop for Open {
     }
 }
 
-/// The body of a response, which keeps its request open until it has been written.
+/// The body of a response. It keeps its request open until it was written.
 pub(crate) struct Sending {
     body: Body,
-    /// The part of a frame that was not handed over.
+    /// Rest of the current frame, not yet split into chunks.
     rest: Bytes,
     open: Arc<Open>,
 }
 
 impl Sending {
-    /// A body with its account, and the request that it answers.
+    /// Wraps a body with the request that it answers and its memory.
     pub(crate) fn of(body: Body, mut open: Open, held: Option<HeldResponse>) -> Self {
         open.held = held;
         Self { body, rest: Bytes::new(), open: Arc::new(open) }
     }
 }
 
-/// A part of a response, until it was written.
+/// A chunk of a response. It reports when it was written.
 struct Chunk {
     bytes: Bytes,
     open: Arc<Open>,
@@ -346,7 +344,7 @@ mod tests {
         assert!(sending.is_end_stream());
         assert_eq!(chunks.iter().map(Bytes::len).collect::<Vec<_>>(), [CHUNK_BYTES, CHUNK_BYTES, CHUNK_BYTES, 1]);
         drop(sending);
-        // Each chunk that is written gives the next one its time.
+        // Each written chunk restarts the timeout.
         let ended = expired(&clock);
         for chunk in chunks.drain(..3) {
             tokio::time::advance(WRITE_PATIENCE - SECOND).await;

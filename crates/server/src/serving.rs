@@ -1,4 +1,4 @@
-//! Serves the routes on a listener until asked to stop, to as many as it can and to nobody who only holds a place.
+//! Accepts connections, serves the routes on them until shutdown, and closes connections that make no progress.
 
 use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -28,20 +28,20 @@ use crate::{
     sending::{Clock, IDLE_PATIENCE, STREAMS_MAX, Sending},
 };
 
-/// How long requests that are on their way may take when the server is asked to stop. Watchers come back by themselves.
+/// Time for open requests at shutdown. Watchers of event streams reconnect on their own.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// Bytes of a response that are buffered for one request beside its body: some round trips of a fast line.
+/// Bytes buffered per request beside the body: some round trips of a fast link.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// How often somebody who speaks HTTP/2 is asked whether they are there still.
+/// Interval of HTTP/2 PINGs.
 const ALIVE_LOOK: Duration = Duration::from_secs(30);
 
-/// After an error of accepting, as where there are no file descriptors left.
+/// Pause after a failed accept, as when file descriptors are exhausted.
 const BREATH: Duration = Duration::from_millis(200);
 
-/// Answers requests until `stop`; then no new ones, and those that are on their way for a while. The engine is drained by
-/// whoever runs it.
+/// Serves requests until `stop` resolves, and then finishes open ones within [`LAST_REQUESTS`]. Draining the engine is
+/// left to the caller.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     let places = Places::of(app.settings.connections_max);
     let limiting = app.clone();
@@ -71,7 +71,7 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
         });
     }
     drop(listener);
-    // Those that take longer are dropped, with this runtime at the latest.
+    // Slower requests end with the runtime.
     let _ = timeout(LAST_REQUESTS, watched.shutdown()).await;
     Ok(())
 }
@@ -87,7 +87,7 @@ impl Places {
         Self { free: Arc::new(Semaphore::new(max)), connections: Arc::new(Connections::of(max)) }
     }
 
-    /// The next connection with a place for it. Where none is left, another connection is closed.
+    /// Accepts a connection. Without a free place, another connection is closed first.
     async fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
         let (stream, peer) = listener.accept().await?;
         if let Ok(place) = self.free.clone().try_acquire_owned() {
@@ -108,7 +108,7 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-/// What connections are served with.
+/// Shared parts of all connections.
 #[derive(Clone)]
 struct Served {
     builder: Builder<TokioExecutor>,
@@ -116,7 +116,7 @@ struct Served {
 }
 
 impl Served {
-    /// Serves a connection until its client ends it, its clock has run out, or its place is given to another one.
+    /// Serves a connection until the client closes it, a timeout closes it, or its place is needed for another one.
     async fn connection<S>(self, stream: S, peer: SocketAddr, watcher: Watcher, clock: Arc<Clock>)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -134,7 +134,7 @@ impl Served {
             }
         };
         tokio::select! {
-            // An error is the other end's: it has gone, or does not speak HTTP.
+            // Errors are the client's: it disconnected or does not speak HTTP.
             _ = watcher.watch(connection) => {}
             () = clock.expired() => {}
             () = closed => {}
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use crate::sending::{FIRST_HEAD_PATIENCE, WRITE_PATIENCE};
 
-    /// A connection to a server of one route that is not asked to stop, and its end there.
+    /// A connection to a server with one route, and the task that serves it.
     fn connected(routes: Router) -> (DuplexStream, JoinHandle<()>) {
         let (ours, theirs) = tokio::io::duplex(64);
         let served = Served { builder: builder(), routes };
@@ -247,7 +247,7 @@ mod tests {
         let (ours, mut served) = connected(routes());
         let opened = h2::client::Builder::new().initial_window_size(0).handshake::<_, Bytes>(ours).await;
         let (mut client, connection) = opened.unwrap();
-        // It answers PINGs all the while.
+        // The client answers PINGs throughout.
         let answering = tokio::spawn(connection);
         let mut responses = Vec::new();
         for _ in 0..3 {
