@@ -1,4 +1,5 @@
-//! Typed things in the catalogue: what is stored of a noun, and how it is found.
+//! Typed repository over the catalogue of the store: encodes resources, reads them by id or index, and lists them in
+//! pages.
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
@@ -12,42 +13,42 @@ use crate::{
     problem::{Answer, Code, Problem},
 };
 
-/// A noun of the catalogue: its stored form.
+/// A type of resource: its stored form.
 pub trait Noun: Serialize + DeserializeOwned {
-    /// Its name in the store.
+    /// Name of the type in the store.
     const NOUN: &'static str;
-    /// What it is called where it is not found.
+    /// Name of the type in error messages.
     const WORD: &'static str;
 
-    /// By which other names it is found: field, value, whether it is unique.
+    /// Index entries of the resource: field, value, and true for a unique one.
     fn names(&self) -> Vec<(&'static str, String, bool)>;
 }
 
-/// A thing as the catalogue has it.
+/// A stored resource.
 #[derive(Debug, Clone)]
 pub struct Held<T> {
     /// Its id.
     pub id: String,
-    /// Its version.
+    /// Version, incremented by each change.
     pub version: u64,
-    /// What is stored.
+    /// The stored form.
     pub body: T,
 }
 
-/// A noun whose things can be edited by many.
+/// Resources with an ETag, which several clients may change.
 pub trait Dated: Noun {
-    /// When it was made, in milliseconds.
+    /// Time of creation in milliseconds since 1970.
     fn created_at(&self) -> u64;
 }
 
 impl<T: Dated> Held<T> {
-    /// What `If-Match` takes.
+    /// The ETag, for `If-Match`.
     pub(crate) fn tag(&self) -> Tag {
         Tag::new(self.version, self.body.created_at())
     }
 }
 
-/// The catalogue with its types, for one organisation; the empty name is the installation.
+/// The repository of one organization; the empty id is the installation.
 #[derive(Clone, Copy)]
 pub struct Shelf<'a> {
     catalogue: &'a dyn Catalogue,
@@ -55,32 +56,32 @@ pub struct Shelf<'a> {
 }
 
 impl<'a> Shelf<'a> {
-    /// What is an organisation's.
+    /// The repository of an organization.
     pub fn of(catalogue: &'a dyn Catalogue, organization: &'a str) -> Self {
         Self { catalogue, organization }
     }
 
-    /// The organization, or the empty name of the installation.
+    /// Id of the organization; empty for the installation.
     pub fn organization(self) -> &'a str {
         self.organization
     }
 
-    /// A thing by its id.
+    /// Reads a resource by its id.
     pub fn get<T: Noun>(self, id: &str) -> Answer<Option<Held<T>>> {
         self.catalogue.item(T::NOUN, self.organization, id)?.map(read).transpose()
     }
 
-    /// A thing by its id, which must be there.
+    /// Reads a resource by its id; a missing one is a 404.
     pub fn must<T: Noun>(self, id: &str) -> Answer<Held<T>> {
         self.get(id)?.ok_or_else(|| Problem::not_found(T::WORD))
     }
 
-    /// A thing by a unique name.
+    /// Reads a resource by a unique index entry.
     pub fn named<T: Noun>(self, field: &str, value: &str) -> Answer<Option<Held<T>>> {
         self.catalogue.item_named(T::NOUN, self.organization, field, value)?.map(read).transpose()
     }
 
-    /// Things by their ids.
+    /// Reads a page of resources in the order of their ids.
     pub fn list<T: Noun>(self, listing: Listing) -> Answer<Page<Held<T>>> {
         let Listing { name, after, is_descending, most } = listing;
         let name = name.map(|(field, value)| (field.to_string(), value));
@@ -94,8 +95,8 @@ impl<'a> Shelf<'a> {
         Ok(page)
     }
 
-    /// All things of a noun that carry a name, however many: a page of them is in memory at a time, so keep of each only
-    /// what is needed.
+    /// Iterates over all resources of a type, optionally with an index entry. One page is in memory at a time, so keep
+    /// only the needed part of each.
     pub fn all<T: Noun>(self, name: Option<(&'static str, String)>) -> All<'a, T> {
         self.each(name, Most::of(PAGE_MAX))
     }
@@ -105,7 +106,7 @@ impl<'a> Shelf<'a> {
         All { shelf: self, page: Vec::new().into_iter(), next }
     }
 
-    /// What puts a thing in the place of `expected`, 0 for a new one.
+    /// A write that replaces version `expected`; 0 to create.
     pub fn put<T: Noun>(self, id: &str, body: &T, expected: u64) -> Answer<Put> {
         let name = |(field, value, is_unique): (&str, String, bool)| Name { field: field.into(), value, is_unique };
         let encoded = serde_json::to_vec(body).map_err(|error| {
@@ -122,7 +123,7 @@ impl<'a> Shelf<'a> {
         Ok(Put { item, expected })
     }
 
-    /// What removes a thing of a version.
+    /// A removal of the version that was read.
     pub fn removal<T: Noun>(self, held: &Held<T>) -> Removal {
         Removal {
             noun: T::NOUN.into(),
@@ -133,24 +134,24 @@ impl<'a> Shelf<'a> {
     }
 }
 
-/// Which things of a list.
+/// Selection and order of a list.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
-    /// Only those that carry this name: field and value.
+    /// Only resources with this index entry: field and value.
     pub name: Option<(&'static str, String)>,
-    /// Only those behind this id.
+    /// Only resources behind this id.
     pub after: Option<String>,
-    /// Whether the largest id comes first.
+    /// Descending order of ids.
     pub is_descending: bool,
-    /// At most so much.
+    /// Bounds of the page.
     pub most: Most,
 }
 
-/// Things one after the other, by their ids.
+/// Iterator over resources in the order of their ids, page by page.
 pub struct All<'a, T> {
     shelf: Shelf<'a>,
     page: std::vec::IntoIter<Held<T>>,
-    /// What is behind this page; `None` where nothing is.
+    /// The next page; `None` at the end.
     next: Option<Listing>,
 }
 
@@ -182,7 +183,7 @@ fn read<T: Noun>(item: Item) -> Answer<Held<T>> {
     Ok(Held { id: item.id, version: item.version, body })
 }
 
-/// Makes a change true. `Err` says which thing had changed meanwhile, or whose name was taken.
+/// Commits a change. The inner `Err` names the resource with a concurrent change, or the taken index entry.
 pub fn make(catalogue: &dyn Catalogue, change: &Change) -> Answer<Result<(), Changed>> {
     match catalogue.change(change)? {
         Changed::Done => Ok(Ok(())),
@@ -190,7 +191,7 @@ pub fn make(catalogue: &dyn Catalogue, change: &Change) -> Answer<Result<(), Cha
     }
 }
 
-/// Makes a change that is prepared anew when something else has changed the same things meanwhile, so many times at the most.
+/// Commits a change, which is prepared anew after each conflict with a concurrent change, up to `tries` times.
 pub fn retried<T>(
     catalogue: &dyn Catalogue,
     tries: usize,
@@ -205,10 +206,10 @@ pub fn retried<T>(
     Err(Problem::raced())
 }
 
-/// What the audit log says of an act. No secrets, and no payloads but the reasons of decisions, which are given for it: a
-/// log cannot be erased.
+/// An audit entry for an action of the caller. It contains no secrets and no payloads, because the log cannot be
+/// erased; only the reasons of decisions are meant for it.
 pub fn entry(caller: &Caller, action: &str, target: &str, detail: Value) -> AuditEntry {
-    // By which credential: one that an admin has made for somebody is told from their own.
+    // Names the credential: one that an admin created for a member is told apart from the member's own.
     let mut map = detail.as_map().cloned().unwrap_or_default();
     map.insert("by".into(), caller.token.as_str().into());
     let detail = Value::Map(map);
@@ -241,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Stones called by their places, of which each third has a kilobyte and begins with another letter.
+    /// Stones named by their position. Every third one has a kilobyte and another first letter.
     fn stones(count: usize) -> MemoryStore {
         let store = MemoryStore::new();
         let shelf = Shelf::of(&store, "o");

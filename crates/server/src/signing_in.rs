@@ -1,7 +1,7 @@
-//! Signing in with a browser: a token is shown once, and a cookie stands for it until it ends.
+//! Browser sessions: sign-in with a token, session cookies, and protection against cross-site requests.
 //!
-//! The cookie has a secret of its own, of which the token's row keeps the hash: it ends with the token, with the member,
-//! at its time, or when somebody signs out. It carries what the token carries, and lets in nowhere else.
+//! A cookie has a secret of its own, and the token's row stores its hash. The session ends with the token, with the
+//! member, at its expiry, or at sign-out. The cookie grants exactly the rights of the token.
 
 use std::net::IpAddr;
 
@@ -21,34 +21,34 @@ use crate::{
     shelf::{Shelf, entry, make},
 };
 
-/// How long a sign-in lasts: a working day.
+/// Lifetime of a session: a working day.
 pub(crate) const SIGN_IN_MS: u64 = 12 * 60 * 60 * 1000;
 
-/// Sign-ins of one token at a time. The oldest goes for a new one.
+/// Most sessions of one token. A new one replaces the oldest.
 pub(crate) const SIGN_INS_MAX: usize = 20;
 
-/// How often a change is tried again that another one of the same token was quicker than.
+/// Attempts of a change that conflicts with concurrent changes of the same token.
 pub(crate) const TRIES: usize = 8;
 
-/// What the cookie is called where the server is reached by TLS: browsers then take it from this host alone.
+/// Name of the cookie over TLS. The prefix makes browsers bind it to this host.
 const SECURE_NAME: &str = "__Host-mainspring";
 const PLAIN_NAME: &str = "mainspring";
 
-/// The same for the cookie of a sign-in that is on its way to a provider and back.
+/// Name of the cookie of a pending sign-in through the provider.
 const SECURE_BINDING: &str = "__Host-mainspring-oidc";
 const PLAIN_BINDING: &str = "mainspring-oidc";
 
-/// A sign-in that has just begun.
+/// A new session.
 pub(crate) struct Begun {
-    /// Who has signed in.
+    /// The caller.
     pub caller: Caller,
-    /// What `Set-Cookie` says.
+    /// Value of `Set-Cookie`.
     pub cookie: String,
-    /// When it ends.
+    /// Expiry in milliseconds since 1970.
     pub expires_at: u64,
 }
 
-/// Begins one from an address, with a token as it is typed.
+/// Creates a session from a token that was typed into the form; `from` is the client address.
 pub(crate) fn sign_in(app: &App, token: &str, from: IpAddr) -> Answer<Begun> {
     let refused = || Problem::new(Code::Unauthorized, "This token is not known, or has ended.");
     let text = TokenText::parse(token.trim()).ok_or_else(refused)?;
@@ -74,7 +74,7 @@ pub(crate) fn sign_in(app: &App, token: &str, from: IpAddr) -> Answer<Begun> {
     Ok(Begun { caller, cookie, expires_at })
 }
 
-/// Ends the sign-in of a cookie, if it is one. What `Set-Cookie` says then.
+/// Ends the session of a cookie, if there is one. Returns the value of `Set-Cookie` that deletes it.
 pub(crate) fn sign_out(app: &App, cookie: Option<TokenText>) -> Answer<String> {
     let credential = cookie.map(Credential::Cookie);
     if let Some(caller) = credential.map(|cookie| caller_of(app, &cookie)).transpose()?.flatten() {
@@ -84,7 +84,8 @@ pub(crate) fn sign_out(app: &App, cookie: Option<TokenText>) -> Answer<String> {
     Ok(set_cookie(&app.settings.base, "", 0))
 }
 
-/// Changes the caller's token, also while its last use is written down. One that was made for a sign-in goes with it.
+/// Changes the caller's token, repeated after conflicts, such as an update of its last use. A token that was created by
+/// a sign-in is deleted with its last session.
 fn change(app: &App, caller: &Caller, action: &str, act: impl Fn(&mut Token)) -> Answer<()> {
     let installation = Shelf::of(app.catalogue(), "");
     for _ in 0..TRIES {
@@ -104,7 +105,7 @@ fn change(app: &App, caller: &Caller, action: &str, act: impl Fn(&mut Token)) ->
     Err(Problem::raced())
 }
 
-/// What the cookie is called, and whether it is for TLS alone.
+/// Name of the session cookie, and true if it requires TLS.
 fn name(base: &str) -> (&'static str, bool) {
     if base.starts_with("https:") { (SECURE_NAME, true) } else { (PLAIN_NAME, false) }
 }
@@ -119,19 +120,19 @@ fn binding_name(base: &str) -> &'static str {
     if name(base).1 { SECURE_BINDING } else { PLAIN_BINDING }
 }
 
-/// The cookie by which a browser is known again that comes back from a provider. It is another site that sends it here, by
-/// a link, and so it has to be `Lax`. It lets nobody in.
+/// The cookie of a pending sign-in. The provider's redirect comes from another site, so that the cookie must be `Lax`.
+/// It does not authenticate.
 pub(crate) fn set_binding(base: &str, value: &str, seconds: u64) -> String {
     let (name, secure) = (binding_name(base), if name(base).1 { "; Secure" } else { "" });
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
 }
 
-/// The value of that cookie, if a request has one.
+/// Value of the cookie of a pending sign-in.
 pub(crate) fn binding_cookie(base: &str, headers: &HeaderMap) -> Option<String> {
     of_name(headers, binding_name(base)).map(Into::into)
 }
 
-/// The cookie of a request, if it has the form of one.
+/// The session cookie of a request, if it is well-formed.
 pub(crate) fn cookie(base: &str, headers: &HeaderMap) -> Option<TokenText> {
     TokenText::parse_cookie(of_name(headers, name(base).0)?)
 }
@@ -142,19 +143,19 @@ fn of_name<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     cookies.find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
-/// The origin of an address that people reach the server by; `None` for what is no address of a site.
+/// The origin of an external base URL; `None` for addresses without one.
 pub fn origin(address: &str) -> Option<Origin> {
     let origin = Url::parse(address).ok()?.origin();
     origin.is_tuple().then_some(origin)
 }
 
-/// Whether a method changes nothing.
+/// True for methods that change nothing.
 pub(crate) fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Refuses what another site has made a browser send: browsers send cookies by themselves, and say from where the request
-/// comes (`Sec-Fetch-Site`, and `Origin`, RFC 6454). What says nothing is let through only where it need not be a browser.
+/// Rejects cross-site requests (CSRF). Browsers attach cookies on their own, but name the source of a request in
+/// `Sec-Fetch-Site` and `Origin` (RFC 6454). A request with neither passes only if `must_say` is false.
 pub(crate) fn check_origin(base: &str, headers: &HeaderMap, must_say: bool) -> Answer<()> {
     let said = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_string());
     let (site, from) = (said("sec-fetch-site"), said("origin"));

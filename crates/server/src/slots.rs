@@ -1,8 +1,8 @@
-//! Slots for requests that use the store or the sandbox: each holds a thread while it works.
+//! Request slots: bound the threads that requests occupy with work on the store and the sandbox.
 //!
-//! Slots are shared fairly by organization, so that one organization's requests wait behind each other and not before those
-//! of others. Credentials, decisions, cancels, revocations and readiness have slots of their own: they are how an operator
-//! ends an overload, and must not wait behind it. Compiling asks for a third kind of permit first, because it is the one kind
+//! Slots are shared fairly by organization: requests of one organization queue behind each other and not in front of
+//! others. Sign-ins, decisions, cancels, revocations and readiness have reserved slots, because an operator needs them
+//! to end an overload. Compiling also needs a permit, since the client controls its cost.
 //! of request whose cost its sender chooses.
 
 use std::{future::Future, time::Duration};
@@ -13,44 +13,45 @@ use tokio::time::timeout;
 
 use crate::problem::{Answer, Code, Problem};
 
-/// Requests that use the store or the sandbox at a time: each holds a thread, with memory of its own. The engine has the
-/// threads beyond these for itself, whatever is asked.
+/// Requests that use the store or the sandbox at a time. Each occupies a thread with its own memory. Threads beyond
+/// these belong to the engine.
 pub(crate) const SLOTS_MAX: usize = ORDINARY_MAX + RESERVED_MAX;
 
-/// Slots for everything that is not in [`RESERVED`].
+/// Slots for routes that are not in [`RESERVED`].
 const ORDINARY_MAX: usize = 48;
 
-/// Ordinary slots of one organization: six busy organizations fill all of them, and a seventh waits for one request at most.
+/// Ordinary slots of one organization: six busy organizations fill all of them, and a seventh waits for at most one
+/// request.
 const ORDINARY_PER_KEY_MAX: usize = 8;
 
-/// Slots for [`RESERVED`] requests and credentials. These take milliseconds each.
+/// Slots for [`RESERVED`] routes and for authentication, which take milliseconds.
 const RESERVED_MAX: usize = 16;
 
-/// Reserved slots of one organization, or of one address before its credential is known.
+/// Reserved slots of one organization, or of one address before authentication.
 const RESERVED_PER_KEY_MAX: usize = 4;
 
-/// Requests that compile at a time. The sandbox shares its workers by organization itself.
+/// Compiling requests at a time. The sandbox also shares its workers by organization.
 const COMPILING_MAX: usize = 16;
 
-/// Compiling requests of one organization: a second one prepares while the first waits for its worker.
+/// Compiling requests of one organization: the second one prepares while the first waits for its worker.
 const COMPILING_PER_KEY_MAX: usize = 2;
 
-/// Compiling requests of one member, so that one member does not have both of its organization.
+/// Compiling requests of one member, so that a member cannot use both permits of an organization.
 const COMPILING_PER_MEMBER_MAX: usize = 1;
 
-/// Requests that wait for a slot, of all organizations. Each is a connection or a stream with a few KiB of memory.
+/// Requests in all queues. Each is a connection or a stream with a few KiB of memory.
 const WAITING_MAX: usize = 16_384;
 
-/// Requests that wait for a slot, of one organization: as many as one credential may have watchers, which may all come at the
-/// same moment after a restart.
+/// Requests of one organization in a queue: as many as the watchers of one member, which may all reconnect at once
+/// after a restart.
 const WAITING_PER_KEY_MAX: usize = 4_096;
 
-/// How long a request waits for a slot: clients give up after some 30 s, and an answer that says when to come again is worth
-/// more than a connection that ends.
+/// Longest wait for a slot. Clients give up after about 30 s, and a response with `Retry-After` is better than a closed
+/// connection.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Routes with reserved slots, as method and path of the description: they end work or take access away. Public routes have
-/// reserved slots anyway, those of their address.
+/// Routes with reserved slots, by method and path of the OpenAPI description: they end work or revoke access. Public
+/// routes use the reserved slots of their address.
 pub(crate) const RESERVED: [(Method, &str); 8] = [
     (Method::POST, "/api/executions/{id}/approve"),
     (Method::POST, "/api/executions/{id}/cancel"),
@@ -62,7 +63,7 @@ pub(crate) const RESERVED: [(Method, &str); 8] = [
     (Method::PUT, "/api/members/{id}"),
 ];
 
-/// Routes that compile what is sent to them.
+/// Routes that compile definitions from the request.
 pub(crate) const COMPILING: [(Method, &str); 5] = [
     (Method::POST, "/api/definitions/validate"),
     (Method::POST, "/api/definitions/plan"),
@@ -71,36 +72,36 @@ pub(crate) const COMPILING: [(Method, &str); 5] = [
     (Method::PUT, "/api/workflows/{id}"),
 ];
 
-/// The beginning of the keys of addresses. No id of an organization has a slash.
+/// Prefix of the keys of addresses. Ids of organizations contain no slash.
 const ADDRESS: &str = "address/";
 
-/// The key of health.
+/// Key of health probes.
 const HEALTH: &str = "health/";
 
-/// The kinds of slots.
+/// Kind of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Everything else.
+    /// All other requests.
     Ordinary,
-    /// What must not wait behind an overload.
+    /// Requests that must not wait behind an overload.
     Reserved,
-    /// What compiles a definition of the request: an ordinary slot, and a permit to compile before it.
+    /// Requests that compile a definition: a permit to compile, and an ordinary slot.
     Compiling,
 }
 
-/// Which slots a request takes, and on whose account.
+/// The kind of slot of a request, and the account that it is charged to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
-    /// The kind of slots.
+    /// Kind of slot.
     pub kind: Kind,
-    /// The organization, or `address/…` where there is no credential.
+    /// Id of the organization; `address/…` for unauthenticated requests.
     pub key: String,
-    /// The member whose credential it is; empty where there is none.
+    /// Id of the member; empty for unauthenticated requests.
     pub member: String,
 }
 
 impl Account {
-    /// For a request with a credential of a member of an organization.
+    /// The account of an authenticated request.
     pub(crate) fn of(method: &Method, path: &str, organization: &str, member: &str) -> Self {
         let is_in = |routes: &[(Method, &str)]| routes.iter().any(|(m, p)| m == method && *p == path);
         let kind = match (is_in(&RESERVED), is_in(&COMPILING)) {
@@ -111,22 +112,22 @@ impl Account {
         Self { kind, key: organization.into(), member: member.into() }
     }
 
-    /// For what is asked without a credential, or before it is known whose it is. The address has a rate of its own.
+    /// The account of an unauthenticated request. The rate limit of its address applies in addition.
     pub(crate) fn anonymous(address: impl std::fmt::Display) -> Self {
         Self { kind: Kind::Reserved, key: format!("{ADDRESS}{address}"), member: String::new() }
     }
 
-    /// For readiness: load balancers share one account, whatever they ask from.
+    /// The account of health probes, shared by all load balancers.
     pub(crate) fn health() -> Self {
         Self { kind: Kind::Reserved, key: HEALTH.into(), member: String::new() }
     }
 
-    /// Whether there is no credential.
+    /// True for unauthenticated requests.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.key.starts_with(ADDRESS)
     }
 
-    /// Whether it is the account of health, or of the server itself, which are in no budget.
+    /// True for health probes and for the server itself, which have no budget.
     pub(crate) fn is_uncounted(&self) -> bool {
         self.key.is_empty() || self.key == HEALTH
     }
@@ -136,13 +137,13 @@ tokio::task_local! {
     static ACCOUNT: Account;
 }
 
-/// Runs a future on an account: what it asks of the slots is taken from there.
+/// Runs a future on an account; slots are charged to it.
 pub(crate) async fn on_account<F: Future>(account: Account, future: F) -> F::Output {
     ACCOUNT.scope(account, future).await
 }
 
-/// The account of the current task; that of the server itself where none is set. For tasks that a request starts, which
-/// have none by themselves.
+/// The account of the current task, or that of the server itself. Spawned tasks do not inherit an account and must be
+/// wrapped in [`on_account`].
 pub(crate) fn current() -> Account {
     let own = || Account { kind: Kind::Ordinary, key: String::new(), member: String::new() };
     ACCOUNT.try_with(Account::clone).unwrap_or_else(|_| own())
@@ -157,7 +158,7 @@ pub(crate) struct Slots {
     compiling_of_members: FairSemaphore<(String, String)>,
 }
 
-/// What a request holds while it works.
+/// A taken slot. Dropping it releases the slot.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _slot: FairPermit<String>,
@@ -179,17 +180,17 @@ impl Default for Slots {
             ordinary: FairSemaphore::new(of(ORDINARY_MAX, ORDINARY_PER_KEY_MAX)),
             reserved: FairSemaphore::new(of(RESERVED_MAX, RESERVED_PER_KEY_MAX)),
             compiling: FairSemaphore::new(of(COMPILING_MAX, COMPILING_PER_KEY_MAX)),
-            // As many members as there can be: these permits bound each of them and not all together.
+            // As many permits as members can wait: these bound each member, and not all of them together.
             compiling_of_members: FairSemaphore::new(of(2 * WAITING_MAX, COMPILING_PER_MEMBER_MAX)),
         }
     }
 }
 
 impl Slots {
-    /// A slot for the current task.
+    /// Waits for a slot for the current task.
     ///
     /// # Errors
-    /// Fails with 503 if too many requests wait already, or after [`WAIT_MAX`].
+    /// Fails with 503 if the queue is full, or after [`WAIT_MAX`].
     pub(crate) async fn take(&self) -> Answer<Slot> {
         let account = current();
         let asked = async {
@@ -212,7 +213,7 @@ async fn of<K: Ord + Clone + Unpin>(slots: &FairSemaphore<K>, key: K) -> Answer<
     Ok(slots.acquire(key).map_err(|_| busy())?.await)
 }
 
-/// The answer where there is no slot in time.
+/// The error if no slot is free in time.
 pub(crate) fn busy() -> Problem {
     let message = "Too many requests of this organization or address are being worked on: try again in a moment.";
     Problem::new(Code::Unavailable, message)
@@ -227,7 +228,7 @@ mod tests {
         on_account(Account { kind, key: key.into(), member: String::new() }, slots.take()).await
     }
 
-    /// As many slots as a key gets at once.
+    /// Takes as many slots as a key gets at once.
     async fn all(slots: &Slots, kind: Kind, key: &str) -> Vec<Slot> {
         let mut held = Vec::new();
         while let Ok(slot) = take(slots, kind, key).await {

@@ -1,4 +1,5 @@
-//! How an execution starts: checked at the door, accepted once, durable before it is answered.
+//! Starts executions: validates a start, creates the workspace for scripts, and submits the start to the engine. The
+//! start is durable before the response.
 
 use std::time::Duration;
 
@@ -23,14 +24,14 @@ use crate::{
     workspaces::{self, Start},
 };
 
-/// What starts an execution.
+/// Parameters of a start.
 #[derive(Debug, Clone)]
 pub(crate) struct Starting {
     /// `manual`, `webhook`, `schedule`.
     pub trigger: &'static str,
-    /// More about it.
+    /// Metadata of the trigger.
     pub metadata: Map,
-    /// Under this key the workflow is started once.
+    /// Idempotency key: the workflow starts once per key.
     pub idempotency_key: String,
     /// `@vars`.
     pub variables: Map,
@@ -40,7 +41,7 @@ pub(crate) struct Starting {
     pub bounds: Constraints,
 }
 
-/// The organisation of a caller, in which something is to start.
+/// The caller's organization, if its runtime is enabled.
 pub(crate) fn running(app: &App, organization: &str) -> Answer<Organization> {
     let held = Shelf::of(app.catalogue(), "").must::<Organization>(organization)?;
     if held.body.has(RUNTIME_FEATURE) {
@@ -50,19 +51,18 @@ pub(crate) fn running(app: &App, organization: &str) -> Answer<Organization> {
     Err(Problem::new(Code::WorkflowRuntimeDisabled, message))
 }
 
-/// The key of a request that a person makes (first specification, 12.1).
+/// Idempotency key of a manual start (first specification, 12.1).
 pub(crate) fn manual_key(workflow: &str, user: &str, client_request: &str) -> String {
     format!("manual:{workflow}:{user}:{client_request}")
 }
 
-/// The execution that an idempotency key has started, if it has.
+/// The execution that an idempotency key has started before.
 pub(crate) fn earlier(app: &App, caller: &Caller, workflow: &str, key: &str) -> Answer<Option<ExecutionRow>> {
     let origin = Origin { organization: Some(&caller.organization), workflow_id: Some(workflow), workflow: None };
     Ok(app.engine.store().execution_by_idempotency_key(&origin, key)?)
 }
 
-/// What the engine is asked for, once everything about it is known to be right; and what whoever starts it should know of
-/// those who are to decide at its gates.
+/// Validates a start and builds the engine's request. Also returns warnings about approvers who cannot decide.
 pub(crate) fn prepare(
     app: &App,
     caller: &Caller,
@@ -100,8 +100,7 @@ pub(crate) fn prepare(
     Ok((Request { workspace, ..request }, warnings))
 }
 
-/// Refuses bounds of a request that are wider than those of the definition: whoever may start a workflow does not change what
-/// its author allows.
+/// Rejects bounds that are wider than those of the definition: starting a workflow does not permit changing its limits.
 fn check_bounds(asked: &Constraints, allowed: &Constraints) -> Answer<()> {
     let of = |bounds: &Constraints| {
         let small = |number: Option<u32>| number.map(u64::from);
@@ -121,18 +120,18 @@ fn check_bounds(asked: &Constraints, allowed: &Constraints) -> Answer<()> {
     Ok(())
 }
 
-/// How long a start may lie in an inbox before the caller is told to ask again, and how often it is looked for.
+/// Longest wait for a node to take a start from its inbox, and the interval of polling for it.
 const BEGUN_WITHIN: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Starts it. When this returns, it has begun, durably.
+/// Submits a start. When this returns, the execution has started durably.
 pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflow: &str) -> Answer<Submitted> {
     let audit = entry(caller, "execution.start", "", Value::map([("workflowId", workflow.into())]));
     let idempotency_key = request.idempotency_key.clone().unwrap_or_default();
     let workspace = request.workspace.clone();
     let submitted = app.engine.submit(Request { audit: Some(Box::new(audit)), ..request }).await;
     if submitted.as_ref().map_or(true, |submitted| submitted.existed) {
-        // Nothing is going to work in it, and it is empty.
+        // No execution will use the workspace, and it is empty.
         workspace.iter().for_each(|path| workspaces::discard(path.as_ref()));
     }
     let submitted = submitted?;
@@ -156,8 +155,8 @@ pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflo
     Ok(submitted)
 }
 
-/// The execution that an idempotency key has started, as soon as there is one: whichever node takes the first of several
-/// letters begins it.
+/// Waits for the execution of an idempotency key. If several messages carry the same start, the first one that a node
+/// takes starts it.
 async fn begun(app: &App, caller: &Caller, workflow: &str, key: &str) -> Answer<ExecutionRow> {
     let mut look = tokio::time::interval(LOOK);
     loop {
@@ -180,8 +179,8 @@ pub(crate) fn visible(app: &App, caller: &Caller, id: &str) -> Answer<ExecutionR
     if row.organization.as_deref() == Some(&caller.organization) { Ok(row) } else { Err(unknown()) }
 }
 
-/// Whether the caller may say what becomes of an execution: their own, or as an admin anybody's. A session has its own
-/// execution alone.
+/// Checks that the caller may control an execution: their own one, or any as an admin. A session may control only its
+/// own execution.
 pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Answer<()> {
     let is_theirs = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
     let is_its_own = match &caller.kind {
@@ -194,8 +193,8 @@ pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Answer<()> {
     Err(Problem::new(Code::Forbidden, "This execution is another member's; its owner or an admin may do that."))
 }
 
-/// A folder of its own for an execution that has scripts, and nothing for others. The folder is what permits scripts to an
-/// execution: a node runs none of an execution without one.
+/// Creates the workspace of an execution with scripts; `None` for others. The workspace is the permission to run
+/// scripts: without one, a node runs no script of an execution.
 fn workspace(app: &App, caller: &Caller, request: &Request, workflow: &str) -> Answer<Option<String>> {
     let plans = || [&request.plan].into_iter().chain(request.workflows.values());
     let steps = || plans().flat_map(|plan| &plan.steps);

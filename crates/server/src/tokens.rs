@@ -1,4 +1,4 @@
-//! Credentials made by whoever has the store in hand, where nobody can sign in.
+//! Creates credentials with direct access to the store, for installations in which no member can sign in.
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
@@ -11,7 +11,7 @@ use crate::{
     shelf::Shelf,
 };
 
-/// Makes a credential of a member, and says in the audit log who it was made by.
+/// Creates a credential of a member. The audit log names `by` as its creator.
 pub fn issue(
     catalogue: &dyn Catalogue,
     sealing: &[u8; 32],

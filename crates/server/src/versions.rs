@@ -1,4 +1,4 @@
-//! Version numbers of workflows: one definition has one number, and a number is one definition's for ever.
+//! Version numbers of workflows: each definition has one number, and a number is never reassigned.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use crate::{
     shelf::{Listing, Shelf},
 };
 
-/// Characters of a version: it is part of keys.
+/// Most characters of a version, which is part of keys.
 const VERSION_CHARACTERS_MAX: usize = 100;
 
-/// Numbers behind the one that follows which are looked at for one that is free. More are taken only where somebody gave so
-/// many by hand, and then gives the next as well.
+/// Numbers tried when looking for a free one. More are taken only if a member assigned so many by hand, and can assign
+/// the next one too.
 const NUMBERS_TRIED: u32 = 100;
 
 /// The number of a definition that is saved.
 pub(crate) struct Numbering {
     /// The semantic version.
     pub version: String,
-    /// What keeps it, where the history does not have the definition yet.
+    /// The rows that reserve it; `None` if the definition is in the history already.
     pub puts: Option<Vec<Put>>,
 }
 
-/// The number of a workflow's definition: the one that it had, if it was saved before; the one that is asked for, or else
-/// the next that is free. The workflow has its version of before, and the number of its newest entry in the history.
+/// Assigns a number to a definition: the one that it had before, the requested one, or the next free one. `workflow`
+/// has the version of the last save, and the number of its newest history entry.
 pub(crate) fn number(shelf: Shelf<'_>, id: &str, workflow: &Workflow, asked: Option<&str>) -> Answer<Numbering> {
     if let Some(known) = newest(shelf, "hash", format!("{id}/{}", workflow.hash))? {
         return match asked {
@@ -71,8 +71,8 @@ pub(crate) fn number(shelf: Shelf<'_>, id: &str, workflow: &Workflow, asked: Opt
     Ok(Numbering { version, puts: Some(puts) })
 }
 
-/// The first number that nobody has: that of a workflow which is new, or one behind that of before and, of the same minor
-/// version, behind the newest in the history.
+/// The next free number: the initial one for a new workflow, otherwise a patch number behind the last version, and
+/// behind the newest history entry if that has the same minor version.
 fn free(before: &str, newest: Option<&str>, taken: impl Fn(&str) -> Answer<Option<String>>) -> Answer<String> {
     let Some(newest) = newest else { return Ok(before.to_string()) };
     let [major, minor, patch] = parts(before).unwrap_or([1, 0, 0]);
@@ -88,14 +88,14 @@ fn free(before: &str, newest: Option<&str>, taken: impl Fn(&str) -> Answer<Optio
     Err(Problem::new(Code::Conflict, message))
 }
 
-/// The newest entry of the history with a name.
+/// The newest history entry with an index entry.
 fn newest(shelf: Shelf<'_>, field: &'static str, value: String) -> Answer<Option<Version>> {
     let listing = Listing { name: Some((field, value)), is_descending: true, most: Most::of(1), ..Listing::default() };
     Ok(shelf.list::<Version>(listing)?.rows.pop().map(|held| held.body))
 }
 
-/// The numbers of a history that a release wrote which kept none beside it, each with the newest definition that had it.
-/// Nothing where the number of the newest entry is kept: then all are.
+/// The version numbers in a history that an older release wrote without reserving them, each with its newest
+/// definition. Empty if the number of the newest entry is reserved, because then all are.
 fn unnumbered(shelf: Shelf<'_>, id: &str, newest: &str) -> Answer<BTreeMap<String, String>> {
     if shelf.get::<Numbered>(&numbered_id(id, newest))?.is_some() {
         return Ok(BTreeMap::new());
@@ -108,8 +108,8 @@ fn unnumbered(shelf: Shelf<'_>, id: &str, newest: &str) -> Answer<BTreeMap<Strin
     Ok(numbers)
 }
 
-/// The three numbers of a semantic version of at most 100 characters; `None` for what is none (Semantic Versioning 2.0.0, the
-/// grammar at its end). Numbers go up to 2^64 - 1.
+/// The three numbers of a semantic version of at most 100 characters, each up to 2^64 - 1; `None` for other texts
+/// (Semantic Versioning 2.0.0, grammar in the last section).
 pub(crate) fn parts(version: &str) -> Option<[u64; 3]> {
     let (rest, build) = split(version, '+');
     let (core, before) = split(rest, '-');
@@ -126,7 +126,7 @@ pub(crate) fn parts(version: &str) -> Option<[u64; 3]> {
     (fits && numbers.next().is_none() && version.len() <= VERSION_CHARACTERS_MAX).then_some(found)
 }
 
-/// What is before the first of a letter, and what is behind it if it is there.
+/// Splits at the first occurrence of a character.
 fn split(text: &str, letter: char) -> (&str, Option<&str>) {
     text.split_once(letter).map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
@@ -176,8 +176,8 @@ mod tests {
         }
     }
 
-    /// Saves one definition after the other, each with the version that is asked for, and gives the numbers that they get;
-    /// nothing where that is refused. The first entries are of a release that kept no numbers.
+    /// Saves definitions one after the other, each with the requested version, and returns their numbers; `None` for a
+    /// rejected one. The `older` entries are from a release that reserved no numbers.
     fn saved(older: &[(&str, &str)], then: &[(&str, Option<&str>)]) -> Vec<Option<String>> {
         let store = MemoryStore::new();
         let shelf = Shelf::of(&store, "o");
@@ -211,12 +211,12 @@ mod tests {
     fn a_definition_has_one_number_and_a_number_one_definition() {
         let (a, b, c) = (("a", None), ("b", None), ("c", None));
         check(&[], &[a, a, b, c], &[Some("1.0.0"), Some("1.0.0"), Some("1.0.1"), Some("1.0.2")]);
-        // What was saved before is what it was; what is new then comes behind all.
+        // A definition that was saved before keeps its number; a new one gets a number behind all others.
         check(&[], &[a, b, a, c], &[Some("1.0.0"), Some("1.0.1"), Some("1.0.0"), Some("1.0.2")]);
         check(&[], &[("a", Some("2.1.0")), b, ("c", Some("3.0.0"))], &[Some("2.1.0"), Some("2.1.1"), Some("3.0.0")]);
-        // A number that another definition has, or another number of this one.
+        // The number of another definition is rejected, and so is another number for this one.
         check(&[], &[a, ("b", Some("1.0.0")), ("a", Some("1.0.1")), b], &[Some("1.0.0"), None, None, Some("1.0.1")]);
-        // Numbers given by hand are passed over.
+        // Numbers assigned by hand are skipped.
         check(
             &[],
             &[a, ("b", Some("1.0.2")), ("c", Some("1.0.1")), ("d", None)],

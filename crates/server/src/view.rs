@@ -1,4 +1,4 @@
-//! Executions as the API shows them.
+//! Executions as the API shows them: builds responses from rows and journals.
 
 mod included;
 pub(crate) mod listed;
@@ -194,7 +194,7 @@ impl CancelRequested {
     }
 }
 
-/// An execution's state and gates, read from its journal.
+/// State, gates and cancel request of an execution, read from its journal.
 pub(crate) struct Looked {
     pub state: State,
     pub cancel_requested: Option<CancelRequested>,
@@ -216,8 +216,7 @@ pub(crate) fn look(app: &App, row: &ExecutionRow) -> Answer<Looked> {
     Ok(Looked { state, cancel_requested, family, quarantined: read.quarantined })
 }
 
-/// The attempts of an execution from a place on, as many as a page may have, in the order in which they began. A further
-/// one always comes last.
+/// One page of attempts in the order of their start, from a position on. New attempts are appended, so positions stay valid.
 pub(crate) fn attempts(app: &App, row: &ExecutionRow, from: usize) -> Answer<Trace> {
     let mut trace = Trace::window(from, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
     let each = |state: &State, frame: &Frame| trace.add(&state.plan, frame);
@@ -225,18 +224,18 @@ pub(crate) fn attempts(app: &App, row: &ExecutionRow, from: usize) -> Answer<Tra
     read.map(|_| trace).ok_or_else(|| Problem::not_found("execution"))
 }
 
-/// An execution as it stands, in the words of the envelope (first specification, 6.5).
+/// An execution in the terms of the result envelope (first specification, 6.5).
 pub(crate) struct Sight {
     pub status: &'static str,
     pub outcome: Option<&'static str>,
     pub output: Value,
     pub error: Value,
-    /// As the caller may see them.
+    /// Gates, with resume tokens only if the caller may decide.
     pub gates: Vec<Data>,
     pub trace: Trace,
 }
 
-/// Reads an execution's journal once for all that its envelope has.
+/// Reads an execution's journal once for all fields of its envelope.
 pub(crate) fn sight(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Sight> {
     let mut trace = Trace::window(0, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
     let loader = app.engine.loader();
@@ -254,18 +253,18 @@ pub(crate) fn sight(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Si
     })
 }
 
-/// Attempts of a page.
+/// Most attempts of a page.
 const ATTEMPTS_MAX: usize = 10_000;
 
-/// Bytes of memory that the values of a page take before they are written.
+/// Most bytes of memory of a page's values before serialization.
 const ATTEMPTS_MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Whether the caller may decide at a gate: a person whom it names, or else the execution's owner or an admin.
+/// True if the caller may decide at a gate: a named approver, or without names the execution's owner or an admin.
 pub(crate) fn may_decide(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> bool {
     may_decide_among(caller, row, &open.gate.approvers)
 }
 
-/// The same of a gate that names these.
+/// As [`may_decide`], for a gate with these named approvers.
 pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[String]) -> bool {
     let is_named = named.contains(&caller.user);
     let is_owner = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
@@ -273,7 +272,7 @@ pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[Str
     may && caller.is_person() && caller.has(Permission::ApprovalsDecide)
 }
 
-/// An execution as a caller may see it.
+/// The response for an execution, as the caller may see it.
 pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> ExecutionBody {
     let state = &looked.state;
     let start = state.start.as_ref();
@@ -281,7 +280,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> Exec
     let approvals: Vec<Data> =
         looked.family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect();
     let first = looked.family.gates.first().filter(|open| may_decide(caller, row, open));
-    // Of a row of an older release the journal knows what people called the workflow.
+    // Rows of older releases lack the workflow's display name; the journal has it.
     let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
     let mut summary = ExecutionSummary::from(row);
     summary.workflow_name = named.map(Into::into).or(summary.workflow_name);
@@ -305,12 +304,12 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, looked: &Looked) -> Exec
     }
 }
 
-/// The output; what there is of it until the execution has ended.
+/// The final output, or the output variables so far.
 fn outputs(state: &State) -> Value {
     state.output().cloned().unwrap_or_else(|| Value::Map(state.outputs.clone()))
 }
 
-/// The output, the first open gate and the error of an execution that stands like this; null for what there is not yet.
+/// Output, first open gate and error of an execution; null for each that does not exist yet.
 pub(crate) fn so_far(app: &App, caller: &Caller, row: &ExecutionRow, state: &State) -> Answer<(Value, Value, Value)> {
     let is_something = state.ended_at.is_some() || !state.outputs.is_empty();
     let output = if is_something { outputs(state) } else { Value::Null };
@@ -319,7 +318,7 @@ pub(crate) fn so_far(app: &App, caller: &Caller, row: &ExecutionRow, state: &Sta
     Ok((output, first.unwrap_or_default(), envelope::error(state)))
 }
 
-/// A gate; its token only for those who may use it.
+/// The JSON form of a gate, with the resume token only if asked for.
 pub(crate) fn gate(open: &OpenGate, with_token: bool) -> Value {
     let mut value = envelope::gate_value(open);
     if let (Value::Map(map), false) = (&mut value, with_token) {

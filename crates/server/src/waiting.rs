@@ -1,4 +1,4 @@
-//! Waiting for an execution until it has ended or waits for people.
+//! Waits for an execution to end or to reach an approval, for requests with a wait time.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::{
     problem::{Answer, Problem},
 };
 
-/// Milliseconds that a request may wait: less than proxies leave a connection without a byte (nginx and most balancers: 60 s
-/// or more).
+/// Most milliseconds that a request may wait: less than the read timeout of proxies (60 s or more in nginx and most
+/// load balancers).
 pub(crate) const WAIT_MS_MAX: u64 = 60_000;
 
-/// Milliseconds that a request asks to wait for, if a request may wait so long.
+/// Validates the wait time of a request.
 pub(crate) fn checked(field: &str, wait_ms: u64) -> Answer<Duration> {
     if wait_ms > WAIT_MS_MAX {
         return Err(Problem::field(field, format!("it must be at most {WAIT_MS_MAX}, not {wait_ms}")));
@@ -22,7 +22,7 @@ pub(crate) fn checked(field: &str, wait_ms: u64) -> Answer<Duration> {
     Ok(Duration::from_millis(wait_ms))
 }
 
-/// Waits until an execution has ended or waits for people, or until the time is over. The caller holds a
+/// Waits until an execution has ended or waits for an approval, or until the time is over. The caller holds a
 /// [place](crate::feed::Feeds::place) among the watchers.
 pub(crate) async fn until_rest(app: &App, key: ExecutionKey, time: Duration) -> Answer<()> {
     let feed = app.feeds.of(app, key);

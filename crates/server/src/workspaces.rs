@@ -1,7 +1,7 @@
-//! Workspaces of executions that have scripts: made before the execution begins, removed when it has ended.
+//! Workspaces of executions with scripts: created before the start, removed after the end.
 //!
-//! A workspace is a folder with a random name, and a note beside it says which start it is for. The note is written first:
-//! a server that is killed in between leaves nothing that is not removed later.
+//! A workspace is a folder with a random name. A note next to it names the start that it belongs to. The note is
+//! written first, so that a server that is killed in between leaves nothing that a later sweep would miss.
 
 use std::{
     fs::{self, DirBuilder, OpenOptions},
@@ -16,35 +16,36 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Filter, Origin, Store, StoreError, is_final};
 
-/// The ending of a note's name, behind that of its workspace.
+/// File extension of a note.
 const NOTE: &str = "start";
 
-/// How names of folders begin that lay too deep in a workspace which was being removed.
+/// Prefix of folders that were moved out of a deeply nested workspace during its removal.
 const REMOVED: &str = ".mainspring-removed-";
 
-/// Bytes of a note: an organization, a workflow and an idempotency key, which are bounded each.
+/// Most bytes of a note: organization, workflow and idempotency key, each of which is bounded.
 const NOTE_BYTES_MAX: u64 = 64 * 1024;
 
-/// How long the start of a note may take to become an execution: it may lie in an inbox while no node works.
+/// Longest time from a note to its execution: the start may wait in an inbox while no node runs.
 const START_MS_MAX: u64 = 24 * 3_600_000;
 
-/// How long after the end of an execution those that it has started without waiting for them may take to begin.
+/// Longest time from the end of an execution to the start of its detached children.
 const DETACHED_MS_MAX: u64 = 3_600_000;
 
-/// The start that a workspace is for.
+/// The start that a workspace belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Start<'a> {
-    /// Whose execution it is.
+    /// Id of the organization.
     pub(crate) organization: &'a str,
-    /// The workflow's id.
+    /// Id of the workflow.
     pub(crate) workflow: &'a str,
-    /// The key under which the workflow is started once.
+    /// Idempotency key of the start.
     pub(crate) idempotency_key: &'a str,
-    /// Whether it may start others that it does not wait for, which work in the same folder.
+    /// True if it may start detached children, which use the same workspace.
     pub(crate) detaches: bool,
 }
 
-/// Makes a workspace that its owner alone can enter, whatever the umask is, and the folders above it likewise.
+/// Creates a workspace with access for its owner only, independent of the umask; missing parent folders get the same
+/// mode.
 pub(crate) fn make(path: &Path, start: &Start<'_>) -> io::Result<()> {
     let mut folder = DirBuilder::new();
     folder.recursive(true).mode(0o700);
@@ -60,14 +61,14 @@ pub(crate) fn make(path: &Path, start: &Start<'_>) -> io::Result<()> {
     folder.create(path)
 }
 
-/// Removes a workspace that nothing has worked in.
+/// Removes an unused workspace.
 pub(crate) fn discard(path: &Path) {
     let _ = fs::remove_dir(path);
     let _ = fs::remove_file(path.with_extension(NOTE));
 }
 
-/// Removes the workspaces of executions that have ended so many milliseconds ago, and counts them. `remove` removes a folder
-/// with all that is in it, which a script may have made as hard to remove as it can. Folders without a note are left.
+/// Removes workspaces of executions that ended at least `keep_ms` ago, and counts them. `remove` deletes a folder tree
+/// that scripts may have made hard to delete. Folders without a note are left alone.
 pub fn sweep(
     store: &dyn Store,
     folder: &Path,
@@ -78,7 +79,7 @@ pub fn sweep(
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let note = entry.path();
         if entry.file_name().to_string_lossy().starts_with(REMOVED) {
-            // What a server has left that ended while it removed a workspace. Another one may be removing it.
+            // Left by a server that stopped during a removal. Another server may be removing it.
             let _ = remove(&note);
             continue;
         }
@@ -87,16 +88,16 @@ pub fn sweep(
         }
         let workspace = note.with_extension("");
         if !workspace.exists() || remove(&workspace).is_ok() {
-            // Last, so that a folder which could not be removed is tried again.
+            // The note is removed last, so that a failed removal is retried.
             removed += usize::from(fs::remove_file(&note).is_ok());
         }
     }
     Ok(removed)
 }
 
-/// Whether nobody works in the workspace of a note any more, and nobody will.
+/// True if no execution uses or will use the workspace of a note.
 fn is_over(store: &dyn Store, note: &Path, now_ms: u64, keep_ms: u64) -> Result<bool, StoreError> {
-    // One that cannot be read says nothing of its execution.
+    // An unreadable note does not identify its execution; the workspace is kept.
     let Some(value) = note_of(note) else { return Ok(false) };
     let text = |key: &str| value.get(key).and_then(Value::as_text);
     let (Some(organization), Some(workflow), Some(key)) =
@@ -117,7 +118,7 @@ fn is_over(store: &dyn Store, note: &Path, now_ms: u64, keep_ms: u64) -> Result<
     Ok(!detaches || !has_detached(store, organization)?)
 }
 
-/// Whether an execution goes on that another one has started and does not wait for.
+/// True if a detached child execution is still active in the organization.
 fn has_detached(store: &dyn Store, organization: &str) -> Result<bool, StoreError> {
     const ROWS: usize = 200;
     let statuses = ["pending", "running", "waiting_approval"].map(String::from).to_vec();

@@ -1,4 +1,4 @@
-//! Parts of an execution that are shown where they are asked for.
+//! Optional parts of an execution, selected with the query parameter `include`.
 
 use mainspring_kernel::{state::State, time::rfc3339};
 use mainspring_store::{ExecutionRow, Most};
@@ -15,7 +15,7 @@ use crate::{
     shelf::{Listing, Shelf},
 };
 
-/// What may be asked for beside an execution itself.
+/// The optional parts of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Include {
     pub steps: bool,
@@ -23,11 +23,11 @@ pub(crate) struct Include {
     pub runtime_state: bool,
 }
 
-/// The words for it.
+/// Values of `include`.
 const WORDS: [&str; 3] = ["steps", "workflowSnapshot", "runtimeState"];
 
 impl Include {
-    /// Reads words that are separated by commas. A definition is shown to those who may see workflows.
+    /// Parses a list that is separated by commas. The definition requires the permission to read workflows.
     pub(crate) fn read(caller: &Caller, words: Option<&str>) -> Answer<Self> {
         let mut include = Self::default();
         for word in words.into_iter().flat_map(|words| words.split(',')) {
@@ -48,7 +48,7 @@ impl Include {
     }
 }
 
-/// The definition that an execution runs, as it was saved; null where no history has it.
+/// The definition of an execution as it was saved; null if the history lacks it.
 pub(crate) fn snapshot(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Data> {
     let Some(workflow) = &row.workflow_id else { return Ok(Data::default()) };
     let name = Some(("hash", format!("{workflow}/{}", row.workflow_hash)));
@@ -109,11 +109,11 @@ struct PolicyState {
     max_output_bytes: Option<u32>,
 }
 
-/// Steps that are named at the most; an execution may have a million at a time.
+/// Most steps in a list of names; an execution may have a million open ones.
 const NAMED_MAX: usize = 1_000;
 
 impl RuntimeState {
-    /// Of an execution that stands like this.
+    /// Builds it from the row and the state of an execution.
     pub(crate) fn of(row: &ExecutionRow, state: &State) -> Self {
         let names = |steps: &std::collections::BTreeSet<mainspring_kernel::instance::Instance>| {
             steps.iter().take(NAMED_MAX).map(|instance| instance.name(&state.plan)).collect()

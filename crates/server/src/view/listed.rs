@@ -1,4 +1,4 @@
-//! Why executions of a list ended as they did, without their whole journals.
+//! Errors of executions in lists, read from the end of their journals only.
 
 use mainspring_kernel::{
     failure::{Class, Failure},
@@ -10,12 +10,12 @@ use mainspring_store::{ExecutionRow, Most, Store};
 
 use crate::problem::Answer;
 
-/// Frames at the end of a journal in which the reason is looked for, and bytes of them. It stands in the last but for
-/// executions in which something had to stop first.
+/// Frames and bytes at the end of a journal in which the error is searched. It is in the last frame, unless running
+/// steps had to stop first.
 const LAST: Most = Most { rows: 8, bytes: 512 * 1024 };
 
-/// `{code, class, message, details}` of an execution that has ended and not well, else null; and about how many bytes were
-/// read for it. Class and message are null where the reason is not among the last frames.
+/// The error of a failed or cancelled execution as `{code, class, message, details}`, otherwise null; and about the
+/// number of bytes that were read. Class and message are null if the error is not in the last frames.
 pub(crate) fn error(store: &dyn Store, row: &ExecutionRow) -> Answer<(Value, usize)> {
     let Some(code) = row.error.as_deref().filter(|_| row.completed_at.is_some()) else { return Ok((Value::Null, 0)) };
     if row.status == "cancelled" {
@@ -27,7 +27,7 @@ pub(crate) fn error(store: &dyn Store, row: &ExecutionRow) -> Answer<(Value, usi
     let first = (head.head.sequence + 1).saturating_sub(LAST.rows as u64);
     let stored = store.frames(row.key, first, LAST)?;
     let bytes = stored.iter().map(mainspring_kernel::stored::StoredFrame::byte_count).sum();
-    // What cannot be read is told by the execution itself; the others are listed with it.
+    // Unreadable frames do not fail the list; reading the execution itself reports them.
     let frames = stored.iter().rev().filter_map(|stored| Frame::read(stored).ok());
     let failure = frames.into_iter().find_map(|(frame, _)| frame.records.iter().rev().find_map(of_record));
     let is_it = |failure: &Failure| failure.code == code;
