@@ -26,7 +26,7 @@ pub(crate) struct CommandLine {
     global: Global,
 }
 
-/// What every command takes.
+/// The global flags.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// The folder of executions [default: $XDG_STATE_HOME/mainspring]

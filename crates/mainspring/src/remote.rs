@@ -1,7 +1,7 @@
-//! A server as its clients see it: where it is, what lets in there, what it answers.
+//! The HTTP client of a server: addresses, credentials, requests, event streams and errors.
 //!
-//! Whatever a server sends is a stranger's until it was read: sizes are bounded, the forms are checked, and no text of it
-//! reaches a terminal as it is. Fields that this build does not know are those of a newer server and are passed over.
+//! Responses are untrusted input: sizes are bounded, types are checked, and text is escaped before it reaches a
+//! terminal. Unknown fields are ignored, since a newer server may send them.
 
 pub(crate) mod address;
 pub(crate) mod answer;

@@ -1,7 +1,8 @@
-//! The executable that a sandbox carries: one execution, JSON on its standard streams.
+//! The command line `workflow`, which runs one execution inside of a sandbox, with JSON on standard streams.
 //!
-//! The contract is the first specification's, section 6: a request on standard input, one envelope on standard output,
-//! progress as NDJSON on standard error, and exit codes. An envelope is printed in every case but that of help.
+//! The contract is section 6 of the first specification: a request on standard input, one envelope on standard
+//! output, progress as NDJSON on standard error, and exit codes. Every command except `--help` and `--version`
+//! prints an envelope.
 
 mod arguments;
 mod claim;
@@ -23,10 +24,9 @@ use crate::{
 };
 use arguments::{Command, Parsed};
 
-/// What a command answers: the exit code and the envelope.
+/// The result of a command: the exit code and the envelope.
 type Answer = (Exit, Value);
 
-/// Runs the command line and prints its envelope.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let (exit, envelope) = match arguments::parse(arguments) {
         Parsed::Shown(exit) => return exit,
@@ -36,7 +36,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
             obey(command).unwrap_or_else(|refusal| refused(execution_id.as_deref(), &refusal))
         }
     };
-    // A reader that has gone does not change what was done.
+    // A closed pipe does not change the result.
     let _ = writeln!(std::io::stdout().lock(), "{}", compact(&envelope));
     exit
 }
@@ -55,14 +55,15 @@ fn refused(execution_id: Option<&str>, refusal: &Refusal) -> Answer {
     (refusal.exit, envelope::of_refusal(execution_id, &refusal.failure))
 }
 
-/// A word to whoever reads along, if anybody does. Every line is marked: one that began with `{` would be an event.
+/// Prints a message on standard error. Every line has a prefix, because a line that starts with `{` would be parsed
+/// as an event.
 fn say(message: &str) {
     let marked = message.trim_end().lines().map(|line| format!("workflow: {}\n", shown(line)));
     let _ = write!(std::io::stderr().lock(), "{}", marked.collect::<String>());
 }
 
-/// The folder of one execution, beside those of others. Its name is the execution's, with what a folder's name cannot
-/// hold written as `%XX`: two names never share a folder, and none leads out of it.
+/// The data folder of one execution. Its name is the execution id with other characters percent-encoded: two ids
+/// never share a folder, and no id is a path to another folder.
 fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<Home, Refusal> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let name: String = execution_id
@@ -79,15 +80,15 @@ fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<Home, Refusal
     Ok(Home::new(base(state_dir)?.join(name)))
 }
 
-/// The folder of the folders.
+/// The folder that contains the data folders of all executions.
 fn base(state_dir: Option<&PathBuf>) -> Result<PathBuf, Refusal> {
     state_dir.map_or_else(|| Ok(place::state_home()?.join("workflow")), |given| Ok(given.clone()))
 }
 
-/// What a folder's name can hold, less what the file system may add.
+/// The file name limit of common file systems, less room for suffixes.
 const EXECUTION_ID_BYTES_MAX: usize = 200;
 
-/// Work of one thread: the process does one thing.
+/// Runs a future on a runtime of one thread.
 fn block_on<T>(work: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;

@@ -1,7 +1,7 @@
-//! What operators see of a running engine: metrics for Prometheus, traces over OTLP, logs with fields.
+//! Telemetry for operators: metrics for Prometheus, traces over OTLP, structured logs.
 //!
-//! Each is off until it is asked for, and none can hold up the work: metrics and traces have a thread of their own, and
-//! what a collector does not take is dropped and counted. `docs/how-to/observe.md` says how to use them.
+//! Everything is off by default, and nothing delays executions: metrics and traces have threads of their own, and
+//! spans that a collector does not accept are dropped and counted. `docs/how-to/observe.md` describes the usage.
 
 mod logs;
 mod metrics;
@@ -17,7 +17,7 @@ pub(crate) use self::metrics::{ADDRESS_VARIABLE, Metrics, warning};
 use self::traces::{Settings, Tracer};
 use crate::{exit::Refusal, terminal::Terminal};
 
-/// What every command takes.
+/// The telemetry flags of every command.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Seeing {
     /// Write traces to an OpenTelemetry collector (OTLP over HTTP) [env: OTEL_EXPORTER_OTLP_ENDPOINT]
@@ -33,7 +33,6 @@ pub(crate) struct Seeing {
     traces: Arc<OnceLock<Tracer>>,
 }
 
-/// The form of a line of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LogFormat {
     /// For people
@@ -43,12 +42,12 @@ enum LogFormat {
 }
 
 impl Seeing {
-    /// Before anything else is done: from here on, lines are written. `usually` is the level of who asks for none.
+    /// Starts the log output, before anything else. `usually` is the level if none is set.
     pub(crate) fn begin(&self, usually: &str) -> Result<(), Refusal> {
         logs::begin(self.log.as_deref().filter(|log| !log.is_empty()).unwrap_or(usually), self.log_format)
     }
 
-    /// Where an engine's spans go, if traces are asked for.
+    /// The receiver of an engine's spans, if traces are enabled.
     pub(crate) fn spans(&self) -> Result<Option<Spans>, Refusal> {
         let Some(settings) = Settings::read(self.otlp.as_deref(), |name| std::env::var(name).ok())? else {
             return Ok(None);
@@ -56,7 +55,7 @@ impl Seeing {
         Ok(Some(self.traces.get_or_init(|| Tracer::begin(settings)).spans()))
     }
 
-    /// Writes what is left, for a bounded time, and says what could not be written.
+    /// Exports remaining spans for a bounded time, and reports dropped ones.
     pub(crate) fn end(&self, terminal: &Terminal) {
         if let Some(lost) = self.traces.get().and_then(Tracer::end) {
             terminal.remark(&lost);

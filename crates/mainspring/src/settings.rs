@@ -1,5 +1,5 @@
-//! What a server is told: by flag, else by the environment, else by a file, else nothing but its defaults. The origin of
-//! each setting is kept, so that it can be shown.
+//! Settings of a server, from flags, the environment, a file or defaults, in this order. Each keeps its origin, so
+//! that `config` can show it.
 
 mod oidc;
 
@@ -29,20 +29,20 @@ use crate::{
     scripts::{ScriptFlags, ScriptSettings},
 };
 
-/// Where a server listens if nobody says otherwise: on this machine alone.
+/// The default address, which is reachable from this machine only.
 const LISTEN_DEFAULT: &str = "127.0.0.1:7300";
 
-/// After how many seconds of silence others take over what a node holds.
+/// Seconds without a heartbeat after which other nodes acquire a node's partitions.
 const LEASE_DEFAULT: u64 = 10;
 
-/// The shortest and the longest lease in seconds. Below the first, a pause of the machine that is quite ordinary costs a
-/// node all that it holds; above the second, nobody waits for a dead node's executions that long.
+/// The shortest and the longest lease in seconds. With a shorter one, an ordinary pause of the machine costs a node
+/// its partitions. With a longer one, executions of a dead node wait too long.
 pub(crate) const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 1..=600;
 
-/// The longest time for which workspaces are kept: a year.
+/// The longest retention of workspaces: a year.
 const KEEP_MINUTES_MAX: u64 = 525_600;
 
-/// The keys of the file, with the variables of the environment that say the same.
+/// Keys of the file, with the environment variables of the same meaning.
 const KEYS: [(&str, &str); 21] = [
     ("listen", "MAINSPRING_LISTEN"),
     ("baseUrl", "MAINSPRING_BASE_URL"),
@@ -67,7 +67,7 @@ const KEYS: [(&str, &str); 21] = [
     ("oidcEmailDomains", "MAINSPRING_OIDC_EMAIL_DOMAINS"),
 ];
 
-/// The flags of whatever runs a server, or looks at how one would run.
+/// The flags of commands that run a server or show its settings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerFlags {
     /// Where to listen [default: 127.0.0.1:7300, env: MAINSPRING_LISTEN]
@@ -105,44 +105,43 @@ pub(crate) struct ServerFlags {
     oidc: oidc::OidcFlags,
 }
 
-/// A setting and where it came from.
+/// A setting with its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting {
-    /// Its name, as in the file.
+    /// The name, as in the file.
     pub(crate) name: &'static str,
-    /// What is in force; `None` for nothing.
+    /// The effective value; `None` if it is not set.
     pub(crate) value: Option<String>,
-    /// Where that came from.
+    /// The flag, variable or file that set it.
     pub(crate) origin: String,
 }
 
-/// What is in force.
+/// The effective settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    /// Each setting with its origin.
     pub(crate) all: Vec<Setting>,
-    /// Where to listen.
+    /// The address to listen on.
     pub(crate) listen: SocketAddr,
-    /// Where people reach it, if that is elsewhere.
+    /// The public URL, if it differs.
     pub(crate) base_url: Option<String>,
-    /// After how many seconds of silence others take over.
+    /// Seconds without a heartbeat after which other nodes acquire the partitions.
     pub(crate) lease_seconds: u64,
-    /// How many effects are performed at a time.
+    /// Concurrent effects.
     pub(crate) effects_at_a_time: usize,
-    /// How many requests may come.
+    /// Rate limits.
     pub(crate) rates: Rates,
-    /// How scripts run.
+    /// The mode of scripts.
     pub(crate) scripts: ScriptSettings,
-    /// How long workspaces are kept after the end of their execution.
+    /// The retention of workspaces after the end of their execution.
     pub(crate) keep_minutes: u64,
-    /// Whom people sign in with, beside tokens.
+    /// The OpenID Connect provider, if one is configured.
     pub(crate) oidc: Option<mainspring_server::oidc::Settings>,
-    /// The flags of every command, with what is in force of them.
+    /// The global flags with the effective data folder and store.
     pub(crate) global: Global,
 }
 
 impl ServerFlags {
-    /// The file of settings that is read, and whether it was named; `None` where there is no place for one.
+    /// The path of the settings file, and true if the user named it; `None` if no default location is known.
     pub(crate) fn file(&self) -> Option<(PathBuf, bool)> {
         let named = self.config.clone().or_else(|| std::env::var_os("MAINSPRING_CONFIG").map(PathBuf::from));
         let usual = || place::config_home().map(|home| (home.join("mainspring/config.yaml"), false));
@@ -151,10 +150,11 @@ impl ServerFlags {
 }
 
 impl Settings {
-    /// What flags, environment and file say together.
+    /// Merges flags, environment and file.
     pub(crate) fn of(flags: &ServerFlags, global: &Global) -> Result<Self, Refusal> {
         let file = File::of(flags)?;
-        // What clap takes of the environment for these two cannot be told from a flag: a flag that says the same is one.
+        // For these two, clap reads the environment itself, so a flag and a variable of equal value cannot be told
+        // apart.
         let path = |path: &PathBuf| path.display().to_string();
         let given = [
             flags.listen.clone(),
@@ -222,19 +222,19 @@ fn bad(name: &str, why: String) -> Refusal {
     Refusal::bad_input("bad_setting", format!("{name}: {why}"))
 }
 
-/// Files that this process may have open.
+/// The limit of open files of this process.
 pub(crate) fn files_max() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
-/// How long workspaces are kept.
+/// Parses the retention of workspaces in minutes.
 fn keep_minutes(text: String) -> Result<u64, Refusal> {
     text.parse().ok().filter(|minutes| *minutes <= KEEP_MINUTES_MAX).ok_or_else(|| {
         bad("scriptsKeepMinutes", format!("`{text}` is no number of minutes from 0 to {KEEP_MINUTES_MAX}"))
     })
 }
 
-/// How many requests may come.
+/// Parses the rate limits and the trusted proxies.
 fn rates(value: impl Fn(&str) -> Option<String>) -> Result<Rates, Refusal> {
     let per_second = |name: &str| {
         let text = value(name).unwrap_or_default();
@@ -267,14 +267,14 @@ fn usual(name: &str) -> Option<String> {
     }
 }
 
-/// The file of settings, read.
+/// The parsed settings file.
 struct File {
     path: PathBuf,
     value: Value,
 }
 
 impl File {
-    /// The file that is named, which must be there, or the usual one, which may.
+    /// Reads the named file, which must exist, or the default one, which may not.
     fn of(flags: &ServerFlags) -> Result<Self, Refusal> {
         let Some((path, is_named)) = flags.file() else {
             return Ok(Self { path: PathBuf::new(), value: Value::Map(Default::default()) });

@@ -1,4 +1,4 @@
-//! The address of a server.
+//! Parses the address of a server, and builds routes from it.
 
 use std::{fmt, net::IpAddr};
 
@@ -6,14 +6,14 @@ use url::{Host, Url};
 
 use crate::exit::Refusal;
 
-/// Where a server is: `http` or `https`, a host, perhaps a port and a path before its routes. Nothing that lets in.
+/// A base URL: `http` or `https`, a host, and optionally a port and a path prefix. It contains no credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
     url: Url,
 }
 
 impl Address {
-    /// Reads one. A text that is refused is not repeated: it may have a password in it.
+    /// Parses an address. An error does not repeat the text, since it may contain a password.
     pub(crate) fn parse(text: &str) -> Result<Self, Refusal> {
         let refused = |why: &str| Refusal::bad_input("bad_server", format!("the server's address {why}"));
         let form = "must be an URL like https://mainspring.example.com or http://127.0.0.1:7300";
@@ -34,12 +34,12 @@ impl Address {
         Ok(Self { url })
     }
 
-    /// Whether what is sent there can be read on the way.
+    /// True if the transport is not encrypted.
     pub(crate) fn is_plain(&self) -> bool {
         self.url.scheme() == "http"
     }
 
-    /// Whether it is this very machine, by its address or by the name that is kept for it (RFC 6761, 6.3).
+    /// True if the address is this machine: a loopback address, or a name reserved for it (RFC 6761, section 6.3).
     pub(crate) fn is_loopback(&self) -> bool {
         match self.url.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -49,35 +49,35 @@ impl Address {
         }
     }
 
-    /// The host, without the brackets of an address.
+    /// The host. An IPv6 address has no brackets.
     pub(crate) fn host(&self) -> &str {
         self.url.host_str().unwrap_or_default().trim_matches(['[', ']'])
     }
 
-    /// The port.
+    /// The port, or the default port of the scheme.
     pub(crate) fn port(&self) -> u16 {
         self.url.port_or_known_default().unwrap_or(443)
     }
 
-    /// Host and port, as a request names them.
+    /// Host and port, as in the `Host` header.
     pub(crate) fn authority(&self) -> &str {
         &self.url[url::Position::BeforeHost..url::Position::AfterPort]
     }
 
-    /// A route, as a request names it.
+    /// The request target of a route: the path prefix and the route.
     pub(crate) fn target(&self, route: &str) -> String {
         format!("{}{route}", self.url.path().trim_end_matches('/'))
     }
 }
 
-/// As it is stored and shown: without a slash at its end.
+/// The stored and displayed form, without a trailing slash.
 impl fmt::Display for Address {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.url.as_str().trim_end_matches('/'))
     }
 }
 
-/// A route of these parts, with a query: each part is data, and none of them leads elsewhere.
+/// Builds a route from path segments and query parameters. Each is percent-encoded, so none can change the path.
 pub(crate) fn route(parts: &[&str], query: &[(&str, &str)]) -> String {
     let mut route: String = parts.iter().map(|part| format!("/{}", part_encoded(part))).collect();
     for (place, (name, value)) in query.iter().enumerate() {
@@ -87,7 +87,7 @@ pub(crate) fn route(parts: &[&str], query: &[(&str, &str)]) -> String {
     route
 }
 
-/// A part of nothing but dots would be obeyed as a way by some who stand between.
+/// Encodes the dots of `.` and `..` too: proxies normalize such segments as relative paths.
 fn part_encoded(part: &str) -> String {
     if part.bytes().all(|byte| byte == b'.') { part.replace('.', "%2E") } else { encoded(part) }
 }

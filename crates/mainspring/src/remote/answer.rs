@@ -1,31 +1,30 @@
-//! What a server answers, read field by field: what is missing or of another kind is said, and nothing is made up.
+//! Reads the fields of a JSON response. A missing field or a wrong type is an error, and never replaced by a
+//! default.
 
 use mainspring_kernel::{time::parse_rfc3339, value::Value};
 
 use super::{Trouble, client::Client};
 
-/// An object of an answer.
+/// An object of a response.
 #[derive(Clone, Copy)]
 pub(crate) struct Answer<'a> {
     client: &'a Client,
-    /// What it is, for whoever hears that it is not.
+    /// Names the object in error messages.
     noun: &'static str,
-    /// The object.
     pub(crate) value: &'a Value,
 }
 
 impl<'a> Answer<'a> {
-    /// An answer that is to be this.
     pub(crate) fn new(client: &'a Client, noun: &'static str, value: &'a Value) -> Self {
         Self { client, noun, value }
     }
 
-    /// A text that has to be there.
+    /// A required text.
     pub(crate) fn text(&self, key: &str) -> Result<String, Trouble> {
         self.maybe_text(key)?.ok_or_else(|| self.not(key, "a text"))
     }
 
-    /// A text that may be null.
+    /// A text or null.
     pub(crate) fn maybe_text(&self, key: &str) -> Result<Option<String>, Trouble> {
         match self.value.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -34,7 +33,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// One of these words.
+    /// A required text that is one of these words.
     pub(crate) fn word<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<T, Trouble> {
         let text = self.text(key)?;
         words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -43,56 +42,56 @@ impl<'a> Answer<'a> {
         })
     }
 
-    /// Milliseconds since 1970.
+    /// A required time in milliseconds since the epoch.
     pub(crate) fn time(&self, key: &str) -> Result<u64, Trouble> {
         self.maybe_time(key)?.ok_or_else(|| self.not(key, "a time"))
     }
 
-    /// A time that may be null.
+    /// A time or null.
     pub(crate) fn maybe_time(&self, key: &str) -> Result<Option<u64>, Trouble> {
         let Some(text) = self.maybe_text(key)? else { return Ok(None) };
         parse_rfc3339(&text).map(Some).ok_or_else(|| self.not(key, "a time"))
     }
 
-    /// A whole number.
+    /// A required whole number.
     pub(crate) fn number(&self, key: &str) -> Result<u64, Trouble> {
         self.value.get(key).and_then(Value::as_u64).ok_or_else(|| self.not(key, "a whole number"))
     }
 
-    /// Yes or no.
+    /// A required boolean.
     pub(crate) fn flag(&self, key: &str) -> Result<bool, Trouble> {
         self.value.get(key).and_then(Value::as_bool).ok_or_else(|| self.not(key, "true or false"))
     }
 
-    /// Whatever stands there; null for nothing.
+    /// A field of any type; null if it is absent.
     pub(crate) fn any(&self, key: &str) -> Value {
         self.value.get(key).cloned().unwrap_or_default()
     }
 
-    /// A list.
+    /// A required list.
     pub(crate) fn list(&self, key: &str) -> Result<&'a [Value], Trouble> {
         self.value.get(key).and_then(Value::as_list).ok_or_else(|| self.not(key, "a list"))
     }
 
-    /// An object.
+    /// A required object.
     pub(crate) fn object(&self, key: &str, noun: &'static str) -> Result<Answer<'a>, Trouble> {
         let value = self.value.get(key).filter(|value| value.as_map().is_some());
         value.map(|value| Answer { noun, value, ..*self }).ok_or_else(|| self.not(key, "an object"))
     }
 
-    /// A list of objects of a kind.
+    /// A required list of objects.
     pub(crate) fn objects(&self, key: &str, noun: &'static str) -> Result<Vec<Answer<'a>>, Trouble> {
         Ok(self.list(key)?.iter().map(|value| Answer { noun, value, ..*self }).collect())
     }
 
-    /// A list of texts.
+    /// A required list of texts.
     pub(crate) fn texts(&self, key: &str) -> Result<Vec<String>, Trouble> {
         let text =
             |value: &Value| value.as_text().map(ToString::to_string).ok_or_else(|| self.not(key, "a list of texts"));
         self.list(key)?.iter().map(text).collect()
     }
 
-    /// What is wrong with a field.
+    /// The error for a field that is not as expected.
     pub(crate) fn not(&self, key: &str, wanted: &str) -> Trouble {
         self.client.nonsense(&format!("`{key}` of {} is not {wanted}", self.noun))
     }

@@ -1,4 +1,4 @@
-//! A client of one server: requests in JSON, answers that are bounded, repeats only of what may be repeated.
+//! Sends JSON requests to one server. Responses are bounded, and only requests that are safe to repeat are retried.
 
 use std::time::Duration;
 
@@ -22,42 +22,41 @@ use super::{
 };
 use crate::{exit::Refusal, tls};
 
-/// How long the head of an answer may take, and how long its body.
+/// Timeouts of a response's head and of its body.
 const PATIENCE: Duration = Duration::from_secs(60);
 const BODY_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long the server may wait for us, of those who wait at it; what goes with that of ours is longer.
+/// The wait of a long poll at the server, and the timeout of its request, which is longer.
 const WAIT_MS: u64 = 30_000;
 const WAIT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Bytes of an answer. The largest are pages of lists, which end with what reaches 8 MiB.
+/// Bytes of a response. The largest are list pages, which end soon after 8 MiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How often a request is sent that may be sent again, and what is waited for before each but the first.
+/// Attempts of a request that may be retried, and the pause before each.
 const TRIES: u32 = 6;
 const PAUSES_MS: [u64; TRIES as usize] = [0, 0, 200, 500, 1_000, 2_000];
 
-/// How often the server may say that there is no room, and how many seconds it may ask to wait for.
+/// Retries after `429 Too Many Requests`, and the largest `Retry-After` in seconds that is waited for.
 const TURNS_AWAY: u32 = 5;
 const RETRY_AFTER_SECONDS_MAX: u64 = 30;
 
-/// A client of one server.
 #[derive(Clone)]
 pub(crate) struct Client {
     line: Line,
 }
 
-/// Whether a request may be sent again when it is unknown whether it was done.
+/// Says if a request may be sent again after its result was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// It changes nothing, or has a name of its own by which the server knows it again.
+    /// The request changes nothing, or its idempotency key lets the server recognize it.
     May,
-    /// It may have been done.
+    /// The first request may have been processed, and a second one would be processed again.
     MustNot,
 }
 
 impl Client {
-    /// A client with a token. Over plain HTTP to another machine it is only one if that was agreed to.
+    /// A client with a token. Plain HTTP to another machine is an error unless `plain_http` allows it.
     pub(crate) fn new(address: Address, token: &str, plain_http: bool) -> Result<Self, Refusal> {
         if address.is_plain() && !address.is_loopback() && !plain_http {
             let message = format!(
@@ -76,17 +75,16 @@ impl Client {
         Ok(Self { line: Line { address, credential, plain_http, tls } })
     }
 
-    /// The server.
     pub(crate) fn address(&self) -> &Address {
         &self.line.address
     }
 
-    /// What a route shows.
+    /// Sends a GET request, with retries.
     pub(crate) async fn get(&self, route: &str) -> Result<Value, Trouble> {
         self.ask(Method::GET, route, None, PATIENCE, Repeat::May).await
     }
 
-    /// What a route answers, whatever that is: its status, its headers and its body. Asked once.
+    /// Sends a GET request once, and returns status, headers and body of any response.
     pub(crate) async fn look(&self, route: &str) -> Result<(StatusCode, HeaderMap, Bytes), Trouble> {
         let answer = self.line.send(&asked(Method::GET, route, None, PATIENCE)).await?;
         let headers = answer.headers().clone();
@@ -94,18 +92,18 @@ impl Client {
         Ok((status, headers, body))
     }
 
-    /// What a route does.
+    /// Sends a POST request, with retries if `repeat` allows them.
     pub(crate) async fn post(&self, route: &str, body: &Value, repeat: Repeat) -> Result<Value, Trouble> {
         self.ask(Method::POST, route, Some(body), PATIENCE, repeat).await
     }
 
-    /// An execution as soon as it rests, or as it stands when the server has waited for long enough.
+    /// Long-polls an execution: returns it once it has settled, or unsettled after [`WAIT_MS`].
     pub(crate) async fn wait(&self, id: &str) -> Result<Value, Trouble> {
         let route = super::address::route(&["api", "executions", id, "wait"], &[("timeoutMs", &WAIT_MS.to_string())]);
         self.ask(Method::GET, &route, None, WAIT_PATIENCE, Repeat::May).await
     }
 
-    /// A stream of events behind the last one that was seen: its answer, if it is one.
+    /// Opens an event stream after the last event that was received.
     pub(crate) async fn stream(&self, route: &str, last: Option<&str>) -> Result<Response<Incoming>, Trouble> {
         let mut asked = asked(Method::GET, route, None, PATIENCE);
         asked.headers.insert("accept", HeaderValue::from_static("text/event-stream"));
@@ -124,7 +122,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// What is not understood of what this server says.
+    /// The error for a response that does not follow the API.
     pub(crate) fn nonsense(&self, what: &str) -> Trouble {
         Trouble::nonsense(self.address(), what)
     }
@@ -149,7 +147,8 @@ impl Client {
                 }
                 Ok(Err(Away { trouble, .. })) | Err(trouble) => trouble,
             };
-            // One that was never there is told at once; one that went away may be coming back.
+            // A server that refuses the first connection is reported at once. A server that was reachable before
+            // may be restarting.
             let never_there = tries == 1 && trouble.kind == super::trouble::Kind::Unreachable;
             if repeat == Repeat::MustNot || never_there || !trouble.may_pass() || tries >= TRIES {
                 return Err(trouble);
@@ -188,7 +187,7 @@ impl Client {
         Ok((status, read.to_bytes()))
     }
 
-    /// What an answer says that is no success.
+    /// The error for a response without success.
     fn said(&self, status: StatusCode, location: Option<&HeaderValue>, body: &[u8]) -> Trouble {
         if status.is_redirection() {
             let to = location.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
@@ -200,14 +199,14 @@ impl Client {
     }
 }
 
-/// The server has no room at the moment.
+/// A response `429 Too Many Requests`.
 struct Away {
-    /// When it has again, if it says so and that is not too long.
+    /// Seconds to wait; `None` if the server asks for too many.
     seconds: Option<u64>,
     trouble: Trouble,
 }
 
-/// Seconds that a server asks to wait for: one if it does not say, none that is bearable if it says too much.
+/// Seconds to wait by `Retry-After`: 1 without the header, `None` if it is invalid or above the bound.
 fn retry_after(headers: &HeaderMap) -> Option<u64> {
     let Some(given) = headers.get(RETRY_AFTER) else { return Some(1) };
     given.to_str().ok()?.trim().parse().ok().filter(|seconds| *seconds <= RETRY_AFTER_SECONDS_MAX)
@@ -222,7 +221,7 @@ fn asked(method: Method, route: &str, body: Option<&Value>, patience: Duration) 
 mod tests {
     use super::*;
 
-    /// Seconds to wait for an answer with this `Retry-After`.
+    /// Compares the seconds to wait after a response with this `Retry-After`.
     fn check(given: Option<&str>, seconds: Option<u64>) {
         let headers = given.map(|given| (RETRY_AFTER, HeaderValue::from_str(given).unwrap()));
         assert_eq!(retry_after(&headers.into_iter().collect()), seconds, "{given:?}");

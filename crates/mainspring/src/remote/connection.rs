@@ -1,4 +1,4 @@
-//! One request on one connection. Nothing is followed, and nothing is sent twice.
+//! Sends one request on a new connection. It follows no redirect and retries nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,39 +16,37 @@ use tokio_rustls::rustls::ClientConfig;
 use super::{Trouble, address::Address};
 use crate::connecting::{Secrecy, connect};
 
-/// The time of connecting, TLS included.
+/// Timeout of connecting, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A request, but for whom it is sent to and by whom.
+/// A request without the server and the credential.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    /// The method.
     pub(crate) method: Method,
-    /// The route, as [`super::address::route`] makes it.
+    /// The route, built by [`super::address::route`].
     pub(crate) route: String,
-    /// Headers beside those of every request.
+    /// Headers beyond those of every request.
     pub(crate) headers: HeaderMap,
-    /// The body, in JSON; empty for none.
+    /// The JSON body; empty for none.
     pub(crate) body: Bytes,
-    /// How long the head of the answer may take.
+    /// The timeout of the response's head.
     pub(crate) patience: Duration,
 }
 
-/// Who asks, and where.
+/// A server, with the credential for it.
 #[derive(Clone)]
 pub(crate) struct Line {
-    /// The server.
     pub(crate) address: Address,
-    /// `Bearer …`.
+    /// The value of the `Authorization` header: `Bearer …`.
     pub(crate) credential: HeaderValue,
-    /// Whether the credential may go over plain HTTP to another machine.
+    /// True if the credential may be sent over plain HTTP to another machine.
     pub(crate) plain_http: bool,
-    /// Whom the other end is checked by.
+    /// The trusted certificate authorities.
     pub(crate) tls: Arc<ClientConfig>,
 }
 
 impl Line {
-    /// Sends a request; the answer's body is still to be read.
+    /// Sends a request and returns the head of the response. The body is still to be read.
     pub(crate) async fn send(&self, asked: &Asked) -> Result<Response<Incoming>, Trouble> {
         let request = self.request(asked)?;
         let unreachable = |why: String| Trouble::unreachable(&self.address, &why);
@@ -86,7 +84,7 @@ impl Line {
     }
 }
 
-/// What hyper says, and why.
+/// The message of a hyper error with its cause.
 fn reason(error: &hyper::Error) -> String {
     let cause = std::error::Error::source(error).map(|cause| format!(" ({cause})")).unwrap_or_default();
     format!("{error}{cause}")

@@ -1,4 +1,4 @@
-//! The tokens that this user has stored, one for each server, in a file that nobody else may read.
+//! The tokens that this user has stored, one per server, in a file that is readable by its owner only.
 
 use std::{
     collections::BTreeMap,
@@ -16,36 +16,35 @@ use mainspring_kernel::{
 use super::address::Address;
 use crate::{exit::Refusal, place};
 
-/// What lets in at one server.
+/// The credential for one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential {
-    /// The token.
     pub(crate) token: String,
-    /// Whether it may go there over plain HTTP although it is another machine.
+    /// True if the token may be sent over plain HTTP although the server is another machine.
     pub(crate) plain_http: bool,
 }
 
-/// What is stored, by the address of the server.
+/// The stored credentials, by the address of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Credentials(BTreeMap<String, Credential>);
 
 impl Credentials {
-    /// Reads the user's file; nothing is stored where there is none.
+    /// Reads the user's file. A missing file contains no credentials.
     pub(crate) fn load() -> Result<Self, Refusal> {
         Self::read(&file()?)
     }
 
-    /// What is stored for a server.
+    /// The credential for a server.
     pub(crate) fn of(&self, address: &Address) -> Option<&Credential> {
         self.0.get(&address.to_string())
     }
 
-    /// The only server that something is stored for, if it is only one.
+    /// The address of the only server with a credential; `None` if there are several or none.
     pub(crate) fn only(&self) -> Option<&str> {
         if self.0.len() == 1 { self.0.keys().next().map(String::as_str) } else { None }
     }
 
-    /// Puts a credential in, or with `None` takes it out; whether there was one before.
+    /// Sets or removes the credential for a server. Returns true if there was one.
     pub(crate) fn put(&mut self, address: &Address, credential: Option<Credential>) -> bool {
         match credential {
             Some(credential) => self.0.insert(address.to_string(), credential).is_some(),
@@ -53,7 +52,7 @@ impl Credentials {
         }
     }
 
-    /// Writes the user's file: whole, or not at all.
+    /// Writes the user's file atomically.
     pub(crate) fn store(&self) -> Result<PathBuf, Refusal> {
         let file = file()?;
         self.write(&file).map_err(|error| refused(&file, &format!("it cannot be written: {error}")))?;
@@ -95,7 +94,7 @@ impl Credentials {
         let folder = file.parent().unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let draft = file.with_extension(format!("json.{}", std::process::id()));
-        // One that another process of this number has left is not written into: it may be somebody else's by now.
+        // A draft that a killed process left is removed and not opened: it could be a link to another file.
         let _ = fs::remove_file(&draft);
         let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
         let written = out.write_all(text.as_bytes()).and_then(|()| out.sync_all());
@@ -103,7 +102,7 @@ impl Credentials {
     }
 }
 
-/// The user's file, whether it is there or not.
+/// The path of the user's file, which need not exist.
 pub(crate) fn file() -> Result<PathBuf, Refusal> {
     let home = place::config_home().ok_or_else(|| {
         Refusal::bad_input(

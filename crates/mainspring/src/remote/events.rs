@@ -1,4 +1,4 @@
-//! The events of an execution as a server sends them: a stream that breaks off is gone on with behind the last event seen.
+//! The event stream of an execution. A broken stream is reopened after the last received event.
 
 use std::time::Duration;
 
@@ -14,37 +14,36 @@ use tokio::{
 use super::{Client, Trouble, address::route};
 use crate::terminal::Terminal;
 
-/// Bytes of one event. The largest hold the message of a failure.
+/// Bytes of one event. The largest contain the message of a failure.
 const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Events that were read and are not shown yet.
+/// Events that are read ahead of their display.
 const ON_THE_WAY: usize = 256;
 
-/// How long a stream may say nothing: a server breathes every 15 seconds.
+/// The time without data after which a stream counts as broken. A server sends a comment every 15 seconds.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// What is waited for before a stream is asked for again, for each time in a row that nothing came; then it is given up.
-/// That is about a minute: a server that starts anew is back by then.
+/// The pause before each attempt to reopen a stream without having received anything; the client fails after the
+/// last. The sum is about a minute, enough for a server to restart.
 const PAUSES_MS: [u64; 12] = [0, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 10_000, 10_000, 10_000, 10_000];
 
-/// The last event of an execution.
+/// The kind of an execution's last event.
 pub(crate) const FINISHED: &str = "execution.finished";
 
-/// An event of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
-    /// Where it stands: the frame, and which of its events.
+    /// The position: the sequence of the frame, and the index of the event in it.
     pub(crate) place: (u64, u32),
-    /// What it is, as `step.started`.
+    /// The kind, such as `step.started`.
     pub(crate) kind: String,
-    /// All of it.
+    /// The whole event.
     pub(crate) data: Value,
 }
 
-/// Asked in vain so often in a row, a stream is said to be lost: until then nobody has noticed.
+/// Failed attempts before the user is told that the connection is lost.
 const SAID_AFTER: usize = 3;
 
-/// Reads the events of an execution until its last one, in the background. What cannot be gone on with is the last item.
+/// Reads the events of an execution until its last one, in the background. A permanent error is the last item.
 pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<Result<Event, Trouble>> {
     let (to, from) = mpsc::channel(ON_THE_WAY);
     let (client, route) = (client.clone(), route(&["api", "executions", id, "events"], &[]));
@@ -74,29 +73,29 @@ pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<R
     from
 }
 
-/// One who watches an execution.
+/// The reader of an execution's events.
 struct Watching {
     client: Client,
     route: String,
-    /// The place of the last event that was seen.
+    /// The position of the last received event.
     last: Option<(u64, u32)>,
-    /// Whether anything has come with the stream that is read, be it a breath of an execution that waits for days.
+    /// True if the current stream has sent anything. The keep-alive comments of a waiting execution count.
     has_come: bool,
     to: mpsc::Sender<Result<Event, Trouble>>,
 }
 
-/// Why one stream is over.
+/// The reason why one stream ended.
 enum Over {
-    /// The last event has come.
+    /// The last event was received.
     Finished,
-    /// The stream has ended before that.
+    /// The stream broke before the last event.
     BrokenOff,
-    /// Nobody takes the events any more.
+    /// The receiver was dropped.
     Unread,
 }
 
 impl Watching {
-    /// Reads one stream to its end.
+    /// Reads one stream until it ends.
     async fn once(&mut self) -> Result<Over, Trouble> {
         let last = self.last.map(|(frame, index)| format!("{frame}.{index}"));
         let mut body = self.client.stream(&self.route, last.as_deref()).await?.into_body();
@@ -105,7 +104,7 @@ impl Watching {
             self.has_come = true;
             for message in lines.take(&bytes).map_err(|what| self.client.nonsense(what))? {
                 let event = self.event(&message)?;
-                // What was seen is not shown again, whoever sends it.
+                // A server may repeat events, and a repeated one is not shown again.
                 if self.last.is_some_and(|last| event.place <= last) {
                     continue;
                 }
@@ -133,7 +132,7 @@ impl Watching {
     }
 }
 
-/// The next bytes; none if the stream has ended, broken off or fallen silent.
+/// The next bytes; `None` if the stream ended, broke or timed out.
 async fn more(body: &mut Incoming) -> Option<Bytes> {
     loop {
         let frame = timeout(SILENCE_MAX, body.frame()).await.ok()??.ok()?;
@@ -143,7 +142,7 @@ async fn more(body: &mut Incoming) -> Option<Bytes> {
     }
 }
 
-/// A message of a stream of server-sent events.
+/// A message of a server-sent event stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Message {
     id: String,
@@ -151,11 +150,11 @@ struct Message {
     data: String,
 }
 
-/// Makes messages of bytes, as the HTML standard has it (9.2.6): lines end with LF, CRLF or CR.
+/// Parses server-sent events by the HTML standard, section 9.2.6. Lines end with LF, CRLF or CR.
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,
-    /// The last byte was a CR: a LF that follows belongs to it.
+    /// True after a CR: a following LF belongs to the same line ending.
     after_return: bool,
     message: Message,
     has_data: bool,
@@ -183,13 +182,13 @@ impl Lines {
         Ok(messages)
     }
 
-    /// Takes a line in; the message that it ends, if it does.
+    /// Applies a line, and returns the message if an empty line completes it.
     fn end_of_line(&mut self) -> Result<Option<Message>, &'static str> {
         let line = String::from_utf8(std::mem::take(&mut self.line)).map_err(|_| "its events are not UTF-8")?;
         if line.is_empty() {
             self.size = 0;
             let message = std::mem::take(&mut self.message);
-            // The id holds for what follows as well.
+            // The last id stays valid for following messages without one.
             self.message.id.clone_from(&message.id);
             return Ok(std::mem::take(&mut self.has_data).then_some(message));
         }
@@ -221,7 +220,7 @@ mod tests {
             .map(|(id, kind, data)| Message { id: (*id).into(), kind: (*kind).into(), data: (*data).into() })
             .collect();
         assert_eq!(Lines::default().take(text).unwrap(), expected);
-        // However it is cut on its way.
+        // The result does not depend on the boundaries of the chunks.
         let mut lines = Lines::default();
         let pieces: Vec<Message> = text.iter().flat_map(|byte| lines.take(&[*byte]).unwrap()).collect();
         assert_eq!(pieces, expected);

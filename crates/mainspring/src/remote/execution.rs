@@ -1,4 +1,4 @@
-//! An execution as a server shows it.
+//! An execution as the API of a server returns it.
 
 use mainspring_engine::request::is_child;
 use mainspring_kernel::{
@@ -18,7 +18,7 @@ use crate::{
     exit::{self, Exit},
 };
 
-/// The statuses of executions by their words.
+/// Statuses of executions in the API.
 const STATUSES: [(&str, ExecutionStatus); 7] = [
     ("pending", ExecutionStatus::Pending),
     ("running", ExecutionStatus::Running),
@@ -29,7 +29,7 @@ const STATUSES: [(&str, ExecutionStatus); 7] = [
     ("cancelled", ExecutionStatus::Cancelled),
 ];
 
-/// Those of steps.
+/// Statuses of steps in the API.
 const STEP_STATUSES: [(&str, Status); 9] = [
     ("pending", Status::Pending),
     ("running", Status::Running),
@@ -42,67 +42,63 @@ const STEP_STATUSES: [(&str, Status); 9] = [
     ("cancelled", Status::Cancelled),
 ];
 
-/// What a list says of an execution.
+/// An execution as an element of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Listed {
-    /// Its id.
     pub(crate) id: String,
-    /// How it stands.
     pub(crate) status: ExecutionStatus,
-    /// `sha256:…` of its definition.
+    /// The hash of its definition: `sha256:…`.
     pub(crate) workflow_hash: String,
-    /// Who started it.
+    /// The user who started it.
     pub(crate) started_by: Option<String>,
-    /// Whether an execution has started it.
+    /// True if another execution started it.
     pub(crate) is_child: bool,
-    /// The rest, as the table has it.
+    /// The other columns of the list.
     pub(crate) row: Row,
-    /// The words of the server.
+    /// The response of the server.
     pub(crate) value: Value,
 }
 
-/// An execution, whole.
+/// An execution with its results and open approvals.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Execution {
-    /// What a list says of it.
     pub(crate) listed: Listed,
-    /// What people call its workflow.
+    /// The display name of its workflow.
     pub(crate) workflow_name: Option<String>,
-    /// What came of it so far.
+    /// The output so far.
     pub(crate) output: Value,
-    /// Why it ended as it did.
+    /// The failure or the reason of a cancel.
     pub(crate) error: Value,
-    /// The gates that wait, of what it has started too.
+    /// The open approvals, those of its children included.
     pub(crate) gates: Vec<Gate>,
-    /// Why it was set aside, if it was.
+    /// The reason, if it is quarantined.
     pub(crate) quarantined: Option<String>,
 }
 
-/// A gate that waits.
+/// An open approval.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gate {
-    /// The way to it: its step, or through the steps that have started its execution.
+    /// The path of its step, through the steps that started child executions.
     pub(crate) path: String,
-    /// Whether it is one of an execution that this one has started.
+    /// True if the approval belongs to a child execution.
     pub(crate) is_childs: bool,
-    /// What is asked.
+    /// The prompt.
     pub(crate) prompt: String,
-    /// What is approved.
+    /// The items to approve.
     pub(crate) items: Value,
-    /// Who may decide; nobody in particular if it is empty.
+    /// The users who may decide; empty if every permitted user may.
     pub(crate) approvers: Vec<String>,
-    /// How many must approve.
+    /// The number of required approvals.
     pub(crate) count: u64,
-    /// Who has.
+    /// The users who have approved.
     pub(crate) approved_by: Vec<String>,
-    /// What opens it, if this caller may.
+    /// The resume token, if this user may decide.
     pub(crate) token: Option<String>,
-    /// The words of the server.
+    /// The response of the server.
     pub(crate) value: Value,
 }
 
 impl Listed {
-    /// Reads one.
     pub(crate) fn read(answer: Answer<'_>) -> Result<Self, Trouble> {
         let status = answer.word("status", &STATUSES)?;
         Ok(Self {
@@ -127,7 +123,6 @@ impl Listed {
 }
 
 impl Execution {
-    /// Reads one.
     pub(crate) fn read(client: &Client, value: &Value) -> Result<Self, Trouble> {
         let answer = Answer::new(client, "an execution", value);
         let gates = answer.objects("approvals", "a gate")?;
@@ -141,17 +136,16 @@ impl Execution {
         })
     }
 
-    /// Asks for one by its id.
+    /// Fetches an execution by its id.
     pub(crate) async fn get(client: &Client, id: &str) -> Result<Self, Trouble> {
         Self::read(client, &client.get(&route(&["api", "executions", id], &[])).await?)
     }
 
-    /// Its id.
     pub(crate) fn id(&self) -> &str {
         &self.listed.id
     }
 
-    /// Whether nothing will come of it by itself, as far as its status says.
+    /// True if the status says that the execution cannot continue without a decision, or has ended.
     pub(crate) fn rests(&self) -> bool {
         !matches!(
             self.listed.status,
@@ -159,12 +153,12 @@ impl Execution {
         )
     }
 
-    /// Whether it has ended.
+    /// True if the execution has ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.rests() && self.listed.status != ExecutionStatus::WaitingApproval
     }
 
-    /// The last lines about it.
+    /// The summary printed after a command.
     pub(crate) fn summary(&self, now_ms: u64) -> Summary {
         let row = &self.listed.row;
         let waiting =
@@ -181,7 +175,7 @@ impl Execution {
         }
     }
 
-    /// The envelope of a command that answers in JSON, as of an execution of this machine.
+    /// The JSON envelope of a command, equal to that of a local execution.
     pub(crate) fn envelope(&self, steps: Vec<Value>) -> Value {
         let status = self.word();
         let gates: Vec<Value> = self.gates.iter().map(|gate| gate.value.clone()).collect();
@@ -201,7 +195,7 @@ impl Execution {
         Value::Map(map)
     }
 
-    /// The word of an envelope for how it stands.
+    /// The status in an envelope.
     pub(crate) fn word(&self) -> &'static str {
         match self.listed.status {
             ExecutionStatus::Completed => "ok",
@@ -212,7 +206,7 @@ impl Execution {
         }
     }
 
-    /// The exit code of a command that has seen it to its rest.
+    /// The exit code of a command that has waited for the execution.
     pub(crate) fn exit(&self) -> Exit {
         let text = |key: &str| self.error.get(key).and_then(Value::as_text).unwrap_or_default();
         let class = Class::parse(text("class")).unwrap_or(Class::Failed);
@@ -241,7 +235,7 @@ impl Gate {
     }
 }
 
-/// What an execution did, attempt by attempt: as values, and read.
+/// Fetches all attempts of an execution, as JSON and parsed.
 pub(crate) async fn attempts(client: &Client, id: &str) -> Result<(Vec<Value>, Vec<AttemptTrace>), Trouble> {
     let (mut values, mut read, mut cursor) = (Vec::new(), Vec::new(), None::<String>);
     loop {
@@ -254,7 +248,7 @@ pub(crate) async fn attempts(client: &Client, id: &str) -> Result<(Vec<Value>, V
             values.push(step.value.clone());
         }
         let next = answer.maybe_text("nextCursor")?;
-        // A server that goes round in a circle ends here.
+        // Ends the loop if a faulty server repeats a cursor.
         if next.is_none() || next == cursor || steps.is_empty() {
             return Ok((values, read));
         }
@@ -281,7 +275,7 @@ fn attempt(answer: &Answer<'_>) -> Result<AttemptTrace, Trouble> {
         output: answer.any("output"),
         failure,
         because: answer.text("because")?,
-        // Nobody reads them here but from the answer's own words: the note has the last.
+        // The display uses the server's note, and not the decisions.
         decisions: Vec::new(),
         note: answer.maybe_text("note")?,
         log,

@@ -1,14 +1,15 @@
-//! Which server a command line means, and with which token.
+//! Selects the server and the token from flags, environment and stored credentials.
 
 use super::{Client, address::Address, credentials::Credentials};
 use crate::{cli::Global, exit::Refusal};
 
-/// The variables that say the same as `--server`, and what lets in there.
+/// The variable with the meaning of `--server`, and the variable with the token.
 const SERVER_VARIABLE: &str = "MAINSPRING_SERVER";
 const TOKEN_VARIABLE: &str = "MAINSPRING_TOKEN";
 
 impl Global {
-    /// The server that is meant, if one is: by the flag, else by the environment unless a flag names a folder or a store.
+    /// The server to use, if any: that of the flag, or that of the environment unless a flag names a folder or a
+    /// store.
     pub(crate) fn server(&self) -> Result<Option<Address>, Refusal> {
         let both = |message: &str| Err(Refusal::bad_input("two_places", message));
         if let Some(server) = &self.server {
@@ -28,13 +29,13 @@ impl Global {
         Address::parse(&server).map(Some)
     }
 
-    /// The server that is named by the flag or the environment, whatever else is named beside it.
+    /// The server named by the flag or the environment, even if a folder or a store is named too.
     pub(crate) fn server_beside(&self) -> Result<Option<Address>, Refusal> {
         let named = self.server.clone().or_else(|| variable(SERVER_VARIABLE));
         named.map(|named| Address::parse(&named)).transpose()
     }
 
-    /// A client for a command that is nothing without a server.
+    /// A client for a command that works with a server only.
     pub(crate) fn client_of(&self, command: &str) -> Result<Client, Refusal> {
         self.client()?.ok_or_else(|| {
             let message = format!("`{command}` is for a server: name one with --server or MAINSPRING_SERVER");
@@ -42,7 +43,7 @@ impl Global {
         })
     }
 
-    /// A client of the server that is meant, if one is.
+    /// A client for the server to use, if any.
     pub(crate) fn client(&self) -> Result<Option<Client>, Refusal> {
         let Some(address) = self.server()? else { return Ok(None) };
         if self.seeing.otlp.is_some() {
@@ -65,7 +66,7 @@ impl Global {
     }
 }
 
-/// The token that the environment gives, which goes before one that is stored.
+/// The token of the environment, which takes precedence over a stored one.
 pub(crate) fn token_of_environment() -> Option<String> {
     variable(TOKEN_VARIABLE).map(|token| token.trim().to_string())
 }

@@ -1,4 +1,4 @@
-//! What goes wrong between this process and a server, with one table from the server's codes to exit codes and mends.
+//! Errors between this process and a server, and the table from error codes of the API to exit codes and help.
 
 use mainspring_kernel::{
     failure::{Class, Failure},
@@ -8,30 +8,30 @@ use mainspring_kernel::{
 use super::address::Address;
 use crate::exit::{Exit, Refusal};
 
-/// A request that did not come to what it should.
+/// A failed request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Trouble {
-    /// What a command branches on.
+    /// The kind, for commands that handle it.
     pub(crate) kind: Kind,
-    /// What is said of it if nobody does.
+    /// The error that is shown if no command handles the kind.
     pub(crate) refusal: Box<Refusal>,
 }
 
-/// What kind of trouble it is.
+/// The kind of a client error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nobody was reached, and nothing was sent.
+    /// No connection, so nothing was sent.
     Unreachable,
-    /// It was sent and no answer came: whether it was done is unknown.
+    /// The request was sent and the response was lost, so the result is unknown.
     Broken,
-    /// What came is nothing that a server of ours says.
+    /// The response does not follow the API.
     Nonsense,
-    /// The server says no, with this code.
+    /// The server returned an error with this code.
     Problem(String),
 }
 
-/// What the codes of a server come to here: the exit code, the class, what to do. Those that are not listed go by their
-/// status: a newer server has more.
+/// Error codes of the API with exit code, class and help. Other codes, which a newer server may send, are
+/// classified by the HTTP status.
 const PROBLEMS: [(&str, Exit, Class, &str); 18] = [
     ("VALIDATION_ERROR", Exit::BadInput, Class::Invalid, ""),
     ("INVALID_DEFINITION", Exit::BadInput, Class::Invalid, ""),
@@ -58,11 +58,11 @@ const PROBLEMS: [(&str, Exit, Class, &str); 18] = [
     ("INTERNAL_ERROR", Exit::Failed, Class::Internal, "the server's log says more"),
 ];
 
-/// Letters of a server's sentence that are repeated.
+/// Characters of a server's message that are shown.
 const SENTENCE_CHARS_MAX: usize = 2_000;
 
 impl Trouble {
-    /// Nobody answers at the address.
+    /// No connection to the address.
     pub(crate) fn unreachable(address: &Address, why: &str) -> Self {
         let message = format!(
             "the server {address} cannot be reached: {why}; is it up (`mainspring up`), and is that its address?"
@@ -70,7 +70,7 @@ impl Trouble {
         Self::of(Kind::Unreachable, Exit::Failed, Class::Unavailable, "server_unreachable", message)
     }
 
-    /// The connection broke before there was an answer.
+    /// The connection broke before the response.
     pub(crate) fn broken(address: &Address, why: &str) -> Self {
         let message = format!(
             "the server {address} took the request, and no answer came: {why}; whether it was done is unknown: `mainspring show ID` and `mainspring list` tell"
@@ -78,7 +78,7 @@ impl Trouble {
         Self::of(Kind::Broken, Exit::Failed, Class::Unavailable, "server_unreachable", message)
     }
 
-    /// What came is nothing that a server says.
+    /// The response does not follow the API.
     pub(crate) fn nonsense(address: &Address, what: &str) -> Self {
         let message = format!(
             "what answers at {address} is not understood: {what}; is it a Mainspring server, and not older than this program?"
@@ -86,7 +86,7 @@ impl Trouble {
         Self::of(Kind::Nonsense, Exit::Failed, Class::Invalid, "server_not_understood", message)
     }
 
-    /// An answer that is not a success: what the server says, or what its status says.
+    /// An error response: classified by its code, or by the HTTP status if the code is unknown.
     pub(crate) fn of_answer(address: &Address, status: u16, body: Option<&Value>) -> Self {
         let text = |key: &str| body.and_then(|body| body.get(key)).and_then(Value::as_text);
         let (Some(code), Some(sentence)) = (text("code"), text("error")) else {
@@ -101,7 +101,7 @@ impl Trouble {
             None if status < 500 => (Exit::Contract, Class::Policy, ""),
             None => (Exit::Failed, Class::Unavailable, ""),
         };
-        // What the server says to that is for those who write requests.
+        // The server's message explains the header, which is of no use on a command line.
         let sentence =
             if code == "UNAUTHORIZED" { "the server does not know this token, or it has ended" } else { sentence };
         let sentence: String = sentence.chars().take(SENTENCE_CHARS_MAX).collect();
@@ -112,17 +112,17 @@ impl Trouble {
         Self { kind: Kind::Problem(code.to_string()), refusal: Box::new(Refusal { exit, failure }) }
     }
 
-    /// Whether it is the server's word of this code.
+    /// True if the server returned this code.
     pub(crate) fn is(&self, code: &str) -> bool {
         matches!(&self.kind, Kind::Problem(own) if own == code)
     }
 
-    /// Whether the same request may come through later, as far as the way to the server goes.
+    /// True if the error is transient, so that the same request may succeed later.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self.kind, Kind::Unreachable | Kind::Broken) || self.is("UNAVAILABLE") || self.is("RATE_LIMITED")
     }
 
-    /// The same trouble in other words.
+    /// The same error with another code and message.
     pub(crate) fn saying(mut self, code: &str, message: impl Into<String>) -> Refusal {
         self.refusal.failure.code = code.into();
         self.refusal.failure.message = message.into();
@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// The codes of the description of the server's routes.
+    /// The error codes in the OpenAPI description.
     fn codes() -> Vec<String> {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/openapi.json");
         let described = json::read(&std::fs::read(file).unwrap()).unwrap().value;

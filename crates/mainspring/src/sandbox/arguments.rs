@@ -1,4 +1,4 @@
-//! The flags of `workflow`, as the first specification lists them.
+//! The flags of `workflow`, as the first specification defines them.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -15,7 +15,6 @@ struct CommandLine {
     command: Command,
 }
 
-/// What to do.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Execute a workflow; the request comes on standard input
@@ -97,18 +96,16 @@ pub(super) struct Propose {
     pub(super) intent: String,
 }
 
-/// What came of a command line.
+/// The result of parsing a command line.
 pub(super) enum Parsed {
-    /// A command to obey.
     Command(Command),
-    /// Help or the version was shown.
     Shown(Exit),
-    /// It cannot be obeyed.
+    /// The arguments are invalid.
     Refused(Refusal),
 }
 
 impl Command {
-    /// The execution that it is about.
+    /// The execution that the command names.
     pub(super) fn execution_id(&self) -> Option<&str> {
         match self {
             Self::Run(run) => Some(&run.execution_id),
@@ -118,7 +115,6 @@ impl Command {
     }
 }
 
-/// Reads a command line.
 pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
     let parsed = CommandLine::command()
         .try_get_matches_from(arguments)
@@ -140,7 +136,7 @@ pub(super) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Parsed {
     }
 }
 
-/// To a reader that may have gone, as `workflow --help | head -1` does.
+/// Write errors are ignored, since the reader may close the pipe, as in `workflow --help | head -1`.
 fn show(text: &clap::builder::StyledStr) {
     use std::io::Write;
     let _ = write!(std::io::stdout().lock(), "{text}");

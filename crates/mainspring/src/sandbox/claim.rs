@@ -1,7 +1,7 @@
-//! Idempotency keys of a state folder: which execution was the first of each.
+//! Idempotency keys of a state folder: each names the first execution that used it.
 //!
-//! Executions lie in folders beside each other and share no store, so a file for each key says whose it is. Its name is a
-//! hash, so that a key may be any text.
+//! Executions have separate folders and share no store, so a file for each key contains the execution's id. The
+//! file name is a hash, so a key may be any text.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -14,11 +14,11 @@ use mainspring_kernel::hash::Hash;
 
 use crate::exit::Refusal;
 
-/// The folder of the keys. No folder of an execution begins with a dot.
+/// The folder of the key files. Folders of executions never start with a dot.
 const KEYS: &str = ".idempotency";
 
-/// The execution that a key of a workflow belongs to: this one if the key is new, which then is on disk, or else the first
-/// that was started with it. Workflows without a name share their keys.
+/// Returns the first execution with this key and workflow. A new key is written to disk for this execution first.
+/// Workflows without a name share their keys.
 pub(super) fn first_of(base: &Path, workflow: Option<&str>, key: &str, execution_id: &str) -> Result<String, Refusal> {
     let folder = base.join(KEYS);
     let claimed = claim(&folder, &file_name(workflow, key), execution_id);
@@ -32,12 +32,13 @@ pub(super) fn first_of(base: &Path, workflow: Option<&str>, key: &str, execution
 }
 
 fn file_name(workflow: Option<&str>, key: &str) -> String {
-    // The length tells where the name ends and the key begins.
+    // The length marks the end of the name, so different pairs of name and key never have one hash.
     let (kind, name) = workflow.map_or(("unnamed", ""), |name| ("named", name));
     Hash::of(format!("{kind} {}:{name}{key}", name.len()).as_bytes()).hex()
 }
 
-/// The file appears with all of its content, or is another's: of several processes at the same moment one is the first.
+/// Creates the file by a hard link, so it appears complete. If several processes race, one wins and all read its
+/// id.
 fn claim(folder: &Path, name: &str, execution_id: &str) -> io::Result<String> {
     let file = folder.join(name);
     if let Some(first) = read(&file)? {

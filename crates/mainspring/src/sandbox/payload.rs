@@ -1,4 +1,4 @@
-//! The request of `run` on standard input (first specification, 6.5). Unknown fields are refused.
+//! Parses the request of `run` from standard input (first specification, 6.5). Unknown fields are errors.
 
 use mainspring_kernel::{
     definition,
@@ -11,25 +11,23 @@ use mainspring_kernel::{
 
 use crate::exit::Refusal;
 
-/// What is to be run.
+/// A parsed request.
 pub(super) struct Payload {
-    /// The definition.
     pub(super) workflow: Document,
-    /// What started it.
+    /// The trigger: its type and metadata.
     pub(super) trigger: Value,
-    /// `@vars`.
+    /// The value of `@vars`.
     pub(super) variables: Map,
-    /// `@input`.
+    /// The value of `@input`.
     pub(super) input: Value,
-    /// How often it was dispatched.
+    /// The number of the dispatch, as the caller counts.
     pub(super) attempt: u32,
-    /// Unique for the workflow.
+    /// The caller's idempotency key, unique within the workflow.
     pub(super) idempotency_key: Option<String>,
-    /// The request's own bounds.
+    /// Limits of the request.
     pub(super) bounds: Constraints,
 }
 
-/// Reads the request.
 pub(super) fn read(bytes: &[u8]) -> Result<Payload, Refusal> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(refused("standard input is empty; `run` takes its request there, as JSON"));
@@ -64,7 +62,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Payload, Refusal> {
     })
 }
 
-/// Reads a definition's text for `validate`.
+/// Parses the definition for `validate`.
 pub(super) fn definition(bytes: &[u8]) -> Result<Document, mainspring_kernel::diagnostic::Diagnostic> {
     definition::read(bytes, definition::Syntax::Guess)
 }
@@ -80,7 +78,7 @@ fn trigger(root: &Map) -> Result<Value, Refusal> {
     Ok(Value::Map(trigger))
 }
 
-/// An object inside an object; an empty one if it is not there.
+/// A nested object; an empty one if it is absent.
 fn part(map: &Map, key: &str) -> Result<Map, Refusal> {
     match map.get(key) {
         None | Some(Value::Null) => Ok(Map::new()),

@@ -1,4 +1,4 @@
-//! `workflow propose`: not in this build, and says so.
+//! `workflow propose`: always fails in this build, since it has no access to a model.
 
 use mainspring_kernel::{
     failure::{Class, Failure},
@@ -8,7 +8,6 @@ use mainspring_kernel::{
 use super::{Answer, arguments::Propose, say};
 use crate::exit::Exit;
 
-/// Answers that nothing is proposed.
 pub(super) fn propose(propose: &Propose) -> Answer {
     let message = format!(
         "proposing a change to the workflow `{}` ({}: {:?}) needs a model, and this build has no access to one",

@@ -1,4 +1,4 @@
-//! `workflow resume`: a decision at a gate. The token is checked before anything runs.
+//! `workflow resume`: decides an approval. The token is verified before an engine starts.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{exit::Refusal, place, runner::Signals};
 
-/// Decides, and goes on until the execution has ended or nothing but gates is left.
+/// Decides, and then runs the execution until it has ended or only approvals are left.
 pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
     let home = home(resume.state_dir.as_ref(), &resume.execution_id)?;
     let unknown = || {
@@ -42,7 +42,7 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
     let by = place::user();
     may_decide(gate, &by)?;
     let (instance, gate, from) = (instance.clone(), gate.number, read.journal.head.sequence + 1);
-    // The reader goes before the engine comes.
+    // The reading connection is closed before the engine opens the store.
     drop((loader, store));
     place::workspace(&workspace)?;
     block_on(async {
@@ -59,7 +59,7 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
     })
 }
 
-/// Whether a decision of this person would count at a gate that is open; why not, in words that help.
+/// Checks if a decision of this user would count at the open gate.
 fn may_decide(gate: &GateState, by: &str) -> Result<(), Refusal> {
     if !gate.approvers.is_empty() && !gate.approvers.iter().any(|approver| approver == by) {
         let approvers = gate.approvers.join(", ");
@@ -72,8 +72,9 @@ fn may_decide(gate: &GateState, by: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Where the execution works, by its first frame. Read before the key is known, because where the key lies depends on
-/// it: whatever is written there, the journal is then checked with a key of this user.
+/// Reads the workspace from frame 0. This precedes the check of the journal, because the location of the key
+/// depends on the workspace. A forged frame gains nothing: the journal is verified with a key of this user
+/// afterwards.
 fn workspace(store: &dyn Store, key: ExecutionKey) -> Result<PathBuf, Refusal> {
     let frames = store.frames(key, 0, Most::of(1)).map_err(store_refusal)?;
     let first = frames.first().and_then(|stored| Frame::read(stored).ok());

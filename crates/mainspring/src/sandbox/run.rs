@@ -1,4 +1,4 @@
-//! `workflow run`: an execution from its beginning, or from where it was left.
+//! `workflow run`: starts an execution, or resumes it.
 
 use std::{path::Path, sync::Arc};
 
@@ -26,7 +26,6 @@ use crate::{
     runner::{self, Followed, Signals, Standing},
 };
 
-/// Runs an execution until it has ended or nothing but gates is left.
 pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
     let bytes = bounded::stdin().map_err(|why| Refusal::bad_input("unreadable", why))?;
     let payload = payload::read(&bytes)?;
@@ -34,14 +33,14 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
     let plan = Arc::new(compiled.plan);
     check_hash(run, &plan)?;
     let workspace = place::workspace(&run.workspace)?;
-    // A name that cannot be is refused before anything is kept.
+    // An invalid name is rejected before anything is stored.
     home(run.state_dir.as_ref(), &run.execution_id)?;
     let request = Request {
         execution_id: Some(run.execution_id.clone()),
         input: payload.input,
         variables: payload.variables,
         bounds: Constraints {
-            // The default of this executable is one number, whatever the notation.
+            // This executable has one default for all notations.
             max_steps: run
                 .max_steps
                 .or(payload.bounds.max_steps)
@@ -80,14 +79,15 @@ pub(super) fn run(run: &Run) -> Result<Answer, Refusal> {
     })
 }
 
-/// An engine on the folder of one execution. It goes on with nothing by itself: what is there is first compared with what
-/// is asked for.
+/// Opens an engine on the folder of one execution. The engine resumes nothing by itself, since the request is
+/// compared with the stored execution first.
 pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, Refusal> {
     let key = home.key(&place::key_file(&[workspace, home.folder()]))?;
     runner::open(home, key, Reach::named(), None).await
 }
 
-/// Of a repeat, which has a name of its own, only the definition is compared with what the first began with.
+/// Starts or resumes the execution. A request with a known idempotency key has another execution id, so only the
+/// definition is compared.
 async fn started(engine: &Engine, request: Request, is_repeat: bool, signals: &mut Signals) -> Result<Answer, Refusal> {
     let mut asked = Asked::of(&request, true);
     if is_repeat {
@@ -101,17 +101,17 @@ async fn started(engine: &Engine, request: Request, is_repeat: bool, signals: &m
     to_its_rest(engine, submitted.execution, Beginning::Shown, signals).await
 }
 
-/// Whether the events that were before are told.
+/// Selects the past events to print.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Beginning {
-    /// From the start.
+    /// All events from the start.
     Shown,
-    /// What is new, after `execution.resumed`.
+    /// `execution.resumed`, and then events from this frame on.
     Resumed(u64),
 }
 
-/// Follows an execution to its rest, with its events on standard error, and gives its envelope. `signals` were heard since
-/// before anything was begun: none that asks to stop is missed.
+/// Follows an execution until it has settled, prints its events on standard error, and returns its envelope.
+/// `signals` must exist before the execution starts, so that no signal is missed.
 pub(super) async fn to_its_rest(
     engine: &Engine,
     key: ExecutionKey,
@@ -119,7 +119,7 @@ pub(super) async fn to_its_rest(
     signals: &mut Signals,
 ) -> Result<Answer, Refusal> {
     let mut watch = engine.watch(key);
-    // After the watch: an execution that turns out to be broken closes it.
+    // The watch must exist before: quarantine closes it.
     engine.attend(key);
     refuse_quarantined(engine, key)?;
     let mut told = Vec::new();
@@ -142,8 +142,8 @@ pub(super) async fn to_its_rest(
         });
         match followed.await? {
             Followed::Rests => return Ok(rested(&runner::standing(engine, key, |_, _| ())?, &events, engine)),
-            // The first SIGTERM cancels (first specification, 12.1): what runs has its grace time, and the execution ends as
-            // `cancelled`. A second one is an interruption.
+            // The first SIGTERM cancels (first specification, 12.1): running steps get their grace time, and the
+            // execution ends as `cancelled`. A second one interrupts.
             Followed::Interrupted if signals.is_terminated() && !is_canceled => {
                 is_canceled = true;
                 engine.cancel(key, TERMINATED, &place::user()).await?;
@@ -156,10 +156,10 @@ pub(super) async fn to_its_rest(
     }
 }
 
-/// The reason of an execution that SIGTERM has canceled.
+/// The reason of a cancel by SIGTERM.
 const TERMINATED: &str = "terminated";
 
-/// Nothing goes on with what is set aside: following it would never end.
+/// A quarantined execution is an error, because following it would never return.
 fn refuse_quarantined(engine: &Engine, key: ExecutionKey) -> Result<(), EngineError> {
     match engine.store().head(key)?.and_then(|head| head.quarantined) {
         Some(why) => Err(EngineError::Quarantined(why)),
@@ -176,7 +176,8 @@ fn rested(standing: &Standing, events: &Events<'_>, engine: &Engine) -> Answer {
     (exit::of_execution(state), envelope::of_execution(state, trace, &gates))
 }
 
-/// Stopped from outside without a cancel: what ran is interrupted, and the same command goes on from here.
+/// The envelope after a signal without cancel: running steps are interrupted, and the same command resumes the
+/// execution.
 fn interrupted(standing: &Standing, engine: &Engine) -> Answer {
     let gates: Vec<_> = own_gates(engine.key(), &standing.state).collect();
     let mut envelope = envelope::of_execution(&standing.state, &standing.trace, &gates);
@@ -203,7 +204,7 @@ fn check_hash(run: &Run, plan: &Plan) -> Result<(), Refusal> {
     }
 }
 
-/// The refusal of a definition that does not compile, with every diagnostic.
+/// The error for an invalid definition, with all diagnostics.
 fn invalid(diagnostics: &[Diagnostic]) -> Refusal {
     let errors = || diagnostics.iter().filter(|found| found.severity == Severity::Error);
     let lines: Vec<String> = errors().map(ToString::to_string).collect();

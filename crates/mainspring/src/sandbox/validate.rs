@@ -1,4 +1,4 @@
-//! `workflow validate`: whether a definition compiles, its hash, and the order of its steps.
+//! `workflow validate`: compiles a definition, and prints its hash and the order of its steps.
 
 use std::io::Write;
 
@@ -10,7 +10,6 @@ use crate::{
 };
 use mainspring_engine::envelope;
 
-/// Checks a definition.
 pub(super) fn validate(validate: &Validate) -> Result<Answer, Refusal> {
     let text = match &validate.workflow_path {
         Some(path) => bounded::file(path),
@@ -24,7 +23,7 @@ pub(super) fn validate(validate: &Validate) -> Result<Answer, Refusal> {
         Err(diagnostics) => {
             let source = String::from_utf8_lossy(&text);
             for diagnostic in &diagnostics {
-                // A reader that has gone does not change what is answered.
+                // A closed pipe does not change the result.
                 let _ = write!(std::io::stderr().lock(), "{}", diagnostic.render(&source));
             }
             (Exit::BadInput, envelope::of_diagnostics(&diagnostics))

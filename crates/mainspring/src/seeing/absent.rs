@@ -1,4 +1,4 @@
-//! A build that shows nothing of itself: the same doors, with nothing behind them.
+//! The interface of telemetry in a build without it.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use mainspring_engine::span::Spans;
 
 use crate::{cli::Global, exit::Refusal, terminal::Terminal};
 
-/// What every command takes: nothing.
+/// The telemetry flags of every command: none in this build.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Seeing {
     #[arg(skip)]
@@ -26,15 +26,15 @@ impl Seeing {
     pub(crate) fn end(&self, _: &Terminal) {}
 }
 
-/// Looked at by the doctor, and obeyed by nobody here.
+/// `doctor` reads the variable; nothing else does in this build.
 pub(crate) const ADDRESS_VARIABLE: &str = "MAINSPRING_METRICS";
 
-/// There are no metrics to warn of.
+/// Always `None`: there are no metrics.
 pub(crate) fn warning(_: SocketAddr) -> Option<&'static str> {
     None
 }
 
-/// What commands take that run an engine: nothing.
+/// The metrics flags of commands with an engine: none in this build.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub(crate) struct Metrics {}

@@ -1,4 +1,4 @@
-//! Logs: lines on standard error with ids as fields, times in RFC 3339 and UTC.
+//! Log output: lines on standard error with ids as fields, and times in UTC by RFC 3339.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt};
@@ -6,10 +6,11 @@ use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt, registry, u
 use super::LogFormat;
 use crate::exit::Refusal;
 
-/// What our own modules begin with. A level by itself is for these: what libraries log at `debug` is not what was asked for.
+/// The prefix of Mainspring's modules. A plain level applies to them alone, since the debug logs of libraries are
+/// noise.
 const OURS: &str = "mainspring";
 
-/// From here on, lines are written.
+/// Starts the log output.
 pub(super) fn begin(filter: &str, format: LogFormat) -> Result<(), Refusal> {
     if filter == "off" {
         return Ok(());
@@ -26,7 +27,7 @@ pub(super) fn begin(filter: &str, format: LogFormat) -> Result<(), Refusal> {
     begun.map_err(|error| Refusal::internal("no_logs", error.to_string()))
 }
 
-/// A level, or levels for targets: `info`, or `mainspring_engine=debug,warn`.
+/// Parses a level, or levels by target: `info`, or `mainspring_engine=debug,warn`.
 fn targets(filter: &str) -> Result<Targets, Refusal> {
     if let Ok(level) = filter.parse::<LevelFilter>() {
         return Ok(Targets::new().with_target(OURS, level));
@@ -35,7 +36,7 @@ fn targets(filter: &str) -> Result<Targets, Refusal> {
         let mend = "give off, error, warn, info or debug, or levels for targets as in `mainspring_engine=debug,warn`";
         Refusal::bad_input("bad_log", format!("--log {filter}: is no level and no filter; {mend}"))
     };
-    // A word alone would be taken for a target of which everything is told.
+    // `Targets` would accept a misspelled level as a target with all levels.
     let is_directive = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
     let filtered = filter.split(',').all(is_directive).then(|| filter.parse());
     filtered.and_then(Result::ok).ok_or_else(refused)

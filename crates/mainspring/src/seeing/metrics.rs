@@ -1,4 +1,4 @@
-//! Metrics: what the engine counts, as Prometheus reads it.
+//! Exports the engine's metrics for Prometheus.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -16,7 +16,7 @@ use crate::{
     terminal::{Terminal, tell},
 };
 
-/// What commands take that run an engine.
+/// The metrics flags of commands with an engine.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub(crate) struct Metrics {
@@ -26,36 +26,36 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Whether a flag asks for them, and not the environment.
+    /// True if the flag is set, and not only the environment.
     pub(crate) fn is_flag(&self) -> bool {
         self.metrics.is_some() && self.metrics != std::env::var(ADDRESS_VARIABLE).ok()
     }
 }
 
-/// The same as the flag.
+/// The environment variable with the meaning of `--metrics`.
 pub(crate) const ADDRESS_VARIABLE: &str = "MAINSPRING_METRICS";
 
-/// Times of what takes from microseconds to a minute, in seconds.
+/// Buckets for durations from microseconds to a minute, in seconds.
 const TIMES: [f64; 18] = [
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0,
 ];
 
-/// Times of what takes up to a day: attempts, and timers that nobody was there to take in.
+/// Buckets for durations up to a day: attempts, and timers that became due while no engine was running.
 const LONG_TIMES: [f64; 14] =
     [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1_800.0, 7_200.0, 86_400.0];
 
-/// Counts and bytes go by powers of four.
+/// Buckets for counts and bytes, in powers of four.
 const COUNTS: [f64; 9] = [1.0, 4.0, 16.0, 64.0, 256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0];
 const BYTES: [f64; 9] =
     [256.0, 1_024.0, 4_096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0];
 
-/// How often what histograms have gathered is sorted in: without that it would grow where nobody scrapes.
+/// The interval in which recorded samples are moved into histograms. Without it they accumulate if nothing scrapes.
 const UPKEEP: Duration = Duration::from_secs(5);
 
 impl Metrics {
-    /// Before the engine and its store are opened, which take their handles then. A port that cannot be had is said
-    /// before anything is begun.
+    /// Starts the exporter. This must precede the engine and its store, which register their metrics when they
+    /// open. An unusable port is an error before anything starts.
     pub(crate) fn begin(&self, global: &Global, terminal: &Terminal) -> Result<(), Refusal> {
         let Some(address) = self.metrics.as_deref().filter(|address| !address.is_empty()) else { return Ok(()) };
         let refused = |error: std::io::Error| {
@@ -81,7 +81,7 @@ impl Metrics {
     }
 }
 
-/// A remark about an address at which others than this machine's users may read the metrics.
+/// A warning if other machines can reach the metrics.
 pub(crate) fn warning(bound: SocketAddr) -> Option<&'static str> {
     let says = "whoever reaches the address of the metrics reads them, without a credential: bind a loopback address \
                 (127.0.0.1:9464), or let a firewall admit your scraper alone";

@@ -1,6 +1,6 @@
-//! The few lines of HTTP that a scraper needs: `GET /metrics`.
+//! A minimal HTTP server for scrapers: `GET /metrics`.
 //!
-//! Whoever connects gets a bounded time and is one of a bounded number. A connection answers one request.
+//! The number of connections and the time of each are bounded. A connection serves one request.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -16,24 +16,24 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpListener, sync::Semaphore};
 
-/// Connections at a time. Further ones wait with the operating system, which keeps few and turns the rest away.
+/// Concurrent connections. Further ones wait in the listen backlog of the operating system.
 const CONNECTIONS_MAX: usize = 32;
 
-/// The time of a head, and of a whole connection.
+/// Timeouts of the request head and of the whole connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The version of the text format.
+/// The content type of the text format.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// What is waited for after the operating system has no connection to give, as with too many open files.
+/// The pause after `accept` failed, as with too many open files.
 const AFTER_AN_ERROR: Duration = Duration::from_millis(100);
 
-/// Answers scrapers for ever.
+/// Serves scrapers forever.
 pub(super) async fn serve(listener: TcpListener, render: impl Fn() -> String + Send + Sync + 'static) {
     let (render, places) = (Arc::new(render), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
     loop {
-        // Nobody closes it.
+        // The semaphore is never closed.
         let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(AFTER_AN_ERROR).await;

@@ -1,7 +1,7 @@
-//! Traces: spans on their way to an OpenTelemetry collector.
+//! Exports spans to an OpenTelemetry collector.
 //!
-//! The engine hands a span over and goes on; a thread of its own sends them, many at a time. What does not fit into the
-//! queue, or what the collector does not take in a few tries, is dropped and counted. Nothing of a payload is in a span.
+//! The engine only enqueues a span; a separate thread sends batches. Spans that do not fit into the queue, or that
+//! the collector rejects repeatedly, are dropped and counted. Spans contain no payload values.
 
 mod encode;
 mod send;
@@ -27,22 +27,22 @@ use tracing::{info, warn};
 use self::send::{Collector, Unsent};
 pub(super) use self::settings::Settings;
 
-/// Spans that wait, at the most: some megabytes.
+/// Queued spans: some megabytes.
 const QUEUE_MAX: usize = 16_384;
 
-/// Spans in a request, at the most: some hundred kilobytes.
+/// Spans of a request: some hundred kilobytes.
 const BATCH_MAX: usize = 1_024;
 
-/// How long a span waits for others to go with.
+/// The time that a span waits for others in its batch.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Waits between tries, for what may pass by itself; then the batch is dropped.
+/// Pauses between retries of transient errors. The batch is dropped after the last.
 const WAITS: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
 
-/// How long the end of a process waits for what is left to be sent.
+/// The time that an ending process waits for the export of remaining spans.
 const END_MAX: Duration = Duration::from_secs(2);
 
-/// Sends spans.
+/// The exporter's handle.
 #[derive(Debug)]
 pub(super) struct Tracer {
     spans: mpsc::Sender<Arc<Span>>,
@@ -52,11 +52,11 @@ pub(super) struct Tracer {
     endpoint: String,
 }
 
-/// What became of spans.
+/// Counters of exported and dropped spans.
 struct Counts {
     sent: Counter,
     dropped: Counter,
-    /// The same as is counted in `dropped`, to be told at the end.
+    /// The value of `dropped`, for the message at the end.
     dropped_number: AtomicU64,
     why: Mutex<Option<String>>,
 }
@@ -88,7 +88,7 @@ impl Counts {
 }
 
 impl Tracer {
-    /// Begins to send.
+    /// Starts the exporter's thread.
     pub(super) fn begin(settings: Settings) -> Self {
         let (spans, received) = mpsc::channel(QUEUE_MAX);
         let (is_ending, ending) = watch::channel(false);
@@ -110,7 +110,7 @@ impl Tracer {
         Self { spans, counts, is_ending, ended: Mutex::new(ended), endpoint }
     }
 
-    /// What takes the engine's spans.
+    /// The receiver of the engine's spans.
     pub(super) fn spans(&self) -> Spans {
         let (spans, counts) = (self.spans.clone(), self.counts.clone());
         Arc::new(move |span| {
@@ -120,7 +120,7 @@ impl Tracer {
         })
     }
 
-    /// Sends what is left, for a bounded time. In words, what was lost.
+    /// Exports remaining spans for a bounded time. Returns a message if spans were lost.
     pub(super) fn end(&self) -> Option<String> {
         self.is_ending.send_replace(true);
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +138,7 @@ impl Tracer {
     }
 }
 
-/// What runs on the thread.
+/// The part that runs on the thread.
 struct Exporter {
     collector: Collector,
     resource: Vec<u8>,
@@ -173,7 +173,7 @@ impl Exporter {
         }
     }
 
-    /// Tries a few times, unless the process is about to end.
+    /// Sends a batch, with retries unless the process is ending.
     async fn send(&mut self, batch: &[Arc<Span>]) {
         let body = bytes::Bytes::from(encode::request(&self.resource, batch));
         let mut waits = WAITS.iter();
@@ -187,7 +187,7 @@ impl Exporter {
                 }
                 Err(unsent) => unsent,
             };
-            // Told once, however often it is tried.
+            // One log line for each outage.
             if !std::mem::replace(&mut self.is_failing, true) {
                 let Unsent { why, .. } = &unsent;
                 warn!(endpoint = %self.collector.endpoint(), why, "traces cannot be sent, and are dropped until they can");

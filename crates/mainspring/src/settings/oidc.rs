@@ -1,5 +1,5 @@
-//! The settings of OpenID Connect. Its secret is in the environment or in a file of its own: not in an argument, which
-//! everybody on the machine can read, and not among the settings that are shown.
+//! Settings of OpenID Connect. The client secret comes from the environment or from a separate file: arguments are
+//! visible to every user of the machine, and the settings are displayed.
 
 use std::{fs, io::Read, path::Path};
 
@@ -9,14 +9,14 @@ use mainspring_server::{identity::Permission, oidc::Settings as Oidc};
 use super::{Setting, bad};
 use crate::{exit::Refusal, scripts::ScriptSettings};
 
-/// The secret itself, which is in no file of settings.
+/// The variable with the client secret, which is never in the settings file.
 pub(crate) const SECRET_VARIABLE: &str = "MAINSPRING_OIDC_CLIENT_SECRET";
 
-/// Its name where settings are shown, and what is shown of it.
+/// The name of the secret in displayed settings, and the text shown for its value.
 const SECRET: &str = "oidcClientSecret";
 const HIDDEN: &str = "(not shown)";
 
-/// Bytes of a file with a secret in it.
+/// Bytes of a secret file.
 const SECRET_BYTES_MAX: u64 = 4096;
 
 /// The flags.
@@ -51,7 +51,7 @@ pub(crate) struct OidcFlags {
 }
 
 impl OidcFlags {
-    /// What each says, in the order of the settings.
+    /// The flags, in the order of the settings.
     pub(super) fn given(&self) -> [Option<String>; 8] {
         [
             self.oidc_issuer.clone(),
@@ -66,7 +66,7 @@ impl OidcFlags {
     }
 }
 
-/// What settings say of a provider, if they say something. Adds to them that there is a secret, and where it came from.
+/// Reads the provider settings, if there are any. Adds an entry to `all` that shows the origin of the secret.
 pub(super) fn read(all: &mut Vec<Setting>) -> Result<Option<Oidc>, Refusal> {
     let given = |name: &str| {
         let known = all.iter().find(|one| one.name == name && one.origin != "default");
@@ -89,8 +89,8 @@ pub(super) fn read(all: &mut Vec<Setting>) -> Result<Option<Oidc>, Refusal> {
     Ok(known)
 }
 
-/// Refuses settings by which people whom nobody here has looked at come near to scripts without somebody having said so.
-/// Members may run scripts. The organization that is meant where none is named is the one in which the operators are.
+/// Rejects settings that implicitly give scripts to people whom only the provider knows. Members may run scripts,
+/// and the default organization is that of the operators, so an operator must name the organization.
 pub(super) fn check_first_role(
     oidc: &Oidc,
     scripts: &ScriptSettings,
@@ -117,7 +117,7 @@ pub(super) fn check_first_role(
     Ok(())
 }
 
-/// The text of a file, without the line break that editors put behind it.
+/// The text of a file without the trailing line break.
 fn from_file(path: &Path) -> Result<String, Refusal> {
     let refused = |why: String| bad("oidcClientSecretFile", format!("{}: {why}", path.display()));
     let mut text = String::new();

@@ -1,8 +1,8 @@
-//! Spans as bytes: an `ExportTraceServiceRequest` of OTLP 1 in protobuf.
+//! Encodes spans as an `ExportTraceServiceRequest` of OTLP 1 in protobuf.
 //!
-//! Written by hand, for six messages whose numbers are promised never to change
-//! (<https://opentelemetry.io/docs/specs/otlp/>): the library's own types would make every span a tree of strings first.
-//! A test reads all of it back with that library.
+//! The encoder is written by hand, for six messages with stable field numbers
+//! (<https://opentelemetry.io/docs/specs/otlp/>): the library's types would first copy every span into a tree of
+//! strings. A test decodes the result with that library.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use mainspring_kernel::state::ExecutionStatus;
 /// Nanoseconds in a millisecond.
 const NANOS: u64 = 1_000_000;
 
-/// `SpanKind`.
+/// Values of `SpanKind`.
 const INTERNAL: u64 = 1;
 const CLIENT: u64 = 3;
 
-/// `StatusCode`.
+/// A value of `StatusCode`.
 const ERROR: u64 = 2;
 
-/// `Span.flags`: sampled; it is known whether the parent is of another process, and it is not.
+/// `Span.flags`: sampled, and the parent is known to be of the same process.
 const FLAGS: u32 = 0x101;
 
-/// What is the same in every request: a `Resource`.
+/// Encodes the `Resource`, which is equal in all requests.
 pub(super) fn resource(attributes: &[(String, String)]) -> Vec<u8> {
     let mut out = Vec::new();
     attributes.iter().for_each(|(key, value)| attribute(&mut out, 1, key, Any::Text(value)));
     out
 }
 
-/// A request.
+/// Encodes a request.
 pub(super) fn request(resource: &[u8], batch: &[Arc<Span>]) -> Vec<u8> {
     let mut out = Vec::with_capacity(256 + 512 * batch.len());
     message(&mut out, 1, |out| {
@@ -108,7 +108,7 @@ fn attribute(out: &mut Vec<u8>, field: u32, key: &str, value: Any<'_>) {
     });
 }
 
-/// A message in a message. Its length stands before it and is known after it.
+/// Encodes a nested message. Its length precedes it but is known afterwards, so the bytes are rotated.
 fn message(out: &mut Vec<u8>, field: u32, body: impl FnOnce(&mut Vec<u8>)) {
     tag(out, field, 2);
     let begin = out.len();

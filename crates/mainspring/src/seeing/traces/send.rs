@@ -1,4 +1,4 @@
-//! One collector: requests to it, one after the other on one connection.
+//! Sends requests to one collector, one at a time on one connection.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,22 +15,21 @@ use url::Url;
 use super::Settings;
 use crate::connecting::{Secrecy, connect};
 
-/// The time of a request, connecting included.
+/// Timeout of a request, connecting included.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An answer is a few bytes; of a longer one nothing is kept.
+/// Bytes of a response. Collectors send a few bytes, and a longer response is discarded.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// A request that was not taken.
+/// A rejected or failed request.
 #[derive(Debug)]
 pub(super) struct Unsent {
-    /// Whether the same may be taken later.
+    /// True if the error is transient.
     pub(super) may_pass: bool,
-    /// In words.
+    /// The reason as text.
     pub(super) why: String,
 }
 
-/// A collector.
 pub(super) struct Collector {
     endpoint: Url,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -48,9 +47,9 @@ impl Collector {
         &self.endpoint
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for the response.
     pub(super) async fn post(&mut self, body: Bytes) -> Result<(), Unsent> {
-        // One that did not come to its end is dropped, and closed with that.
+        // The connection is taken: if the request fails or times out, it is dropped and so closed.
         let connection = self.connection.take().filter(|connection| !connection.is_closed());
         match tokio::time::timeout(TIMEOUT, self.exchange(connection, body)).await {
             Ok(Ok(connection)) => {
@@ -79,7 +78,7 @@ impl Collector {
         if status.is_success() {
             return Ok(connection);
         }
-        // As the protocol has it: these and no others may be sent again.
+        // OTLP allows retries for these status codes only.
         let may_pass = matches!(
             status,
             StatusCode::TOO_MANY_REQUESTS

@@ -1,4 +1,4 @@
-//! Where traces go, by our flag and the variables that all of OpenTelemetry reads
+//! Settings of the trace export, by flag and by the environment variables of OpenTelemetry
 //! (<https://opentelemetry.io/docs/specs/otel/protocol/exporter/>).
 
 use std::{path::Path, sync::Arc};
@@ -9,22 +9,21 @@ use url::Url;
 
 use crate::{exit::Refusal, tls};
 
-/// What is read.
 #[derive(Debug, Clone)]
 pub(in crate::seeing) struct Settings {
-    /// Where requests go, path included.
+    /// The URL for requests, path included.
     pub(super) endpoint: Url,
-    /// What is sent along, as a token.
+    /// Headers of each request, such as a token.
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
-    /// What is known of this process.
+    /// Attributes of this process.
     pub(super) resource: Vec<(String, String)>,
-    /// By whom the collector's certificate is checked.
+    /// The trusted certificate authorities.
     pub(super) trust: Arc<ClientConfig>,
 }
 
 impl Settings {
-    /// The flag goes before the variables, a variable for traces before the one for all. `None` where nobody asks for
-    /// traces, or where they are forbidden.
+    /// Reads the settings. The flag takes precedence over the variables, and a variable for traces over the general
+    /// one. `None` if traces are not enabled, or are disabled explicitly.
     pub(in crate::seeing) fn read(
         flag: Option<&str>,
         variable: impl Fn(&str) -> Option<String>,
@@ -58,7 +57,7 @@ fn refused(place: &str, why: &str) -> Refusal {
     Refusal::bad_input("bad_otlp", format!("{place}: {why}"))
 }
 
-/// Mozilla's authorities, and those of the file that a variable of OpenTelemetry names, or else the one of all clients here.
+/// Trusts Mozilla's authorities and those of one file: named by a variable of OpenTelemetry, or by the general one.
 fn trust(is_secret: bool, variable: impl Fn(&str) -> Option<String>) -> Result<Arc<ClientConfig>, Refusal> {
     let names = ["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE", tls::AUTHORITIES_VARIABLE];
     let named = names.into_iter().filter(|_| is_secret).find_map(|name| Some((name, variable(name)?)));
@@ -68,7 +67,7 @@ fn trust(is_secret: bool, variable: impl Fn(&str) -> Option<String>) -> Result<A
 
 fn url(place: &str, given: &str) -> Result<Url, Refusal> {
     let mend = "give the address of a collector that takes OTLP over HTTP, as http://localhost:4318";
-    // The address itself is not repeated: it may have a password.
+    // The URL is not repeated in errors, since it may contain a password.
     let url = Url::parse(given).map_err(|error| refused(place, &format!("is no URL: {error}; {mend}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err(refused(place, &format!("is no http:// or https:// URL; {mend}")));
@@ -79,7 +78,7 @@ fn url(place: &str, given: &str) -> Result<Url, Refusal> {
     Ok(url)
 }
 
-/// An address for all signals gets the path of traces.
+/// A URL for all signals gets the path of traces.
 fn with_path(mut base: Url) -> Url {
     let path = format!("{}/v1/traces", base.path().trim_end_matches('/'));
     base.set_path(&path);
@@ -97,7 +96,7 @@ fn headers(place: &str, given: &str) -> Result<Vec<(HeaderName, HeaderValue)>, R
     pairs(given).map(|pair| pair.and_then(read).ok_or_else(wrong)).collect()
 }
 
-/// What cannot be read is left out: the variable is for every program of the machine.
+/// Invalid attributes are ignored, since the variable is shared by all programs of the machine.
 fn resource(attributes: Option<String>, name: Option<String>) -> Vec<(String, String)> {
     let mut resource: Vec<(String, String)> = pairs(&attributes.unwrap_or_default()).flatten().collect();
     let mut set = |key: &str, value: &str, is_default: bool| {
@@ -113,7 +112,7 @@ fn resource(attributes: Option<String>, name: Option<String>) -> Vec<(String, St
     resource
 }
 
-/// `name=value,name=value`, as in W3C Baggage: values in percent-encoding. `None` for a pair that is none.
+/// Parses `name=value,name=value` with percent-encoded values, as in W3C Baggage. An invalid pair is `None`.
 fn pairs(list: &str) -> impl Iterator<Item = Option<(String, String)>> {
     list.split(',').filter(|pair| !pair.trim().is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=')?;
