@@ -1,5 +1,5 @@
-//! The catalogue of a server: what must be listed and searched beside executions, and the audit log. One handful of
-//! verbs for every noun; what a noun's body says is its owner's to know.
+//! The catalogue of a server: its resources other than executions, and the audit log. A few operations serve every kind
+//! of resource; the server defines the content of their bodies.
 
 use std::collections::BTreeMap;
 
@@ -7,209 +7,210 @@ use mainspring_kernel::{cbor::Writer, hash::Hash};
 
 use crate::{Most, StoreError};
 
-/// The longest noun, organisation or id of a thing: three of them fit into a third of a page, which is what an index of
-/// PostgreSQL takes. Names may be as long as they like.
+/// Maximum length of a kind, organization or id. Three of them fit into a third of a page, the limit of an index in
+/// PostgreSQL. Names have no such limit.
 pub const ID_BYTES_MAX: usize = 512;
 
-/// What keeps a server's things. Blocking, as [`Store`](crate::Store) is.
+/// Stores the resources of a server. Blocking, like [`Store`](crate::Store).
 pub trait Catalogue: Send + Sync {
-    /// One thing, if it is there.
+    /// Returns one resource, if it exists.
     fn item(&self, noun: &str, organization: &str, id: &str) -> Result<Option<Item>, StoreError>;
 
-    /// The one thing of a noun and an organisation that carries a unique name.
+    /// Returns the resource of a kind and an organization that has a unique name.
     fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError>;
 
-    /// Things of one noun and one organisation, by their ids, at most [`Query::most`]. Their bytes are those of their bodies.
+    /// Returns resources of one kind and one organization, sorted by id, at most [`Query::most`], which counts the
+    /// bytes of their bodies.
     fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError>;
 
-    /// Makes a change true, all of it or nothing. Durable when this returns [`Changed::Done`]. Whatever it names with more
-    /// than [`ID_BYTES_MAX`] bytes is [`StoreError::Unavailable`].
+    /// Applies a change, all or nothing. Durable when it returns [`Changed::Done`]. A key longer than [`ID_BYTES_MAX`]
+    /// bytes is [`StoreError::Unavailable`].
     fn change(&self, change: &Change) -> Result<Changed, StoreError>;
 
-    /// An organisation's audit log from behind a number on (0 for the first), in order. Its bytes are those of
+    /// Returns an organization's audit log in order, after a number (0 for the first). The bound counts
     /// [`AuditRow::byte_count`].
     fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError>;
 
-    /// Where an organisation's audit log ends; `None` while it is empty.
+    /// Returns the head of an organization's audit log; `None` while it is empty.
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError>;
 }
 
-/// A thing of the catalogue. Noun, organisation and id together name it.
+/// A resource of the catalogue. Kind, organization and id together identify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What it is: `workflow`, `token`, …
+    /// Its kind: `workflow`, `token`, …
     pub noun: String,
-    /// Whose it is; empty for what belongs to the installation.
+    /// Its organization; empty for a resource of the installation.
     pub organization: String,
-    /// Its name among those.
+    /// Its id, unique within kind and organization.
     pub id: String,
-    /// How often it was put, from 1; also when it was removed and is put again. What [`Put::item`] says here is not looked
-    /// at.
+    /// The number of times that it was written, from 1; it continues after a removal. Ignored in [`Put::item`].
     pub version: u64,
-    /// Other names by which it is found, read back by field and value. No two of one field and value.
+    /// Other names by which it is found, sorted by field and value when read. No two have the same field and value.
     pub names: Vec<Name>,
-    /// All else, in the form of its noun.
+    /// All other data, in the format of its kind.
     pub body: Vec<u8>,
 }
 
-/// Another name of a thing.
+/// Another name of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name {
-    /// What kind of name.
+    /// The kind of name.
     pub field: String,
     /// The name.
     pub value: String,
-    /// Whether no other thing of its noun and organisation may carry it as a unique one.
+    /// True if no other resource of its kind and organization may have it as a unique one.
     pub is_unique: bool,
 }
 
-/// Which things.
+/// Selects resources.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Query {
-    /// What they are.
+    /// Their kind.
     pub noun: String,
-    /// Whose they are.
+    /// Their organization.
     pub organization: String,
-    /// Only those that carry this name, unique or not: field and value.
+    /// Only those with this name, unique or not: field and value.
     pub name: Option<(String, String)>,
-    /// Only those behind this id, in the order asked for.
+    /// Only those after this id, in the requested order.
     pub after: Option<String>,
-    /// Whether the largest id comes first. Ids are compared by their bytes.
+    /// True to sort the largest id first. Ids are compared by their bytes.
     pub is_descending: bool,
-    /// At most so much.
+    /// The bound of the read.
     pub most: Most,
 }
 
-/// What is made true together, in this order: things are removed first, then put. All versions are looked at before any
-/// name; the names that a thing had and has no more are free for the others of the same change.
+/// Changes that are applied together: resources are removed first, then written. All versions are checked before any
+/// name. Names that a resource loses in the change are free for other resources of the change.
 #[derive(Debug, Clone, Default)]
 pub struct Change {
-    /// Things that go, with their names. One that is not there any more is a conflict.
+    /// Resources to remove, with their names. A resource that does not exist is a conflict.
     pub removals: Vec<Removal>,
-    /// Things that come, or are changed.
+    /// Resources to create or update.
     pub puts: Vec<Put>,
-    /// What the audit log says of it. Written only with the rest.
+    /// Audit entries, written only together with the rest.
     pub audit: Vec<AuditEntry>,
-    /// What the heads of audit logs are sealed with.
+    /// The key that seals the heads of audit logs.
     pub sealing: [u8; 32],
 }
 
-/// A thing to put.
+/// A resource to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
-    /// The thing.
+    /// The resource.
     pub item: Item,
-    /// The version that it is to have until now: 0 if it must not be there.
+    /// Its current version; 0 if it must not exist.
     pub expected: u64,
 }
 
-/// A thing to remove.
+/// A resource to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
-    /// What it is.
+    /// Its kind.
     pub noun: String,
-    /// Whose it is.
+    /// Its organization.
     pub organization: String,
-    /// Its name among those.
+    /// Its id.
     pub id: String,
-    /// The version that it is to have until now; `None` for whichever it has.
+    /// Its current version; `None` for any.
     pub expected: Option<u64>,
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changed {
     /// It is on disk.
     Done,
-    /// Nothing was written: the thing of this id has another version, is not there, or is there already. The first such
-    /// one, removals before puts.
+    /// Nothing was written: the resource of this id has another version, does not exist, or exists already. The first
+    /// such one, removals before updates.
     Conflict {
-        /// Which thing.
+        /// Its id.
         id: String,
     },
-    /// Nothing was written: another thing carries a name that must be unique. The first such name.
+    /// Nothing was written: another resource has a name that must be unique. The first such name.
     NameTaken {
-        /// The thing that was to carry it.
+        /// The id of the resource that should get it.
         id: String,
-        /// What kind of name.
+        /// The kind of name.
         field: String,
     },
 }
 
-/// What the audit log says of one act.
+/// One entry of an audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// In whose log.
+    /// The organization whose log contains it.
     pub organization: String,
-    /// When, in milliseconds since 1970. A time above 2^63-1 is kept as that.
+    /// Milliseconds since 1970; the largest storable time is 2^63-1.
     pub at: u64,
-    /// Who, by the credential.
+    /// The actor, as identified by the credential.
     pub actor: String,
-    /// What was done, as `workflow.update`.
+    /// The action, as `workflow.update`.
     pub action: String,
-    /// To what.
+    /// The object of the action.
     pub target: String,
-    /// More about it, as canonical CBOR. No secrets, and no payloads but the reasons of decisions: a log cannot be erased.
+    /// Details, as canonical CBOR. It contains no secrets, and no payloads except the reasons of decisions, since a log
+    /// cannot be erased.
     pub detail: Vec<u8>,
 }
 
-/// An entry in its place.
+/// An entry with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditRow {
-    /// Counted from 1 in each organisation's log, without gaps.
+    /// Counted from 1 in each organization's log, without gaps.
     pub number: u64,
     /// The entry.
     pub entry: AuditEntry,
-    /// Of the hash before it and of everything here.
+    /// The hash of the previous hash and of all fields here.
     pub hash: Hash,
 }
 
-/// Where a log ends. Sealed with a key that is not in the store, so that a log which was written anew is noticed.
+/// The end of a log, sealed with a key that is not in the store, so that a rewritten log is detected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditHead {
-    /// The last entry.
+    /// The number of the last entry.
     pub number: u64,
     /// Its hash.
     pub hash: Hash,
-    /// The keyed hash of both and of whose log it is.
+    /// The keyed hash of both and of the organization.
     pub seal: Hash,
 }
 
 impl AuditRow {
-    /// The entry that follows a head; the first, if there is none.
+    /// Makes the entry after a head, or the first one without a head.
     pub fn following(before: Option<&AuditHead>, entry: AuditEntry) -> Self {
         let (number, hash) = before.map_or((1, Hash::default()), |head| (head.number + 1, head.hash));
-        // As it can be read back from every store: otherwise its hash would be of something else.
+        // Normalized to a value that every store can return, since its hash must match after a read.
         let entry = AuditEntry { at: entry.at.min(i64::MAX as u64), ..entry };
         let hash = chained(hash, number, &entry);
         Self { number, entry, hash }
     }
 
-    /// How much there is of what may be of any length: the target, and what is said about it.
+    /// Bytes of the fields without a length limit: target and details.
     pub fn byte_count(&self) -> usize {
         self.entry.target.len() + self.entry.detail.len()
     }
 
-    /// Whether it is what followed `before`, which is all zeros for the first.
+    /// Returns whether it follows the entry with the hash `before`, which is all zeros for the first one.
     pub fn follows(&self, before: Hash) -> bool {
         chained(before, self.number, &self.entry) == self.hash
     }
 }
 
 impl AuditHead {
-    /// The head of a log that ends with a row.
+    /// Makes the sealed head of a log that ends with a row.
     pub fn sealed(key: &[u8; 32], row: &AuditRow) -> Self {
         let seal = seal(key, &row.entry.organization, row.number, row.hash);
         Self { number: row.number, hash: row.hash, seal }
     }
 
-    /// Whether it was sealed with a key for an organisation's log.
+    /// Returns whether it was sealed with a key for an organization's log.
     pub fn is_sealed(&self, key: &[u8; 32], organization: &str) -> bool {
         seal(key, organization, self.number, self.hash).equals_in_constant_time(&self.seal)
     }
 }
 
-/// Entries as the rows that follow the heads of their logs, each of which becomes that of its log's last row.
+/// Chains entries to the heads of their logs, and updates the heads.
 pub(crate) fn chain<'a>(
     heads: &mut BTreeMap<String, AuditHead>,
     sealing: &[u8; 32],
@@ -223,7 +224,7 @@ pub(crate) fn chain<'a>(
     entries.into_iter().map(&mut follow).collect()
 }
 
-/// Names as they are read back.
+/// Sorts names as they are returned by reads.
 pub(crate) fn in_order(names: &[Name]) -> Vec<Name> {
     let mut names = names.to_vec();
     names.sort_by(|a, b| (&a.field, &a.value, b.is_unique).cmp(&(&b.field, &b.value, a.is_unique)));
@@ -231,7 +232,7 @@ pub(crate) fn in_order(names: &[Name]) -> Vec<Name> {
     names
 }
 
-/// Refuses what no index takes.
+/// Rejects keys that are too long for an index.
 pub(crate) fn check_lengths(change: &Change) -> Result<(), StoreError> {
     let removed = change.removals.iter().map(|removal| [&removal.noun, &removal.organization, &removal.id]);
     let put = change.puts.iter().map(|put| [&put.item.noun, &put.item.organization, &put.item.id]);

@@ -1,6 +1,6 @@
-//! The reference: the contract over plain maps, as plainly as it can be said.
+//! The reference implementation: the contract over plain maps, as simply as possible.
 //!
-//! A handle is cheap to clone and all clones are one store, so that a simulated node can crash and come back to it.
+//! Clones of a handle share one store, so that a simulated node can crash and reopen it.
 
 mod foreign;
 mod things;
@@ -25,24 +25,24 @@ use crate::{
     ReleaseAnswer, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
 };
 
-/// A store that lives as long as its last handle.
+/// A store that lives until its last handle is dropped.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// The store's clock; 0 until somebody sets it.
+    /// The store's clock; 0 until it is set, which stands for the machine's clock.
     now: u64,
     is_of_unsealed_format: bool,
     partitions: u32,
-    /// Nothing is taken before this time.
+    /// No partition can be acquired before this time.
     taken_from: u64,
     pinned: BTreeMap<String, String>,
     epochs: BTreeMap<u32, u64>,
     holders: BTreeMap<u32, String>,
-    /// Every node there was, with the time until which it is alive.
+    /// All nodes that ever existed, with the ends of their leases.
     nodes: BTreeMap<String, (Node, u64)>,
-    /// With the node at which each goes on, and whether it is to stop.
+    /// With the node that runs each attempt, and whether it should stop.
     remote: BTreeMap<RemoteAttempt, (String, bool)>,
     heads: BTreeMap<ExecutionKey, HeadRow>,
     frames: BTreeMap<ExecutionKey, Vec<StoredFrame>>,
@@ -88,7 +88,7 @@ impl Default for State {
     }
 }
 
-/// Whose, the id or the name of a workflow, which of the two, and an idempotency key.
+/// Organization, id or name of a workflow, whether it is the id, and an idempotency key.
 type Start = (Option<String>, Option<String>, bool, String);
 
 fn start(of: &Origin<'_>, key: &str) -> Start {
@@ -102,18 +102,17 @@ fn machine_ms() -> u64 {
 }
 
 impl MemoryStore {
-    /// An empty store. Until its clock is set, it shows the time of this machine and no lease runs out.
+    /// Makes an empty store. Until its clock is set, it uses the time of this machine.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Moves the store's clock, by which nodes live and die.
-    /// From now on it is a store that was brought from a format of before seals.
+    /// Makes it a store that was upgraded from a format without seals.
     pub fn set_unsealed_format(&self) {
         self.state().is_of_unsealed_format = true;
     }
 
-    /// Sets the store's clock.
+    /// Sets the store's clock, which ends leases.
     pub fn set_now(&self, now_ms: u64) {
         self.state().now = now_ms;
     }
@@ -124,7 +123,7 @@ impl MemoryStore {
 }
 
 impl State {
-    /// The rules, in the order in which they count.
+    /// Applies the rules in the order of their precedence.
     fn refusal(&self, batch: &Batch, part: &Part) -> Option<Refusal> {
         let fenced = batch
             .fences
@@ -159,7 +158,7 @@ impl State {
         self.idempotency_keys.get(&start).map(|other| Refusal::IdempotencyKeyTaken(*other))
     }
 
-    /// Takes a letter out of an inbox.
+    /// Removes a message from an inbox.
     fn consume(&mut self, execution: ExecutionKey, id: &str) {
         if let Some(number) = self.waiting.remove(&(execution, id.to_owned())) {
             self.inbox.remove(&number);
@@ -209,7 +208,7 @@ impl State {
         self.heads.insert(key, HeadRow { head: part.head, partition: part.partition, wake_at, ended, quarantined });
     }
 
-    /// False if it is there already.
+    /// False if the message exists already.
     fn post(&mut self, letter: &Letter) -> bool {
         let Entry::Vacant(place) = self.waiting.entry((letter.execution, letter.id.clone())) else { return false };
         self.arrived += 1;

@@ -1,4 +1,4 @@
-//! Changes past every rule of the store, as somebody with an editor of databases makes them: for tests.
+//! Changes that bypass the rules of the store, like those of a database editor: for tests.
 
 use mainspring_kernel::{key::ExecutionKey, stored::StoredFrame};
 

@@ -1,4 +1,4 @@
-//! The things of a server and its audit log, in maps.
+//! The resources of a server and its audit log, in maps.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     catalogue::{chain, check_lengths, in_order},
 };
 
-/// Noun, organisation and id.
+/// Kind, organization and id.
 type Place = (String, String, String);
 
 #[derive(Debug, Default)]
@@ -19,7 +19,6 @@ pub(super) struct Things {
 }
 
 impl Things {
-    /// Appends to the logs.
     pub(super) fn note<'a>(&mut self, sealing: &[u8; 32], entries: impl IntoIterator<Item = &'a AuditEntry>) {
         for row in chain(&mut self.audit_heads, sealing, entries) {
             self.audit.entry(row.entry.organization.clone()).or_default().push(row);
@@ -27,7 +26,7 @@ impl Things {
     }
 
     fn change(&mut self, change: &Change) -> Changed {
-        // What the things that it names will be; nothing is true before all of it is.
+        // The resources of the change after it; applied only if the whole change is valid.
         let mut new: BTreeMap<Place, Option<Item>> = BTreeMap::new();
         for removal in &change.removals {
             let place = (removal.noun.clone(), removal.organization.clone(), removal.id.clone());
@@ -67,10 +66,10 @@ impl Things {
         Changed::Done
     }
 
-    /// By their ids.
+    /// Sorted by id.
     fn of(&self, noun: &str, organization: &str) -> impl DoubleEndedIterator<Item = &Item> {
         let first = (noun.to_owned(), organization.to_owned(), String::new());
-        // The word behind one is the same with U+0000.
+        // The next possible text is the same with U+0000 appended.
         let end = (noun.to_owned(), format!("{organization}\0"), String::new());
         self.items.range(first..end).map(|(_, item)| item)
     }

@@ -11,7 +11,6 @@ use crate::{
     number::{integer, natural},
 };
 
-/// Appends entries to their logs.
 pub(super) fn append(connection: &Connection, sealing: &[u8; 32], entries: &[&AuditEntry]) -> rusqlite::Result<()> {
     let organizations: BTreeSet<&str> = entries.iter().map(|entry| entry.organization.as_str()).collect();
     let mut heads = BTreeMap::new();

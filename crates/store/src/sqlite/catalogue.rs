@@ -11,7 +11,7 @@ use crate::{
     number::{integer, natural},
 };
 
-/// Above every key, for a list that begins at the newest.
+/// Greater than every key, for a list that starts with the newest.
 pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
 
 /// The statement of [`insert`].
@@ -23,7 +23,7 @@ pub(super) const PENDING_ORGANIZATIONS: &str = include_str!("sql/pending_organiz
 /// The statement of [`change`].
 pub(super) const CHANGE: &str = include_str!("sql/execution_change.sql");
 
-/// False if the key, the name or the idempotency key is another's; then nothing was written.
+/// False if the key, the external name or the idempotency key is taken; nothing is written then.
 pub(super) fn insert(statement: &mut Statement<'_>, key: ExecutionKey, row: &ExecutionRow) -> rusqlite::Result<bool> {
     let values = params![
         key.0,
@@ -79,7 +79,8 @@ pub(super) fn by_idempotency_key(
         .optional()
 }
 
-/// Each status is an index range of its own, in the order asked for: the newest of all are among the newest of each.
+/// Reads a separate index range for each status, in the requested order, since the newest rows of all are among the
+/// newest of each.
 pub(super) fn list(
     connection: &Connection,
     filter: &Filter,
@@ -121,7 +122,7 @@ pub(super) fn list(
     Ok(found)
 }
 
-/// Each status is an index range of its own.
+/// Reads a separate index range for each status.
 pub(super) fn count(
     connection: &Connection,
     organization: &str,

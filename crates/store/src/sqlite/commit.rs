@@ -1,16 +1,16 @@
-//! A batch inside its transaction.
+//! Writes a batch inside of its transaction.
 //!
 //! | a part that | is refused as |
 //! |---|---|
-//! | names a partition that no valid fence of the batch names | fence |
-//! | names a partition that its execution is not in | partition |
-//! | is new where there is a head, or continues where there is none | sequence |
-//! | has frames, and the execution has ended | ended |
-//! | was decided on another head, or whose frames do not follow it one by one up to the new head | sequence |
-//! | is new, with another's name or idempotency key | id taken, idempotency key taken |
+//! | names a partition without a valid fence in the batch | fence |
+//! | names another partition than its execution's | partition |
+//! | is new but has a head, or continues a head that does not exist | sequence |
+//! | has frames although the execution has ended | ended |
+//! | was decided on another head, or has frames that do not follow it without gaps | sequence |
+//! | is new, and its external name or idempotency key is taken | id taken, idempotency key taken |
 //!
-//! The first row that fits counts. The common path asks nothing beforehand: it writes under these conditions, and looks
-//! for the reason only when nothing was written.
+//! The first matching row counts. The common path reads nothing before it writes: the statements contain these
+//! conditions, and the reason is read only when nothing was written.
 
 use std::collections::BTreeSet;
 
@@ -24,10 +24,10 @@ use crate::{
     values,
 };
 
-/// What is executed for almost every part, looked up once for a batch and not once for a row.
+/// Statements that are executed for almost every part, prepared once for a batch.
 struct Statements<'a> {
     connection: &'a Connection,
-    /// The number of the last frame that was inserted; 0 before the first.
+    /// The number of the last inserted frame; 0 before the first.
     newest_frame: u64,
     head_insert: CachedStatement<'a>,
     head_advance: CachedStatement<'a>,
@@ -52,8 +52,7 @@ impl<'a> Statements<'a> {
     }
 }
 
-/// Writes what may be written and says of each part what became of it, and which number the last frame has: 0 if there is
-/// none. The caller commits.
+/// Writes all valid parts. Returns the answer to each part, and the number of the last frame or 0. The caller commits.
 pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<(Vec<Answer>, u64)> {
     let held = held(connection, batch)?;
     let mut statements = Statements::of(connection)?;
@@ -68,7 +67,7 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<
     Ok((answers, statements.newest_frame))
 }
 
-/// The partitions whose fences are valid. Nobody can claim one before the transaction ends.
+/// Returns the partitions with valid fences. They cannot be claimed before the transaction ends.
 fn held(connection: &Connection, batch: &Batch) -> rusqlite::Result<BTreeSet<u32>> {
     let mut held = BTreeSet::new();
     let mut statement = connection.prepare_cached(include_str!("sql/fence.sql"))?;
@@ -135,7 +134,7 @@ fn open_journal(statements: &mut Statements<'_>, part: &Part) -> rusqlite::Resul
     whose(connection, row).map(Some)
 }
 
-/// Who has the name, or else the idempotency key.
+/// Returns the owner of the external name, or else of the idempotency key.
 fn whose(connection: &Connection, row: &ExecutionRow) -> rusqlite::Result<Refusal> {
     if let Some(other) = catalogue::by_id(connection, &row.id)? {
         return Ok(Refusal::IdTaken(other.key));
@@ -170,7 +169,7 @@ fn advance_journal(
     why_not(statements.connection, part).map(Some)
 }
 
-/// For a part without frames, which changes no head but was decided on one.
+/// Checks the head of a part without frames, which does not change the head.
 fn compare_head(connection: &Connection, part: &Part) -> rusqlite::Result<Option<Refusal>> {
     let row = journal::head(connection, part.execution)?;
     let in_partition = row.as_ref().is_none_or(|row| row.partition == part.partition);
@@ -178,7 +177,7 @@ fn compare_head(connection: &Connection, part: &Part) -> rusqlite::Result<Option
     if found == part.expected && in_partition { Ok(None) } else { why_not(connection, part).map(Some) }
 }
 
-/// The rows of the table above, for a part of which nothing was written.
+/// Returns the reason, by the table above, why nothing of a part was written.
 fn why_not(connection: &Connection, part: &Part) -> rusqlite::Result<Refusal> {
     Ok(match (part.expected, journal::head(connection, part.execution)?) {
         (_, Some(row)) if row.partition != part.partition => Refusal::Partition,
@@ -195,7 +194,7 @@ pub(super) fn put_plans(connection: &Connection, plans: &[StoredPlan]) -> rusqli
     Ok(())
 }
 
-/// False if it is there already.
+/// False if the message exists already.
 pub(super) fn post(connection: &Connection, letter: &Letter) -> rusqlite::Result<bool> {
     let Letter { execution, partition, id, body, posted_at } = letter;
     let values = params![execution.0, id, partition, body, integer(*posted_at)];

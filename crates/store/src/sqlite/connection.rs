@@ -1,4 +1,4 @@
-//! How the file is opened: its rights, its format, its connections.
+//! Opening of the file: permissions, format, connections.
 
 use std::{
     fs::{File, OpenOptions},
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::{StoreError, number::natural};
 
-/// The format that this build writes, and the newest that it reads.
+/// The format that this build writes, the newest that it reads.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
 /// The first format whose inbox messages have seals.
 pub(super) const FORMAT_WITH_SEALS: u32 = 6;
 
-/// `MNSP`, at byte 68 of the file, by which `file` and we know whose database it is.
+/// `MNSP`, at byte 68 of the file, which identifies a store for `file` and for this program.
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
-/// From format n to n + 1. Entries are only ever appended.
+/// Each upgrades from format n to n + 1. Entries are only ever appended.
 const MIGRATIONS: [&str; 8] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
@@ -37,17 +37,18 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("sql/migration_8.sql"),
 ];
 
-/// A leaf holds some twenty small frames. Of 4, 8 and 16 KiB this took the least time in all when measured.
+/// A leaf page holds some twenty small frames. Of 4, 8 and 16 KiB, this size was the fastest overall when measured.
 const PAGE_BYTES: u32 = 8192;
 
-/// How long a verb waits while another process writes. A commit takes milliseconds; this much says that one hangs.
+/// Time that an operation waits while another process writes. A commit takes milliseconds, so a longer wait means that
+/// the writer hangs.
 const BUSY_MS: u64 = 10_000;
 
-/// More than the statements there are, so that each is compiled once per connection.
+/// More than the number of statements, so that each is compiled once per connection.
 const STATEMENTS_MAX: usize = 128;
 
-/// Opens for writing; makes the file if there is none. Also says which format it had; one of an older format is refused
-/// unless it may be upgraded.
+/// Opens the file for writing, and makes it if it does not exist. Also returns the format that it had; an older one is
+/// an error unless it may be upgraded.
 pub(super) fn open_writer(path: &Path, upgrades: bool) -> Result<(Connection, u32), StoreError> {
     create(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Beside::Anybody)?;
@@ -74,13 +75,13 @@ fn is_older(path: &Path, found: u32) -> StoreError {
     ))
 }
 
-/// Beside whom a file is read.
+/// The other users of a file that is opened for reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
-    /// Whoever writes, of this or another process. Where nobody does, SQLite makes a log and an index beside the file, and
-    /// a reader leaves them there.
+    /// Any writer, of this or another process. If there is none, SQLite makes a log and an index beside the file, and a
+    /// reader leaves them there.
     Anybody,
-    /// Nobody, as the caller knows. Nothing is made, no lock is taken, and what a writer does meanwhile is misread.
+    /// None, as the caller guarantees. No files are made and no locks are taken, and reads beside a writer are wrong.
     Nobody,
 }
 
@@ -95,7 +96,7 @@ pub(super) fn open_reader(path: &Path, beside: Beside) -> Result<Connection, Sto
     Ok(connection)
 }
 
-/// Opens a file of whatever format for looking at it, and says which one that is.
+/// Opens a file of any format for inspection, and returns the format.
 pub(super) fn open_inspector(path: &Path, beside: Beside) -> Result<(Connection, u32), StoreError> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, beside)?;
     let prepare = || {
@@ -106,21 +107,21 @@ pub(super) fn open_inspector(path: &Path, beside: Beside) -> Result<(Connection,
     Ok((connection, found))
 }
 
-/// Opens what is there and looks whose it is, before anything is changed.
+/// Opens an existing file and checks that it is a store, before anything is changed.
 pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Connection, StoreError> {
     can_be_read(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
-    // A file that is being made here is open past SQLite until it is whole.
+    // While this process creates a file, it is open outside of SQLite.
     drop(lock(&CREATING));
     let fail = |error: Error| failure::of_store(path, &error);
     let connection = connect(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, beside).map_err(fail)?;
     connection.busy_timeout(Duration::from_millis(BUSY_MS)).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-    // A plan that depends on bound values is made anew for each of them, and takes longer than most reads themselves.
+    // Otherwise a plan that depends on bound values is compiled for each of them, which takes longer than most reads.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(fail)?;
-    // Closing the last connection moves the log into the file: not into a file that is refused.
+    // Closing the last connection would checkpoint the log, which must not change a file that is rejected.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(fail)?;
     if beside == Beside::Nobody {
-        // Before the first look: the index of the log is then in memory, and not in a file that others share.
+        // Set before the first read: the index of the log is then in memory and not in a shared file.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
     }
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(fail)?;
@@ -143,14 +144,14 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
     }
 }
 
-/// SQLite reports everything that can be wrong with a path as "unable to open": the operating system knows more. The file
-/// itself is not opened, as closing it would drop the locks of every connection of this process to it (see `files`).
+/// SQLite reports every error of a path as "unable to open"; the operating system is more precise. The file itself is
+/// not opened, since closing it would drop the locks of all connections of this process (see `files`).
 fn can_be_read(path: &Path) -> io::Result<()> {
     path.metadata()?;
     Ok(rustix::fs::access(path, rustix::fs::Access::READ_OK)?)
 }
 
-/// Without a log, all is in the file, and SQLite is told that it does not change; with one, both are read without locks.
+/// Without a log the file is opened as immutable; with one, both are read without locks.
 fn connect(path: &Path, flags: OpenFlags, beside: Beside) -> rusqlite::Result<Connection> {
     match beside {
         Beside::Anybody => Connection::open_with_flags(path, flags),
@@ -161,7 +162,7 @@ fn connect(path: &Path, flags: OpenFlags, beside: Beside) -> rusqlite::Result<Co
     }
 }
 
-/// A path as SQLite reads it in an URI, with the word that nobody changes the file.
+/// Encodes a path as a URI for SQLite that declares the file immutable.
 fn unchanging(path: &Path) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
     let encoded = |byte: &u8| if is_plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02X}") };
@@ -169,17 +170,18 @@ fn unchanging(path: &Path) -> String {
     format!("file:{path}?immutable=1")
 }
 
-/// Whether the first 100 bytes of a file are those of a store: <https://www.sqlite.org/fileformat.html#the_database_header>.
+/// Returns whether the first 100 bytes of a file are those of a store:
+/// <https://www.sqlite.org/fileformat.html#the_database_header>.
 pub fn is_store_header(header: &[u8; 100]) -> bool {
     header.starts_with(b"SQLite format 3\0") && header[68..72] == APPLICATION_ID.to_be_bytes()
 }
 
-/// Where SQLite has the log of a file.
+/// Returns SQLite's path of the write-ahead log of a file.
 pub fn log_of(path: &Path) -> PathBuf {
     with_ending(path, "-wal")
 }
 
-/// Where SQLite has the index of that log.
+/// Returns SQLite's path of the index of that log.
 pub fn index_of(path: &Path) -> PathBuf {
     with_ending(path, "-shm")
 }
@@ -194,8 +196,8 @@ fn bytes_of(path: &Path) -> u64 {
     path.metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// SQLite notices whole pages that are missing, and a page that is half there only when it comes to need it. A file may be
-/// too short while there is a log, which has the rest.
+/// Returns whether the file is shorter than its header says. SQLite detects missing pages, but a partial page only when
+/// it reads it. A shorter file is valid while there is a log, which contains the rest.
 fn is_cut_off(path: &Path, connection: &Connection) -> rusqlite::Result<bool> {
     let of_pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let promised = natural(of_pragma("page_count")? * of_pragma("page_size")?);
@@ -206,7 +208,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Brings the file to [`FORMAT`], in one transaction; another process may have done so meanwhile.
+/// Upgrades the file to [`FORMAT`] in one transaction. Another process may have done so first.
 fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     if version(connection)? == FORMAT {
         return Ok(());
@@ -223,18 +225,18 @@ fn migrate(connection: &Connection) -> rusqlite::Result<()> {
     steps().inspect_err(|_| roll_back(connection))
 }
 
-/// Makes a connection fit for the next transaction, whatever the last one came to.
+/// Resets a connection for the next transaction after any outcome of the last one.
 pub(super) fn roll_back(connection: &Connection) {
     if !connection.is_autocommit() {
-        // Should this fail too, the next BEGIN says so.
+        // If this fails too, the next BEGIN reports it.
         let _ = connection.execute_batch("ROLLBACK");
     }
 }
 
-/// Held while a file is made: nobody connects to it before the descriptor that made it is closed.
+/// Locked while a file is made: no connection is opened before the descriptor that made it is closed.
 static CREATING: Mutex<()> = Mutex::new(());
 
-/// Makes an empty file that nobody else may read, if there is none. SQLite gives its log and its index the same rights.
+/// Makes an empty file with mode 0600 if it does not exist. SQLite gives its log and its index the same mode.
 fn create(path: &Path) -> io::Result<()> {
     match create_new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -242,7 +244,7 @@ fn create(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The same, of a file that must not be there.
+/// The same, and an existing file is an error.
 pub(super) fn create_new(path: &Path) -> io::Result<()> {
     let _creating = lock(&CREATING);
     let mut options = OpenOptions::new();
@@ -250,7 +252,7 @@ pub(super) fn create_new(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)?.sync_all()?;
-    // The name has to outlive a power cut as well as the contents.
+    // The directory entry must survive a power failure like the content.
     #[cfg(unix)]
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all()?,

@@ -1,4 +1,4 @@
-//! Copies of a store, made while it is in use or while it is not.
+//! Copies of a store that may be in use.
 
 use std::{fs::File, path::Path};
 
@@ -15,18 +15,18 @@ use super::{
 use crate::StoreError;
 
 impl SqliteStore {
-    /// Copies a store of this or an older format, as it is at one moment, into a file that is not there yet, which nobody
-    /// else may read. Other processes may write meanwhile. The copy is one file without a log, and on the disk when this
-    /// returns; after an error, what is there of it is to be removed.
+    /// Copies a store of this or an older format in a consistent state, to a new file with mode 0600. Other processes
+    /// may write at the same time. The copy is one file without a log, and on the disk when this returns. After an
+    /// error the caller must remove the remains of the copy.
     pub fn copy(from: &Path, to: &Path) -> Result<(), StoreError> {
         let source = connection::open(from, OpenFlags::SQLITE_OPEN_READ_ONLY, Beside::Anybody)?;
         let failed = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", to.display()));
         connection::create_new(to).map_err(failed)?;
         let fail = |error: rusqlite::Error| failure::of_store(to, &error);
         let mut copy = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
-        // A copy that breaks off is thrown away, and one that is whole is synchronised below.
+        // A failed copy is discarded, and a complete one is synced below.
         copy.execute_batch(include_str!("sql/copy.sql")).map_err(fail)?;
-        // All pages in one step: what is committed meanwhile would begin a copy in several steps anew each time.
+        // All pages in one step: a copy in several steps would restart after each commit in between.
         let step = Backup::new(&source, &mut copy).and_then(|backup| backup.step(-1)).map_err(fail)?;
         if step != StepResult::Done {
             let busy = "the store is being recovered or brought to a newer format: try again";
@@ -34,7 +34,7 @@ impl SqliteStore {
         }
         copy.close().map_err(|(_, error)| fail(error))?;
         drop(source);
-        // Nobody has the copy open any more, so that no lock is lost by this.
+        // No connection has the copy open any more, so that closing this file drops no locks.
         File::open(to).and_then(|file| file.sync_all()).map_err(failed)
     }
 }
@@ -83,7 +83,7 @@ mod tests {
             drop(copied);
             let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             assert!(names.iter().all(|name| !name.to_string_lossy().starts_with("copy-")), "{names:?}");
-            // It opens as a store, which makes it the next one.
+            // Opening the copy as a store changes it, so it is made again.
             assert_eq!(look(&SqliteStore::open(&copy).unwrap()), look(&store));
             fs::remove_file(&copy).unwrap();
         }
@@ -94,7 +94,7 @@ mod tests {
         assert!(!folder.path().join("other").exists());
     }
 
-    /// Two executions go on in one commit: no copy has one without the other.
+    /// Two executions advance in one commit: no copy contains one advance without the other.
     #[test]
     fn a_copy_beside_a_writer_is_of_one_moment() {
         let folder = tempfile::tempdir().unwrap();

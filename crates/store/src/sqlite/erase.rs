@@ -1,10 +1,10 @@
-//! Erasing a payload so that its bytes are in no file any more.
+//! Erases a payload so that no file contains its bytes any more.
 //!
-//! An UPDATE does not suffice, and neither does `secure_delete`: it clears what is freed, but when a page is split or two
-//! are merged, SQLite leaves copies of the rows that it moved in the unused part of the old page (`rebuildPage` in its
-//! btree.c). Therefore frames and blobs lie in tables whose rows are only appended and are erased in place at the same
-//! length, so that they never move; the inbox, whose rows come and go and may have carried the value, is written anew;
-//! and the log, which has the pages as they were, is emptied.
+//! An UPDATE is not enough, not even with `secure_delete`. That clears freed space, but when SQLite splits or merges
+//! pages, it leaves copies of the moved rows in the unused part of the old page (`rebuildPage` in its btree.c).
+//! Therefore rows of frames and blobs are only appended, and erased in place at the same length, so that they never
+//! move. The inbox, whose rows come and go and may have contained the value, is rewritten. The log, which contains old
+//! versions of the pages, is emptied.
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Subject};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -16,7 +16,7 @@ use crate::{
     values::{Content, repack, unpack},
 };
 
-/// Erases what the notes say, and all late receipts of the execution.
+/// Erases the values that the notes name, and all late receipts of the execution.
 pub(super) fn erase(connection: &Connection, execution: ExecutionKey, noted: &Noted<'_>) -> rusqlite::Result<usize> {
     let mut count = 0;
     for note in noted.notes {
@@ -34,7 +34,8 @@ pub(super) fn erase(connection: &Connection, execution: ExecutionKey, noted: &No
     Ok(count)
 }
 
-/// Overwrites the value, and its blob if nothing else names it. False if there is none or it was erased before.
+/// Overwrites a value, and its blob if no other value refers to it. False if the value does not exist or was erased
+/// before.
 fn overwrite(connection: &Connection, execution: ExecutionKey, sequence: u64, index: usize) -> rusqlite::Result<bool> {
     let place = params![execution.0, integer(sequence)];
     let mut select = connection.prepare_cached(include_str!("sql/values.sql"))?;
@@ -62,7 +63,7 @@ fn let_go(connection: &Connection, hash: Hash) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Moves the log into the file and empties it. False if a reader still needs it.
+/// Checkpoints the log and empties it. False if a reader still needs it.
 pub(super) fn clear_log(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)).map(|busy| !busy)
 }

@@ -1,4 +1,4 @@
-//! What SQLite's errors mean to a caller.
+//! Classification of SQLite's errors.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use rusqlite::{Error, ErrorCode, ffi};
 
 use crate::{CommitError, StoreError};
 
-/// What to do about a file that cannot be mended.
+/// The help for a file that cannot be repaired.
 pub(super) const RESTORE: &str =
     "restore the latest backup (a file of `mainspring backup`; docs/how-to/backup-and-restore.md)";
 
-/// What an error of any verb but `commit` means.
+/// Classifies an error of any operation except `commit`.
 pub(super) fn of_store(path: &Path, error: &Error) -> StoreError {
     let path = path.display();
     match error {
@@ -23,19 +23,19 @@ pub(super) fn of_store(path: &Path, error: &Error) -> StoreError {
             )),
             _ => StoreError::Unavailable(format!("{path}: {error}")),
         },
-        // Everything else is about a row that is not as it was written.
+        // All other errors are about a row with unexpected content.
         Error::FromSqlConversionFailure(_, _, what) => StoreError::Damaged(format!("{path}: {what}")),
         _ => StoreError::Damaged(format!("{path}: {error}")),
     }
 }
 
-/// What an error before COMMIT means. Without a commit mark in the log nothing counts, whatever else was written there,
-/// so that also an error of reading or writing leaves nothing. An fsync that failed says that the disk lies.
+/// Classifies an error before COMMIT. Without a commit mark in the log nothing is effective, so even an I/O error
+/// leaves no change. A failed fsync means that the disk cannot be trusted.
 pub(super) fn before_commit(path: &Path, error: &Error) -> CommitError {
     let what = format!("{}: {error}", path.display());
     match error.sqlite_error_code() {
         _ if is_of_fsync(error) => CommitError::Fatal(what),
-        // A page that cannot be read is of one execution as likely as of all: the other parts show which.
+        // An unreadable page may affect one execution or all: the other parts will show it.
         Some(
             ErrorCode::ConstraintViolation
             | ErrorCode::TooBig
@@ -44,14 +44,14 @@ pub(super) fn before_commit(path: &Path, error: &Error) -> CommitError {
             | ErrorCode::ParameterOutOfRange,
         ) => CommitError::Refused(what),
         Some(_) => CommitError::NotWritten(what),
-        // Not SQLite's: a row that is not as it was written, or a value that it cannot be given.
+        // Not an error of SQLite: a row with unexpected content, or a value that SQLite cannot store.
         None => CommitError::Refused(what),
     }
 }
 
-/// What an error of COMMIT itself means. It appends the changed pages and then the commit mark to the log, and
-/// synchronises it. No room or no right to write stops it before the mark is whole, and a cut-off mark does not count.
-/// Any other error (EIO in the midst of a write) may have left a whole one, which a recovery would find.
+/// Classifies an error of COMMIT itself. COMMIT appends the changed pages and then the commit mark to the log, and
+/// syncs it. A full disk or a missing permission stops it before the mark is complete, and an incomplete mark has no
+/// effect. Any other error (EIO during a write) may have left a complete mark, which a recovery would find.
 pub(super) fn at_commit(path: &Path, error: &Error) -> CommitError {
     let what = format!("{}: {error}", path.display());
     match error.sqlite_error_code() {

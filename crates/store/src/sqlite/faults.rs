@@ -1,4 +1,4 @@
-//! Tests with real faults: two writers, full disks, damaged files, files of others, and bytes that must be gone.
+//! Tests with real faults: two writers, full disks, damaged files, foreign files, and erased bytes.
 
 use std::{
     fs,
@@ -32,14 +32,14 @@ impl Place {
         SqliteStore::open(&self.path()).unwrap()
     }
 
-    /// The store file and its log, as they are on disk.
+    /// The bytes of the store file and its log.
     fn bytes(&self) -> Vec<u8> {
         let log = fs::read(self.0.path().join("store.db-wal")).unwrap_or_default();
         [fs::read(self.path()).unwrap(), log].concat()
     }
 }
 
-/// Tells the others to end, also when a test fails in between: they would wait for ever.
+/// Tells the other threads to end, also when a test fails: they would wait forever.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -84,7 +84,8 @@ fn others_write_and_read_beside_the_engine() {
             let reader = SqliteStore::open_read_only(&place.path()).unwrap();
             let mut looked = 0;
             while !ended.load(Ordering::Acquire) || looked == 0 {
-                // What a head names is there, with the letter of its commit; both parts of a batch become true at once.
+                // The rows of a head are visible together with the message of its commit; both parts of a batch become
+                // visible at once.
                 let sequence = reader.head(key(1)).unwrap().unwrap().head.sequence;
                 assert!(reader.head(key(0)).unwrap().unwrap().head.sequence >= sequence);
                 assert!(reader.frames(key(0), 0, Most::of(usize::MAX)).unwrap().len() as u64 > sequence);
@@ -120,7 +121,7 @@ fn what_is_not_committed_is_not_seen_and_a_held_lock_writes_nothing() {
     assert!(matches!(commit(&store, vec![goes_on(0, 0).part()]), Err(CommitError::NotWritten(_))));
     assert!(matches!(store.claim(0, "node"), Err(StoreError::Unavailable(_))));
     other.execute_batch("ROLLBACK").unwrap();
-    // An error in the midst of a batch lets go of the lock.
+    // An error in the middle of a batch releases the lock.
     other.execute_batch("PRAGMA busy_timeout = 0; ALTER TABLE plans RENAME TO hidden").unwrap();
     let with_plan = Turn { plan: Some(1), ..goes_on(0, 0) };
     assert!(matches!(commit(&store, vec![with_plan.part()]), Err(CommitError::NotWritten(_))));
@@ -136,7 +137,7 @@ fn a_full_disk_loses_nothing_and_room_mends_it() {
     run(&store, &Verb::Claim(0));
     commit(&store, vec![opens(0).part()]).unwrap();
     let before = look(&store);
-    // SQLite's own bound on the file: the answer is SQLITE_FULL, as for a full disk. It is never below what is there.
+    // SQLite's own bound on the file gives SQLITE_FULL like a full disk. It never falls below the current size.
     pragma(&store, "max_page_count", 1);
     let large =
         Turn { values: vec![Some(30_000), Some(90_000)], letters: vec![(3, "a")], plan: Some(2), ..goes_on(0, 0) };
@@ -161,7 +162,7 @@ fn a_full_disk_loses_nothing_and_room_mends_it() {
 fn a_newer_format_is_refused_and_left_as_it_is() {
     let place = Place::new();
     place.open().claim(0, "node").unwrap();
-    // The version stands in the log, not yet in the file.
+    // The version is in the log, not yet in the file.
     let newer = Connection::open(place.path()).unwrap();
     newer.execute_batch("PRAGMA user_version = 99").unwrap();
     let before = place.bytes();
@@ -169,7 +170,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
     assert_eq!(error(SqliteStore::open(&place.path())), expected);
     assert_eq!(error(SqliteStore::open_read_only(&place.path())), expected);
     assert!(place.bytes() == before, "a store that is refused has changed");
-    // The same after a crash, when nobody else has it open: closing it would move the log into the file.
+    // The same after a crash, with no other connection: closing the last one would checkpoint the log.
     let crashed = Place::new();
     for name in ["store.db", "store.db-wal"] {
         fs::copy(place.0.path().join(name), crashed.0.path().join(name)).unwrap();
@@ -275,14 +276,14 @@ fn a_reader_changes_nothing() {
     assert!(refused.contains("for reading only"), "{refused}");
     assert!(matches!(commit(&reader, vec![goes_on(0, 0).part()]), Err(CommitError::NotWritten(_))));
     assert_eq!(look(&store), before);
-    // It sees what is committed after it was opened, and works when it is alone.
+    // It sees commits after it was opened, and works alone.
     commit(&store, vec![goes_on(0, 0).part()]).unwrap();
     drop(store);
     assert_eq!(run(&reader, &Verb::Head(0)), "1 in 0 wake 0");
 }
 
-/// Many rows, so that pages are split and merged around the secret, which came by letters and lies in a frame twice: in
-/// the row, and as a blob.
+/// Many rows, so that pages are split and merged around the secret. The secret arrived in messages, and is in a frame
+/// twice: in the row, and as a blob.
 #[test]
 fn erased_bytes_are_in_no_file() {
     const LETTERS: u64 = 800;
@@ -301,7 +302,8 @@ fn erased_bytes_are_in_no_file() {
         let body = if number % 2 == 0 { secret.repeat(3) } else { vec![b'-'; 114] };
         store.post(&Posting::of(&letter(number.to_string(), &body), 1)).unwrap();
     }
-    // All with the secret leave, and most others, in an order that makes SQLite move those that still wait.
+    // All messages with the secret are consumed, and most others, in an order that makes SQLite move the remaining
+    // ones.
     let shuffled = (0..LETTERS).map(|number| number * 389 % LETTERS);
     let leaving: Vec<u64> = shuffled.filter(|number| number % 8 != 1).collect();
     let opened = [1, 0, 2].map(|execution| Turn { after: None, ..filled(execution, 0) }.part());

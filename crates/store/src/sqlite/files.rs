@@ -1,13 +1,12 @@
-//! The identity of the files that SQLite has open, and whether the disk still has those files under their names.
+//! The identity of the files that SQLite has open, and checks that the disk still has them under their names.
 //!
-//! SQLite keeps writing to a log that another program has removed: every call succeeds, COMMIT included, and what was
-//! written is gone when the process ends. Removed and replaced files are therefore looked for before a commit is
-//! acknowledged.
+//! SQLite keeps writing to a log that another program has removed: every call succeeds, even COMMIT, and the data is
+//! lost when the process ends. So the files are checked before a commit is acknowledged.
 //!
-//! The converse protects the files: POSIX drops all locks of a process on a file when the process closes any descriptor of
-//! that file (fcntl(2)), and without the lock on the database another program that closes its connection takes itself for
-//! the last user and removes the log. No code of this crate opens the database, its log or its index past SQLite while a
-//! connection lives.
+//! There is a rule in the other direction: POSIX drops all locks of a process on a file when the process closes any
+//! descriptor of that file (fcntl(2)). Without the lock on the database, another program that closes its connection
+//! believes to be the last user and removes the log. So no code of this crate opens the database, its log or its index
+//! outside of SQLite while a connection exists.
 
 use std::{
     collections::BTreeSet,
@@ -19,17 +18,17 @@ use std::{
 use super::connection;
 use crate::StoreError;
 
-/// The descriptors of this process. A look at an entry (stat) neither opens nor closes the file behind it.
+/// The descriptors of this process. Calling stat on an entry neither opens nor closes its file.
 const DESCRIPTORS: &str = "/proc/self/fd";
 
-/// Names a file independent of its path, for as long as some process has it open.
+/// Identifies a file independently of its path, while some process has it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Identity {
     device: u64,
     inode: u64,
 }
 
-/// The database, its log and its index, as they are open.
+/// The open database, its log and its index.
 #[derive(Debug)]
 pub(super) struct Files {
     database: Named,
@@ -48,7 +47,8 @@ struct Named {
 pub(super) struct Lost {
     path: PathBuf,
     how: How,
-    /// Whether the log alone is gone, and nobody has begun another: the open one then has all that is not in the database.
+    /// True if only the log was removed and not replaced: the open log then contains all data that is not in the
+    /// database.
     pub(super) is_only_log: bool,
 }
 
@@ -60,13 +60,13 @@ enum How {
 }
 
 impl Files {
-    /// The files of a database that a connection of this process has open for writing, log and index included.
+    /// Records the files of a database that this process has open for writing, including log and index.
     pub(super) fn of(path: &Path) -> Result<Self, StoreError> {
         let named = |path: PathBuf| match Identity::of(&path) {
             Ok(identity) => Ok(Named { path, identity }),
             Err(error) => Err(StoreError::Unavailable(format!("{}: {error}", path.display()))),
         };
-        // SQLite resolves symbolic links, and keeps log and index beside the file itself.
+        // SQLite resolves symbolic links, and keeps log and index beside the real file.
         let real = path.canonicalize();
         let real = real.map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
         let files = Self {
@@ -88,7 +88,7 @@ impl Files {
         [&self.database, &self.log, &self.index]
     }
 
-    /// Costs three calls of stat(2), some microseconds.
+    /// Takes three calls of stat(2), some microseconds.
     pub(super) fn check(&self) -> Result<(), Lost> {
         match self.all().into_iter().find_map(|file| Some((file, file.how_lost()?))) {
             None => Ok(()),
@@ -134,10 +134,10 @@ impl fmt::Display for Lost {
     }
 }
 
-/// The files that this process has open; `None` where the system does not tell.
+/// Lists the files that this process has open; `None` where the system does not tell.
 fn open_files() -> Option<BTreeSet<Identity>> {
     let entries = fs::read_dir(DESCRIPTORS).ok()?;
-    // A descriptor may be closed between the list and the look.
+    // A descriptor may be closed after it was listed.
     Some(entries.flatten().filter_map(|entry| Identity::of(&entry.path()).ok()).collect())
 }
 
@@ -154,13 +154,13 @@ mod tests {
         suite::verb::{key, opens},
     };
 
-    /// Names the store to the test that stands for another program.
+    /// The variable that passes the store's path to the test that acts as another program.
     const STRANGER: &str = "MAINSPRING_TEST_STRANGER_READS";
 
-    /// How long another program may take before a test fails.
+    /// Time limit of the other program.
     const STRANGER_TIME: Duration = Duration::from_secs(60);
 
-    /// Another program on the same machine: a process of its own, because locks of one process do not exclude each other.
+    /// Another program on the same machine: a separate process, since locks of one process do not exclude each other.
     #[test]
     fn as_another_program() {
         let Some(path) = std::env::var_os(STRANGER).map(PathBuf::from) else { return };
@@ -173,8 +173,8 @@ mod tests {
         }
     }
 
-    /// Reads and copies with the SQLite of this build, and with those that are installed: they differ in when they take
-    /// themselves for the last user of a file.
+    /// Reads and copies with this build's SQLite and with installed ones, which differ in how they determine the last
+    /// user.
     fn read_by_other_programs(path: &Path) {
         const PYTHON: &str = "import sqlite3, sys
 for _ in range(3):
@@ -211,7 +211,7 @@ for _ in range(3):
         store.commit(&Batch { fences, parts: vec![opens(execution).part()], sealing: [0; 32] })
     }
 
-    /// Locks that this process has on a file, by /proc/locks.
+    /// Counts the locks of this process on a file, from /proc/locks.
     fn locks_on(path: &Path) -> usize {
         let inode = fs::metadata(path).unwrap().ino();
         let (pid, ending) = (std::process::id().to_string(), format!(":{inode}"));
@@ -253,7 +253,7 @@ for _ in range(3):
         read_by_other_programs(&path);
         assert_eq!(Identity::of(&connection::log_of(&path)).unwrap(), before);
         assert_eq!(begin(&store, 2), Ok(vec![Answer::Durable]));
-        // What a kill leaves: the files, and nothing that is tidied up at a close.
+        // A killed process leaves the files without any cleanup.
         let crashed = folder.path().join("crashed.db");
         fs::copy(&path, &crashed).unwrap();
         fs::copy(connection::log_of(&path), connection::log_of(&crashed)).unwrap();
@@ -261,7 +261,7 @@ for _ in range(3):
         assert!([1, 2].iter().all(|execution| after.head(key(*execution)).unwrap().is_some()));
     }
 
-    /// What is done to the files, and whether what was acknowledged before is in the database afterwards.
+    /// A damage to the files, and whether acknowledged data is in the database afterwards.
     type Damage = (&'static str, fn(&Path), bool);
 
     const DAMAGES: [Damage; 7] = [
@@ -292,7 +292,7 @@ for _ in range(3):
             let refused = begin(&store, 2);
             let Err(CommitError::Fatal(why)) = refused else { panic!("{name}: {refused:?}") };
             assert!(why.contains("store.db") && why.contains("mainspring backup"), "{name}: {why}");
-            // Every verb that writes, for as long as the store is open, also when the name leads to a file again.
+            // Every write is refused until the store is closed, even if the name leads to a file again.
             let refused = [store.claim(0, "node").map(drop), store.pin("a", "b").map(drop), store.check_files()];
             assert!(refused.iter().all(|refused| matches!(refused, Err(StoreError::Unavailable(_)))), "{name}");
             assert!(matches!(begin(&store, 3), Err(CommitError::Fatal(_))), "{name}");
@@ -317,7 +317,7 @@ for _ in range(3):
         assert!(matches!(begin(&store, 1), Err(CommitError::Fatal(_))));
     }
 
-    /// Another program has begun a log of its own: closing the store neither removes that nor writes into the database.
+    /// Another program has started its own log: closing the store neither removes it nor writes into the database.
     #[test]
     fn closing_a_store_that_has_lost_its_files_leaves_those_of_others_alone() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Gates that wait for people.
+//! Open approval gates.
 
 use mainspring_kernel::key::ExecutionKey;
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
@@ -11,7 +11,7 @@ use crate::{
     part::is_end,
 };
 
-/// Writes what a part with frames says of gates.
+/// Writes the changes of gates by a part with frames.
 pub(super) fn write(connection: &Connection, part: &Part) -> rusqlite::Result<()> {
     let execution = part.execution.0;
     for (step, gate) in &part.gates_closed {

@@ -1,4 +1,4 @@
-//! Looking at a file without a change to it: while others write it, or while nobody does.
+//! Read-only inspection of a file, with or without a concurrent writer.
 
 use std::{
     fs::File,
@@ -22,18 +22,18 @@ use crate::{
     number::{integer, natural},
 };
 
-/// Since which formats there are words about the whole and nodes, and gates that wait.
+/// The first formats with metadata and nodes, and with open gates.
 const FORMAT_WITH_NODES: u32 = 2;
 const FORMAT_WITH_GATES: u32 = 4;
 
-/// Where the header of a file says how it is written and read, and what it says of one with a log.
+/// The header's fields for the journal mode, and their values for a file with a write-ahead log.
 const HEADER_MODES: std::ops::Range<usize> = 18..20;
 const MODES_WITH_LOG: [u8; 2] = [2, 2];
 
-/// Damages that are named.
+/// Damages that are listed.
 const DAMAGES_NAMED_MAX: usize = 10;
 
-/// A file that is looked at.
+/// A file under inspection.
 pub struct SqliteInspection {
     path: PathBuf,
     beside: Beside,
@@ -41,16 +41,16 @@ pub struct SqliteInspection {
     found: u32,
 }
 
-/// How a file and its log were at a moment. What was read as if nobody wrote counts only while they are still so.
+/// The state of a file and its log. Data that was read without locks is valid only if the state did not change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     path: PathBuf,
-    /// Length and time of the last change; nothing of what is not there, or empty.
+    /// Length and modification time; `None` for a file that is missing or empty.
     files: [Option<(u64, SystemTime)>; 2],
 }
 
 impl Stamp {
-    /// How they are.
+    /// Reads the state.
     pub fn of(path: &Path) -> Self {
         let files = [path.to_owned(), connection::log_of(path)].map(|path| {
             let metadata = path.metadata().ok().filter(|metadata| metadata.len() > 0)?;
@@ -59,20 +59,20 @@ impl Stamp {
         Self { path: path.to_owned(), files }
     }
 
-    /// Whether they are still so.
+    /// Returns whether the state is unchanged.
     pub fn is_unchanged(&self) -> bool {
         *self == Self::of(&self.path)
     }
 }
 
-/// What a look through the whole file came to.
+/// The result of a check of the whole file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
-    /// Nothing is wrong.
+    /// No damage.
     Sound,
-    /// What is wrong.
+    /// Descriptions of the damages.
     Damaged(Vec<String>),
-    /// It took longer than it may.
+    /// The time limit was reached.
     Unfinished,
 }
 
@@ -82,16 +82,16 @@ impl SqliteInspection {
         Ok(Self { path: path.to_owned(), beside, connection, found })
     }
 
-    /// Bytes of the log that are not in the file yet.
+    /// Returns the bytes of the log that were not checkpointed.
     pub fn log_bytes(&self) -> u64 {
         connection::log_of(&self.path).metadata().map_or(0, |metadata| metadata.len())
     }
 
-    /// Whether commits go to a log, as those of every writer of ours do: `None` of a file with nothing in it.
+    /// Returns whether the file uses a write-ahead log, as every store does; `None` for an empty file.
     pub fn has_log(&self) -> Result<Option<bool>, StoreError> {
         if self.beside == Beside::Anybody {
-            // Through SQLite: to open and close the file would drop the lock of this connection, and of every other one of
-            // this process.
+            // Asked through SQLite: opening and closing the file would drop the locks of all connections of this
+            // process.
             let mode = self.connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
             let mode = mode.map_err(|error| failure::of_store(&self.path, &error))?;
             return Ok((self.found > 0).then_some(mode == "wal"));
@@ -105,8 +105,8 @@ impl SqliteInspection {
         }
     }
 
-    /// Looks through the whole file for damages: its pages, and with `is_deep` also whether indexes and tables agree, for
-    /// as long as it may take.
+    /// Checks the pages of the whole file, and with `is_deep` also that indexes and tables agree, within the time
+    /// limit.
     pub fn check(&self, is_deep: bool, bound: Option<Duration>) -> Result<Checked, StoreError> {
         let (done, is_done) = mpsc::channel::<()>();
         let handle = self.connection.get_interrupt_handle();
@@ -136,7 +136,7 @@ impl SqliteInspection {
         }
     }
 
-    /// Asks, if the format of the file has an answer.
+    /// Queries the file if its format has the data.
     fn since<T>(
         &self,
         format: u32,
@@ -205,7 +205,7 @@ impl Inspection for SqliteInspection {
     }
 }
 
-/// Rows of execution, name, time, reason and how many there are.
+/// Collects rows of key, id, time, reason and total.
 fn listed(mut rows: rusqlite::Rows<'_>) -> rusqlite::Result<Listed> {
     let mut listed = Listed::default();
     while let Some(row) = rows.next()? {
@@ -223,13 +223,13 @@ mod tests {
 
     use super::*;
 
-    /// Every file of a folder with its bytes.
+    /// Returns every file of a folder with its bytes.
     fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         files.map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
     }
 
-    /// A store with a log that was never moved into the file, as a crash leaves it.
+    /// Makes a store with a log that was never checkpointed, as after a crash.
     fn crashed(folder: &Path) -> PathBuf {
         let (path, copy) = (folder.join("whole.db"), folder.join("a folder? 100%/copy.db"));
         let store = SqliteStore::open(&path).unwrap();

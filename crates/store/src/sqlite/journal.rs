@@ -1,4 +1,4 @@
-//! Reading journals, inboxes and what is due.
+//! Reads of journals, inboxes and due executions.
 
 use mainspring_kernel::{
     hash::Hash,
@@ -18,7 +18,7 @@ pub(super) fn head(connection: &Connection, execution: ExecutionKey) -> rusqlite
     connection.prepare_cached(sql)?.query_row([execution.0], head_of_row).optional()
 }
 
-/// The number of the newest frame; 0 before the first.
+/// Returns the number of the newest frame; 0 before the first.
 pub(super) fn newest_frame(connection: &Connection) -> rusqlite::Result<u64> {
     let sql = include_str!("sql/newest_frame.sql");
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0).map(natural))
@@ -77,7 +77,7 @@ fn load(
     Ok(StoredValue { salt: value.salt, body })
 }
 
-/// An error that names the frame.
+/// Makes an error that names the frame.
 pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Error {
     let what = format!(
         "frame {sequence} of {execution}: {what}; compare with the latest backup (a file of `mainspring backup`)"
@@ -85,7 +85,8 @@ pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Err
     Error::FromSqlConversionFailure(0, Type::Blob, what.into())
 }
 
-/// Each partition is an index range of its own, in the order asked for: the first of all are among the first of each.
+/// Reads a separate index range for each partition, in the requested order, since the first rows of all are among the
+/// first of each.
 pub(super) fn due(
     connection: &Connection,
     partitions: &[u32],
@@ -95,7 +96,7 @@ pub(super) fn due(
 ) -> rusqlite::Result<Vec<Due>> {
     let mut statement = connection.prepare_cached(include_str!("sql/due.sql"))?;
     let due = |row: &Row<'_>| Ok(Due { execution: ExecutionKey(row.get(0)?), wake_at: natural(row.get(1)?) });
-    // No time is before 0: what comes after this comes after nothing.
+    // No time is below 0, so this comes before every row.
     let (wake_at, execution) = after.map_or((-1, [0; 16]), |after| (integer(after.wake_at), after.execution.0));
     let mut found = Vec::new();
     for partition in partitions {

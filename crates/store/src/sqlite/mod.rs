@@ -1,9 +1,9 @@
-//! The default store: one SQLite file in WAL mode, acknowledged means on disk.
+//! The default store: one SQLite file in WAL mode. An acknowledged commit is on disk.
 //!
-//! One connection writes, behind a lock; some more read beside it, each what was committed when it began. Other processes
-//! may do both at the same time. There is no option that weakens what a commit promises.
+//! One connection writes, behind a lock; several others read concurrently, each from the state at its start. Other
+//! processes may do both at the same time. No option weakens the durability of a commit.
 //!
-//! Times and numbers above 2^63-1 are kept as that, the largest that SQLite has: the year 292 million.
+//! Times and numbers above 2^63-1 are stored as that, the largest of SQLite: the year 292 million.
 
 mod audit;
 mod catalogue;
@@ -48,34 +48,34 @@ use crate::{
     Table, meter::sync_time, number::integer,
 };
 
-/// Under which name a store keeps which engine worked on it last.
+/// The metadata entry for the engine that worked on the store last.
 const HOLD: &str = "hold";
 
 /// A store in a file.
 pub struct SqliteStore {
     path: PathBuf,
-    // Before the writer, because fields are dropped in order and the last connection to close tidies up the log.
+    // Before the writer: fields are dropped in order, and the last connection to close cleans up the log.
     readers: Readers,
     writer: Option<Mutex<Connection>>,
     /// The files that the writer has open.
     files: Option<Files>,
-    /// Why nothing is acknowledged any more, if one of them is not on the disk any more.
+    /// The reason why nothing is acknowledged any more, once one of them was lost.
     lost: OnceLock<String>,
-    /// Whether opening it has brought it from a format of before seals.
+    /// True if opening it has upgraded it from a format without seals.
     is_of_unsealed_format: bool,
     /// The number of the newest frame that this process knows to be durable.
     newest_frame: AtomicU64,
-    /// How long COMMIT takes, which is what waits for the disk.
+    /// The duration of COMMIT, which waits for the disk.
     sync_time: Histogram,
 }
 
 impl SqliteStore {
-    /// Opens a store for reading and writing, and makes it (mode 0600) if there is none; the folder must exist.
+    /// Opens a store for reading and writing, and makes it with mode 0600 if it does not exist; the folder must exist.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Self::writer_of(path, true)
     }
 
-    /// The same, and one of an older format is refused: a process of an older release may be at work on it.
+    /// The same, but an older format is an error, since a process of an older release may use the store.
     pub fn open_current(path: &Path) -> Result<Self, StoreError> {
         Self::writer_of(path, false)
     }
@@ -99,15 +99,15 @@ impl SqliteStore {
         Ok(store)
     }
 
-    /// Opens a store that is there for reading, beside whatever process writes it. Verbs that write answer
+    /// Opens an existing store for reading, concurrently with any writer. Operations that write return
     /// [`StoreError::Unavailable`].
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         Self::reader(path, Beside::Anybody)
     }
 
-    /// Opens a store that is there to look at it, whatever format it has. Nothing is written beside the file: without a
-    /// log and an index nobody works on it, and where the caller knows that nobody does, neither of them is touched.
-    /// Whether it was so says a [`Stamp`] of before.
+    /// Opens an existing store of any format for inspection. No files are made beside it: without a log and an index it
+    /// has no other users, and if the caller guarantees that (`is_alone`), neither of them is touched. A [`Stamp`] from
+    /// before verifies the guarantee.
     pub fn inspect(path: &Path, is_alone: bool) -> Result<SqliteInspection, StoreError> {
         let is_worked_on = !is_alone && connection::log_of(path).exists() && connection::index_of(path).exists();
         SqliteInspection::open(path, if is_worked_on { Beside::Anybody } else { Beside::Nobody })
@@ -128,22 +128,22 @@ impl SqliteStore {
         })
     }
 
-    /// The number of the newest frame that this process knows to be durable; 0 before the first.
+    /// Returns the number of the newest frame that this process knows to be durable; 0 before the first.
     pub fn newest_frame_number(&self) -> u64 {
         self.newest_frame.load(Ordering::Acquire)
     }
 
-    /// The name that [`note_hold`](Self::note_hold) was given last.
+    /// Returns the last argument of [`note_hold`](Self::note_hold).
     pub fn last_hold(&self) -> Result<Option<String>, StoreError> {
         self.pinned(HOLD)
     }
 
-    /// Keeps under which name an engine begins to work on the store. Durable.
+    /// Stores the name of the engine that starts to work on the store. Durable.
     pub fn note_hold(&self, name: &str) -> Result<(), StoreError> {
         self.write(|connection| nodes::note(connection, HOLD, name))
     }
 
-    /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
+    /// Reads with a pooled connection, in a snapshot of the current state.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         self.readers.lend(work)
     }
@@ -166,15 +166,15 @@ impl SqliteStore {
         Ok(done)
     }
 
-    /// Whether the files that the writer has open are those on the disk. Asked between a write and its acknowledgement, and
-    /// before it: SQLite may move the log into a database that another program has taken over by then.
+    /// Checks that the writer's open files are those on the disk. Called before a write and again before its
+    /// acknowledgement: SQLite could otherwise checkpoint the log into a database that another program has replaced.
     fn check(&self, writer: &Connection) -> Result<(), String> {
         if let Some(why) = self.lost.get() {
             return Err(why.clone());
         }
         let Some(Err(lost)) = self.files.as_ref().map(Files::check) else { return Ok(()) };
         let is_saved = lost.is_only_log && matches!(erase::clear_log(writer), Ok(true));
-        // The files under these names are another program's by now: closing the last connection would change them.
+        // The files under these names belong to another program: closing the last connection would change them.
         let _ = writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         let saved = if is_saved {
             "All that was acknowledged is in the database"
@@ -191,7 +191,7 @@ impl SqliteStore {
     fn writer(&self) -> Result<MutexGuard<'_, Connection>, StoreError> {
         let read_only = || StoreError::Unavailable(format!("{} was opened for reading only", self.path.display()));
         let connection = lock(self.writer.as_ref().ok_or_else(read_only)?);
-        // A panic of whoever held it before may have left a transaction open.
+        // An earlier panic may have left a transaction open.
         connection::roll_back(&connection);
         Ok(connection)
     }
@@ -271,7 +271,7 @@ impl Store for SqliteStore {
         let connection = match writer.try_lock() {
             Ok(connection) => connection,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // A write that is under way asks by itself.
+            // A write in progress makes the check itself.
             Err(TryLockError::WouldBlock) => return Ok(()),
         };
         self.check(&connection).map_err(StoreError::Unavailable)
@@ -425,13 +425,13 @@ impl Store for SqliteStore {
 }
 
 impl Drop for SqliteStore {
-    /// The last look: to close a connection to files that are lost would change those of another program.
+    /// A last check: closing a connection after its files were lost would change those of another program.
     fn drop(&mut self) {
         let _ = self.check_files();
     }
 }
 
-/// A poisoned lock guards nothing that a rollback does not mend.
+/// Ignores poisoning, since a rollback repairs every state behind the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

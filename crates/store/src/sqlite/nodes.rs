@@ -1,4 +1,4 @@
-//! The nodes of a store, and who holds which partition.
+//! Nodes, their leases, and the owners of partitions.
 
 use mainspring_kernel::key::ExecutionKey;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -18,7 +18,7 @@ pub(super) fn partitions(connection: &Connection) -> rusqlite::Result<u32> {
     connection.prepare_cached(include_str!("sql/partitions.sql"))?.query_row([], |row| row.get(0))
 }
 
-/// Reckons the partition of every execution and letter anew.
+/// Recomputes the partition of every execution and message.
 pub(super) fn repartition(connection: &Connection, partitions: u32) -> rusqlite::Result<()> {
     connection.execute(include_str!("sql/spread.sql"), [partitions])?;
     let of_row = |row: &Row<'_>| row.get(0).map(ExecutionKey);
@@ -39,7 +39,7 @@ pub(super) fn pin(connection: &Connection, name: &str, value: &str) -> rusqlite:
     connection.prepare_cached(include_str!("sql/pinned.sql"))?.query_row([name], |row| row.get(0))
 }
 
-/// Keeps a word in place of the one that was kept under its name.
+/// Replaces a metadata entry.
 pub(super) fn note(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(include_str!("sql/note.sql"))?.execute([name, value]).map(drop)
 }
@@ -60,7 +60,7 @@ pub(super) fn beat(connection: &Connection, node: &Node, lease_ms: u64) -> rusql
     table(connection, name).map(Some)
 }
 
-/// The store as a node sees it.
+/// Returns the cluster view of a node.
 pub(super) fn table(connection: &Connection, name: &str) -> rusqlite::Result<Table> {
     let now = clock(connection)?;
     let fence = |row: &Row<'_>| Ok(Fence { partition: row.get(0)?, epoch: natural(row.get(1)?) });

@@ -14,7 +14,7 @@ use crate::{
     number::{integer, natural},
 };
 
-/// Keeps a note, unless there is one of this subject.
+/// Stores a note, unless its subject has one.
 pub(super) fn put(connection: &Connection, note: &Note) -> rusqlite::Result<()> {
     let (subject, sequence, place) = match note.subject {
         Subject::Erased { sequence, place } => (0, integer(sequence), integer(place)),
@@ -90,7 +90,7 @@ pub(super) fn quarantined(
         let (id, organization, reason) = (row.get(1)?, row.get(2)?, row.get(3)?);
         Ok(QuarantinedRow { execution: ExecutionKey(row.get(0)?), id, organization, reason })
     };
-    // No key is shorter than this, which comes before all.
+    // Shorter than every key, so it comes before all.
     let after = after.as_ref().map_or(&[][..], |after| &after.0);
     let limit = integer(limit as u64);
     let mut values: Vec<&dyn ToSql> = vec![&after, &limit];
@@ -100,7 +100,7 @@ pub(super) fn quarantined(
     connection.prepare_cached(&sql)?.query_map(params_from_iter(values), row)?.collect()
 }
 
-/// Appends what audit logs say.
+/// Appends audit entries.
 pub(super) fn append(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Result<()> {
     audit::append(connection, &noted.sealing, &noted.audit.iter().collect::<Vec<_>>())
 }

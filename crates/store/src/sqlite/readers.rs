@@ -1,4 +1,4 @@
-//! The reading connections: opened when they are needed, kept, and never more than a few.
+//! The pool of reading connections: opened on demand, reused, and bounded.
 
 use std::{
     path::PathBuf,
@@ -13,9 +13,9 @@ use super::{
 };
 use crate::StoreError;
 
-/// Reading connections at the most; who finds none free waits for one. To open one takes as long as a hundred reads, so
-/// that all are kept; each holds pages and statements, so that they are few. A read takes some microseconds of a
-/// processor, and a machine for which one file is enough has hardly more processors than this.
+/// Maximum number of reading connections; further readers wait. Opening one takes as long as a hundred reads, so all
+/// are kept. Each holds pages and statements, so they are few. A read takes some microseconds of processor time, and
+/// machines for which one file suffices rarely have more processors than this.
 const READERS_MAX: usize = 16;
 
 /// The reading connections of a store.
@@ -26,7 +26,7 @@ pub(super) struct Readers {
     freed: Condvar,
 }
 
-/// Those that are free, how many places are taken by them and by those that are lent, and how many wait for one.
+/// Free connections, the number of open or pending ones, and the number of waiting readers.
 #[derive(Default)]
 struct State {
     free: Vec<Connection>,
@@ -35,22 +35,22 @@ struct State {
 }
 
 impl Readers {
-    /// None yet.
+    /// Makes an empty pool.
     pub(super) fn of(path: PathBuf, beside: Beside) -> Self {
         Self { path, beside, state: Mutex::default(), freed: Condvar::new() }
     }
 
-    /// Opens the first one, which says whether there is a store to read.
+    /// Opens the first connection, which reports whether there is a store.
     pub(super) fn open_first(&self) -> Result<(), StoreError> {
         self.lend(|_| Ok(()))
     }
 
-    /// Whether one is open that nobody has.
+    /// Returns whether a connection is idle.
     pub(super) fn is_one_free(&self) -> bool {
         !lock(&self.state).free.is_empty()
     }
 
-    /// Lends a connection that sees what is committed now and nothing that is committed while it is used.
+    /// Reads with a connection in a snapshot of the current state.
     pub(super) fn lend<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let mut lent = self.place();
         let connection = match lent.connection.take() {
@@ -63,13 +63,13 @@ impl Readers {
             transaction.commit()?;
             Ok(found)
         });
-        // One that has failed is not lent again: the next is opened anew, which says better what is wrong.
+        // A connection that has failed is not reused: opening the next one gives a more precise error.
         let found = found.map_err(|error| failure::of_store(&self.path, &error))?;
         lent.connection = Some(connection);
         Ok(found)
     }
 
-    /// A place among the readers, as soon as there is one, with a connection in it if one is free.
+    /// Waits for a slot, which contains an idle connection if there is one.
     fn place(&self) -> Lent<'_> {
         let mut state = lock(&self.state);
         loop {
@@ -84,7 +84,7 @@ impl Readers {
 }
 
 impl State {
-    /// Takes a place, with a connection in it if one is free; `None` if all are taken.
+    /// Takes a slot, with an idle connection if there is one; `None` if all slots are taken.
     fn take(&mut self) -> Option<Option<Connection>> {
         if let Some(connection) = self.free.pop() {
             return Some(Some(connection));
@@ -95,7 +95,7 @@ impl State {
     }
 }
 
-/// A place among the readers, which others may have when this is dropped, whatever the work came to.
+/// A slot of the pool, released when dropped.
 struct Lent<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
@@ -108,7 +108,7 @@ impl Drop for Lent<'_> {
             Some(connection) => state.free.push(connection),
             None => state.open -= 1,
         }
-        // To wake is a call to the system, also where nobody sleeps.
+        // Waking is a system call even if no thread waits.
         if state.waiting > 0 {
             self.readers.freed.notify_one();
         }

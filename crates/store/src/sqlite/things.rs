@@ -1,4 +1,4 @@
-//! The things of a server.
+//! The resources of a server.
 
 use rusqlite::{Connection, Params, Row, ToSql, params};
 
@@ -47,7 +47,7 @@ impl Catalogue for SqliteStore {
     }
 }
 
-/// Writes until something is in the way.
+/// Writes until a conflict.
 fn write(connection: &Connection, change: &Change) -> rusqlite::Result<Changed> {
     for Removal { noun, organization, id, expected } in &change.removals {
         let values = params![noun, organization, id, expected.map(integer)];
@@ -82,10 +82,10 @@ fn write(connection: &Connection, change: &Change) -> rusqlite::Result<Changed> 
     Ok(Changed::Done)
 }
 
-/// Gives a thing its names; the field of the first that is another's.
+/// Sets the names of a resource; returns the field of the first one that another resource has.
 fn name(connection: &Connection, item: &Item) -> rusqlite::Result<Option<String>> {
     let Item { noun, organization, id, names, .. } = item;
-    // Of one that is put twice, the names of the second time count.
+    // If a resource is written twice in a change, the names of the second write count.
     remove_names(connection, noun, organization, id)?;
     for Name { field, value, is_unique } in in_order(names) {
         let values = params![noun, organization, field, value, id, is_unique];
@@ -101,8 +101,8 @@ fn remove_names(connection: &Connection, noun: &str, organization: &str, id: &st
     connection.prepare_cached(include_str!("sql/item_names_remove.sql"))?.execute(values).map(drop)
 }
 
-/// Ids are looked for from a bound on, or below one: behind an id comes the same id with U+0000; above all texts are
-/// blobs.
+/// Compares ids with an inclusive lower or an exclusive upper bound. The next id after a given one is the same with
+/// U+0000; blobs sort after all texts.
 fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Vec<Item>> {
     let Query { noun, organization, name, after, is_descending, most } = query;
     let bound: Box<dyn ToSql> = match (after, is_descending) {
@@ -131,8 +131,8 @@ fn list(connection: &Connection, query: &Query) -> rusqlite::Result<Vec<Item>> {
     }
 }
 
-/// The things that a statement gives, with their names. No statement brings both, or sorts: the whole list would be read
-/// before its first row comes.
+/// Returns the resources of a statement with their names. Statements neither join the names nor sort: both would read
+/// the whole list before the first row.
 fn items(
     connection: &Connection,
     noun: &str,
