@@ -1,4 +1,4 @@
-//! The commands of `mainspring`, one file each: its flags, then what it does.
+//! The commands of `mainspring`, one per file: first the flags, then the implementation.
 
 pub(crate) mod approvals;
 pub(crate) mod asking;

@@ -1,4 +1,4 @@
-//! `mainspring approvals`: the gates that wait for people, who can decide there, since when and until when.
+//! `mainspring approvals`: lists open approvals, with approvers, start and deadline.
 
 use clap::Args;
 use mainspring_kernel::{json::compact, key::ExecutionKey, time::rfc3339, value::Value};
@@ -27,45 +27,44 @@ pub(crate) struct Approvals {
     pub(super) cursor: Option<String>,
 }
 
-/// A gate that waits, wherever it was read.
+/// An open approval, of a local store or of a server.
 pub(crate) struct Waits {
-    /// The execution, by its name.
+    /// The execution id.
     pub(crate) execution: String,
-    /// What its workflow is called.
+    /// The name of the workflow.
     pub(crate) workflow: Option<String>,
-    /// The step that asks.
+    /// The path of the approval step.
     pub(crate) step: String,
-    /// What is asked.
+    /// The prompt.
     pub(crate) prompt: String,
-    /// Those whom it names; empty where it names nobody.
+    /// The named approvers; empty if the gate names none.
     pub(crate) approvers: Vec<Named>,
-    /// Whose the execution is, for a gate that names nobody in an organization.
+    /// The owner of the execution, for a gate of an organization without named approvers.
     pub(crate) owner: Option<String>,
-    /// How many must approve.
+    /// The number of required approvals.
     pub(crate) count: u64,
-    /// Who has.
+    /// The users who have approved.
     pub(crate) approved_by: Vec<String>,
-    /// Since when it waits, in milliseconds since 1970; a server of an older release does not say.
+    /// The opening time in milliseconds since the epoch; a server of an older release does not return it.
     pub(crate) since: Option<u64>,
-    /// When it is decided by itself.
+    /// The deadline, after which the default action applies.
     pub(crate) until: u64,
-    /// How, then.
+    /// The default action.
     pub(crate) default_action: String,
-    /// Whether as many as have to can approve; `None` where whoever has the folder decides.
+    /// True if enough approvers exist to reach the count; `None` outside of organizations, where everyone with
+    /// access to the store may decide.
     pub(crate) can_be_approved: Option<bool>,
-    /// The page where people decide, at a server.
+    /// The approval page of the server.
     pub(crate) url: Option<String>,
 }
 
-/// Somebody whom a gate names.
+/// A named approver.
 pub(crate) struct Named {
-    /// Their name.
     pub(crate) user: String,
-    /// Whether they can decide now; `None` where nobody knows members.
+    /// True if this user can decide now; `None` without knowledge of members.
     pub(crate) can_decide: Option<bool>,
 }
 
-/// Lists what waits for people.
 pub(crate) fn approvals(approvals: &Approvals, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     if let Some(client) = global.client()? {
         return remote::approvals(approvals, &client, global);
@@ -128,7 +127,7 @@ fn cursor(text: &str) -> Result<Place, Refusal> {
     Ok((execution, step.to_string(), gate.parse().map_err(|_| unknown())?))
 }
 
-/// Shows a page of gates: as lines for people, or as one object.
+/// Prints a page of approvals: as lines, or as one JSON object.
 pub(super) fn show(waits: &[Waits], next: Option<&str>, global: &Global) {
     if global.json {
         let gates: Vec<Value> = waits.iter().map(Waits::to_value).collect();
@@ -194,7 +193,7 @@ impl Waits {
         );
     }
 
-    /// Who decides, and how many have.
+    /// The approvers as text, and the number of approvals.
     fn deciders(&self) -> String {
         let one = |named: &Named| {
             let has_approved = self.approved_by.contains(&named.user);

@@ -1,4 +1,4 @@
-//! Asking whoever is at the terminal to decide at a gate.
+//! Prompts the user at the terminal for a decision.
 
 use std::{
     io::{self, Write},
@@ -17,17 +17,17 @@ use crate::{
     text::paragraph,
 };
 
-/// What came of a question.
+/// The result of a prompt.
 pub(crate) enum Answer {
-    /// It was answered.
     Decided(Decision),
-    /// Nobody wants to decide now.
+    /// The user decides later.
     Later,
-    /// The gate is no longer open: somebody else has decided, or nobody in time.
+    /// The gate was closed while the prompt was open, by another user or by its timeout.
     Elsewhere,
 }
 
-/// Asks, and looks now and then whether the question still stands. The execution goes on meanwhile, and Ctrl-C leaves the gate open.
+/// Prompts for a decision, and polls if the gate is still open. The execution continues while the prompt is open,
+/// and Ctrl-C leaves the gate open.
 pub(crate) async fn ask(
     question: &str,
     items: &Value,
@@ -67,8 +67,8 @@ fn prompt() {
     let _ = out.flush();
 }
 
-/// The next line that is typed; nothing once there are no more. One thread reads for the whole process: a second one
-/// would take the other's lines.
+/// The next typed line; `None` at the end of input. One thread reads for the whole process, because a second one
+/// would consume its lines.
 pub(crate) async fn typed() -> Option<String> {
     static LINES: OnceLock<Mutex<UnboundedReceiver<String>>> = OnceLock::new();
     let lines = LINES.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! `mainspring audit verify`: whether the export of an audit log is what was written. It needs no server and no store.
+//! `mainspring audit verify`: checks the export of an audit log. It needs no server and no store.
 
 use std::{
     fs::File,
@@ -38,7 +38,7 @@ enum What {
     },
 }
 
-/// Proves a file.
+/// Checks a file.
 pub(crate) fn audit(audit: &Audit, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let What::Verify { file, key } = &audit.what;
     let key = key.as_deref().map(keys::load).transpose()?;

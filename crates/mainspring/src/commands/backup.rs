@@ -1,4 +1,5 @@
-//! `mainspring backup`: a copy of the folder's store, made while it is in use, and proved before it is given its name.
+//! `mainspring backup`: copies the store of a data folder while it is in use, and verifies the copy before it gets
+//! its name.
 
 use std::{
     fs::{self, File},
@@ -41,17 +42,17 @@ pub(crate) struct Backup {
 /// Executions read at a time.
 const PAGE: usize = 1000;
 
-/// Broken heads that are named.
+/// Broken heads that are named in a message.
 const NAMED_MAX: usize = 3;
 
-/// What a copy was found to be.
+/// The result of verifying a copy.
 struct Proof {
     bytes: u64,
     format: u32,
     executions: u64,
-    /// Executions whose journal does not end in a sealed head; `None` where they were not looked at.
+    /// Executions whose journal does not end in a sealed head; `None` if the seals were not checked.
     unsealed: Option<Vec<String>>,
-    /// Why they were not.
+    /// The reason why the seals were not checked.
     remark: Option<String>,
 }
 
@@ -78,16 +79,16 @@ pub(crate) fn backup(backup: &Backup, global: &Global, terminal: &Terminal) -> R
     Ok(if is_whole { Exit::Fine } else { Exit::NotSo })
 }
 
-/// Where the backup goes.
+/// The destination of the backup.
 struct Target {
     folder: PathBuf,
     path: PathBuf,
-    /// Whether an earlier backup is there, which may be replaced.
+    /// True if an earlier backup exists, which may be replaced.
     is_there: bool,
 }
 
 impl Target {
-    /// Refuses everything but a name that is free, or an earlier backup that is to be replaced: never the store itself.
+    /// Accepts an unused name, or with `--force` an earlier backup. The store itself is never a target.
     fn of(file: &Path, home: &Home, is_forced: bool) -> Result<Self, Refusal> {
         let refused = |why: &str| Refusal::bad_input("bad_backup_file", format!("{}: {why}", file.display()));
         let name = file.file_name().ok_or_else(|| refused("it names no file"))?;
@@ -114,7 +115,7 @@ impl Target {
         Ok(Self { folder, path, is_there: true })
     }
 
-    /// The name of the copy while it is not proved.
+    /// The temporary name of the copy until it is verified.
     fn partial(&self) -> Result<PathBuf, Refusal> {
         let mut nonce = [0; 8];
         let failed = |error: getrandom::Error| Refusal::internal("no_random", error.to_string());
@@ -122,7 +123,7 @@ impl Target {
         Ok(self.folder.join(format!(".mainspring-backup-{}.partial", hex(&nonce))))
     }
 
-    /// Gives a copy its name, at once and for good.
+    /// Renames the verified copy to its name, atomically and durably.
     fn take(&self, partial: &Partial) -> Result<(), Refusal> {
         let failed = |error: io::Error| {
             Refusal::internal("backup_failed", format!("{} cannot be written: {error}", self.path.display()))
@@ -132,7 +133,7 @@ impl Target {
         } else {
             let here = rustix::fs::CWD;
             match renameat_with(here, &partial.0, here, &self.path, RenameFlags::NOREPLACE) {
-                // Not every file system can: a name that was taken since the first look is then refused by the link.
+                // Not every file system supports `NOREPLACE`. A hard link fails too if the name exists by now.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                     fs::hard_link(&partial.0, &self.path).map_err(failed)?;
                 }
@@ -143,7 +144,7 @@ impl Target {
     }
 }
 
-/// A copy that is removed unless it was given another name.
+/// A copy that is removed on drop unless it was renamed.
 struct Partial(PathBuf);
 
 impl Drop for Partial {
@@ -157,7 +158,7 @@ fn is_backup(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut header)).is_ok() && is_store_header(&header)
 }
 
-/// Looks through every page of a copy, and at the seal of every head in it.
+/// Checks every page of a copy, and the seal of every head in it.
 fn prove(copy: &Path, home: &Home) -> Result<Proof, Refusal> {
     let inspection = SqliteStore::inspect(copy, true).map_err(EngineError::from)?;
     match inspection.check(true, None).map_err(EngineError::from)? {
@@ -191,7 +192,7 @@ fn prove(copy: &Path, home: &Home) -> Result<Proof, Refusal> {
     Ok(proof)
 }
 
-/// How many executions there are, and those whose journal does not end in a sealed head.
+/// Counts the executions, and finds those whose journal does not end in a sealed head.
 fn heads(store: &Arc<dyn Store>, key: Option<[u8; 32]>) -> Result<(u64, Vec<String>), Refusal> {
     let loader = key.map(|key| Loader::new(store.clone(), key));
     let (mut count, mut unsealed, mut before) = (0, Vec::new(), None);

@@ -1,4 +1,4 @@
-//! `mainspring cancel`: calling an execution off.
+//! `mainspring cancel`: cancels an execution.
 
 use clap::Args;
 use mainspring_engine::Reach;
@@ -29,7 +29,7 @@ pub(crate) struct Cancel {
     pub(super) reason: String,
 }
 
-/// Cancels an execution: what runs is stopped, nothing new starts, all traces are kept.
+/// Cancels an execution: running work is stopped, nothing new starts, and the history is kept.
 pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     if !(1..=NAME_CHARS_MAX).contains(&cancel.reason.chars().count()) {
         let message = format!("--reason must have 1 to {NAME_CHARS_MAX} characters");

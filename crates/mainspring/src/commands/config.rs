@@ -1,4 +1,4 @@
-//! `mainspring config`: which settings are in force, and where each came from.
+//! `mainspring config`: shows the effective settings and the origin of each.
 
 use clap::Args;
 use mainspring_kernel::{json::compact, value::Value};
@@ -19,7 +19,6 @@ pub(crate) struct Config {
     flags: ServerFlags,
 }
 
-/// Shows the settings.
 pub(crate) fn config(config: &Config, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let settings = Settings::of(&config.flags, global)?;
     let shown_value =
@@ -40,7 +39,7 @@ pub(crate) fn config(config: &Config, global: &Global, _: &Terminal) -> Result<E
     Ok(Exit::Fine)
 }
 
-/// An address without what lets in: as the store itself shows it, or nothing of one that cannot be read.
+/// The address without its password, or a placeholder if it cannot be parsed.
 pub(super) fn without_password(address: &str) -> String {
     PostgresStore::shown_address(address).unwrap_or_else(|| "an address that cannot be read".into())
 }

@@ -1,4 +1,4 @@
-//! `mainspring convert`: a definition in another notation.
+//! `mainspring convert`: converts a definition to another notation.
 
 use std::{
     fs,
@@ -63,9 +63,8 @@ enum Format {
     Json,
 }
 
-/// Says a definition in another notation.
 pub(crate) fn convert(convert: &Convert, global: &Global) -> Result<Exit, Refusal> {
-    // Functions and schemas are looked into here, which the conversion itself does not do.
+    // The conversion itself checks no functions and schemas, so the definition is compiled first.
     if compiled(&convert.file, global)?.is_none() {
         return Ok(Exit::BadInput);
     }

@@ -1,4 +1,4 @@
-//! `mainspring approve` and `deny`: a decision at a gate, after which the execution goes on.
+//! `mainspring approve` and `deny`: decides an approval, after which the execution continues.
 
 use clap::Args;
 use mainspring_engine::{
@@ -53,12 +53,10 @@ pub(super) struct At {
     pub(super) reason: Option<String>,
 }
 
-/// Approves at a gate.
 pub(crate) fn approve(approve: &Approve, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     decide(&approve.at, Decision::Approve, global, terminal)
 }
 
-/// Denies at a gate.
 pub(crate) fn deny(deny: &Deny, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     decide(&deny.at, Decision::Deny, global, terminal)
 }
@@ -109,7 +107,7 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     })
 }
 
-/// Refuses a reason that is longer than journals and audit logs keep.
+/// Rejects a reason above the limit of journals and audit logs.
 fn check_reason(reason: Option<&str>) -> Result<(), Refusal> {
     if reason.is_none_or(|reason| reason.chars().count() <= REASON_CHARS_MAX) {
         return Ok(());
@@ -118,7 +116,7 @@ fn check_reason(reason: Option<&str>) -> Result<(), Refusal> {
     Err(Refusal::bad_input("reason_too_long", message))
 }
 
-/// A decision that was taken in counts if the journal has it. One that has not counted came too late.
+/// Checks in the journal that a received decision counted. It did not if the gate was closed before.
 fn counted(looked: &Looked, open: &OpenGate, input: &Input) -> Result<(), Refusal> {
     let Input::Decide { instance: at, gate: number, decision: wanted, by: us, .. } = input else { return Ok(()) };
     let mut decisions = Vec::new();
@@ -150,7 +148,7 @@ fn counted(looked: &Looked, open: &OpenGate, input: &Input) -> Result<(), Refusa
     Err(Refusal::contract("not_open", message))
 }
 
-/// The gate that is meant, of the execution or of one that it waits for.
+/// Finds the selected gate, in the execution or in a child that it waits for.
 fn open_gate<'a>(family: &'a Family, state: &State, at: &At) -> Result<&'a OpenGate, Refusal> {
     let names = |gates: &mut dyn Iterator<Item = &OpenGate>| {
         gates.map(|open| open.path.as_str()).collect::<Vec<_>>().join(", ")

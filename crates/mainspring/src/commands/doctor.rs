@@ -1,8 +1,8 @@
-//! `mainspring doctor`: whether this installation is well. It looks, and changes nothing: no store is made or brought to a
-//! newer format, no key is made, nothing is held up that runs.
+//! `mainspring doctor`: checks this installation. It is read-only: it creates no store and no key, upgrades no
+//! format, and takes no lock.
 //!
-//! A check has a name, a state, a sentence, and a mend where it is not well. A thing that is broken fails the command, a
-//! warning does not. What cannot be looked at because of something that is broken is skipped, and says why.
+//! A check has a name, a state, a message, and help unless it is fine. A broken check fails the command, a warning
+//! does not. A check that depends on something broken is skipped, with the reason.
 
 mod check;
 mod database;
@@ -46,32 +46,32 @@ pub(crate) struct Doctor {
     flags: ServerFlags,
 }
 
-/// What is looked at.
+/// The installation that is checked.
 struct Patient {
-    /// Settings, if they can be read.
+    /// The settings, unless they are invalid.
     settings: Option<Settings>,
-    /// The flags of every command, with what is in force of them.
+    /// The global flags with the effective settings.
     global: Global,
-    /// Where things are.
+    /// The location of the store.
     ground: Ground,
-    /// The folder of this machine, also where the store is shared.
+    /// The data folder of this machine, which exists for a shared store too.
     home: Home,
-    /// Who works on that folder: nobody, or a process whose number may be known.
+    /// The owner of that folder's lock: none, or a process with a pid if it is known.
     holder: Option<Option<u32>>,
-    /// Whether everything is looked through.
+    /// True with `--deep`.
     is_deep: bool,
 }
 
-/// A store that is open for looking, with what it was called.
+/// A store that is opened read-only.
 type Opened = Box<dyn Inspection>;
 
-/// The things of a store, beside what every format has.
+/// The contents of a store that depend on its format.
 enum Contents {
-    /// There are none yet.
+    /// The store is empty.
     Nothing,
-    /// They are of a format that this build cannot read.
+    /// The format is too old for this build to read.
     Older,
-    /// They can be read.
+    /// The contents can be read.
     Store(Arc<dyn Store>),
 }
 
@@ -83,7 +83,7 @@ impl Contents {
         }
     }
 
-    /// The ids of all organizations; `None` where they cannot be read.
+    /// The ids of all organizations; `None` if they cannot be read.
     fn organizations(&self) -> Option<Result<Vec<String>, StoreError>> {
         let Self::Store(store) = self else { return None };
         let read = || {
@@ -95,12 +95,12 @@ impl Contents {
     }
 }
 
-/// Looks at everything, and says how it is.
+/// Runs all checks, and prints the report.
 pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let mut report = Report::new(global.json);
     let settings = Settings::of(&doctor.flags, global);
     report.add(settings::check(&doctor.flags, &settings));
-    // With settings that cannot be read, flags and environment still say where to look.
+    // Without valid settings, flags and environment still name the store.
     let global = settings.as_ref().map_or(global, |settings| &settings.global).clone();
     let home = match global.home() {
         Ok(home) => home,
@@ -113,7 +113,7 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
         Some(address) => Ground::Shared(address.clone()),
         None => Ground::Folder(home.clone()),
     };
-    // A node of a shared store has its own folder in that one.
+    // A node of a shared store has its own folder inside of the data folder.
     let held = if global.store.is_some() { Home::new(home.folder().join("node")) } else { home.clone() };
     let holder = held.holder();
     let patient = Patient { settings: settings.ok(), global, ground, home, holder, is_deep: doctor.deep };
@@ -136,7 +136,8 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
     Ok(report.end())
 }
 
-/// Looks at a file as if nobody worked on it where nobody does; and again, beside whoever has begun to, if that was so.
+/// Checks the store of a data folder. If no process owns the folder, the file is read without locks. If a process
+/// took it in the meantime, the result is discarded and the checks run again with locks.
 fn of_file(patient: &Patient, report: &mut Report) {
     report.add(settings::key(patient, patient.home.key_check_text().as_deref()));
     report.add(held::look(patient));
@@ -150,7 +151,7 @@ fn of_file(patient: &Patient, report: &mut Report) {
     }
 }
 
-/// What is the same in every store.
+/// Checks that are equal for all stores.
 fn of_store(patient: &Patient, opened: Option<Opened>, report: &mut impl Extend<Check>) {
     let Some(opened) = opened else {
         report.extend(executions::skipped("there is no store to look into"));
@@ -164,7 +165,7 @@ fn of_store(patient: &Patient, opened: Option<Opened>, report: &mut impl Extend<
     report.extend(proof::look(patient, &contents));
 }
 
-/// What a store that cannot be looked at comes to, under the name of what was asked of it.
+/// The check result for a store error.
 fn refused(name: &'static str, error: &StoreError) -> Check {
     let says = error.to_string();
     match error {
@@ -173,7 +174,7 @@ fn refused(name: &'static str, error: &StoreError) -> Check {
             Check::broken(name, says, "`mainspring --version` says which release a program is")
         }
         StoreError::Damaged(_) => {
-            // What SQLite says of itself has the mend with it.
+            // SQLite's message already contains the help.
             let says = says.split(". Stop the engine").next().unwrap_or_default();
             let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; docs/how-to/backup-and-restore.md)";
             Check::broken(name, says, mend)

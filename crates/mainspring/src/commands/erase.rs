@@ -1,4 +1,4 @@
-//! `mainspring erase`: values of an execution go, its journal's chain stays.
+//! `mainspring erase`: erases values of an execution; the hash chain of its journal stays.
 
 use clap::Args;
 use mainspring_engine::{
@@ -35,7 +35,7 @@ pub(crate) struct Erase {
     pub(super) reason: String,
 }
 
-/// Erases values: their bytes go, the chain holds, and `verify` names what is gone.
+/// Erases values. The chain stays valid, and `verify` names the erased values.
 pub(crate) fn erase(erase: &Erase, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     check_reason(&erase.reason)?;
     if let Some(client) = global.client()? {
@@ -50,7 +50,7 @@ pub(crate) fn erase(erase: &Erase, global: &Global, terminal: &Terminal) -> Resu
     Ok(tell(&row.id, erased as u64, global, terminal))
 }
 
-/// Tells how much is gone.
+/// Prints the number of erased values.
 pub(super) fn tell(id: &str, erased: u64, global: &Global, terminal: &Terminal) -> Exit {
     if global.json {
         let value = Value::map([("ok", true.into()), ("executionId", id.into()), ("erased", erased.into())]);

@@ -1,4 +1,4 @@
-//! Following an execution to its rest, with what a person or a program wants to see on the way.
+//! Follows an execution until it has settled, and shows its progress or its events.
 
 use mainspring_engine::{
     Engine, EngineError, envelope,
@@ -30,26 +30,26 @@ use crate::{
     terminal::{Terminal, say},
 };
 
-/// How gates are met.
+/// The handling of open approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gates {
-    /// Approved, as the owner.
+    /// Approves each, as the owner.
     Approve,
-    /// Shown to whoever is at the terminal, if somebody is.
+    /// Prompts for each, if there is a terminal.
     Ask,
 }
 
-/// What of an execution is shown.
+/// Selects the past that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum From {
-    /// From a frame on.
+    /// Everything from this frame on.
     Frame(u64),
-    /// What is new, and in JSON everything.
+    /// New frames only; in JSON mode all frames.
     Now,
 }
 
-/// Follows an execution until it has ended, or nothing but gates is left that nobody here decides. `signals` were heard
-/// since before the engine was opened: who interrupts in the first moment is told how it goes on as well.
+/// Follows an execution until it has ended, or only approvals are left that this process does not decide. `signals`
+/// must exist before the engine opens, so that an early interrupt prints the same message.
 pub(crate) async fn follow(
     engine: &Engine,
     key: ExecutionKey,
@@ -119,10 +119,10 @@ async fn to_rest(
     Ok((followed?, runner::standing(engine, key, |_, _| ())?))
 }
 
-/// How often the times of running steps are redrawn.
+/// The interval in which durations of running steps are redrawn.
 const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
 
-/// Shows what is in a frame.
+/// Shows the records of a frame.
 fn show(events: &mut Events<'_>, progress: &mut Progress, records: &[Record], now: u64, global: &Global) {
     for record in records {
         if global.json {
@@ -136,7 +136,7 @@ fn show(events: &mut Events<'_>, progress: &mut Progress, records: &[Record], no
     }
 }
 
-/// Decides at every open gate, those of children too; false if one stays open, or there is none.
+/// Decides every open gate, those of children too. Returns false if one stays open, or there is none.
 async fn decide_all(
     engine: &Engine,
     state: &State,
@@ -171,7 +171,7 @@ async fn decide_all(
     Ok(!family.gates.is_empty())
 }
 
-/// How often it is looked whether a question still stands.
+/// The interval in which an open prompt polls the gate.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
 
 async fn asked(engine: &Engine, open: &OpenGate, signals: &mut Signals) -> Result<Answer, Refusal> {
@@ -183,13 +183,13 @@ fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, Refusal> {
     Ok(now.open_gates().any(|(instance, gate)| *instance == open.instance && gate.number == open.gate.number))
 }
 
-/// The refusal of a decision of somebody whom a gate does not ask, or not again.
+/// The error for a decision of a user who is no approver, or has approved already.
 pub(crate) fn no_approver(open: &OpenGate, by: &str) -> Refusal {
     let message = format!("the gate `{}` does not take a decision of {by}: {}", open.path, who(&open.gate));
     Refusal::contract("not_an_approver", message)
 }
 
-/// Who may decide at a gate, in words.
+/// The approvers of a gate, as text.
 fn who(gate: &GateState) -> String {
     let has = names(&gate.approved_by);
     if gate.approvers.is_empty() {

@@ -1,4 +1,4 @@
-//! Handing an input over to whoever works on the executions: the process that holds the folder, or a node.
+//! Delegates an input through the inbox to the process or node that runs the execution.
 
 use mainspring_engine::{EngineError, inbox};
 use mainspring_kernel::{input::Input, json::compact, key::ExecutionKey, value::Value};
@@ -12,15 +12,15 @@ use crate::{
     terminal::{Terminal, say},
 };
 
-/// What became of an input that was handed over.
+/// The result of delegating an input.
 pub(crate) struct Handed {
-    /// Whether it was taken in while this process waited; else it lies in the inbox.
+    /// True if the input was received while this process waited; otherwise it is still in the inbox.
     pub(crate) taken: bool,
-    /// Who takes it in, in words.
+    /// The process or node that receives it, as text.
     pub(crate) by: String,
 }
 
-/// Posts an input to whoever works on an execution, with what the audit log says of it, and waits until it was taken in.
+/// Enqueues an input with its audit entry, and waits a bounded time until it was received.
 pub(crate) fn hand_over(
     looked: &Looked,
     key: ExecutionKey,
@@ -30,7 +30,7 @@ pub(crate) fn hand_over(
 ) -> Result<Handed, Refusal> {
     let ground = &looked.ground;
     let store = ground.store()?;
-    // Whether it changes anything is found out by whoever takes it in: the log says what was done here.
+    // Only the receiver finds out if the input has an effect, so the audit log says that it was posted.
     let noted = noted.map(|entry| AuditEntry { action: format!("{}.posted", entry.action), ..entry });
     let id = inbox::post(&*store, ground.home(), &looked.key, (key, input), noted.as_ref())?;
     let gone = || -> Result<Option<()>, EngineError> {
@@ -43,7 +43,7 @@ pub(crate) fn hand_over(
 }
 
 impl Handed {
-    /// Says what became of it.
+    /// Prints the result.
     pub(crate) fn tell(&self, global: &Global, terminal: &Terminal) -> Exit {
         let Self { taken, by } = self;
         let words =

@@ -1,4 +1,4 @@
-//! `mainspring list`: the executions of a folder.
+//! `mainspring list`: lists executions.
 
 use clap::Args;
 use mainspring_engine::EngineError;
@@ -28,7 +28,6 @@ pub(crate) struct List {
     pub(super) limit: u32,
 }
 
-/// Lists executions.
 pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     if let Some(client) = global.client()? {
         return remote::list(list, &client, global, terminal);
@@ -50,21 +49,21 @@ pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<
 /// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// The execution's name.
+    /// The execution id.
     pub(crate) id: String,
-    /// How it stands.
+    /// The status.
     pub(crate) status: String,
-    /// What it is an execution of.
+    /// The name of the workflow.
     pub(crate) workflow: Option<String>,
-    /// Milliseconds since 1970.
+    /// Milliseconds since the epoch.
     pub(crate) started_at: u64,
-    /// Milliseconds since 1970, if it has ended.
+    /// Milliseconds since the epoch, if it has ended.
     pub(crate) completed_at: Option<u64>,
-    /// `with_failures`, and the like.
+    /// The outcome, such as `with_failures`.
     pub(crate) outcome: Option<String>,
-    /// The code of its error.
+    /// The code of its failure.
     pub(crate) error: Option<String>,
-    /// The execution that has started it, if one has.
+    /// The parent execution, if there is one.
     pub(crate) parent: Option<String>,
 }
 
@@ -83,7 +82,6 @@ impl From<&ExecutionRow> for Row {
     }
 }
 
-/// Prints the table.
 pub(crate) fn print(rows: &[Row], terminal: &Terminal) {
     if rows.is_empty() {
         say!("{}", dim("none"));
@@ -92,15 +90,14 @@ pub(crate) fn print(rows: &[Row], terminal: &Terminal) {
     table(rows, room).iter().for_each(|line| say!("{line}"));
 }
 
-/// Between two columns.
+/// The gap between two columns.
 const GAP: &str = "  ";
 
-/// Columns of a name that is cut, at the least: the key of an execution by itself is known by its first 13.
+/// Columns that a cut name keeps at least. The first 13 characters of an execution key are unique in practice.
 const NAME_COLUMNS_MIN: usize = 16;
 
-/// A line for each row, in columns that are as wide as what stands in them. In a room of so many columns the names of
-/// executions are cut, and those of workflows if that is not enough: the beginning of a name is a name for every command.
-/// Without one nothing is.
+/// Formats one line per row, with columns as wide as their contents. If the lines are wider than `room`, execution
+/// ids are cut, and then workflow names; commands accept the beginning of a name. Without `room` nothing is cut.
 fn table(rows: &[Row], room: Option<usize>) -> Vec<String> {
     let mut cells: Vec<[String; 6]> = rows.iter().map(cells).collect();
     let mut widths = widths(&cells);
@@ -120,7 +117,7 @@ const STATUS: usize = 1;
 const WORKFLOW: usize = 2;
 const STARTED: usize = 3;
 
-/// Name, status, workflow, start, duration, remark.
+/// The cells: id, status, workflow, start, duration, note.
 fn cells(row: &Row) -> [String; 6] {
     let parent = row.parent.as_ref().map(|parent| format!("child of {parent}"));
     let note = [&row.outcome, &row.error, &parent].into_iter().flatten().map(|word| shown(word)).collect::<Vec<_>>();
@@ -138,7 +135,7 @@ fn widths(rows: &[[String; 6]]) -> [usize; 6] {
     std::array::from_fn(|column| rows.iter().map(|cells| columns(&cells[column])).max().unwrap_or(0))
 }
 
-/// Nothing stands behind the last cell that has something, and a column in which nothing stands takes no room.
+/// Trailing empty cells are omitted, and an empty column takes no room.
 fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
     let end = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
     let mut line = String::new();
@@ -158,7 +155,7 @@ fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
     line
 }
 
-/// A row as the second specification spells it.
+/// A row as JSON, with the fields of the second specification.
 pub(crate) fn row_value(row: &ExecutionRow) -> Value {
     Value::map([
         ("executionId", row.id.as_str().into()),

@@ -1,4 +1,4 @@
-//! `mainspring login` and `logout`: the token that lets this user in at a server, stored and taken away.
+//! `mainspring login` and `logout`: stores a user's token for a server, and removes it.
 
 use std::io::{self, BufRead, IsTerminal, Read};
 
@@ -39,15 +39,15 @@ pub(crate) struct Logout {
     url: Option<String>,
 }
 
-/// Bytes of what is read for a token.
+/// Bytes that are read for a token.
 const TOKEN_BYTES_MAX: u64 = 4_096;
 
-/// Reads a token, from standard input or a hidden prompt, finds out whose it is, and stores it.
+/// Reads a token from standard input or a hidden prompt, verifies it at the server, and stores it.
 pub(crate) fn login(login: &Login, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     let address = named(login.url.as_deref(), global)?.ok_or_else(|| {
         Refusal::contract("no_server", "name the server: `mainspring login https://mainspring.example.com`")
     })?;
-    // Asked before the token is: nobody types one in vain.
+    // This fails before the prompt, so that no token is typed in vain.
     Client::new(address.clone(), "none", global.plain_http)?;
     let mut stored = Credentials::load()?;
     let token = token(&address)?;
@@ -75,7 +75,7 @@ pub(crate) fn login(login: &Login, global: &Global, terminal: &Terminal) -> Resu
     Ok(Exit::Fine)
 }
 
-/// Takes the token of a server away.
+/// Removes the stored token of a server.
 pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let mut stored = Credentials::load()?;
     let address = match (named(logout.url.as_deref(), global)?, stored.only()) {
@@ -96,7 +96,7 @@ pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<E
     Ok(Exit::Fine)
 }
 
-/// The server that is meant: by its address, or as for every command.
+/// The server of the argument, or the one that all commands use.
 fn named(url: Option<&str>, global: &Global) -> Result<Option<Address>, Refusal> {
     let Some(url) = url else { return global.server() };
     if global.server.is_some() {
@@ -105,7 +105,7 @@ fn named(url: Option<&str>, global: &Global) -> Result<Option<Address>, Refusal>
     Address::parse(url).map(Some)
 }
 
-/// The token: a line that is typed unseen, or all of standard input.
+/// Reads the token: a hidden line from a terminal, or a line of standard input.
 fn token(address: &Address) -> Result<String, Refusal> {
     let text = if io::stdin().is_terminal() { hidden(address)? } else { piped()? };
     let token = text.trim();
@@ -125,7 +125,7 @@ fn piped() -> Result<String, Refusal> {
     Ok(text)
 }
 
-/// A line that is typed and not shown. Whoever interrupts has a terminal afterwards that shows what is typed.
+/// Reads a line without echo. After an interrupt the terminal echoes again.
 fn hidden(address: &Address) -> Result<String, Refusal> {
     let failed = |why: String| Refusal::bad_input("no_token", format!("the terminal cannot be read: {why}"));
     block_on(async {
@@ -147,7 +147,7 @@ fn hidden(address: &Address) -> Result<String, Refusal> {
     })
 }
 
-/// A terminal that does not show what is typed, for as long as this lives.
+/// Disables the terminal's echo until it is dropped.
 struct Unseen {
     before: Termios,
 }

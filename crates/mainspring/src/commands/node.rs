@@ -1,4 +1,5 @@
-//! `mainspring node`: an engine without a server, alone on a folder or one of many on a shared store.
+//! `mainspring node`: an engine without a server, alone on a data folder or as one of several nodes of a shared
+//! store.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -38,10 +39,10 @@ pub(crate) struct Node {
     metrics: Metrics,
 }
 
-/// How often it is looked whether anything has changed that is worth telling.
+/// The interval in which changes of the node's state are polled, to print them.
 pub(super) const LOOK: Duration = Duration::from_millis(250);
 
-/// Works until a signal asks it to stop, or the store cannot be used any more.
+/// Runs until a signal stops it, or the store becomes unusable.
 pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     close_this_process()?;
     node.metrics.begin(global, terminal)?;
@@ -51,7 +52,8 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
         terminal.remark(&format!("scripts: {mode} ({why})"));
     }
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.remark(said));
-    // What is posted here by whoever has the key, and not by a server, has a workspace only where it asks for one.
+    // An execution that was enqueued with the key, and not by a server, has a workspace only if its request named
+    // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
     let rules = Rules { scripts, needs_workspace };
     block_on(async {
@@ -73,7 +75,7 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
     })
 }
 
-/// A node of a shared store. Its folder is its own: there it writes down what it performs on this machine.
+/// Joins a shared store as a node. Its own folder contains the records of processes that it runs on this machine.
 pub(super) async fn join(
     lease_seconds: u64,
     ground: &Ground,
@@ -84,9 +86,10 @@ pub(super) async fn join(
     let key = ground.key(&*store)?;
     let home = Home::new(global.home()?.folder().join("node"));
     let mut held = home.hold(&key)?;
-    // What another machine has begun is written down there and not here: nothing is known never to have begun.
+    // Attempts of other machines are recorded there and not here, so a missing record does not prove that an
+    // attempt never started.
     held.same_boot = false;
-    // What this node's last life left running on this machine is believed interrupted by those who went on with it.
+    // Processes that an earlier incarnation left running here: the nodes that took over count them as interrupted.
     end_leftovers(&home.processes(), GRACE_DEFAULT).await;
     let spans = global.seeing.spans()?;
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
@@ -96,7 +99,7 @@ pub(super) async fn join(
     Ok(Engine::run(store, key, workers, ground, Reach::All)?)
 }
 
-/// The machine and the process, for people.
+/// Host name and pid of this node, for display.
 fn this_place() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}:{}", host.trim(), std::process::id())

@@ -1,11 +1,11 @@
-//! What the audit log of an organisation says of what is done here to its executions, beside its server and in the words
-//! of that; nothing of an execution that is no organisation's.
+//! Audit entries for changes that the command line makes to executions of an organization, in the format of a
+//! server. An execution without organization has none.
 
 use mainspring_engine::{family::OpenGate, noting::of_user};
 use mainspring_kernel::{plan::Decision, value::Map, value::Value};
 use mainspring_store::{AuditEntry, ExecutionRow};
 
-/// Of a decision at a gate.
+/// The entry of a decision.
 pub(crate) fn decision(
     row: &ExecutionRow,
     open: &OpenGate,
@@ -18,12 +18,12 @@ pub(crate) fn decision(
     of_user(row, by, "approval.decide", map(detail))
 }
 
-/// Of a cancel.
+/// The entry of a cancel.
 pub(crate) fn cancel(row: &ExecutionRow, reason: &str, by: &str) -> Option<AuditEntry> {
     of_user(row, by, "execution.cancel", map([("reason", reason.into())]))
 }
 
-/// Of a signal.
+/// The entry of a signal.
 pub(crate) fn signal(row: &ExecutionRow, name: &str, by: &str) -> Option<AuditEntry> {
     of_user(row, by, "execution.signal", map([("name", name.into())]))
 }

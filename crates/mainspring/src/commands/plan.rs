@@ -1,4 +1,4 @@
-//! `mainspring plan`: a drawing of what a definition will do.
+//! `mainspring plan`: draws the plan of a definition.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,6 @@ enum Format {
     Dot,
 }
 
-/// Draws a plan.
 pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     let Some((compiled, _)) = checked(&plan.file, global)? else { return Ok(Exit::BadInput) };
     let format = if global.json { Format::Json } else { plan.format };

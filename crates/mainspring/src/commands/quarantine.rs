@@ -1,4 +1,4 @@
-//! `mainspring quarantine`: executions whose journals cannot be gone on with.
+//! `mainspring quarantine`: lists, releases or ends quarantined executions.
 
 use clap::{Args, Subcommand};
 use mainspring_engine::{
@@ -54,7 +54,7 @@ pub(crate) struct Which {
 /// Executions read at a time.
 const PAGE: usize = 1_000;
 
-/// Lists quarantined executions, or acts on one.
+/// Lists quarantined executions, or changes one.
 pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     if let Action::Release(which) | Action::End(which) = &quarantine.action {
         check_reason(&which.reason)?;
@@ -90,7 +90,7 @@ pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Te
     }
 }
 
-/// Acts on an execution in the store, with an entry in its organization's audit log.
+/// Changes an execution in the store, with an entry in its organization's audit log.
 pub(super) fn acted<T>(
     looked: &Looked,
     row: &ExecutionRow,
@@ -104,7 +104,7 @@ pub(super) fn acted<T>(
     Ok(work(place, &Act { key: &looked.key, by: &by, reason, audit: &audit })?)
 }
 
-/// Refuses a reason that is empty, or longer than audit logs keep.
+/// Rejects a reason that is empty or above the limit of audit logs.
 pub(super) fn check_reason(reason: &str) -> Result<(), Refusal> {
     if (1..=REASON_CHARS_MAX).contains(&reason.chars().count()) {
         return Ok(());
@@ -130,7 +130,7 @@ fn name(row: &QuarantinedRow) -> String {
     row.id.clone().unwrap_or_else(|| row.execution.to_string())
 }
 
-/// Prints one that is quarantined.
+/// Prints a quarantined execution.
 pub(super) fn print(id: &str, reason: &str, global: &Global) {
     if global.json {
         let value = Value::map([("executionId", id.into()), ("reason", reason.into())]);
@@ -139,7 +139,7 @@ pub(super) fn print(id: &str, reason: &str, global: &Global) {
     say!("{}  {}", bold(&shown(id)), paragraph(reason));
 }
 
-/// Tells what became of an execution.
+/// Prints the result for an execution.
 pub(super) fn tell(id: &str, status: &str, words: &str, global: &Global, terminal: &Terminal) -> Exit {
     if global.json {
         let value = Value::map([("ok", true.into()), ("executionId", id.into()), ("status", status.into())]);

@@ -1,4 +1,4 @@
-//! The commands at a server: the same words and the same exit codes, with a server where a folder would be.
+//! The commands at a server: the same output and exit codes as for a local store.
 
 mod approvals;
 mod decide;

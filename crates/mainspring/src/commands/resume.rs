@@ -1,4 +1,4 @@
-//! `mainspring resume`: going on with what was left unfinished.
+//! `mainspring resume`: resumes unfinished executions.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ struct Which {
     posted: bool,
 }
 
-/// Goes on with one execution, shown, or with several, quietly.
+/// Resumes one execution and shows its progress, or several without output.
 pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     resume.metrics.begin(global, terminal)?;
     block_on(async {
@@ -69,7 +69,7 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
     })
 }
 
-/// Ends a command's engine, once what others have handed over to it is done.
+/// Drains a command's engine, once the inputs that other processes delegated to it are processed.
 pub(crate) async fn leave(
     engine: &Engine,
     exit: Result<Exit, Refusal>,
@@ -88,11 +88,12 @@ pub(crate) async fn leave(
     exit
 }
 
-/// How often it is asked whether anything is left to do, and for how many times nothing must be found.
+/// The polling interval for open work, and the polls without any before the process ends.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 const ASKED_IN_VAIN: u32 = 3;
 
-/// Letters that were posted before are taken in first; one that nobody can take in does not hold anybody up.
+/// Waits until earlier inbox messages of the execution are received. The wait is bounded, since a message may be
+/// undeliverable.
 async fn taken_in(engine: &Engine, key: ExecutionKey) -> Result<(), Refusal> {
     let mut again = tokio::time::interval(ASK_AGAIN);
     for _ in 0..LOOKS_FOR_LETTERS {
@@ -106,17 +107,18 @@ async fn taken_in(engine: &Engine, key: ExecutionKey) -> Result<(), Refusal> {
 
 const LOOKS_FOR_LETTERS: u32 = 40;
 
-/// Letters looked at for work.
+/// Inbox messages read at most.
 const ROWS: usize = 10_000;
 
-/// Whether it is said what is waited for.
+/// Selects if the reason for waiting is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     Nothing,
     Once,
 }
 
-/// An execution that only waits for people needs no process: whoever decides goes on with it.
+/// Runs the engine until no execution can continue by itself. An execution that only waits for approvals needs no
+/// process: the command that decides resumes it.
 async fn until_idle(
     engine: &Engine,
     terminal: &Terminal,
@@ -143,7 +145,7 @@ async fn until_idle(
         if letters.is_empty() && going == Going::Nothing {
             return Ok(Exit::Fine);
         }
-        // A letter that nobody can take in any more must not keep the process.
+        // An undeliverable message must not keep the process alive.
         let busy = letter > newest_letter || going != Going::Nothing;
         newest_letter = newest_letter.max(letter);
         asked_in_vain = if busy { 0 } else { asked_in_vain + 1 };
@@ -151,15 +153,16 @@ async fn until_idle(
     Ok(Exit::Fine)
 }
 
-/// What is left to do that needs nobody.
+/// The open work that needs no person.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Going {
     Nothing,
-    /// Something is in memory of which the catalogue says that it rests, or nothing yet: it is looked at, or about to go on.
+    /// An execution is in memory although its row is settled or missing: it was just loaded, or is about to
+    /// continue.
     Resting,
-    /// A workflow that another one has started and does not wait for.
+    /// A child execution that its parent does not wait for.
     Started,
-    /// What another process has handed over.
+    /// An execution that another process delegated.
     HandedOver,
 }
 
@@ -173,7 +176,7 @@ impl Going {
     }
 }
 
-/// The most that is left: of an execution that runs, or has a time set for something other than a decision.
+/// The most urgent open work, over all executions that are running or have a timer for anything but a decision.
 async fn goes_on_by_itself(engine: &Engine) -> Result<Going, StoreError> {
     let pending = engine.pending().await;
     let mut most = if pending.live.is_empty() { Going::Nothing } else { Going::Resting };
@@ -182,7 +185,7 @@ async fn goes_on_by_itself(engine: &Engine) -> Result<Going, StoreError> {
             Some(row) if row.status == "waiting_approval" || is_final(&row.status) => most,
             Some(row) if is_child(&row.trigger_type) => Going::Started,
             Some(_) => return Ok(Going::HandedOver),
-            // It is on its way to the disk, and the next look knows what it is.
+            // The first commit of the execution is still in progress; the next poll sees its row.
             None => most,
         };
     }

@@ -1,4 +1,4 @@
-//! `mainspring run`: a workflow from its file to its end.
+//! `mainspring run`: runs a workflow from a file, or delegates it.
 
 use std::{
     path::PathBuf,
@@ -92,7 +92,6 @@ pub(crate) struct Run {
     metrics: Metrics,
 }
 
-/// Runs a workflow.
 pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     if let Some(client) = global.client()? {
         return remote::run(run, &client, global, terminal);
@@ -123,7 +122,7 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
 }
 
 impl Run {
-    /// A flag that is given and means nothing at a server.
+    /// A given flag that has no meaning at a server.
     pub(super) fn flag_of_this_machine(&self) -> Option<&'static str> {
         let given = [
             ("--workflow", !self.workflows.is_empty()),
@@ -136,7 +135,7 @@ impl Run {
     }
 }
 
-/// What to do about an execution that was begun otherwise.
+/// Help for a repeated id with another request.
 const OTHERWISE: &str = "`mainspring resume ID` goes on with it as it was begun, another --id begins another";
 
 async fn attached(
@@ -165,8 +164,8 @@ async fn attached(
     follow(engine, execution, gates, from, global, terminal, signals).await
 }
 
-/// A plan with another bound on calls: those are counted by the plan that is pinned, and it alone says how many there may
-/// be. What it is the plan of stays the same definition.
+/// A plan with another limit of calls. The limit is part of the plan that the execution pins; the hash of the
+/// definition stays the same.
 fn with_calls(plan: Arc<Plan>, max_calls: Option<u32>) -> Arc<Plan> {
     let Some(max_calls) = max_calls else { return plan };
     let mut plan = Arc::unwrap_or_clone(plan);
@@ -201,7 +200,8 @@ fn title(request: &Request) -> String {
     shown(&format!("{name}{version}"))
 }
 
-/// The input. Where none is given and an object is wanted it is an empty one, so that what has a default is filled in.
+/// Parses the input. If none is given and the schema wants an object, it is an empty object, so that defaults
+/// apply.
 pub(super) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value, Refusal> {
     let wanted = schema.and_then(|schema| schema.get("type"));
     let bytes = match given {
@@ -233,22 +233,22 @@ pub(super) fn variables(given: &[String]) -> Result<Map, Refusal> {
     Ok(variables)
 }
 
-/// A name that other commands can give back: no control characters, not the word for the newest.
+/// Accepts an id that other commands can take: without control characters, and not `last`.
 fn execution_id(text: &str) -> Result<String, String> {
     let is_fine = !text.is_empty() && text.len() <= 200 && !text.chars().any(char::is_control) && text != "last";
     let mend = "a name has 1 to 200 bytes, no control characters, and is not `last`";
     if is_fine { Ok(text.to_string()) } else { Err(mend.to_string()) }
 }
 
-/// Hands the execution to the process that holds the folder, or to one that is started for it, and waits until it was
-/// taken in: from then on every command knows it.
+/// Delegates the execution to the process that owns the data folder, or to one that is started for it. Returns once
+/// the execution was received, so every later command finds it.
 fn detach(request: Request, asked: &Asked, global: &Global) -> Result<Exit, Refusal> {
     let row = posted(request, asked, global)?;
     detached(&row.id, &row.status, global);
     Ok(Exit::Fine)
 }
 
-/// Says what goes on without this process.
+/// Prints the id of a detached execution.
 pub(super) fn detached(id: &str, status: &str, global: &Global) {
     if global.json {
         let told = [("executionId", Value::from(id)), ("status", status.into())];
@@ -259,7 +259,7 @@ pub(super) fn detached(id: &str, status: &str, global: &Global) {
     }
 }
 
-/// Hands the execution to a node of the shared store, and follows it.
+/// Delegates the execution to a node of the shared store, and follows it.
 fn elsewhere(
     run: &Run,
     request: Request,
@@ -275,7 +275,7 @@ fn elsewhere(
     tail(&Tail::of(row.key.to_string()), global, terminal)
 }
 
-/// Posts the execution, and waits until it was taken in.
+/// Enqueues the start of the execution, and waits until it was received.
 fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionRow, Refusal> {
     let ground = Ground::of(global)?;
     ground.home().map_or(Ok(()), |home| home.create())?;
@@ -305,12 +305,13 @@ fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionR
     Ok(row)
 }
 
-/// How often it is looked whether what was posted is taken in, and how many times at the most.
+/// The polling interval for the receipt of a message, and the number of polls.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOKS: u32 = 200;
 
-/// Waits until what was posted shows; whoever holds the folder may end at this very moment, so that a process is started
-/// as soon as nobody holds it. Nobody starts a node of a shared store but its people.
+/// Waits a bounded time until the engine has processed a message. A background process is started whenever no
+/// process owns the data folder, because the owner may end at any moment. Nodes of a shared store are started by
+/// operators only.
 pub(crate) fn taken_in<T>(
     ground: &Ground,
     global: &Global,
@@ -323,7 +324,7 @@ pub(crate) fn taken_in<T>(
             if let Some(shown) = shows()? {
                 return Ok(Some(shown));
             }
-            // A process that was started needs a moment until it holds the folder.
+            // A started process needs some time to lock the folder.
             let may_start = started_at.is_none_or(|started| look - started > 20);
             if ground.home().is_some_and(|home| home.holder().is_none()) && may_start {
                 start_in_background(global)?;
@@ -334,7 +335,7 @@ pub(crate) fn taken_in<T>(
     })
 }
 
-/// A process for what was posted, in a session of its own, so that it outlives this terminal.
+/// Starts a background process for enqueued messages, in a session of its own, so that it outlives the terminal.
 fn start_in_background(global: &Global) -> Result<(), Refusal> {
     let failed = |error: std::io::Error| {
         Refusal::internal("not_started", format!("`setsid` cannot start the background process: {error}"))
@@ -343,7 +344,7 @@ fn start_in_background(global: &Global) -> Result<(), Refusal> {
     let mut command = Command::new("setsid");
     command.arg(this).args(["resume", "--posted", "--json", "--dir"]).arg(global.home()?.folder());
     command.args(global.seeing.otlp.iter().flat_map(|address| ["--otlp", address]));
-    // The port is that of the process which was told to show metrics, if it is there at all.
+    // The port belongs to the process that was started with `--metrics`.
     command.env_remove("MAINSPRING_METRICS");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map_err(failed)?;

@@ -1,4 +1,4 @@
-//! `mainspring save`: a definition's file, put at a server as a workflow that can be run there.
+//! `mainspring save`: saves a definition as a workflow of a server.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,6 @@ pub(crate) struct Save {
     slug: Option<String>,
 }
 
-/// Saves a workflow.
 pub(crate) fn save(save: &Save, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let client = global.client_of("save")?;
     let body = block_on(saved(&save.file, save.slug.as_deref(), &client, global))?;
@@ -49,8 +48,8 @@ pub(crate) fn save(save: &Save, global: &Global, _: &Terminal) -> Result<Exit, R
     Ok(Exit::Fine)
 }
 
-/// Saves a file's definition under a slug; the workflow as the server has it then, or nothing where the definition is
-/// invalid. What is wrong with it, and what the server warns of, is shown here.
+/// Saves the definition of a file under a slug. Returns the saved workflow, or `None` if the definition is invalid.
+/// Diagnostics and the server's warnings are printed here.
 pub(crate) async fn saved(
     file: &Path,
     slug: Option<&str>,
@@ -59,7 +58,7 @@ pub(crate) async fn saved(
 ) -> Result<Option<Value>, Refusal> {
     let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
     let Ok(document) = read(&text, syntax_of(file)) else {
-        // Said with its place, as for everything else that reads definitions.
+        // The compiler reports the syntax error with its position.
         return compiled(file, global).map(|_| None);
     };
     let slug = match slug {
@@ -67,19 +66,19 @@ pub(crate) async fn saved(
         None => stem(file)?,
     };
     let mut body = Map::from([("slug".to_string(), Value::from(slug.as_str()))]);
-    // What it says of itself: a workflow is saved as a whole, and what is not said is not there afterwards.
+    // Name and description are always sent: a save replaces the whole workflow, and absent fields are cleared.
     let own = |key: &str| document.value.get(key).filter(|text| text.as_text().is_some()).cloned();
     body.extend(["name", "description"].into_iter().filter_map(|key| Some((key.to_string(), own(key)?))));
     body.insert("data".into(), document.value);
     let route = route(&["api", "workflows", "sync"], &[]);
-    // Saving the same twice is saving it once: the second changes nothing.
+    // A repeated save of the same definition changes nothing.
     match client.post(&route, &Value::Map(body), Repeat::May).await {
         Ok(saved) => {
             said(&list(&saved, "warnings"), Some(file));
             Ok(Some(saved))
         }
         Err(trouble) if trouble.is("INVALID_DEFINITION") => {
-            // What this program finds itself it shows with lines and columns. A server of another version may find else.
+            // Local diagnostics have lines and columns. A server of another version may report other ones.
             if compiled(file, global)?.is_some() {
                 said(&list(&trouble.refusal.failure.details, "diagnostics"), Some(file));
                 return Err(trouble.into());
@@ -90,7 +89,7 @@ pub(crate) async fn saved(
     }
 }
 
-/// A file's name without its ending, which is what its workflow is run by if nobody says otherwise.
+/// The file name without extension, which is the default slug.
 fn stem(file: &Path) -> Result<String, Refusal> {
     let stem = file.file_stem().and_then(|stem| stem.to_str());
     let refused =

@@ -1,4 +1,4 @@
-//! `mainspring show`: one execution, step by step and attempt by attempt.
+//! `mainspring show`: shows one execution with its steps and attempts.
 
 use std::ops::Range;
 
@@ -36,25 +36,23 @@ pub(crate) struct Show {
     limit: Option<usize>,
 }
 
-/// An execution as it is shown, wherever it was read.
+/// An execution as it is displayed, of a local store or of a server.
 pub(crate) struct Picture {
-    /// What its workflow is called.
+    /// The name of the workflow.
     pub(crate) name: String,
-    /// `sha256:…` of the definition that it began with.
+    /// The hash of the definition that it started with: `sha256:…`.
     pub(crate) workflow_hash: String,
-    /// When it began, who started it, its key.
+    /// The start time, the initiator and the execution key.
     pub(crate) began: Option<(u64, String, String)>,
-    /// The execution that has started it, if one has.
+    /// The parent execution, if there is one.
     pub(crate) parent: Option<String>,
-    /// Why it was set aside, if it was.
+    /// The reason, if it is quarantined.
     pub(crate) quarantined: Option<String>,
-    /// All that it did.
     pub(crate) attempts: Vec<AttemptTrace>,
-    /// How it stands.
+    /// The status and the results.
     pub(crate) summary: Summary,
 }
 
-/// Shows an execution.
 pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     if let Some(client) = global.client()? {
         return remote::show(show, &client, global);
@@ -86,14 +84,13 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
 }
 
 impl Show {
-    /// The attempts that are asked for, of all.
+    /// The range of attempts that the flags select.
     pub(super) fn page(&self, all: usize) -> Range<usize> {
         let first = self.skip.min(all);
         first..self.limit.map_or(all, |limit| first.saturating_add(limit).min(all))
     }
 
-    /// Prints an envelope that has one page of the attempts, of which there are so many, with the execution that has started
-    /// this one.
+    /// Prints an envelope with one page of `count` attempts, and the parent execution.
     pub(super) fn answer(&self, mut envelope: Value, count: usize, parent: Option<String>) {
         if let (Value::Map(map), Some(parent)) = (&mut envelope, parent) {
             map.insert("parentExecutionId".into(), parent.into());
@@ -104,7 +101,7 @@ impl Show {
         say!("{}", compact(&envelope));
     }
 
-    /// Prints an execution for people.
+    /// Prints an execution as text.
     pub(super) fn print(&self, picture: &Picture) {
         say!("{}  {}", bold(&shown(&picture.name)), dim(&shown(&picture.workflow_hash)));
         if let Some((at, by, key)) = &picture.began {

@@ -1,4 +1,4 @@
-//! `mainspring signal`: a named message to an execution.
+//! `mainspring signal`: sends a named message to an execution.
 
 use clap::Args;
 use mainspring_engine::{EngineError, Reach};
@@ -43,7 +43,7 @@ pub(crate) struct Signal {
     signal_id: Option<String>,
 }
 
-/// Sends a signal; it is kept if nothing waits for it yet.
+/// Sends a signal. It is stored if no step waits for it yet.
 pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     let payload = match &signal.payload {
         None => Value::Null,
@@ -96,7 +96,7 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     })
 }
 
-/// Refuses what is larger than a signal may bring.
+/// Rejects a payload above the limit of signals.
 fn check_payload(payload: &Value) -> Result<(), Refusal> {
     let bytes = cbor::byte_count(payload);
     if bytes <= SIGNAL_BYTES_MAX {
@@ -108,7 +108,7 @@ fn check_payload(payload: &Value) -> Result<(), Refusal> {
     Err(Refusal::bad_input("payload_too_large", message))
 }
 
-/// Whether an execution has had this signal; refused if it is not going to keep it.
+/// Returns true if the execution has received this signal already. A signal that it would not keep is an error.
 fn was_kept(row: &ExecutionRow, state: &State, input: &Input) -> Result<bool, Refusal> {
     let Input::Signal { id, name, payload } = input else { return Ok(true) };
     match state.unheard(id, name, payload) {
@@ -123,13 +123,13 @@ fn not_kept(row: &ExecutionRow, why: Unheard) -> Refusal {
 }
 
 impl Signal {
-    /// The message's identity: what was given, or a fresh one.
+    /// The id of the message: the given one, or a random one.
     pub(super) fn message_id(&self) -> Result<String, Refusal> {
         self.signal_id.clone().map_or_else(fresh_id, Ok)
     }
 }
 
-/// An identity that nobody else gives.
+/// A random id.
 pub(super) fn fresh_id() -> Result<String, Refusal> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Refusal::internal("no_randomness", error.to_string()))?;

@@ -1,4 +1,4 @@
-//! `mainspring sim`: scenario files on several simulated nodes, under the misfortunes of seeds.
+//! `mainspring sim`: runs scenario files on several simulated nodes, with faults that are drawn from seeds.
 
 use std::{
     collections::BTreeMap,
@@ -51,7 +51,7 @@ pub(crate) struct Sim {
     verbose: bool,
 }
 
-/// Seeds that one command runs: more is for several commands.
+/// Seeds of one command.
 const SEEDS_MAX: u64 = 1_000_000;
 
 fn seeds(text: &str) -> Result<Range<u64>, String> {
@@ -63,14 +63,14 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
     range.ok_or_else(|| format!("write a number from 1 to {SEEDS_MAX}, or a range such as 100..200"))
 }
 
-/// A case that is simulated, and the file that it stands in.
+/// A case with its file.
 struct Simulated {
     file: PathBuf,
     name: String,
     simulation: Simulation,
 }
 
-/// Runs every seed of every case. Nothing is run before every case is known to end when nothing goes wrong.
+/// Runs every seed of every case. First each case must end without faults.
 pub(crate) fn sim(sim: &Sim, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let unreadable = |error: scenario::Unreadable| Refusal::bad_input("bad_scenario", error.to_string());
     let mut simulated = Vec::new();
@@ -106,7 +106,7 @@ fn prepared(file: &Path, case: &Case) -> Result<Simulated, Refusal> {
     Ok(Simulated { file: file.into(), name: case.name.clone(), simulation })
 }
 
-/// Runs the seeds of a case and shows what came of them; true if all pass.
+/// Runs the seeds of a case and prints the result. Returns true if all pass.
 fn run(simulated: &Simulated, sim: &Sim, global: &Global) -> bool {
     let size = Size { executions: sim.executions, nodes: sim.nodes.into(), partitions: sim.partitions };
     let is_asked = |name: &str| sim.fault.iter().any(|asked| asked == name);
@@ -178,7 +178,7 @@ fn show_seed(report: &SeedReport, simulated: &Simulated, sim: &Sim, global: &Glo
     }
 }
 
-/// Failures of one seed that are shown to people.
+/// Printed failures of one seed.
 const SHOWN_MAX: usize = 5;
 
 /// The command that runs one seed of one case again.
@@ -195,7 +195,7 @@ fn reproduce(seed: u64, simulated: &Simulated, sim: &Sim) -> String {
     )
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._/-".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! The last lines about an execution: how it stands, what came of it, what it waits for.
+//! The summary of an execution that is printed last: status, output or failure, open approvals.
 
 use mainspring_engine::{
     engine::now_ms,
@@ -12,38 +12,34 @@ use crate::{
     text::{lines_shown, paragraph, shown},
 };
 
-/// What is said of an execution at last.
+/// The summary of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Summary {
-    /// Its name.
+    /// The execution id.
     pub(crate) id: String,
-    /// The word for how it stands.
     pub(crate) status: String,
-    /// Whether a failure was let through.
+    /// True if a failure was tolerated.
     pub(crate) with_failures: bool,
-    /// How many milliseconds it took, or has taken until now.
+    /// The duration in milliseconds, until now if it has not ended.
     pub(crate) took_ms: u64,
-    /// What came of it; null if nothing.
+    /// The output; null if there is none.
     pub(crate) output: Value,
-    /// Why it ended as it did: `{code, message, stepId}`; null if nothing failed.
+    /// The failure `{code, message, stepId}`; null if there is none.
     pub(crate) error: Value,
-    /// The gates that wait.
     pub(crate) gates: Vec<Waiting>,
 }
 
-/// A gate that waits.
+/// An open approval.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Waiting {
-    /// The way to it, as `--step` takes it.
+    /// The path of the step, as `--step` accepts it.
     pub(crate) path: String,
-    /// What is asked.
     pub(crate) prompt: String,
-    /// What is approved.
     pub(crate) items: Value,
 }
 
 impl Summary {
-    /// Of an execution whose journal is at hand.
+    /// The summary of an execution in a local store.
     pub(crate) fn of(state: &State, family: &Family) -> Self {
         let start = state.start.as_ref();
         let until = state.ended_at.unwrap_or_else(now_ms);
@@ -63,7 +59,6 @@ impl Summary {
         }
     }
 
-    /// Shows it.
     pub(crate) fn show(&self) {
         let Self { id, output, error, gates, .. } = self;
         let note = if self.with_failures { " with failures let through" } else { "" };
@@ -87,7 +82,7 @@ impl Summary {
     }
 }
 
-/// What is approved, as it is bound to the decision.
+/// Prints the items to approve exactly as the decision is bound to them.
 pub(crate) fn show_items(items: &Value) {
     let is_empty = matches!(items, Value::Null) || items.as_list().is_some_and(<[Value]>::is_empty);
     if !is_empty {

@@ -1,4 +1,4 @@
-//! `mainspring tail`: an execution as it goes, seen from beside it.
+//! `mainspring tail`: follows an execution that another process runs.
 
 use std::time::Duration;
 
@@ -27,22 +27,22 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Follows an execution until it rests.
+    /// Follows the execution until it has settled.
     pub(super) fn of(id: String) -> Self {
         Self { id, no_follow: false }
     }
 }
 
-/// How often the store is looked at.
+/// The polling interval of the store.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How often an execution that was handed over is looked for before it is called unknown.
+/// Polls for a delegated execution before it counts as unknown.
 const LOOKS_FOR_A_START: u32 = 50;
 
-/// How often nobody must be found working before that is said.
+/// Polls without a running engine before the user is told.
 const LOOKS_ALONE: u32 = 20;
 
-/// Follows an execution until it rests.
+/// Follows an execution until it has settled.
 pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     if let Some(client) = global.client()? {
         return remote::tail(tail, client, global, terminal);

@@ -1,4 +1,4 @@
-//! `mainspring test`: scenario files on virtual time.
+//! `mainspring test`: runs scenario files on virtual time.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub(crate) struct Test {
     verbose: bool,
 }
 
-/// Runs every case in every mode. Nothing is run before every file could be read.
+/// Runs every case in every mode. First every file must be readable.
 pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let unreadable = |error: scenario::Unreadable| Refusal::bad_input("bad_scenario", error.to_string());
     let files = scenario::find(&test.paths).map_err(unreadable)?;
@@ -52,7 +52,7 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
     Ok(if failed == 0 { Exit::Fine } else { Exit::NotSo })
 }
 
-/// Shows what came of a case; true if everything holds.
+/// Prints the result of a case. Returns true if all expectations hold.
 fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> bool {
     let holds = report.holds();
     if global.json {

@@ -1,4 +1,4 @@
-//! `mainspring token`: a credential of a member, for whoever has the store in hand.
+//! `mainspring token`: creates a token of a member, for an operator with access to the store.
 
 use clap::Args;
 use mainspring_kernel::{json::compact, value::Value};
@@ -29,7 +29,6 @@ pub(crate) struct Token {
     flags: ServerFlags,
 }
 
-/// Makes a token.
 pub(crate) fn token(token: &Token, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let settings = Settings::of(&token.flags, global)?;
     let ground = Ground::of(&settings.global)?;

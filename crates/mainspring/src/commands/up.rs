@@ -1,4 +1,4 @@
-//! `mainspring up`: the server, on this machine's folder or as one of many on a shared store.
+//! `mainspring up`: runs the server, on this machine's data folder or as one of several nodes of a shared store.
 
 use std::{
     io::Write,
@@ -37,16 +37,16 @@ use crate::{
     terminal::{Terminal, bold, dim, say},
 };
 
-/// Files that an effect has on average: a request has one, a script up to four.
+/// Open files of an effect on average: a request has one, a script up to four.
 const FILES_PER_EFFECT: u64 = 2;
 
-/// The file of the state folder that has the owner's first token where no terminal shows it.
+/// The file in the data folder that contains the owner's first token, if no terminal shows it.
 pub(crate) const FIRST_TOKEN: &str = "first-token";
 
-/// How often workspaces of ended executions are looked for: a disk that was filled has room again soon.
+/// The interval in which workspaces of ended executions are removed, so that a full disk has room again soon.
 const SWEEP: Duration = Duration::from_secs(20);
 
-/// Connections at the least, and at the most.
+/// Bounds of the number of connections.
 const CONNECTIONS_MIN: usize = 64;
 const CONNECTIONS_MAX: usize = 65_536;
 
@@ -60,7 +60,7 @@ pub(crate) struct Up {
     metrics: Metrics,
 }
 
-/// Serves until a signal asks it to stop, or the store cannot be used any more.
+/// Serves until a signal stops it, or the store becomes unusable.
 pub(crate) fn up(up: &Up, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     close_this_process()?;
     let settings = Settings::of(&up.flags, global)?;
@@ -68,7 +68,7 @@ pub(crate) fn up(up: &Up, global: &Global, terminal: &Terminal) -> Result<Exit, 
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
     let done = runtime.block_on(run(&settings, terminal));
-    // What still waits for a store that does not answer holds nobody up.
+    // Tasks that still wait for an unresponsive store must not delay the exit.
     runtime.shutdown_background();
     done
 }
@@ -141,18 +141,18 @@ fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, Refusal>
     Ok(listed.map_err(|problem| Refusal::internal("first_start", problem.whole()))?.rows.len() > 1)
 }
 
-/// Connections that this process has files for, with some left for the store, and for as many effects as are performed.
+/// The number of connections: the open file limit, less files for the store and for concurrent effects.
 pub(super) fn connections_max(effects_at_a_time: usize) -> usize {
     let taken = FILES_KEPT.saturating_add(FILES_PER_EFFECT.saturating_mul(effects_at_a_time as u64));
     usize::try_from(files_max().saturating_sub(taken)).unwrap_or(usize::MAX).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
-/// Whom people sign in with.
+/// The OpenID Connect provider.
 fn provider(settings: oidc::Settings) -> Result<Arc<oidc::Provider>, Refusal> {
     Ok(Arc::new(oidc::Provider::new(settings, Arc::new(Fetcher::new()?))))
 }
 
-/// Returns when the engine has stopped by itself.
+/// Returns once the engine has stopped by itself.
 async fn stopped(engine: Arc<Engine>) {
     let mut look = tokio::time::interval(node::LOOK);
     while engine.why_stopped().is_none() {
@@ -160,11 +160,11 @@ async fn stopped(engine: Arc<Engine>) {
     }
 }
 
-/// The owner's first token, and where they find it.
+/// The owner's first token, by its location.
 enum FirstToken {
-    /// On the terminal, which keeps nothing.
+    /// Printed on the terminal, which stores nothing.
     Shown(String),
-    /// In a file: what is no terminal may be a log, which is kept and read by others.
+    /// Written to a file: output that is no terminal may be a log, which is stored and read by others.
     Written(PathBuf),
 }
 
@@ -186,9 +186,9 @@ impl FirstToken {
     }
 }
 
-/// Writes a secret into a file of its own, which its owner alone may read.
+/// Writes a secret into a new file that only its owner can read.
 fn write_secret(path: &Path, secret: &str) -> std::io::Result<()> {
-    // What lies there is of a store that is gone, or a link of somebody else.
+    // An existing file belongs to a deleted store, or is a link of an attacker.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -198,7 +198,7 @@ fn write_secret(path: &Path, secret: &str) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Removes workspaces of executions that have ended, now and again.
+/// Removes the workspaces of ended executions periodically.
 async fn sweep(engine: Arc<Engine>, workspaces: PathBuf, keep_minutes: u64) {
     let mut again = tokio::time::interval(SWEEP);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -207,12 +207,12 @@ async fn sweep(engine: Arc<Engine>, workspaces: PathBuf, keep_minutes: u64) {
         let (engine, workspaces) = (engine.clone(), workspaces.clone());
         let times = (now_ms(), keep_minutes.saturating_mul(60_000));
         let look = move || workspaces::sweep(&**engine.store(), &workspaces, times, remove_workspace);
-        // A store that does not answer is told of elsewhere, and asked again.
+        // Store errors are reported elsewhere, and the next interval retries.
         let _ = tokio::task::spawn_blocking(look).await;
     }
 }
 
-/// Where it is, and how to sign in.
+/// Prints the address of the server, and how to sign in.
 fn greet(base: &str, token: Option<&FirstToken>, scripts: &Scripts, settings: &Settings, terminal: &Terminal) {
     let (mode, why) = words(scripts);
     if settings.global.json {

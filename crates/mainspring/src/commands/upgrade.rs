@@ -1,4 +1,4 @@
-//! `mainspring upgrade`: brings the store of an older release to the format of this one.
+//! `mainspring upgrade`: upgrades the store of an older release to the format of this one.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) fn upgrade(upgrade: &Upgrade, global: &Global, terminal: &Terminal) -
             }
             let key = home.key(&place::key_file(&[home.folder()]))?;
             home.check_key(&key)?;
-            // Nobody works on it from here on.
+            // The lock excludes other processes from here on.
             let held = home.hold(&key)?;
             let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?);
             let sealed = seal_older(&store, &key, unsealed)?;

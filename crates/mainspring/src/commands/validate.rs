@@ -1,4 +1,4 @@
-//! `mainspring validate`: whether a definition compiles.
+//! `mainspring validate`: checks that a definition compiles.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,6 @@ pub(crate) struct Validate {
     file: PathBuf,
 }
 
-/// Checks a definition.
 pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let Some((compiled, there)) = checked(&validate.file, global)? else { return Ok(Exit::BadInput) };
     let plan = &compiled.plan;
@@ -43,7 +42,7 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
         say!("{}", compact(&answer));
     } else {
         let name = shown(plan.name.as_deref().unwrap_or("workflow"));
-        // A step for each item is two of the plan, and one of its author.
+        // A step with `forEach` is two steps of the plan, and counts as one.
         let written = (0..plan.steps.len() as u32).filter(|step| !plan.is_body_of_each(*step)).count();
         let steps = if written == 1 { "1 step".to_string() } else { format!("{written} steps") };
         say!("{} {} {}", bold(&name), status("ok"), dim(&format!("{steps}, {}", compiled.workflow_hash.prefixed())));
@@ -51,9 +50,9 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
     Ok(Exit::Fine)
 }
 
-/// A definition's file, compiled here and checked by the server that a flag names, if one does; with what that warns of
-/// besides. What is wrong with it is shown here, and `None` given. A server that only the environment names is not asked: a
-/// file needs none.
+/// Compiles the file of a definition, and validates it at the server that a flag names. Returns the plan with the
+/// additional warnings of the server, or prints the diagnostics and returns `None`. A server of the environment is
+/// not asked, because a file needs none.
 pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<(Compiled, Vec<Value>)>, Refusal> {
     let Some(compiled) = compiled(file, global)? else { return Ok(None) };
     let client = if global.server.is_some() { global.client()? } else { None };
@@ -85,12 +84,12 @@ pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<(Compiled, 
     Ok(None)
 }
 
-/// A list of an answer; empty if there is none, as a server of an older release has none of warnings.
+/// A list of a response; empty if it is absent, as in a response of an older release without warnings.
 pub(crate) fn list(answer: &Value, key: &str) -> Vec<Value> {
     answer.get(key).and_then(Value::as_list).unwrap_or_default().to_vec()
 }
 
-/// Shows the diagnostics of a server; those of a definition that is no file here without one.
+/// Prints diagnostics of a server. `file` is `None` for a definition without a local file.
 pub(crate) fn said(found: &[Value], file: Option<&Path>) {
     for found in found {
         let text = |key: &str| found.get(key).and_then(Value::as_text).unwrap_or_default();
@@ -107,7 +106,7 @@ pub(crate) fn said(found: &[Value], file: Option<&Path>) {
     }
 }
 
-/// A definition's file, compiled. What is wrong with it is shown here, and `None` given.
+/// Compiles the file of a definition. Prints the diagnostics, and returns `None` if there are errors.
 pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>, Refusal> {
     let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
     let compiled =
@@ -128,7 +127,7 @@ pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>,
     }
 }
 
-/// How a definition's file is to be read: as its name says.
+/// The syntax of a definition, by its file extension.
 pub(crate) fn syntax_of(file: &Path) -> Syntax {
     match file.extension().and_then(|extension| extension.to_str()) {
         Some("json") => Syntax::Json,
@@ -137,7 +136,7 @@ pub(crate) fn syntax_of(file: &Path) -> Syntax {
     }
 }
 
-/// Shows what was found in a definition.
+/// Prints the diagnostics of a definition.
 pub(crate) fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
     for diagnostic in diagnostics {
         let rendered = diagnostic.render(source);

@@ -1,4 +1,4 @@
-//! `mainspring verify`: whether journals are what was written.
+//! `mainspring verify`: checks that journals are unmodified.
 
 use clap::Args;
 use mainspring_engine::EngineError;
@@ -28,7 +28,7 @@ pub(crate) struct Verify {
 /// Executions read at a time.
 const PAGE: usize = 1000;
 
-/// Verifies journals: every hash, every value, every decision made again, the sealed head.
+/// Verifies journals: every hash, every value, every decision repeated, the sealed head.
 pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     if let Some(client) = global.client()? {
         return remote::verify(verify, &client, global);

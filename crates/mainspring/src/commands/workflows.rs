@@ -1,4 +1,4 @@
-//! `mainspring workflows`: what is saved at a server.
+//! `mainspring workflows`: lists the workflows of a server.
 
 use clap::Args;
 use mainspring_kernel::{
@@ -19,11 +19,10 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Workflows {}
 
-/// Workflows of a page, if they are small, and of all that are listed.
+/// Workflows per page, fewer if they are large, and workflows listed at most.
 const PAGE: usize = 100;
 const ROWS_MAX: usize = 100_000;
 
-/// Lists them.
 pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
     let client = global.client_of("workflows")?;
     let found = block_on(async { Ok(all(&client).await?) })?;
@@ -56,7 +55,7 @@ pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<
     Ok(Exit::Fine)
 }
 
-/// All workflows, without their definitions.
+/// Fetches all workflows without their definitions.
 async fn all(client: &Client) -> Result<Vec<Value>, Trouble> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     while found.len() < ROWS_MAX {
@@ -72,7 +71,7 @@ async fn all(client: &Client) -> Result<Vec<Value>, Trouble> {
         let workflows = answer.list("workflows")?;
         found.extend(workflows.iter().map(without_data));
         let next = answer.maybe_text("nextCursor")?;
-        // A server that goes round in a circle ends here.
+        // Ends the loop if a faulty server repeats a cursor.
         if next.is_none() || next == cursor || workflows.is_empty() {
             break;
         }
