@@ -1,4 +1,4 @@
-//! The routes, a file for each noun, and their description.
+//! The HTTP routes, one file per resource of the API, and their OpenAPI description.
 
 mod acts;
 mod approvals;
@@ -90,7 +90,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(audit::routes())
 }
 
-/// The description of all routes: OpenAPI 3.1.
+/// The OpenAPI 3.1 description of all routes.
 pub fn description() -> Description {
     let mut description = open_api().split_for_parts().1;
     let components = description.components.get_or_insert_default();
@@ -103,10 +103,10 @@ pub fn description() -> Description {
     description
 }
 
-/// The routes of a server, ready to be served.
+/// Builds the router of a server, with its middleware.
 pub fn router(app: App) -> Router {
     let description = description();
-    // One text for all requests, however many are answered with it.
+    // All requests share one serialized description.
     let text = Bytes::from(description.to_pretty_json().unwrap_or_default());
     let _ = app.rights.set(Rights::of(&description));
     let counted = || middleware::from_fn_with_state(app.clone(), count);
@@ -128,12 +128,12 @@ pub fn router(app: App) -> Router {
     bounded(routes).with_state(app)
 }
 
-/// Routes that take no more than they can, and answer whatever happens.
+/// Bounds request bodies, and turns panics of handlers into responses.
 fn bounded<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     routes.layer(DefaultBodyLimit::max(BODY_BYTES_MAX)).layer(CatchPanicLayer::custom(broken))
 }
 
-/// What is answered when we are at fault: the standard error of the process has the place.
+/// The response after a panic; the panic message on standard error has the location.
 fn broken(_: Box<dyn Any + Send>) -> Response {
     Problem::new(Code::InternalError, "The server is at fault, and its log says where.").into_response()
 }

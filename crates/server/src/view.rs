@@ -216,7 +216,8 @@ pub(crate) fn look(app: &App, row: &ExecutionRow) -> Answer<Looked> {
     Ok(Looked { state, cancel_requested, family, quarantined: read.quarantined })
 }
 
-/// One page of attempts in the order of their start, from a position on. New attempts are appended, so positions stay valid.
+/// One page of attempts in the order of their start, from a position on. New attempts are appended, so that positions
+/// stay valid.
 pub(crate) fn attempts(app: &App, row: &ExecutionRow, from: usize) -> Answer<Trace> {
     let mut trace = Trace::window(from, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
     let each = |state: &State, frame: &Frame| trace.add(&state.plan, frame);

@@ -1,4 +1,4 @@
-//! The description of the routes as it lies in the repository, for those who generate clients from it.
+//! Compares the OpenAPI description in the repository, from which clients are generated, with the one from the routes.
 
 use std::{fs, path::Path};
 
@@ -67,7 +67,7 @@ fn what_can_be_edited_is_shown_with_its_version_and_edited_by_it() {
     assert_eq!(sorted(given), sorted(all(&["get", "patch", "post", "put"])));
 }
 
-/// What may stand in a field: the types that the description names, or `any` where it names none.
+/// The types that a schema allows, or `any` if it names none.
 fn kinds(schema: &serde_json::Value) -> String {
     let names = |kinds: &serde_json::Value| match kinds {
         serde_json::Value::Array(kinds) => {
@@ -118,7 +118,7 @@ fn a_field_is_described_as_what_may_stand_there() {
         assert_eq!(kinds(found), wanted, "{shape}.{field}: {found}");
         assert!(found["description"].as_str().is_some_and(|text| !text.is_empty()), "{shape}.{field} says nothing");
     }
-    // What may be left out stays so.
+    // Optional fields stay optional.
     for (shape, field) in [("Run", "input"), ("Signal", "payload"), ("Report", "outputs"), ("Attempt", "note")] {
         let needed = schemas[shape]["required"].as_array().into_iter().flatten();
         assert!(needed.clone().all(|one| one != field), "{shape}.{field} may be left out");

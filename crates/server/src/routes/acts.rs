@@ -1,4 +1,5 @@
-//! What is done to an execution from outside: decided, called off, signalled, reported on.
+//! Commands on an execution: approve, cancel, signal, and reports of its session. Each becomes an input of the engine
+//! or a message in the inbox of another node.
 
 use axum::{Json, extract::State};
 use mainspring_engine::{EngineError, engine::now_ms, family::OpenGate, load::LoadError};
@@ -62,18 +63,18 @@ pub(super) struct Done {
     pub status: String,
 }
 
-/// What an input came to.
+/// Result of delivering an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivered {
-    /// It was taken in, now or before, and has changed something.
+    /// The input took effect, now or earlier.
     Taken,
-    /// It was taken in, and changed nothing.
+    /// The execution accepted the input, and it had no effect.
     Stale,
-    /// It is durable in the inbox of the execution, which runs at another node.
+    /// The input is durable in the inbox of the execution, which runs on another node.
     Posted,
 }
 
-/// An input, to whom, and what the audit log says of it.
+/// An input, its execution, and its audit entry.
 struct Act {
     execution: ExecutionKey,
     input: Input,
@@ -81,7 +82,7 @@ struct Act {
     detail: Value,
 }
 
-/// Gives an execution an input, wherever it runs. `row` is the one that the caller has named.
+/// Delivers an input to an execution on any node. `row` is the execution in the request, which may be an ancestor.
 async fn give(app: &App, caller: &Caller, row: &ExecutionRow, act: Act) -> Answer<Delivered> {
     let Act { execution, input, action, detail } = act;
     let audit = entry(caller, action, &row.id, detail);
@@ -99,7 +100,7 @@ async fn give(app: &App, caller: &Caller, row: &ExecutionRow, act: Act) -> Answe
         if is_here {
             return Ok(Delivered::Stale);
         }
-        // Whether it changes anything is found out by whoever takes it in: the log says what was done here.
+        // The node that takes the message finds its effect; this entry records only the request.
         let audit = AuditEntry { action: format!("{action}.posted"), ..audit };
         app.engine.post(execution, &input, Some(&audit))?;
         Ok(Delivered::Posted)
@@ -107,12 +108,12 @@ async fn give(app: &App, caller: &Caller, row: &ExecutionRow, act: Act) -> Answe
     .await
 }
 
-/// Whether an input is a signal that has come before. One that changes nothing for another reason is refused, so that who
-/// sends it knows.
+/// True if the input is a signal that arrived before. A signal that has no effect for another reason is an error, so
+/// that the sender learns of it.
 fn is_signal_repeated(app: &App, execution: ExecutionKey, input: &Input) -> Answer<bool> {
     let Input::Signal { id, name, payload } = input else { return Ok(false) };
     let state = match app.engine.state(execution) {
-        // Whoever can read it takes it in.
+        // A node that can read the journal will process the signal.
         Err(EngineError::Load(LoadError::Newer(_))) => return Ok(false),
         read => read?,
     };
@@ -134,7 +135,7 @@ async fn done(app: &App, key: ExecutionKey, delivered: Delivered) -> Answer<Done
     .await
 }
 
-/// The execution of an id, of which the caller may say what becomes of it.
+/// The execution with this id, if the caller may control it.
 async fn controlled(app: &App, caller: &Caller, id: String) -> Answer<ExecutionRow> {
     let asker = caller.clone();
     app.run(move |app| {
@@ -145,7 +146,7 @@ async fn controlled(app: &App, caller: &Caller, id: String) -> Answer<ExecutionR
     .await
 }
 
-/// Refuses a text of a request that is empty or long.
+/// Checks the length of a text: 1 to 200 characters.
 fn check_length(field: &str, text: &str) -> Answer<()> {
     if (1..=200).contains(&text.chars().count()) {
         return Ok(());
@@ -153,7 +154,7 @@ fn check_length(field: &str, text: &str) -> Answer<()> {
     Err(Problem::field(field, "it must have 1 to 200 characters"))
 }
 
-/// Refuses a reason that is longer than journals and audit logs keep.
+/// Checks that a reason fits into journals and audit logs.
 fn check_reason(reason: Option<&str>) -> Answer<()> {
     if reason.is_none_or(|reason| reason.chars().count() <= REASON_CHARS_MAX) {
         return Ok(());
@@ -161,7 +162,7 @@ fn check_reason(reason: Option<&str>) -> Answer<()> {
     Err(Problem::field("reason", format!("it must have at most {REASON_CHARS_MAX} characters")))
 }
 
-/// Refuses what is larger than a signal may bring.
+/// Checks the size of a signal's payload.
 fn check_payload(payload: &Value) -> Answer<()> {
     let bytes = cbor::byte_count(payload);
     if bytes <= SIGNAL_BYTES_MAX {
@@ -171,7 +172,7 @@ fn check_payload(payload: &Value) -> Answer<()> {
     Err(Problem::field("payload", message))
 }
 
-/// The gate of an execution that a token opens, if the caller may decide there.
+/// The open gate of a resume token, if the caller may decide there.
 fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Answer<OpenGate> {
     let given = Hash::of(token.as_bytes());
     let fits = |open: &OpenGate| Hash::of(open.token.as_bytes()).equals_in_constant_time(&given);
@@ -186,7 +187,7 @@ fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Answer
     Ok(open.clone())
 }
 
-/// Decides at the gate that a token opens.
+/// Decides at the gate of a resume token.
 pub(super) async fn decide(
     app: &App,
     caller: &Caller,
@@ -303,7 +304,7 @@ async fn signal(
     let input = Input::Signal { id: body.id, name: body.name, payload: body.payload.0 };
     let act = Act { execution: row.key, input, action: "execution.signal", detail };
     match give(&app, &caller, &row, act).await? {
-        // There was no room for it when it came, and there is by now.
+        // The signal queue was full when it arrived, and is not any more.
         Delivered::Stale => {
             Err(Problem::new(Code::Conflict, "The signal was not kept, and may be now: send it again."))
         }
@@ -332,8 +333,8 @@ struct Report {
     _error: Data,
 }
 
-/// What a session says counts only for the execution that it carries out; and this server carries all of its executions
-/// out itself, so that there is nothing for a session to say yet.
+/// Reports of sessions count only for their own execution. This server runs all executions itself, so that every report
+/// is rejected.
 async fn reported(app: App, caller: Caller, id: String) -> Answer<Json<Done>> {
     app.run(move |app| {
         let row = visible(app, &caller, &id)?;

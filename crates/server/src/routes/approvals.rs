@@ -1,4 +1,4 @@
-//! What waits for people.
+//! Open approvals: lists them and decides at them.
 
 use axum::{Json, extract::State};
 use mainspring_engine::family::OpenGate;
@@ -84,7 +84,7 @@ fn name(execution: &str, open: &OpenGate) -> String {
     format!("{execution}:{}:{}", open.step, open.gate.number)
 }
 
-/// The page of a gate. It names it and lets nobody in, so that it can be sent to anybody.
+/// The URL of a gate's page. It carries no credential and can be sent to anyone.
 fn link(base: &str, id: &str) -> String {
     let mut url = format!("{base}{PLACE}");
     for byte in id.bytes() {
@@ -125,7 +125,7 @@ fn approval(
     })
 }
 
-/// The gates of an execution itself; those of what it has started are listed with that.
+/// The gates of the execution itself, without those of its child executions, which are listed with the children.
 fn own<'a>(row: &'a ExecutionRow, looked: &'a crate::view::Looked) -> impl Iterator<Item = &'a OpenGate> {
     looked.family.gates.iter().filter(|open| open.execution == row.key)
 }
@@ -149,7 +149,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
                 break;
             }
         }
-        // The place of the last gate that was looked at, also where it was decided since and is not on the page.
+        // Position of the last inspected gate, even if it was decided since and is not on the page.
         let is_all = seen == pending.len() && pending.len() < most.rows;
         let last = pending[..seen].last().filter(|_| !is_all);
         let next_cursor = last.map(|last| format!("{}:{}:{}", last.execution, last.step, last.gate));
@@ -158,7 +158,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
     .await
 }
 
-/// Puts the gates of one execution on a page while there is room, and says at how many it has looked.
+/// Adds the gates of one execution to a page until it is full. Returns the number of inspected gates.
 fn add(
     app: &App,
     caller: &Caller,
@@ -172,7 +172,7 @@ fn add(
         if page.is_full() {
             return Ok(place);
         }
-        // One that was decided since is not there any more.
+        // A gate that was decided since the query is no longer open.
         let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
         if let Some(open) = own(&row, &looked).find(is_it) {
             let approval = approval(app, caller, members, &row, open, waiting.opened_at)?;
@@ -184,8 +184,9 @@ fn add(
     Ok(gates.len())
 }
 
-/// What was read of an execution; `None` where it is gone, or broken: that is told by the execution itself, and the others
-/// are listed without it. Where the store does not answer there is no list: one that seems whole would hide what waits.
+/// The result of reading an execution; `None` if it is missing or broken, because the list continues without it and
+/// reading the execution itself reports the error. A store error fails the list: an incomplete one would hide open
+/// gates.
 fn readable<T>(id: &str, read: Answer<T>) -> Answer<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -206,7 +207,7 @@ fn cursor(text: &str) -> Answer<(ExecutionKey, String, u32)> {
     Ok((key, step.to_string(), number.parse().map_err(|_| unknown())?))
 }
 
-/// The gate of a name, if it waits and the caller may see it.
+/// The open gate with this id, if the caller may see it.
 pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRow, OpenGate)> {
     let unknown = || Problem::not_found("approval that waits");
     let (execution, _) = id.split_once(':').ok_or_else(unknown)?;
@@ -223,7 +224,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
-        // The gate is the first behind the one of its step before it.
+        // The list is ordered, so that the gate follows the previous gate of its step.
         let before = (row.key, open.step.as_str(), open.gate.number.saturating_sub(1));
         let listed = app.engine.store().pending_approvals(Some(&caller.organization), Some(before), 1)?;
         let is_it = |listed: &GateRow| listed.execution == row.key && listed.gate == open.gate.number;

@@ -1,4 +1,4 @@
-//! Executions that are quarantined, and values that are erased.
+//! Operations on quarantined executions, and erasure of values.
 
 use axum::{Json, extract::State};
 use mainspring_engine::{
@@ -107,7 +107,7 @@ struct Repaired {
     status: &'static str,
 }
 
-/// Takes an act on an execution to the store, with its entry in the audit log.
+/// Runs an operation on a quarantined execution with its audit entry.
 fn act<T>(
     app: &App,
     caller: &Caller,
@@ -190,7 +190,7 @@ struct Erase {
     steps: Vec<String>,
 }
 
-/// Steps in one request: as many as a definition may have at the most would be too many to look through for each value.
+/// Most steps of one request. Each stored value is compared with all of them.
 const STEPS_MAX: usize = 1_000;
 
 /// What was erased.

@@ -1,4 +1,4 @@
-//! The audit log: what was done, by whom, in a chain that can be proved.
+//! The audit log: lists, verifies and exports its entries, which form a hash chain.
 
 use std::{io, time::Duration};
 
@@ -138,10 +138,10 @@ async fn verify(State(app): State<App>, caller: Caller) -> Answer<Json<Verified>
     .await
 }
 
-/// Pages of an export on their way to whoever asked for it.
+/// Most pages of an export that wait for the client.
 const PAGES_ON_THE_WAY: usize = 2;
 
-/// How long whoever asked may take for those.
+/// Time for the client to read a page.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Export the whole audit log with what proves it elsewhere: NDJSON, the head first, then every entry. `mainspring audit
@@ -154,7 +154,7 @@ async fn export(
     method: Method,
     headers: HeaderMap,
 ) -> Answer<impl IntoResponse> {
-    // HEAD would leave an entry of an export that nobody got.
+    // HEAD would record an export that sent nothing.
     if method != Method::GET {
         return Err(Problem::new(Code::MethodNotAllowed, "Export with GET: the response has no head of its own."));
     }
@@ -162,7 +162,7 @@ async fn export(
         check_origin(&app.settings.base, &headers, true)?;
     }
     let organization = caller.organization.clone();
-    // The head is read first: the export ends with the entry that it names, whatever is added meanwhile.
+    // Reads the head before writing the entry of this export: the export ends with the entry that the head names.
     let noted = entry(&caller, "audit.export", &organization, Value::Null);
     let head = app
         .run(move |app| {
@@ -181,8 +181,8 @@ async fn export(
     Ok((headers, Body::from_stream(ReceiverStream::new(from))))
 }
 
-/// Brings the first line and the entries up to the last, a page at a time. Where they cannot be read the answer breaks
-/// off, and what came of it proves nothing.
+/// Streams the first line and the entries up to the last one, page by page. A read error breaks off the response, and
+/// an incomplete export fails verification.
 async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mpsc::Sender<io::Result<Bytes>>) {
     let (mut page, mut after, mut before) = (first, 0, 0);
     loop {
@@ -193,7 +193,7 @@ async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mp
                 }
                 before = after;
             }
-            // It is read again once there is room: pages that wait for room would be in no budget.
+            // Drops the page and reads it again once there is room, because waiting pages are in no memory budget.
             Err(page) => {
                 let bytes = page.len();
                 drop(page);

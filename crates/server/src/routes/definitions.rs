@@ -1,4 +1,4 @@
-//! Definitions, looked at without saving them.
+//! Validates and compiles definitions without saving them.
 
 use axum::{Json, extract::State};
 use mainspring_engine::envelope;
@@ -50,7 +50,7 @@ fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, 
     Ok((compile(app, &caller.organization, &document)?, document))
 }
 
-/// Everything that its author should know, in the order of the document, if it were the caller's.
+/// All warnings in the order of the document, with the caller as the owner.
 fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Document) -> Answer<Vec<Diagnostic>> {
     let asking = asking(&compiled.plan, &compiled.paths);
     let written = Written { plan: &compiled.plan, asking: &asking, document };

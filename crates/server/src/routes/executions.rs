@@ -1,4 +1,4 @@
-//! Executions, as they are seen.
+//! Lists, reads and awaits executions.
 
 use axum::{Json, extract::State};
 use mainspring_kernel::{key::ExecutionKey, value::Value};
@@ -25,7 +25,7 @@ use crate::{
     waiting::{checked, until_rest},
 };
 
-/// How long a request waits for an execution if nothing is said.
+/// Default wait time of a request, in milliseconds.
 const WAIT_MS_DEFAULT: u64 = 30_000;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -48,11 +48,11 @@ struct ListQuery {
     cursor: Option<String>,
 }
 
-/// The statuses of executions.
+/// All statuses of executions.
 const STATUSES: [&str; 7] =
     ["pending", "running", "waiting_approval", "cancel_requested", "completed", "failed", "cancelled"];
 
-/// A page of an organisation's executions.
+/// A page of an organization's executions.
 pub(super) fn page(
     app: &App,
     caller: &Caller,
@@ -74,10 +74,10 @@ pub(super) fn page(
     Ok(Json(Executions { executions: page.rows.iter().map(listed).collect(), next_cursor }))
 }
 
-/// Rows read at a time. A definition's own name and version stand in them, of any length.
+/// Rows per read. They contain names and versions from definitions, which have no length limit.
 const ROWS_AT_A_TIME: usize = 25;
 
-/// Rows with why they ended as they did. What is read for that counts as well.
+/// A page of rows with their errors. The bytes read for the errors count too.
 fn rows(
     store: &dyn Store,
     filter: &Filter,
@@ -121,7 +121,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQu
             None => None,
             Some(name) => {
                 let shelf = Shelf::of(app.catalogue(), &caller.organization);
-                // What a workflow that is gone has started is still there.
+                // Executions of a deleted workflow remain.
                 Some(named(shelf, &caller.user, name)?.map_or_else(|| name.clone(), |held| held.id))
             }
         };
@@ -133,7 +133,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQu
 fn whole(app: &App, caller: &Caller, id: &str, include: Include) -> Answer<ExecutionBody> {
     let row = visible(app, caller, id)?;
     let looked = look(app, &row)?;
-    // The journal was read after the row: where they differ, the journal is right.
+    // The journal may be newer than the row, so that the row is read again.
     let row = app.engine.store().execution(row.key)?.unwrap_or(row);
     let mut body = view::body(caller, &row, &looked);
     if include.steps {
@@ -193,7 +193,7 @@ async fn wait(
     let time = checked("timeoutMs", query.timeout_ms.unwrap_or(WAIT_MS_DEFAULT))?;
     let (asker, name) = (caller.clone(), id.clone());
     let row = app.look(move |app| visible(app, &asker, &name)).await?;
-    // Who waits reads along as a watcher does.
+    // A waiting request counts as a watcher.
     let _watching = app.feeds.place(&caller)?;
     until_rest(&app, row.key, time).await?;
     app.run(move |app| {
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// An execution of a number, in whose row a definition's version has so many letters.
+    /// An execution whose row has a version of the given length.
     fn part(number: u8, letters: usize) -> Part {
         let execution = ExecutionKey([number; 16]);
         let row = ExecutionRow {
@@ -267,7 +267,7 @@ mod tests {
             }
         };
         let sizes = |pages: Vec<Vec<u8>>| pages.iter().map(Vec::len).collect::<Vec<_>>();
-        // The newest has a thousand bytes, as has each tenth behind it.
+        // The newest row has a thousand bytes, as has every tenth behind it.
         assert_eq!(sizes(pages(Vec::new(), Most { rows: 60, bytes: 100_000 })), [60, 40]);
         assert_eq!(sizes(pages(Vec::new(), Most { rows: 60, bytes: 1_000 }))[..3], [1, 10, 10]);
         let all: Vec<u8> = (1..=100).rev().collect();

@@ -1,4 +1,4 @@
-//! Whether the server is there, and whether it can work.
+//! Health endpoints: liveness and readiness.
 
 use std::{future::Future, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     problem::{Answer, Code, Problem, ProblemBody},
 };
 
-/// How long an answer of the store stands for others: probes come seconds apart.
+/// Lifetime of the cached result of the store. Probes come seconds apart.
 const BELIEVED: Duration = Duration::from_millis(250);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -66,19 +66,20 @@ fn silent(error: StoreError) -> Problem {
     unready("store", error.to_string())
 }
 
-/// Says which part of the node is not ready. Anybody may ask: the reason, which can name addresses and files, is for the log.
+/// The error for a component that is not ready. The cause goes to the log only, because the endpoint is public and a
+/// cause may contain addresses and files.
 fn unready(component: &str, why: impl std::fmt::Display) -> Problem {
     let message = format!("This node takes no work: its {component} is not ready. The node's log says why.");
     Problem::new(Code::Unavailable, message).with(serde_json::json!({ "component": component })).because(why)
 }
 
-/// The last answer of the store, for all who ask at once: anybody may ask, as often as they like, and the probe of a load
-/// balancer must not wait behind them.
+/// Caches the last result of the store. The endpoint is public and has no rate limit, and the probes of a load balancer
+/// must not wait behind other callers.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness(Mutex<Option<(Instant, Answer<()>)>>);
 
 impl Readiness {
-    /// What the store answers, or has answered just now. One question is under way at a time.
+    /// The current or cached result of the store. Concurrent calls share one query.
     async fn look<F: Future<Output = Answer<()>>>(&self, ask: impl FnOnce() -> F) -> Answer<()> {
         let mut last = self.0.lock().await;
         if let Some((at, answer)) = &*last

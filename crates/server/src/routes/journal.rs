@@ -1,4 +1,4 @@
-//! What an execution did: its attempts, and the frames in which that is kept.
+//! The history of an execution: its attempts, and the frames of its journal.
 
 use axum::{Json, extract::State};
 use mainspring_kernel::{
@@ -134,8 +134,8 @@ pub(super) fn first_steps(trace: &Trace) -> Answer<(Vec<Written>, Option<String>
     steps_page(&trace.attempts, 0, trace.count, most_of(None, usize::MAX)?)
 }
 
-/// A page of attempts, which begin at a place, and the place behind them if there are more. An attempt keeps its place; one
-/// that was shown while it ran has ended when it is asked for again.
+/// A page of attempts from a position on, and the position of the next page. Positions are stable; an attempt that was
+/// running may have ended when it is read again.
 fn steps_page(
     attempts: &[AttemptTrace],
     from: usize,
@@ -217,8 +217,8 @@ async fn journal(
     .await
 }
 
-/// Frames from a sequence on. They are read with their values, which do not go out: so the store says how many are read at
-/// a time, and the page what is enough.
+/// Frames from a sequence number on. The store reads frames together with their values, which are not sent: the store
+/// bounds each read, and the page bounds the response.
 fn frames(store: &dyn Store, execution: ExecutionKey, mut from: u64, most: Most) -> Answer<Page<FrameBody>> {
     let mut page = Page::new(most);
     while !page.is_full() {
@@ -264,7 +264,7 @@ mod tests {
 
     const KEY: ExecutionKey = ExecutionKey([7; 16]);
 
-    /// A frame with a word of so many letters in it, and a value of so many beside it.
+    /// A frame with a text and a value of the given lengths.
     fn stored(sequence: u64, letters: usize, value: usize) -> StoredFrame {
         let input = Input::Signal { id: "s".into(), name: "n".into(), payload: Value::from("v".repeat(value)) };
         let records = vec![Record::CancelRequested { reason: "r".repeat(letters), by: "b".into() }];
@@ -302,7 +302,7 @@ mod tests {
                 }
             }
         };
-        // What is read beside the frames is not what goes out: a page has as many as its own bytes allow.
+        // A page counts only the bytes that are sent, and not the values that are read with them.
         let two = Most { rows: 99, bytes: 1_200 };
         assert_eq!(pages(two), [vec![0, 1], vec![2, 3, 4, 5], vec![6, 7, 8, 9], vec![10, 11]]);
         for rows in 1..14 {

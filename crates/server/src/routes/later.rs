@@ -1,4 +1,4 @@
-//! Routes that are specified and not built yet. They say so.
+//! Routes of the specification that this build lacks. They answer with 501.
 
 use utoipa_axum::{router::OpenApiRouter, routes};
 

@@ -1,5 +1,5 @@
-//! Pages that links lead to: an approval with what is approved, and the form that decides. Opening one decides nothing,
-//! and the link lets nobody in: who reads it signs in, and sees and does what the API lets them.
+//! HTML pages behind approval links: show what is approved, and a form to decide. Opening a page decides nothing, and a
+//! link carries no credential: readers sign in and have the rights of their account.
 
 use axum::{
     Extension,
@@ -33,17 +33,17 @@ use crate::{
     view::may_decide,
 };
 
-/// Where the pages of approvals are.
+/// Path prefix of the approval pages.
 pub(crate) const PLACE: &str = "/approve/";
 
-/// Where their form of a sign-in is sent.
+/// Path of the sign-in form.
 pub(crate) const SIGN_IN: &str = "/sign-in";
 
-/// What is said where a gate cannot be approved.
+/// Notice for gates that cannot be approved.
 const TOO_FEW: &str = "Too few of those who may decide here are members in a role that decides. Unless that changes, this can \
     be denied, or waits until its time is over.";
 
-/// What forms are sent as.
+/// Content type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -175,7 +175,7 @@ async fn enter(
     let entered = async {
         check_origin(&app.settings.base, &headers, false)?;
         let [token, next] = form(&headers, body, ["token", "next"])?;
-        // A page of ours, and nobody else's: what is sent back goes into a header.
+        // Only approval pages of this server: the value is sent in the `Location` header.
         let is_ours = |next: &String| next.starts_with(PLACE) && next.bytes().all(|byte| byte.is_ascii_graphic());
         back = next.filter(is_ours).ok_or_else(|| Problem::field("next", "it must be a page of approvals"))?;
         app.run(move |app| sign_in(app, &token.unwrap_or_default(), from)).await
@@ -187,7 +187,7 @@ async fn enter(
     }
 }
 
-/// The fields of a form, of which there are no others.
+/// The fields of a form. Unknown and repeated fields are errors.
 fn form<const N: usize>(
     headers: &HeaderMap,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
@@ -215,7 +215,7 @@ fn form<const N: usize>(
     Ok(fields)
 }
 
-/// What is approved, by whom, until when; and for those who may decide, how.
+/// The approval page, with the form for callers who may decide.
 fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, are_enough: bool, path: &str) -> Html {
     let gate = &open.gate;
     let row_of = |name: &'static str, text: &str| {
@@ -256,8 +256,8 @@ fn approval(caller: &Caller, row: &ExecutionRow, open: &OpenGate, are_enough: bo
         .markup("<button name=\"decision\" value=\"deny\">Deny</button></form>")
 }
 
-/// A problem as people read it. Who is not known is asked to sign in, and learns nothing else: not even whether there is
-/// such an approval.
+/// An error as an HTML page. An unauthenticated reader gets the sign-in form and no hint of whether the approval
+/// exists.
 pub(crate) fn refused(app: &App, problem: Problem, path: &str, headers: &HeaderMap) -> Response {
     let status = problem.code.status();
     if problem.code != Code::Unauthorized || !path.starts_with(PLACE) {
@@ -269,7 +269,7 @@ pub(crate) fn refused(app: &App, problem: Problem, path: &str, headers: &HeaderM
         problem.failed().map(|failed| response.extensions_mut().insert(failed));
         return response;
     }
-    // A link on another site: the browser holds our cookie back (`SameSite=Strict`) until a page of ours asks.
+    // Browsers withhold the `SameSite=Strict` cookie after a link on another site; a refresh by our own page sends it.
     let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
     if site.is_some_and(|site| site == "cross-site" || site == "same-site") {
         let again = format!("{path}?again=1");
@@ -296,7 +296,7 @@ fn sign_in_form(app: &App, path: &str, said: &str) -> Response {
         .page(StatusCode::UNAUTHORIZED, "Sign in")
 }
 
-/// The way to the provider that people sign in with, and back to this page.
+/// A link to sign in at the OpenID Connect provider and return to this page.
 fn by_provider(path: &str, host: &str) -> Html {
     let next: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
     Html::default()

@@ -1,4 +1,4 @@
-//! Who belongs to an organisation.
+//! Members of an organization.
 
 use axum::{
     Json,
@@ -139,7 +139,7 @@ struct Put {
 }
 
 impl Put {
-    /// The member that comes of it.
+    /// Applies the request to the stored member.
     fn over(&self, before: Option<&Member>) -> Answer<Member> {
         let new = || Problem::field("role", "it must be said of a new member");
         let role = self.role.or(before.map(|before| before.role)).ok_or_else(new)?;
@@ -153,7 +153,7 @@ impl Put {
     }
 }
 
-/// Owners are made and unmade by owners, and who runs the installation by others who do.
+/// Checks that only owners change owners, and only operators change operators.
 fn check_rank<'a>(caller: &Caller, members: impl IntoIterator<Item = &'a Member>) -> Answer<()> {
     for member in members {
         if member.role == Role::Owner && caller.role != Role::Owner {
@@ -167,8 +167,9 @@ fn check_rank<'a>(caller: &Caller, members: impl IntoIterator<Item = &'a Member>
     Ok(())
 }
 
-/// The other owner who stays where one goes, and who runs the installation where one goes who does: without, it would be
-/// nobody's. They stand in the change itself, because two may go at the same moment.
+/// A write of another owner who remains, and of another operator if an operator leaves: an organization keeps an owner,
+/// and an installation keeps an operator. The remaining member is part of the change, so that two concurrent departures
+/// conflict.
 fn staying(shelf: Shelf<'_>, id: &str, was: &Member, is: Option<&Member>) -> Answer<Option<mainspring_store::Put>> {
     let goes = |holds: fn(&Member) -> bool| holds(was) && !is.is_some_and(holds);
     let operator_goes = goes(|member| member.is_operator);
@@ -184,13 +185,13 @@ fn staying(shelf: Shelf<'_>, id: &str, was: &Member, is: Option<&Member>) -> Ans
     shelf.put(&other.id, &other.body, other.version).map(Some)
 }
 
-/// Whether a member becomes what not every admin makes credentials for: an owner, or who runs the installation.
+/// True if a member becomes an owner or an operator, for whom not every admin may create credentials.
 fn rises(was: &Member, is: &Member) -> bool {
     was.role != Role::Owner && is.role == Role::Owner || !was.is_operator && is.is_operator
 }
 
-/// What takes all credentials of a member away, whoever has made them, with the sign-ins that stand for them; what is kept of
-/// each; and their ids.
+/// Revokes all credentials of a member with their sessions: the removals, the tombstones, and the ids for the audit
+/// log.
 fn revoked(app: &App, caller: &Caller, member: &str) -> Answer<(Vec<Removal>, Vec<Putting>, Value)> {
     let installation = Shelf::of(app.catalogue(), "");
     let theirs = ("member", Token::of_member(&caller.organization, member));
@@ -231,7 +232,7 @@ async fn put(
     .await
 }
 
-/// The change that makes a member what they are to be.
+/// The change that a request makes to a member.
 fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) -> Answer<(Change, Held<Member>)> {
     let shelf = Shelf::of(app.catalogue(), &caller.organization);
     let before = shelf.get::<Member>(id)?;
@@ -246,7 +247,7 @@ fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) 
     }
     let role = serde_json::to_value(member.role).ok().and_then(|role| Some(role.as_str()?.to_string()));
     let mut detail: Vec<(&str, Value)> = vec![("role", role.into()), ("operator", member.is_operator.into())];
-    // What somebody else has made for a member, or has made with that, is no way to rights that they get later.
+    // Earlier credentials must not gain the new rights: others may know their secrets.
     let rises = before.is_some_and(|before| rises(&before, &member));
     let (mut removals, kept, ids) = if rises { revoked(app, caller, id)? } else { Default::default() };
     puts.extend(kept);
@@ -285,7 +286,7 @@ async fn remove(
             let (mut removals, kept, ids) = revoked(app, &caller, &id)?;
             puts.extend(kept);
             removals.insert(0, shelf.removal(&held));
-            // Who signs in under this name afterwards may be somebody else.
+            // A later sign-in under this id may be another person.
             removals.extend(shelf.get::<Identity>(&id)?.map(|identity| shelf.removal(&identity)));
             let audit = vec![entry(&caller, "member.remove", &id, Value::map([("revoked", ids)]))];
             Ok((Change { removals, puts, audit, sealing: *app.engine.key() }, ()))

@@ -1,4 +1,4 @@
-//! Signing in by OpenID Connect: the way to the provider, and the way back.
+//! Sign-in through OpenID Connect: the redirect to the provider, and the callback.
 
 use axum::{
     extract::State,
@@ -22,13 +22,13 @@ use crate::{
     signing_in::{binding_cookie, set_binding},
 };
 
-/// Where a sign-in begins.
+/// Path that starts a sign-in.
 pub(crate) const BEGIN: &str = "/sign-in/oidc";
 
-/// Where it ends: what is registered at the provider.
+/// Path of the callback, as registered at the provider.
 const CALLBACK: &str = "/sign-in/oidc/callback";
 
-/// Characters of a page to go on to. It travels in a cookie, of which browsers take 4 KiB.
+/// Most bytes of the return path. It is stored in a cookie, which browsers limit to 4 KiB.
 const NEXT_MAX: usize = 1024;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -96,7 +96,7 @@ async fn end(State(app): State<App>, headers: HeaderMap, asked: Answer<Asked<End
         Ok(response) => response,
         Err(problem) => sorry(&problem),
     };
-    // However it ended: a binding is for one way back.
+    // A binding cookie is valid for one callback, successful or not.
     if let Ok(gone) = set_binding(&app.settings.base, "", 0).parse() {
         response.headers_mut().append(SET_COOKIE, gone);
     }
@@ -115,7 +115,8 @@ async fn finish(
     let (claims, next) = provider.end(&callback(app), returned, app.engine.key()).await?;
     let settings = provider.settings().clone();
     let entered = app.run(move |app| enter(app, &settings, &claims)).await?;
-    // A page and no redirect: browsers hold our cookie back (`SameSite=Strict`) on a way that another site has begun.
+    // A page instead of a redirect: browsers withhold the `SameSite=Strict` cookie on navigation that another site
+    // started.
     let page = Html::of("h1", "You are signed in")
         .add(Html::of("p", &format!("As {} of {}.", entered.user, entered.organization)))
         .markup("<meta http-equiv=\"refresh\" content=\"0; url=")
@@ -131,7 +132,7 @@ fn callback(app: &App) -> String {
     format!("{}{CALLBACK}", app.settings.base)
 }
 
-/// A page of this server, and of nobody else's, whatever browsers make of slashes.
+/// Checks that a path stays on this server, however a browser interprets slashes.
 fn local(base: &str, next: &str) -> Answer<String> {
     let is_plain = next.starts_with('/') && next.len() <= NEXT_MAX && next.bytes().all(|byte| byte.is_ascii_graphic());
     let joined = Url::parse(base).ok().and_then(|base| Some((base.origin(), base.join(next).ok()?)));
@@ -147,7 +148,7 @@ fn not_set_up() -> Problem {
     Problem::new(Code::NotFound, message)
 }
 
-/// What went wrong, for people.
+/// An error as an HTML page.
 pub(crate) fn sorry(problem: &Problem) -> Response {
     let mut response = Html::of("h1", "That did not work")
         .add(Html::of("p", &problem.message))

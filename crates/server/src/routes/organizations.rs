@@ -1,4 +1,4 @@
-//! The caller's organisation, and new ones.
+//! Reads and changes the caller's organization, and creates organizations.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +125,7 @@ async fn update(
     .await
 }
 
-/// What is different, as it is now, for the audit log.
+/// The changed settings with their new values, for the audit log.
 fn changed(before: &Organization, now: &Organization) -> Value {
     let limits = |limits: Limits| {
         let Limits { per_user, per_organization, per_workflow } = limits;

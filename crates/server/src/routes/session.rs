@@ -1,4 +1,4 @@
-//! Signing in with a browser, and out.
+//! Browser sessions: sign-in with a token, and sign-out.
 
 use axum::{
     Extension, Json,

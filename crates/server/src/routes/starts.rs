@@ -1,4 +1,4 @@
-//! Starting a workflow by hand.
+//! Manual starts of workflows.
 
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use mainspring_kernel::{
@@ -93,7 +93,7 @@ struct PolicyBody {
 }
 
 impl Runtime {
-    /// The bounds that are asked for. Refuses what is another's to say.
+    /// The requested bounds. Fields that only the server may set are errors.
     fn bounds(self) -> Answer<Constraints> {
         let Self { policy, attempt, idempotency_key } = self;
         if attempt.0 != Value::Null {
@@ -218,14 +218,14 @@ async fn run(
         let (status, started) = begin(&app, &caller, run).await?;
         return Ok((status, Json(started)));
     };
-    // Before anything is started: whoever is refused has started nothing.
+    // Checked before the start, so that a rejected request starts nothing.
     caller.require(Permission::ExecutionsRead)?;
     let time = checked("wait", wait_ms)?;
     let _watching = app.feeds.place(&caller)?;
     let started = begin(&app, &caller, run).await?.1;
     let (asker, id) = (caller.clone(), started.execution_id.clone());
     let row = app.look(move |app| visible(app, &asker, &id)).await?;
-    // Whoever waits for a minute holds up no other body.
+    // Releases the memory of the body, which is not needed during the wait.
     room.give_back();
     until_rest(&app, row.key, time).await?;
     let answer = move |app: &App| {
@@ -237,7 +237,7 @@ async fn run(
     Ok((status, Json(started)))
 }
 
-/// The answer to a start that was waited for: how it stands by now, in the words of the envelope.
+/// The response after waiting: the result envelope as of now.
 fn waited(app: &App, caller: &Caller, row: &ExecutionRow, started: Started) -> Answer<Started> {
     let seen = sight(app, caller, row)?;
     let (steps, steps_cursor) = first_steps(&seen.trace)?;
@@ -255,7 +255,7 @@ fn waited(app: &App, caller: &Caller, row: &ExecutionRow, started: Started) -> A
     })
 }
 
-/// Starts what is asked for, or finds what an earlier request of the same name has started.
+/// Starts the workflow, or finds the execution that an earlier request with the same id has started.
 async fn begin(app: &App, caller: &Caller, run: Run) -> Answer<(StatusCode, Started)> {
     let name_length = run.client_request_id.chars().count();
     if !(1..=200).contains(&name_length) {
@@ -312,15 +312,15 @@ async fn begin(app: &App, caller: &Caller, run: Run) -> Answer<(StatusCode, Star
     Ok((StatusCode::ACCEPTED, started))
 }
 
-/// What a request means.
+/// Interpretation of a request.
 enum Found {
-    /// One of this name was accepted before.
+    /// An earlier request with the same id was accepted.
     Earlier(Box<ExecutionRow>),
-    /// A workflow that is to start, under this key.
+    /// The workflow is to be started, under this idempotency key.
     Fresh { workflow: Box<Held<Workflow>>, idempotency_key: String, client_request: String },
 }
 
-/// What was accepted once is accepted, whatever has changed since: also when the workflow is gone.
+/// Looks for an earlier request first: its result stays valid even if the workflow was changed or deleted since.
 fn found(app: &App, asker: &Caller, id: &str, client_request: &str) -> Answer<Found> {
     let workflow = match named(Shelf::of(app.catalogue(), &asker.organization), &asker.user, id) {
         Err(problem) if problem.code == Code::Conflict => {
@@ -338,7 +338,7 @@ fn found(app: &App, asker: &Caller, id: &str, client_request: &str) -> Answer<Fo
     Ok(Found::Fresh { workflow, idempotency_key, client_request: client_request.to_string() })
 }
 
-/// What was started under a slug that has come to be that of several workflows since, if that can be told.
+/// The execution that was started under a slug that is ambiguous now; `None` if several match.
 fn once_meant(app: &App, asker: &Caller, slug: &str, client_request: &str) -> Answer<Option<ExecutionRow>> {
     let shelf = Shelf::of(app.catalogue(), &asker.organization);
     let mut found = Vec::new();
@@ -350,10 +350,10 @@ fn once_meant(app: &App, asker: &Caller, slug: &str, client_request: &str) -> An
     Ok(found.pop().filter(|_| found.is_empty()))
 }
 
-/// What the first request of a name has started, as it stands now.
+/// The response for an execution that an earlier request has started.
 fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Started> {
     let state = app.engine.state(row.key)?;
-    // A credential that only starts learns no more than that it has.
+    // A credential without read permission learns only that the execution exists.
     let may_see = caller.has(Permission::ExecutionsRead);
     let (output, requires_approval, error) =
         if may_see { so_far(app, caller, row, &state)? } else { Default::default() };

@@ -1,4 +1,4 @@
-//! Executions as they happen: server-sent events.
+//! Event streams of executions, as server-sent events.
 
 use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
 
@@ -35,20 +35,20 @@ use crate::{
     view::may_decide_among,
 };
 
-/// Events on their way to one watcher.
+/// Events buffered per watcher.
 const ON_THE_WAY: usize = 16;
 
-/// How long a watcher may take for those. Then it is cut off, and comes back with the last one that it has seen.
+/// Time for a watcher to read these. A slower one is disconnected, and reconnects with the id of its last event.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often it is asked whether a watcher's credential lets in still, where another node may have revoked it. What changes
-/// at this node is seen at once.
+/// Interval of checking a watcher's credential, which another node may have revoked. Changes on this node are seen at
+/// once.
 const CREDENTIAL_LOOK: Duration = Duration::from_secs(10);
 
-/// How often a line is sent while nothing happens, so that nobody between takes the connection for dead.
+/// Interval of keep-alive comments, so that proxies do not close an idle connection.
 const BREATH: Duration = Duration::from_secs(15);
 
-/// After how long a watcher that got no slot asks for one again.
+/// Pause before a watcher retries after a 503.
 const REPEATED_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -93,13 +93,13 @@ async fn events(
     Ok(Sse::new(ReceiverStream::new(from).map(event)).keep_alive(KeepAlive::new().interval(BREATH)))
 }
 
-/// An event on its way to one watcher, which counts among what was not taken.
+/// An event for one watcher, counted in the memory of responses until it was read.
 struct Sent {
     told: Arc<Told>,
     _held: HeldResponse,
 }
 
-/// Sends an event on its way. False where the watcher does not take what is before it.
+/// Sends an event to a watcher. False if the watcher does not read the events before it in time.
 async fn send(app: &App, told: Arc<Told>, to: &mpsc::Sender<Sent>) -> bool {
     let (account, bytes) = (current(), told.data.len());
     let sent = async {
@@ -113,17 +113,17 @@ async fn send(app: &App, told: Arc<Told>, to: &mpsc::Sender<Sent>) -> bool {
     timeout(PATIENCE, sent).await.unwrap_or(false)
 }
 
-/// Brings one watcher all events behind a place, until the last or until it does not take them any more.
+/// Sends all events behind a position to one watcher, until the execution ends or the watcher does not read any more.
 async fn carry(app: App, caller: Caller, row: ExecutionRow, mut after: Option<Place>, to: mpsc::Sender<Sent>) {
     let key = row.key;
     let feed = app.feeds.of(&app, key);
     let mut reader = feed.reader();
-    // One that falls behind while it reads along is cut off; one that comes is brought up first.
+    // A new watcher may catch up from the journal; one that falls behind later is disconnected.
     let mut may_catch_up = true;
     let mut follower = app.watched.follow(&caller);
     let mut look_at = Instant::now() + CREDENTIAL_LOOK;
     loop {
-        // Also amid a stream that never pauses.
+        // Checked on every event, because a busy stream never pauses.
         if follower.has_changed() || Instant::now() >= look_at {
             look_at = Instant::now() + CREDENTIAL_LOOK;
             if !may_watch(&app, &caller).await {
@@ -164,7 +164,7 @@ async fn carry(app: App, caller: Caller, row: ExecutionRow, mut after: Option<Pl
     }
 }
 
-/// An event as one watcher is told it: where it tells of a gate, with what opens that, if this one may decide there by now.
+/// The event for one watcher. An event of a gate gets the resume token if the watcher may decide there at this time.
 async fn for_watcher(app: &App, caller: &Caller, row: &ExecutionRow, told: Arc<Told>) -> Arc<Told> {
     let Some(opens) = &told.opens else { return told };
     let (asker, row, approvers) = (caller.clone(), row.clone(), opens.approvers.clone());
@@ -177,7 +177,7 @@ async fn for_watcher(app: &App, caller: &Caller, row: &ExecutionRow, told: Arc<T
             event.insert("resumeToken".into(), opens.token.as_str().into());
             Arc::new(Told { data: compact(&Value::Map(event)), ..Told::clone(&told) })
         }
-        // Where it cannot be found out, the event comes without: the execution shows the token to those who may.
+        // Without the check, the event lacks the token; the execution's own response shows it.
         _ => told,
     }
 }
@@ -187,7 +187,7 @@ async fn may_watch(app: &App, caller: &Caller) -> bool {
     matches!(app.look(move |app| is_still_in(app, &asker, Permission::ExecutionsRead)).await, Ok(true))
 }
 
-/// The next events of the journal, with the room that they take; `None` if there are none, or they cannot be read.
+/// The next page of events from the journal, with their memory; `None` if there are none or they cannot be read.
 async fn page(app: &App, key: ExecutionKey, after: Option<Place>) -> Option<(Vec<Told>, HeldResponse)> {
     loop {
         let page = repeated(|| app.run(move |app| catch_up(app, key, after))).await.ok()?;
@@ -198,14 +198,14 @@ async fn page(app: &App, key: ExecutionKey, after: Option<Place>) -> Option<(Vec
         if let Some(held) = app.responses.hold_events(&current(), bytes) {
             return Some((page, held));
         }
-        // It is read again once there is room: pages that wait for room would be in no budget.
+        // Drops the page and reads it again once there is room, because waiting pages are in no memory budget.
         drop(page);
         app.responses.room_for_events(&current(), bytes).await;
     }
 }
 
-/// Repeats what is answered with 503: a watcher waits longer for a slot of its organization than a request does, as it
-/// would lose its place in the stream.
+/// Retries after a 503: a watcher waits longer for a slot than a request does, because it would otherwise lose its
+/// place in the stream.
 async fn repeated<T, F: Future<Output = Answer<T>>>(mut ask: impl FnMut() -> F) -> Answer<T> {
     loop {
         match ask().await {

@@ -1,4 +1,4 @@
-//! Credentials.
+//! API tokens: lists, creates and revokes them.
 
 use axum::{Json, extract::State, http::StatusCode};
 use mainspring_engine::engine::now_ms;
@@ -25,12 +25,12 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke))
 }
 
-/// How often a member or a credential of theirs is tried to be changed while others are: of as many as ask at the same
-/// moment here, each comes in its turn.
+/// Attempts of a change of a member or a credential: as many as there are request slots, so that each of that many
+/// concurrent changes succeeds.
 pub(super) const TRIES: usize = SLOTS_MAX;
 
-/// Tokens of one member that let in, beside those of sign-ins and of sessions; and those of one execution's sessions. More than
-/// somebody keeps apart, and few enough to be looked through when one is made.
+/// Most active tokens of one member without those of sign-ins and sessions, and most of one execution's sessions. Few
+/// enough to scan when one is created.
 const TOKENS_MAX: usize = 50;
 
 /// A credential, without what lets in.
@@ -154,7 +154,7 @@ async fn create(
         return Err(Problem::field("expiresAt", "it has passed already"));
     }
     app.run(move |app| {
-        // What a credential makes ends no later than itself.
+        // A new credential expires no later than the credential that creates it.
         let expires_at = [expires_at, caller.expires_at].into_iter().flatten().min();
         let text = retried(app.catalogue(), TRIES, || making(app, &caller, &body, expires_at))?;
         let user_id = body.user_id.unwrap_or(caller.user);
@@ -164,7 +164,7 @@ async fn create(
     .await
 }
 
-/// The change that makes a new credential, and its text.
+/// The change that creates a credential, and its text.
 fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) -> Answer<(Change, TokenText)> {
     let user = body.user_id.as_deref().unwrap_or(&caller.user);
     let (installation, members) = (Shelf::of(app.catalogue(), ""), Shelf::of(app.catalogue(), &caller.organization));
@@ -186,7 +186,7 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         organization: caller.organization.clone(),
         user: user.into(),
         name: body.name.clone(),
-        // A credential that a member makes with one of somebody else's making hides nobody.
+        // Inherits the creator of the credential in use, so that deriving a credential does not hide that creator.
         made_by: caller.made_by.clone().filter(|_| user == caller.user).unwrap_or_else(|| caller.user.clone()),
         hash: text.hash().hex(),
         scopes: body.scopes.clone(),
@@ -199,8 +199,8 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         known_to: known_to(caller, user),
         is_by_owner: caller.role == Role::Owner,
     };
-    // The member and the credential that makes it are put as they are, so that nobody gets one at the moment when they are
-    // removed or promoted, and none is made with one that is revoked.
+    // Writes the member and the caller's credential unchanged too, so that a concurrent removal, promotion or
+    // revocation makes this change fail.
     let puts = vec![
         installation.put(&text.id, &token, 0)?,
         installation.put(&own.id, &own.body, own.version)?,
@@ -210,7 +210,7 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
     Ok((Change { puts, audit, sealing: *app.engine.key(), ..Change::default() }, text))
 }
 
-/// Refuses one more where a member has many. Whoever makes one puts the member as it is, so that no two are the last.
+/// Rejects one more token of a member with many. Concurrent creations conflict, because each writes the member.
 fn check_count(installation: Shelf<'_>, organization: &str, user: &str, session_of: Option<&str>) -> Answer<()> {
     let (now, mut count) = (now_ms(), 0);
     for held in installation.all::<Token>(Some(("member", Token::of_member(organization, user)))) {
@@ -228,13 +228,13 @@ fn check_count(installation: Shelf<'_>, organization: &str, user: &str, session_
     Err(Problem::new(Code::Conflict, message))
 }
 
-/// The admin who knows the secret of what a caller makes for a member. Owners are not counted: they may change who decides.
+/// The admin who knows the secret of a new credential. Owners are omitted: they may change the approvers anyway.
 fn known_to(caller: &Caller, user: &str) -> Option<String> {
     let is_made_for_another = user != caller.user && caller.role != Role::Owner;
     caller.known_to.clone().or_else(|| is_made_for_another.then(|| caller.user.clone()))
 }
 
-/// What the audit log says of a credential: whose it is, and what it carries less than that member.
+/// The audit detail of a credential: its member and its restrictions.
 fn described(token: &Token) -> Value {
     let scopes: Vec<Value> = token.scopes.iter().map(|scope| scope.name().into()).collect();
     let said: [(&str, Option<Value>); 5] = [
@@ -247,8 +247,8 @@ fn described(token: &Token) -> Value {
     Value::map(said.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }
 
-/// Whose credential it may be: one's own; for an admin any member's but an owner's; that of who runs the installation only
-/// for others who do.
+/// Checks whose credentials the caller may manage: their own; as an admin those of all members except owners; those of
+/// operators only as an operator.
 fn check_owner(caller: &Caller, user: &str, member: Option<&Held<Member>>) -> Answer<()> {
     if user == caller.user {
         return Ok(());
@@ -296,7 +296,7 @@ async fn revoke(State(app): State<App>, caller: Caller, Named(id): Named<String>
         }
         let removals = vec![installation.removal(&held)];
         let audit = vec![entry(&caller, "token.revoke", &id, Value::Null)];
-        // Its last use may be written down at this very moment.
+        // Ignores the version, because the time of last use may be updated concurrently.
         let removals = removals.into_iter().map(|removal| mainspring_store::Removal { expected: None, ..removal });
         let puts = vec![installation.put(&id, &Revoked::of(&held.body, now_ms()), 0)?];
         let change = Change { removals: removals.collect(), puts, audit, sealing: *app.engine.key() };

@@ -1,5 +1,5 @@
-//! The answers that many routes give and none gives itself: the door's, the extractors', the store's. They are described
-//! here once, by what a route asks for.
+//! Responses that middleware, extractors and the store add to many routes, described once in OpenAPI from the
+//! requirements of each route.
 
 use utoipa::openapi::{
     ContentBuilder, HeaderBuilder, ObjectBuilder, PathItem, Ref, RefOr, Required, Response, ResponseBuilder,
@@ -9,10 +9,10 @@ use utoipa::openapi::{
 
 use crate::door::{CREDENTIAL, EXTENSION, is_health};
 
-/// The answer to an edit of what has changed since: whoever gives it takes `If-Match`.
+/// Status of a stale `If-Match`. Routes that declare it accept the header.
 const STALE: &str = "412";
 
-/// Adds the usual answers to the operations of a path. Those of health have none: nothing holds them up.
+/// Adds the common responses to the operations of a path. Health endpoints get none.
 pub(super) fn describe(item: &mut PathItem) {
     let PathItem { get, post, put, patch, delete, .. } = item;
     let mut operations: Vec<_> = [get, post, put, patch, delete].into_iter().flatten().collect();
@@ -29,7 +29,7 @@ pub(super) fn describe(item: &mut PathItem) {
     }
 }
 
-/// Adds the version of a thing that can be edited: to what shows it, and to what changes the one that the caller has seen.
+/// Adds ETags: to responses that show a resource, and to requests that change the state that the caller has seen.
 fn describe_tags(operation: &mut Operation) {
     let tag = || ObjectBuilder::new().schema_type(Type::String);
     if let Some(RefOr::T(shown)) = operation.responses.responses.get_mut("200") {
@@ -45,7 +45,7 @@ fn describe_tags(operation: &mut Operation) {
     }
 }
 
-/// The usual answers of an operation.
+/// The common responses of an operation.
 fn answers(operation: &Operation) -> Vec<(&'static str, Response)> {
     let takes = |place: ParameterIn| {
         let is_there = |one: &RefOr<Parameter>| matches!(one, RefOr::T(one) if one.parameter_in == place);
@@ -90,7 +90,7 @@ fn too_many_requests() -> Response {
         .build()
 }
 
-/// A problem, or a page that tells of it.
+/// The body of an error: a problem as JSON, or an HTML page.
 fn with_body(answer: Response, is_page: bool) -> Response {
     let text = || ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::String))).build();
     let problem = || ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemBody"))).build();

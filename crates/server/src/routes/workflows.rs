@@ -179,7 +179,7 @@ pub(super) struct Executions {
     pub next_cursor: Option<String>,
 }
 
-/// The workflow that a path names, in the caller's organisation.
+/// The workflow with this id or slug in the caller's organization.
 fn found(app: &App, caller: &Caller, name: &str) -> Answer<Held<Workflow>> {
     let shelf = Shelf::of(app.catalogue(), &caller.organization);
     named(shelf, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))
@@ -339,7 +339,7 @@ async fn executions(
     Asked(page): Asked<PageQuery>,
 ) -> Answer<Json<Executions>> {
     app.run(move |app| {
-        // What a workflow that is gone has started is still there.
+        // Executions of a deleted workflow remain.
         let shelf = Shelf::of(app.catalogue(), &caller.organization);
         let held = named(shelf, &caller.user, &id)?;
         let (is_there, workflow) = (held.is_some() || page.cursor.is_some(), held.map_or(id, |held| held.id));
