@@ -1,37 +1,111 @@
-//! Tests `docs/reference/language.md`: its examples compile, and it mentions every key.
+//! Tests the definitions in `README.md` and `docs`: each compiles. `docs/reference/language.md` mentions every key.
 
-use std::{collections::BTreeSet, fs};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use mainspring_kernel::{
     definition::{Notation, Syntax, compile, read, vocabulary},
     diagnostic::Diagnostic,
 };
 
+/// The page of the language, on which every sample in YAML is a definition or a part of one.
+const LANGUAGE: &str = "docs/reference/language.md";
+
+/// Top-level keys of a definition.
+const STEPS: [&str; 2] = ["steps:", "nodes:"];
+
+/// In JSON a definition stands in a request as this key.
+const REQUEST_KEY: &str = "workflow";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text_of(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 fn page() -> String {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/language.md");
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    text_of(&root().join(LANGUAGE))
+}
+
+/// `README.md` and the pages below `docs`.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md")];
+    let mut folders = vec![root().join("docs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("the folder is read") {
+            let path = entry.expect("an entry").path();
+            let is_page = path.extension().is_some_and(|extension| extension == "md");
+            if path.is_dir() {
+                folders.push(path)
+            } else if is_page {
+                pages.push(path)
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+/// The samples of a page in YAML and JSON, each with the line that it begins below.
+fn samples(page: &str) -> Vec<(usize, Syntax, String)> {
+    let mut found = Vec::new();
+    let mut lines = page.lines().zip(1..);
+    while let Some((line, number)) = lines.next() {
+        let syntax = match line.trim_start() {
+            "```yaml" => Syntax::Yaml,
+            "```json" => Syntax::Json,
+            _ => continue,
+        };
+        let indent = line.len() - line.trim_start().len();
+        let inside = lines.by_ref().map(|(line, _)| line).take_while(|line| line.trim() != "```");
+        found.push((
+            number,
+            syntax,
+            inside.map(|line| format!("{}\n", line.get(indent..).unwrap_or_default())).collect(),
+        ));
+    }
+    found
+}
+
+/// A whole definition around a sample. None for a sample of something else: a scenario, which `crates/sim/tests/docs.rs`
+/// runs, a file of another program, a response.
+fn definition(is_of_language: bool, syntax: Syntax, sample: &str) -> Option<String> {
+    if matches!(syntax, Syntax::Json) {
+        let sample: serde_json::Value =
+            serde_json::from_str(sample).unwrap_or_else(|error| panic!("{sample}\n{error}"));
+        return Some(sample.get(REQUEST_KEY)?.to_string());
+    }
+    let is_step = sample.starts_with('-') && sample.contains("type:");
+    let has_steps = sample.lines().any(|line| STEPS.iter().any(|key| line.starts_with(key)));
+    match sample {
+        steps if is_step => Some(format!("steps:\n{steps}")),
+        whole if has_steps => Some(whole.to_string()),
+        part if is_of_language => Some(format!("{part}\nsteps: [{{type: return}}]\n")),
+        _ => None,
+    }
 }
 
 #[test]
-fn what_it_shows_compiles() {
-    let (page, mut tried) = (page(), 0);
-    for block in page.split("```yaml\n").skip(1) {
-        let block = block.split("```").next().expect("a block ends");
-        let definition = match block {
-            steps if steps.starts_with('-') => format!("steps:\n{steps}"),
-            whole if whole.contains("steps:") || whole.contains("nodes:") => whole.to_string(),
-            part if part.starts_with('#') => continue,
-            part => format!("{part}\nsteps: [{{type: return}}]\n"),
-        };
-        let document =
-            read(definition.as_bytes(), Syntax::Yaml).unwrap_or_else(|found| panic!("{definition}\n{found}"));
-        if let Err(found) = compile(&document) {
-            let shown: Vec<_> = found.iter().map(Diagnostic::to_string).collect();
-            panic!("{definition}\n{}", shown.join("\n"));
+fn every_definition_in_the_documents_compiles() {
+    let mut tried = 0;
+    for path in pages() {
+        for (line, syntax, sample) in samples(&text_of(&path)) {
+            let Some(definition) = definition(path.ends_with(LANGUAGE), syntax, &sample) else { continue };
+            let place = format!("{}:{line}\n{definition}", path.display());
+            let document = read(definition.as_bytes(), syntax).unwrap_or_else(|found| panic!("{place}\n{found}"));
+            if let Err(found) = compile(&document) {
+                let shown: Vec<_> = found.iter().map(Diagnostic::to_string).collect();
+                panic!("{place}\n{}", shown.join("\n"));
+            }
+            tried += 1;
         }
-        tried += 1;
     }
-    assert!(tried >= 6, "{tried} blocks");
+    assert!(tried >= 12, "{tried} definitions");
 }
 
 #[test]
