@@ -131,6 +131,7 @@ impl App {
 
     /// Runs blocking work (store or sandbox) on a thread of the blocking pool. The work takes a slot of the current
     /// task's account.
+    ///
     /// # Errors
     /// Fails with 503 if no slot is free in time.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
@@ -138,7 +139,7 @@ impl App {
         let broke_off =
             |why: String| Problem::new(Code::InternalError, format!("The work on this request broke off: {why}."));
         let slot = self.slot().await?;
-        // The slot belongs to the thread: the work continues if the client disconnects, and still counts.
+        // The slot moves to the thread: the work continues, and still counts, if the client disconnects.
         let done = tokio::task::spawn_blocking(move || {
             let done = work(&app);
             drop(slot);

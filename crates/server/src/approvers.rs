@@ -1,6 +1,6 @@
-//! Approvers of a gate: finds gates at which too few members can decide. Users who are not members, or whose role may
-//! not decide, cannot. Such a gate waits until it times out. The result is a warning and never an error, because
-//! missing members may still be added.
+//! Approvers of a gate: finds gates at which too few members can decide. A named approver may have left the
+//! organization, or have a role that does not decide. Such a gate waits until it times out. The result is a warning and
+//! never an error, because members may still be added.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -350,7 +350,7 @@ fn of_made(
     coming: &Coming<'_>,
     made: &Made,
 ) -> Answer<Vec<Diagnostic>> {
-    // A stored definition has no text, so that warnings carry no lines.
+    // Stored definitions have no text, and their warnings no lines.
     let document = Document::placeless(Value::Null);
     warnings(
         app,

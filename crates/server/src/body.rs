@@ -93,7 +93,7 @@ impl Serialize for Written {
     }
 }
 
-/// Tells a field that is null (`Some(None)`) from a field that is absent (`None`).
+/// Reads an optional field, and distinguishes null (`Some(None)`) from an absent field (`None`).
 pub(crate) fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(field: D) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(field).map(Some)
 }

@@ -282,7 +282,8 @@ impl<'a> Coming<'a> {
     }
 }
 
-/// Resolves the name in a step that starts a workflow: as for the owner of the workflow, and also by display name.
+/// Resolves the name in a step that starts a workflow. It is resolved for the owner of the starting workflow, and may
+/// also be a display name.
 pub(crate) fn started(
     shelf: Shelf<'_>,
     owner: &str,

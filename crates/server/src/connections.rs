@@ -6,7 +6,6 @@
 //! of the same share that has been idle for longest. Proven connections never use up all connections, so that an
 //! operator, another organization or a readiness probe always gets one: a new connection without a free place closes an
 //! unproven one.
-//! organization and a readiness probe always get in: a new connection that finds none left closes an unproven one.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

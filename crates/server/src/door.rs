@@ -49,7 +49,7 @@ pub(crate) const CREDENTIAL: &str = "credential";
 /// Response header with the id of the log line about a failed request, for operators.
 const REQUEST_ID: &str = "x-request-id";
 
-/// Longest lag of the stored time of last use, so that not every request writes to the store.
+/// Granularity of the stored time of last use: most requests write nothing to the store.
 const LAST_USED_STEP_MS: u64 = 60_000;
 
 /// Requirements of all routes, by method and path.

@@ -30,7 +30,7 @@ pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<Str
         return Ok(None);
     }
     let token = TokenText::new()?;
-    // The first organization can start workflows at once.
+    // Unlike later organizations, the first one can start workflows at once.
     let features = BTreeMap::from([(RUNTIME_FEATURE.to_string(), true)]);
     let new = New { id: ORGANIZATION, name: "My organization", owner: OWNER, features };
     let change = organization(catalogue, new, &token, sealing, None)?;

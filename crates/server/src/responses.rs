@@ -1,8 +1,8 @@
 //! Memory of responses. Handlers build responses completely, and they stay in memory until the client has read them.
 //!
 //! Members share a budget per organization, and unauthenticated addresses share one. The size of a response is known
-//! only after the work, so that a request of an account over its budget waits before its work starts. A large response
-//! that does not fit afterwards is replaced by a 503.
+//! only after the work. Therefore a request of an account over its budget waits before its work starts, and a large
+//! response that does not fit afterwards is replaced by a 503.
 
 use std::{
     collections::HashMap,

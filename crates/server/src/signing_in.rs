@@ -120,8 +120,8 @@ fn binding_name(base: &str) -> &'static str {
     if name(base).1 { SECURE_BINDING } else { PLAIN_BINDING }
 }
 
-/// The cookie of a pending sign-in. The provider's redirect comes from another site, so that the cookie must be `Lax`.
-/// It does not authenticate.
+/// The cookie of a pending sign-in. It must be `Lax`, because the provider's redirect comes from another site. It does
+/// not authenticate.
 pub(crate) fn set_binding(base: &str, value: &str, seconds: u64) -> String {
     let (name, secure) = (binding_name(base), if name(base).1 { "; Secure" } else { "" });
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")

@@ -3,7 +3,6 @@
 //! Slots are shared fairly by organization: requests of one organization queue behind each other and not in front of
 //! others. Sign-ins, decisions, cancels, revocations and readiness have reserved slots, because an operator needs them
 //! to end an overload. Compiling also needs a permit, since the client controls its cost.
-//! of request whose cost its sender chooses.
 
 use std::{future::Future, time::Duration};
 

@@ -13,8 +13,8 @@ use crate::{
 /// Most characters of a version, which is part of keys.
 const VERSION_CHARACTERS_MAX: usize = 100;
 
-/// Numbers tried when looking for a free one. More are taken only if a member assigned so many by hand, and can assign
-/// the next one too.
+/// Numbers tried when looking for a free one. More are taken only if a member assigned so many by hand; that member can
+/// assign the next one too.
 const NUMBERS_TRIED: u32 = 100;
 
 /// The number of a definition that is saved.

@@ -25,7 +25,7 @@ pub struct Token {
     pub made_by: String,
     /// Restricts the credential to these permissions; empty for all of the member's.
     pub scopes: Vec<Permission>,
-    /// Id of the execution, for credentials of sessions.
+    /// Id of the execution, for credentials of an execution's session.
     pub session_of: Option<String>,
     /// Milliseconds since 1970.
     pub created_at: u64,

@@ -333,8 +333,8 @@ struct Report {
     _error: Data,
 }
 
-/// Reports of sessions count only for their own execution. This server runs all executions itself, so that every report
-/// is rejected.
+/// Reports of sessions count only for their own execution. They are all rejected, because this server runs all
+/// executions itself.
 async fn reported(app: App, caller: Caller, id: String) -> Answer<Json<Done>> {
     app.run(move |app| {
         let row = visible(app, &caller, &id)?;

@@ -224,7 +224,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
 async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
-        // The list is ordered, so that the gate follows the previous gate of its step.
+        // The list is ordered: the gate follows the previous gate of its step.
         let before = (row.key, open.step.as_str(), open.gate.number.saturating_sub(1));
         let listed = app.engine.store().pending_approvals(Some(&caller.organization), Some(before), 1)?;
         let is_it = |listed: &GateRow| listed.execution == row.key && listed.gate == open.gate.number;

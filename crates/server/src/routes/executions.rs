@@ -133,7 +133,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQu
 fn whole(app: &App, caller: &Caller, id: &str, include: Include) -> Answer<ExecutionBody> {
     let row = visible(app, caller, id)?;
     let looked = look(app, &row)?;
-    // The journal may be newer than the row, so that the row is read again.
+    // The journal may be newer than the row. The row is read again to match it.
     let row = app.engine.store().execution(row.key)?.unwrap_or(row);
     let mut body = view::body(caller, &row, &looked);
     if include.steps {

@@ -1,4 +1,4 @@
-//! Members of an organization.
+//! Members of an organization: lists, adds, changes and removes them.
 
 use axum::{
     Json,

@@ -1,4 +1,4 @@
-//! Manual starts of workflows.
+//! Manual starts of workflows, with an optional wait for the result.
 
 use axum::{Extension, Json, extract::State, http::StatusCode};
 use mainspring_kernel::{

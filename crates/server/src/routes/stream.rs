@@ -177,7 +177,7 @@ async fn for_watcher(app: &App, caller: &Caller, row: &ExecutionRow, told: Arc<T
             event.insert("resumeToken".into(), opens.token.as_str().into());
             Arc::new(Told { data: compact(&Value::Map(event)), ..Told::clone(&told) })
         }
-        // Without the check, the event lacks the token; the execution's own response shows it.
+        // If the check fails, the event lacks the token; the execution's own response shows it.
         _ => told,
     }
 }

@@ -1,4 +1,4 @@
-//! Workflows and their versions.
+//! Workflows: lists, saves and deletes them, and shows their version history and executions.
 
 use axum::{
     Json,
