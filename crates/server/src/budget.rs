@@ -47,11 +47,9 @@ struct Spent {
 
 /// An evaluator that enforces a budget. A call beyond it fails as an error of the definition, without a worker.
 pub(crate) struct Within<'e> {
-    /// The evaluator that performs the calls.
     pub evaluator: &'e dyn Evaluator,
     /// The organization that sends the definition.
     pub tenant: &'e str,
-    /// The budget of the request.
     pub budget: &'e Budget,
     /// True for stored definitions: a bound that was added later does not stop them.
     pub is_stored: bool,

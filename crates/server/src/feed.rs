@@ -77,7 +77,6 @@ pub(crate) struct Told {
 /// decide there. It exists in memory only.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Opens {
-    /// The resume token.
     pub token: String,
     /// The named approvers; empty for the owner and the admins.
     pub approvers: Vec<String>,

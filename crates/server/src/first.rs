@@ -43,7 +43,6 @@ pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<Str
 
 /// An organization to create.
 pub(crate) struct New<'a> {
-    /// Its id.
     pub id: &'a str,
     /// Its display name.
     pub name: &'a str,

@@ -16,7 +16,6 @@ const POLICY: &str =
 /// Path of the style sheet.
 pub(crate) const STYLE_PATH: &str = "/style.css";
 
-/// The style sheet of all pages.
 const STYLE: &str = include_str!("html/style.css");
 
 /// HTML that is safe to show: dynamic text enters only through [`Html::text`].

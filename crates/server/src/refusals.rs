@@ -116,7 +116,6 @@ pub(crate) struct Refused {
     pub(crate) action: &'static str,
     /// Method and route.
     pub(crate) target: String,
-    /// Code of the error.
     pub(crate) code: Code,
     /// Address of the client.
     pub(crate) from: Option<IpAddr>,

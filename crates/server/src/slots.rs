@@ -91,7 +91,6 @@ pub(crate) enum Kind {
 /// The kind of slot of a request, and the account that it is charged to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
-    /// Kind of slot.
     pub kind: Kind,
     /// Id of the organization; `address/…` for unauthenticated requests.
     pub key: String,
