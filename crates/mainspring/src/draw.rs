@@ -1,22 +1,23 @@
-//! Drawings of plans: for a terminal, as a Mermaid flowchart, as a Graphviz graph. Pure functions from a plan to text.
+//! Draws plans: for a terminal, as a Mermaid flowchart, as a Graphviz graph. All functions are pure, from a plan to
+//! text.
 //!
-//! Everything in a plan is somebody's text. No drawing passes on what a terminal, a browser or a layout program would
-//! obey: control characters are shown escaped, and each notation has one function that quotes for it.
+//! All names and values of a plan are untrusted text. Control characters are escaped in every drawing, and each
+//! notation has one function that quotes for it.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
-//! | `words` | conditions, durations and templates in readable words |
-//! | `remark` | what is worth saying of a step: only what differs from the defaults |
-//! | `line` | text with tones, and how it becomes colours |
+//! | `words` | conditions, durations and templates as readable text |
+//! | `remark` | the remarks of a step: only what differs from the defaults |
+//! | `line` | text with tones, and their rendering as colors |
 //! | `glyphs` | the characters of a drawing, in Unicode and in ASCII |
-//! | `caption` | all the text that stands at one step |
-//! | `each` | steps that run for each item, which are two in a plan |
-//! | `edges` | levels of steps that go by edges, and what leads to each |
-//! | `preamble` | what holds for the whole plan |
-//! | `extent` | how much room steps want, measured once |
+//! | `caption` | all text of one step |
+//! | `each` | steps with `forEach`, which are two steps of a plan |
+//! | `edges` | levels of steps that are ordered by edges, and their incoming edges as text |
+//! | `preamble` | the properties of the whole plan |
+//! | `extent` | the widths of steps, measured once |
 //! | `terminal` | the drawing for a terminal |
-//! | `levels` | the same for steps that go by edges |
-//! | `graph` | nodes, edges and clusters, for the notations below |
+//! | `levels` | the drawing for a terminal of steps that are ordered by edges |
+//! | `graph` | nodes, edges and clusters, for the notations |
 //! | `mermaid`, `dot` | the two notations |
 
 mod caption;
@@ -39,13 +40,13 @@ pub use mermaid::mermaid;
 pub use terminal::terminal;
 pub use words::{condition_text, duration};
 
-/// How a drawing for a terminal looks.
+/// The style of a drawing for a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Whether it has colours, as ANSI escape sequences.
+    /// True for colors, as ANSI escape sequences.
     pub colour: bool,
-    /// Columns of the terminal; fewer than 40 are taken for 40.
+    /// Columns of the terminal; at least 40 are used.
     pub width: usize,
-    /// Whether it is of ASCII alone; what is not is escaped.
+    /// True for ASCII characters only; all others are escaped.
     pub ascii: bool,
 }

@@ -1,6 +1,6 @@
-//! `mainspring bench`: throughput and latency of this machine, beside the floor under them.
+//! `mainspring bench`: measures throughput and latency on this machine, and the floor below which they cannot fall.
 //!
-//! `docs/reference/benchmarks.md` says what each workload and each field means.
+//! `docs/reference/benchmarks.md` describes the workloads and the fields.
 
 mod disk;
 mod drive;
@@ -69,17 +69,17 @@ pub(crate) struct Bench {
     /// Leave the floor out
     #[arg(long)]
     no_floor: bool,
-    /// What the process does that `recover` kills
+    /// The mode of the process that `recover` kills
     #[arg(long, hide = true, value_name = "N")]
     fill: Option<u32>,
-    /// What the server does that `--via http` measures
+    /// The mode of the server that `--via http` measures
     #[arg(long, hide = true)]
     serve: bool,
     #[command(flatten)]
     metrics: Metrics,
 }
 
-/// How executions are started.
+/// The interface that starts executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Via {
     /// By a call
@@ -88,16 +88,16 @@ enum Via {
     Http,
 }
 
-/// For how long batches are recorded, at the most: what counts is their shape.
+/// Duration of a recording. Only the shape of the batches matters, so a short one is enough.
 const RECORDED: Duration = Duration::from_secs(2);
 
-/// For how long the disk is measured.
+/// Duration of the disk measurement.
 const DISK: Duration = Duration::from_secs(1);
 
-/// Threads of the runtime, as of the other commands.
+/// Threads of the runtime, as in the other commands.
 const THREADS: usize = 2;
 
-/// Measures, a JSON line for each figure, in a folder of its own that is removed at the end.
+/// Runs the measurements in a temporary folder, and prints one JSON line for each.
 pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
     bench.metrics.begin(global, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
@@ -115,7 +115,7 @@ pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Resu
     }
     bench.check_via()?;
     let ground = Ground::new(home.folder(), url, global.seeing.spans()?)?;
-    // A store that cannot be had is said before anything is measured.
+    // An unusable store is an error before any measurement.
     drop(ground.store("first")?);
     if !bench.no_floor {
         let disk = disk::fdatasync(ground.folder(), DISK).map_err(|error| ground::unusable(&error))?;
@@ -130,7 +130,7 @@ pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Resu
     Ok(Exit::Fine)
 }
 
-/// What came to a store.
+/// Counts the frames and commits that reach a store.
 #[derive(Debug, Default)]
 struct Traffic {
     frames: AtomicUsize,
@@ -150,7 +150,7 @@ impl Traffic {
 }
 
 impl Bench {
-    /// Those that were asked for, or all that can be.
+    /// The selected workloads, or all that are possible.
     fn workloads(&self) -> Vec<Workload> {
         let is_possible = |workload: &Workload| self.via == Via::Engine || workload.can_be_served();
         match self.workload.is_empty() {
@@ -164,7 +164,7 @@ impl Bench {
         Bounds { duration: Duration::from_secs(self.seconds), executions_max }
     }
 
-    /// The lines of one workload at one number of executions at a time.
+    /// Measures one workload at one concurrency.
     async fn lines(&self, ground: &Ground, workload: Workload, at_a_time: u32) -> Result<(), Refusal> {
         let place = format!("{}-{at_a_time}", workload.name());
         match workload {
@@ -187,7 +187,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What a server cannot be asked for yet is refused before anything is measured.
+    /// Rejects combinations that a server cannot run, before any measurement.
     fn check_via(&self) -> Result<(), Refusal> {
         let of_engines = self.workload.iter().any(|workload| !workload.can_be_served());
         if self.via == Via::Http && (of_engines || self.nodes > 1 || self.load.is_some()) {
@@ -198,7 +198,8 @@ impl Bench {
         Ok(())
     }
 
-    /// A workload whose executions are started by requests, and what the server costs beside the engine by itself.
+    /// Measures a workload whose executions are started by HTTP requests, and compares its processor time with that
+    /// of an engine alone.
     async fn through_a_server(
         &self,
         ground: &Ground,
@@ -220,7 +221,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A workload, what it is of its floor, and the floor.
+    /// Measures a workload and its floor, and prints the ratio.
     async fn throughput(
         &self,
         ground: &Ground,
@@ -260,7 +261,7 @@ impl Bench {
         }
     }
 
-    /// A workload as fast as it goes.
+    /// Measures a workload at full speed.
     async fn measure(
         &self,
         ground: &Ground,
@@ -278,7 +279,7 @@ impl Bench {
         Ok((measured, traffic))
     }
 
-    /// The same again for a short time, only to see what is committed.
+    /// Runs the workload again for a short time, to record its batches.
     async fn record(
         &self,
         ground: &Ground,
@@ -295,7 +296,7 @@ impl Bench {
         Ok(std::mem::take(&mut *recording.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// A workload at a pace that is not its fastest.
+    /// Measures a workload at a fixed rate below its maximum.
     async fn loaded(
         &self,
         ground: &Ground,

@@ -40,7 +40,7 @@ pub(crate) struct Deny {
     at: At,
 }
 
-/// Where, and why.
+/// The flags of a decision.
 #[derive(Debug, Args)]
 pub(super) struct At {
     /// The execution: its name, the beginning of it, or `last`

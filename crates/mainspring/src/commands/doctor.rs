@@ -136,8 +136,8 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
     Ok(report.end())
 }
 
-/// Checks the store of a data folder. If no process owns the folder, the file is read without locks. If a process
-/// took it in the meantime, the result is discarded and the checks run again with locks.
+/// Checks the store of a data folder. If no process owns the folder, the file is inspected without touching its WAL and
+/// index. If a process changed the file in the meantime, the results are discarded and the checks run again beside it.
 fn of_file(patient: &Patient, report: &mut Report) {
     report.add(settings::key(patient, patient.home.key_check_text().as_deref()));
     report.add(held::look(patient));

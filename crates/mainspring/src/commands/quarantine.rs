@@ -30,7 +30,7 @@ pub(crate) struct Quarantine {
     pub(super) action: Action,
 }
 
-/// What is done.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// List executions that are quarantined, and why
@@ -41,7 +41,7 @@ pub(crate) enum Action {
     End(Which),
 }
 
-/// Which execution, and why.
+/// The execution, and the reason for the change.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// The execution: its name, the beginning of it, or `last`

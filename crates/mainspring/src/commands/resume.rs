@@ -27,7 +27,7 @@ pub(crate) struct Resume {
     metrics: Metrics,
 }
 
-/// With what is gone on.
+/// The executions to resume.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Which {
@@ -36,7 +36,7 @@ struct Which {
     /// All of the folder, until nothing is left that can go on by itself
     #[arg(long)]
     all: bool,
-    /// What was posted to the folder, until nothing of it is left that can go on by itself
+    /// Runs executions that were delegated to the folder, until none of them can continue by itself
     #[arg(long, hide = true)]
     posted: bool,
 }

@@ -1,4 +1,4 @@
-//! All the text that stands at one step, escaped and in the order of reading, whatever the notation.
+//! All text of one step, escaped and in reading order, for every notation.
 
 use std::borrow::Cow;
 
@@ -20,45 +20,46 @@ use super::{
     words::{condition_text, data, duration, fields, prose},
 };
 
-/// Between the parts of a heading.
+/// The separator between the parts of a heading.
 pub(super) const SPACE: &str = "  ";
 
-/// Digits of a hash that are shown: as many as anybody compares by eye.
+/// Displayed digits of a hash, enough to compare by eye.
 const HASH_DIGITS: usize = 12;
 
-/// The beginning of a definition's hash.
+/// The beginning of the definition's hash.
 pub(super) fn short_hash(plan: &Plan) -> String {
     format!("sha256:{}", &plan.workflow_hash.hex()[..HASH_DIGITS])
 }
 
-/// The text at a step.
+/// The text of a step.
 #[derive(Debug)]
 pub(super) struct Caption {
-    /// Its name.
+    /// The id.
     pub id: String,
-    /// What sort of step it is, with what belongs to that: `bash`, `sleep 1m 30s`, `if @vars.publish`.
+    /// The kind of step and its parameters: `bash`, `sleep 1m 30s`, `if @vars.publish`.
     pub kind: String,
-    /// What leads to it, where it goes by edges.
+    /// The incoming edges, for a step that is ordered by edges.
     pub incoming: Vec<Leads>,
-    /// What takes up its failure.
+    /// The handlers of its failure.
     pub outgoing: Option<Leads>,
-    /// What it reads, with its sign: `← version, @input`; empty for nothing.
+    /// The sources that it reads, with their sign: `← version, @input`; empty for none.
     pub reads: String,
-    /// What it does, a line for each thought.
+    /// The actions, one per line.
     pub body: Vec<String>,
-    /// What else differs from the ordinary, in pieces.
+    /// Deviations from the defaults, in pieces.
     pub remarks: Vec<String>,
 }
 
 impl Caption {
-    /// The text at a step of a plan. Of a step that runs for each item this is the text of both its parts.
+    /// The text of a step. For a step with `forEach` it covers both steps of the plan.
     pub(super) fn of(plan: &Plan, number: u32, glyphs: &Glyphs) -> Self {
         let (step, worker) = (plan.step(number), plan.step(worker(plan, number)));
         let sources = sources(worker);
         let reads = if sources.is_empty() { String::new() } else { format!("{} {}", glyphs.reads, sources.join(", ")) };
         let mut remarks = deviations(plan, step, worker);
         remarks.extend(step.output_variable.as_ref().map(|name| format!("{} {name}", glyphs.writes)));
-        // The one door for somebody's text. Our own glyphs pass it: each set holds only what it does not escape.
+        // All untrusted text passes through here. Glyphs of the drawing pass unchanged, since each set contains
+        // only unescaped characters.
         let shown = |text: &String| glyphs.shown(text);
         Self {
             id: shown(&step.id),
@@ -71,24 +72,24 @@ impl Caption {
         }
     }
 
-    /// Columns of the heading without what the step reads.
+    /// Columns of the heading without the sources.
     pub(super) fn heading_columns(&self) -> usize {
         columns(&self.id) + SPACE.len() + columns(&self.kind)
     }
 
-    /// Whether what the step reads stands in the heading: if there is room beside all the rest.
+    /// True if the sources fit into the heading.
     pub(super) fn reads_in_heading(&self, width: usize) -> bool {
         !self.reads.is_empty() && self.heading_columns() + SPACE.len() + columns(&self.reads) <= width
     }
 
-    /// What does not stand in the heading, in lines of at most so many columns as far as pieces allow.
+    /// Everything outside of the heading, in lines of at most `width` columns where pieces allow it.
     pub(super) fn remark_lines(&self, width: usize, glyphs: &Glyphs) -> Vec<String> {
         let reads = Some(&self.reads).filter(|reads| !reads.is_empty() && !self.reads_in_heading(width));
         joined(reads.into_iter().chain(&self.remarks), width, glyphs)
     }
 }
 
-/// Pieces in lines of at most so many columns, as far as they allow.
+/// Joins pieces to lines of at most `width` columns. A longer piece is not broken.
 pub(super) fn joined<'t>(pieces: impl Iterator<Item = &'t String>, width: usize, glyphs: &Glyphs) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for piece in pieces {
@@ -103,7 +104,7 @@ pub(super) fn joined<'t>(pieces: impl Iterator<Item = &'t String>, width: usize,
     lines
 }
 
-/// When it runs, what it does, and whether all ends with it.
+/// The condition, the actions, and the early end of the execution.
 fn body(step: &Step, worker: &Step, glyphs: &Glyphs) -> Vec<String> {
     let when = |step: &Step| step.when.iter().map(|when| format!("when {}", condition_text(when))).collect::<Vec<_>>();
     let mut body = when(step);
@@ -178,7 +179,7 @@ fn work(work: &Work, glyphs: &Glyphs) -> Vec<String> {
     }
 }
 
-/// The parameter that says most, by the effect.
+/// The most informative parameter of an effect.
 fn effect_body(effect: &str, params: &Template, glyphs: &Glyphs) -> Option<String> {
     match effect {
         "bash" => command(params, glyphs),
@@ -189,7 +190,7 @@ fn effect_body(effect: &str, params: &Template, glyphs: &Glyphs) -> Option<Strin
     }
 }
 
-/// `POST https://…`, and what else is sent and asked.
+/// `POST https://…`, and the other parameters of the request.
 fn request(params: &Template) -> Vec<String> {
     let text = |key| param(params, key).map_or_else(String::new, |param| prose(&param));
     let mut lines = vec![format!("{} {}", text("method"), text("url"))];
@@ -207,7 +208,7 @@ fn param<'a>(params: &'a Template, key: &str) -> Option<Cow<'a, Template>> {
     }
 }
 
-/// The line of a script that says what it is about, as its author wrote it: the first that is no comment and no `set`.
+/// The most informative line of a script, as its author wrote it: the first that is neither a comment nor a `set`.
 fn command(params: &Template, glyphs: &Glyphs) -> Option<String> {
     let script = prose(param(params, "command")?.as_ref());
     let script = without_prologue(&script);
@@ -221,7 +222,7 @@ fn command(params: &Template, glyphs: &Glyphs) -> Option<String> {
     Some(format!("$ {line}{}", if has_more { format!(" {}", glyphs.ellipsis) } else { String::new() }))
 }
 
-/// Puts references back where the compiler has put variables of the environment.
+/// Replaces the environment variables of the compiler by the original references.
 fn as_written(line: &str, env: Option<&Template>) -> String {
     let opening = format!("${{{VARIABLE_PREFIX}");
     let mut written = String::new();
@@ -245,7 +246,7 @@ fn as_written(line: &str, env: Option<&Template>) -> String {
     written
 }
 
-/// Takes away the quotes that the compiler may have put around a variable.
+/// Removes the quotes that the compiler may have put around a variable.
 fn without_quotes<'a>(before: &'a str, after: &'a str) -> (&'a str, &'a str) {
     let pairs = [("'\"", "\"'"), ("\"", "\"")];
     let stripped = |(open, close): (&str, &str)| Some((before.strip_suffix(open)?, after.strip_prefix(close)?));

@@ -1,4 +1,4 @@
-//! The drawing as a graph for Graphviz.
+//! Draws a plan as a Graphviz graph.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use mainspring_kernel::plan::Plan;
 
 use super::graph::{Edge, Graph, Item, Node, Shape, Stroke};
 
-/// What holds for the whole graph. An author who wants it otherwise has `dot -G`, `-N` and `-E`.
+/// Attributes of the whole graph. `dot -G`, `-N` and `-E` override them.
 const PREAMBLE: &str = "digraph {
     graph [fontname=\"sans-serif\" labeljust=l style=\"rounded,dashed\"]
     node [fontname=\"sans-serif\" shape=box style=rounded]
@@ -47,7 +47,7 @@ fn write_edge(Edge { from, to, stroke, label: lines }: &Edge, out: &mut String) 
     let _ = writeln!(out, "    {from} -> {to}{attributes}");
 }
 
-/// What a stroke adds to the defaults of the preamble.
+/// Attributes of a stroke, in addition to those of the preamble.
 fn drawn(stroke: Stroke) -> &'static str {
     match stroke {
         Stroke::Plain => "",
@@ -58,7 +58,7 @@ fn drawn(stroke: Stroke) -> &'static str {
     }
 }
 
-/// What a shape adds to the defaults of the preamble.
+/// Attributes of a shape, in addition to those of the preamble.
 fn attributes(shape: Shape) -> &'static str {
     match shape {
         Shape::Terminal => " shape=oval style=solid",
@@ -74,7 +74,7 @@ fn label(lines: &[String]) -> String {
     lines.iter().map(|line| quoted(line)).collect::<Vec<_>>().join("\\n")
 }
 
-/// Inside double quotes DOT obeys the quote, the backslash (`\N` is the node's name) and HTML's entities.
+/// Inside of double quotes, DOT interprets quotes, backslashes (`\N` is the node's name) and HTML entities.
 fn quoted(line: &str) -> String {
     line.replace('&', "&amp;").replace('\\', "\\\\").replace('"', "\\\"")
 }

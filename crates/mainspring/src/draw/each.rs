@@ -1,10 +1,10 @@
-//! Steps that run for each item of a list: two steps of a plan, and one of a drawing.
+//! Steps with `forEach`, which are two steps of a plan and one of a drawing.
 
 use mainspring_kernel::plan::{Loop, Over, Plan, Work};
 
 use super::words::condition_text;
 
-/// The step that does the work of a step: what runs for each item, or the step itself.
+/// The step that does the work: the inner step of a `forEach`, or the step itself.
 pub(super) fn worker(plan: &Plan, number: u32) -> u32 {
     match &plan.step(number).work {
         Work::Loop(Loop { is_each: true, block, .. }) => plan.block(*block).steps.first().copied().unwrap_or(number),
@@ -12,7 +12,7 @@ pub(super) fn worker(plan: &Plan, number: u32) -> u32 {
     }
 }
 
-/// How a loop goes on, in words.
+/// The rounds of a loop, as text.
 pub(super) fn rounds(of: &Loop) -> String {
     match &of.over {
         Over::Items(list) if of.concurrency > 1 => format!("for each of {list}, {} at a time", of.concurrency),

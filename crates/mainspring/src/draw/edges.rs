@@ -1,4 +1,4 @@
-//! Steps that go by edges: in which levels they stand, and in words what leads to each.
+//! Steps that are ordered by edges: their levels, and their edges as text.
 
 use mainspring_kernel::{
     limits::PARALLEL_DEFAULT,
@@ -9,25 +9,25 @@ use crate::text::columns;
 
 use super::{glyphs::Glyphs, words::condition_text};
 
-/// What leads to a step or away from it: words, and the steps that they are about.
+/// Edges of a step as text: a phrase and the steps at the other ends.
 #[derive(Debug)]
 pub(super) struct Leads {
-    /// Whether it is for what has failed.
+    /// True for edges that are taken after a failure.
     pub is_failure: bool,
-    /// `on success of`
+    /// The phrase, such as `on success of`.
     lead: String,
-    /// Each of them safe to show.
+    /// The steps, escaped.
     items: Vec<String>,
 }
 
-/// Columns by which the second line of a long list stands to the right.
+/// The hanging indent of a wrapped list, in columns.
 const HANG_COLUMNS: usize = 2;
 
-/// Columns of a list that has a line of its own; a longer one is broken.
+/// Columns of a list on a line of its own; a longer one is wrapped.
 const LIST_COLUMNS: usize = 56;
 
 impl Leads {
-    /// The text in lines of at most so many columns, as far as words allow.
+    /// Wraps the text to lines of at most `width` columns. A longer word is not broken.
     pub(super) fn lines(&self, width: usize) -> Vec<String> {
         let text = format!("{} {}", self.lead, self.items.join(", "));
         let mut lines: Vec<String> = Vec::new();
@@ -44,13 +44,13 @@ impl Leads {
         lines
     }
 
-    /// Columns in which it is well read.
+    /// The preferred width in columns.
     pub(super) fn columns(&self) -> usize {
         self.lines(LIST_COLUMNS).iter().map(|line| columns(line)).max().unwrap_or(0)
     }
 }
 
-/// The graph that a step stands in and its place there, if it goes by edges.
+/// The graph that contains a step and the step's place in it; `None` if the step is not ordered by edges.
 pub(super) fn place_of(plan: &Plan, number: u32) -> Option<(&Graph, u32)> {
     let block = plan.block(plan.step(number).block);
     match &block.order {
@@ -59,7 +59,7 @@ pub(super) fn place_of(plan: &Plan, number: u32) -> Option<(&Graph, u32)> {
     }
 }
 
-/// What leads to a step. What it waits for because it reads it is left out: that is shown as what it reads.
+/// The incoming edges of a step. A plain dependency on a step that it reads is omitted, since its sources show it.
 pub(super) fn incoming(plan: &Plan, number: u32, reads: &[String], glyphs: &Glyphs) -> Vec<Leads> {
     let Some((graph, place)) = place_of(plan, number) else { return Vec::new() };
     let steps = &plan.block(plan.step(number).block).steps;
@@ -88,7 +88,7 @@ pub(super) fn incoming(plan: &Plan, number: u32, reads: &[String], glyphs: &Glyp
     found
 }
 
-/// The steps that take up a step's failure.
+/// The steps that handle a step's failure.
 pub(super) fn handlers(plan: &Plan, number: u32, glyphs: &Glyphs) -> Option<Leads> {
     let (graph, place) = place_of(plan, number)?;
     let steps = &plan.block(plan.step(number).block).steps;
@@ -103,7 +103,7 @@ pub(super) fn handlers(plan: &Plan, number: u32, glyphs: &Glyphs) -> Option<Lead
     (!items.is_empty()).then_some(Leads { is_failure: true, lead, items })
 }
 
-/// The steps of a graph in levels: each below everything that leads to it, and as high as that allows.
+/// The levels of a graph: each step is on the first level below all its predecessors.
 pub(super) fn levels(graph: &Graph, steps: &[u32]) -> Vec<Vec<u32>> {
     let mut level_of = vec![0; steps.len()];
     for place in graph.sorted().0 {
@@ -118,7 +118,7 @@ pub(super) fn levels(graph: &Graph, steps: &[u32]) -> Vec<Vec<u32>> {
     levels
 }
 
-/// How many steps run at a time.
+/// The concurrency of the plan.
 pub(super) fn at_a_time(plan: &Plan) -> usize {
     plan.constraints.max_parallel.unwrap_or(PARALLEL_DEFAULT) as usize
 }

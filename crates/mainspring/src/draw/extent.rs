@@ -1,4 +1,5 @@
-//! How much room steps want. Measured once from the inside out, so that drawing stays linear however deep a plan is.
+//! Measures the widths of steps once, from the inside out, so that drawing is linear in the size of a plan of any
+//! depth.
 
 use mainspring_kernel::plan::{Plan, Work};
 
@@ -11,34 +12,34 @@ use super::{
     glyphs::Glyphs,
 };
 
-/// Columns of the rail or the mark in front of text, the space included.
+/// Columns of the rail or the mark before text, the space included.
 pub(super) const RAIL_COLUMNS: usize = 2;
 
-/// Columns by which lanes that stand below each other are moved to the right.
+/// The indent of lanes that are stacked.
 pub(super) const INDENT_COLUMNS: usize = 3;
 
-/// Columns between lanes that stand beside each other.
+/// Columns between lanes that are side by side.
 pub(super) const GAP_COLUMNS: usize = 2;
 
-/// A lane is not drawn beside others if its text would be cut to less than this.
+/// Lanes are not drawn side by side if text would be cut to less than this.
 const LANE_COLUMNS_MIN: usize = 22;
 
-/// The same for the heading of a container: what it asks and holds is what the lanes are about.
+/// The same bound for the heading of a container, which is more important than its lanes.
 const CONTAINER_COLUMNS_MIN: usize = 36;
 
-/// A lane with nothing in it still has its label: `├ then ─`.
+/// The label of an empty lane: `├ then ─`.
 const LABEL_COLUMNS: usize = 7;
 
-/// What some steps want.
+/// The width of some steps.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Extent {
     /// Columns in which nothing is cut.
     pub natural: usize,
-    /// Columns in which it is still readable.
+    /// Columns in which the text is still readable.
     pub least: usize,
 }
 
-/// The lanes of a container: steps one after another in each.
+/// The lanes of a container. Each is a list of steps.
 pub(super) fn lanes(plan: &Plan, number: u32) -> Vec<&[u32]> {
     let steps = |block: u32| plan.block(block).steps.as_slice();
     match &plan.step(worker(plan, number)).work {
@@ -49,7 +50,7 @@ pub(super) fn lanes(plan: &Plan, number: u32) -> Vec<&[u32]> {
     }
 }
 
-/// The extents of all steps. A container is numbered before what it contains, so this goes backwards.
+/// The widths of all steps. Containers have lower numbers than their contents, so the loop runs backwards.
 pub(super) fn measure(plan: &Plan, captions: &[Caption], glyphs: &Glyphs) -> Vec<Extent> {
     let mut extents = vec![Extent::default(); plan.steps.len()];
     for number in (0..plan.steps.len()).rev() {
@@ -79,7 +80,7 @@ fn of_caption(caption: &Caption, glyphs: &Glyphs) -> Extent {
     Extent { natural, least: natural.min(LANE_COLUMNS_MIN) }
 }
 
-/// The extent of steps one below the other.
+/// The width of a list of steps.
 pub(super) fn of_lane(steps: &[u32], extents: &[Extent]) -> Extent {
     let label = Extent { natural: LABEL_COLUMNS, least: LABEL_COLUMNS };
     steps
@@ -88,8 +89,8 @@ pub(super) fn of_lane(steps: &[u32], extents: &[Extent]) -> Extent {
         .fold(label, |a, b| Extent { natural: a.natural.max(b.natural), least: a.least.max(b.least) })
 }
 
-/// The columns of lanes beside each other, or nothing where they do not fit. What is left over the least goes first to
-/// those that want little more.
+/// Divides the width among lanes that are side by side; `None` if they do not fit. Columns beyond the minimum go
+/// first to the lanes that need few more.
 pub(super) fn share(wanted: &[Extent], width: usize) -> Option<Vec<usize>> {
     let gaps = GAP_COLUMNS * wanted.len().saturating_sub(1);
     let least: usize = wanted.iter().map(|lane| lane.least).sum();

@@ -1,4 +1,4 @@
-//! The characters of a drawing. Marks and lines take one column in both sets.
+//! The characters of a drawing. Marks and lines are one column wide in both sets.
 
 use mainspring_kernel::plan::EdgeKind;
 
@@ -8,60 +8,60 @@ use crate::text;
 #[derive(Debug)]
 pub(super) struct Glyphs {
     is_ascii: bool,
-    /// Work in the world.
+    /// The mark of work.
     pub work: &'static str,
-    /// Waiting for time or a message.
+    /// The mark of a wait for time or a signal.
     pub wait: &'static str,
-    /// Waiting for people.
+    /// The mark of an approval.
     pub gate: &'static str,
-    /// One way or the other.
+    /// The mark of a branch.
     pub choice: &'static str,
-    /// All ways at the same time.
+    /// The mark of parallel branches.
     pub parallel: &'static str,
-    /// Again and again.
+    /// The mark of a loop.
     pub again: &'static str,
-    /// Before what is for a failure.
+    /// Precedes edges that are taken after a failure.
     pub failure: &'static str,
-    /// The end of the execution, in the middle of a plan.
+    /// The mark of an early end of the execution.
     pub end: &'static str,
-    /// Where a drawing begins.
+    /// The start of a drawing.
     pub first: &'static str,
-    /// Where it ends.
+    /// The end of a drawing.
     pub last: &'static str,
-    /// From one step to the next.
+    /// The line between steps.
     pub rail: &'static str,
-    /// The lines around lanes that run at the same time.
+    /// Lines around parallel lanes.
     pub both: Ways,
-    /// The lines around lanes of which one is taken.
+    /// Lines around alternative lanes.
     pub either: Ways,
-    /// Where a text was cut.
+    /// Marks cut text.
     pub ellipsis: &'static str,
-    /// Before what a step reads.
+    /// Precedes the sources of a step.
     pub reads: &'static str,
-    /// Before what it is kept as.
+    /// Precedes the output variable of a step.
     pub writes: &'static str,
-    /// Between remarks.
+    /// Separates remarks.
     pub dot: &'static str,
-    /// Around what people are told.
+    /// The quotes around prompts.
     pub quotes: [&'static str; 2],
 }
 
-/// The lines where a way becomes several and where these become one again.
+/// The lines at which lanes fork and join.
 #[derive(Debug)]
 pub(super) struct Ways {
-    /// Across.
+    /// The horizontal line.
     pub across: &'static str,
-    /// Forks at the first lane, at those between, and at the last.
+    /// Forks at the first lane, the middle lanes and the last one.
     pub fork: [&'static str; 3],
-    /// Joins there.
+    /// Joins at the same places.
     pub join: [&'static str; 3],
-    /// Joins at a first lane or one between that does not come this far, because its way has ended.
+    /// Joins at a first or middle lane that has ended before.
     pub join_ended: [&'static str; 2],
-    /// Down the side of lanes that stand below each other.
+    /// The vertical line beside stacked lanes.
     pub side: &'static str,
-    /// From there to a lane.
+    /// The line from there to a lane.
     pub branch: &'static str,
-    /// Below the last of them.
+    /// The line below the last stacked lane.
     pub joined: &'static str,
 }
 
@@ -142,12 +142,12 @@ const ASCII: Glyphs = Glyphs {
 };
 
 impl Glyphs {
-    /// The set to draw with.
+    /// Selects the set.
     pub(super) fn of(is_ascii: bool) -> &'static Self {
         if is_ascii { &ASCII } else { &UNICODE }
     }
 
-    /// What an edge asks of its source, before the source's name.
+    /// The phrase for an edge, before the name of its source.
     pub(super) fn lead(&self, kind: EdgeKind) -> String {
         match kind {
             EdgeKind::OnSuccess => "on success of".into(),
@@ -158,7 +158,7 @@ impl Glyphs {
         }
     }
 
-    /// Somebody's text, as it may be shown.
+    /// Escapes untrusted text for the set.
     pub(super) fn shown(&self, text: &str) -> String {
         if self.is_ascii { text::shown_in_ascii(text) } else { text::shown(text) }
     }

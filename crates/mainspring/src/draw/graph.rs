@@ -1,4 +1,4 @@
-//! A plan as nodes, edges and clusters: what the notations for graphs have in common. The texts are not yet quoted.
+//! Lays a plan out as nodes, edges and clusters, for the graph notations. Texts are not quoted yet.
 
 use mainspring_kernel::plan::{self, EdgeKind, Order, Plan, Work};
 
@@ -12,55 +12,49 @@ use super::{
     words::condition_text,
 };
 
-/// Columns of one line of a label. A longer one makes a node that pushes all others off the page.
+/// Columns of a label line. A longer line makes a node that displaces all others.
 const LABEL_COLUMNS_MAX: usize = 60;
 
-/// A plan laid out for a notation.
+/// The layout of a plan.
 #[derive(Debug)]
 pub(super) struct Graph {
-    /// The nodes and clusters, in the order of the plan.
+    /// Nodes and clusters, in the order of the plan.
     pub items: Vec<Item>,
-    /// The ways between nodes.
     pub edges: Vec<Edge>,
 }
 
-/// A node, or a container with what is in it.
+/// A node, or a container with its contents.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// A node.
     Node(Node),
-    /// A container.
     Cluster {
         /// The number of its step, unique among clusters.
         number: u32,
-        /// Its label, line by line.
+        /// The lines of the label.
         lines: Vec<String>,
-        /// What is in it.
         items: Vec<Item>,
     },
 }
 
-/// A node.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// A letter and a number, unique in the graph.
+    /// A unique name.
     pub name: Name,
-    /// What it is.
     pub shape: Shape,
-    /// Its label, line by line; none for the places where ways fork and join.
+    /// The lines of the label; empty for bars.
     pub lines: Vec<String>,
 }
 
-/// The name of a node: never made of anybody's text.
+/// The name of a node, which never contains untrusted text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Name {
-    /// The beginning of the plan.
+    /// The start of the plan.
     Begin,
-    /// Its end.
+    /// The end of the plan.
     Finish,
     /// A step, by its number.
     Step(u32),
-    /// Where the branches of a step join, by its number.
+    /// The join of a step's branches, by the number of the step.
     Join(u32),
 }
 
@@ -75,56 +69,53 @@ impl std::fmt::Display for Name {
     }
 }
 
-/// What a node is.
+/// The shape of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// The beginning or an end.
+    /// The start or an end.
     Terminal,
-    /// Work in the world.
+    /// Work.
     Work,
-    /// Waiting for time or a message.
+    /// A wait for time or a signal.
     Wait,
-    /// Waiting for people.
+    /// An approval.
     Gate,
-    /// One way or the other.
+    /// A branch.
     Choice,
-    /// Where ways fork or join that run at the same time.
+    /// The fork or join of parallel branches.
     Bar,
 }
 
-/// A way from one node to another.
+/// An edge between two nodes.
 #[derive(Debug)]
 pub(super) struct Edge {
-    /// From here.
     pub from: Name,
-    /// To there.
     pub to: Name,
-    /// What it is.
     pub stroke: Stroke,
-    /// What it is taken for, line by line; none for a way without a condition.
+    /// The lines of the label; empty for an edge without a condition.
     pub label: Vec<String>,
 }
 
-/// What a way is.
+/// The kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stroke {
-    /// The ordinary one.
+    /// An ordinary edge.
     Plain,
-    /// Taken when its source has failed.
+    /// Taken after a failure of its source.
     Failure,
-    /// Taken however its source has ended, or because it was skipped.
+    /// Taken after any end of its source, or after a skip.
     Aside,
     /// Only waits for its source.
     Wait,
-    /// Back, for another round.
+    /// Leads back for another round.
     Back,
 }
 
-/// A way that leads out of what was laid out so far.
+/// An open edge that leaves the layout so far: its source and label.
 type Exit = (Name, &'static str);
 
 impl Graph {
-    /// Lays a plan out.
+    /// Lays out a plan.
     pub(super) fn of(plan: &Plan) -> Self {
         let mut layout = Layout { plan, edges: Vec::new() };
         let begin = Node { name: Name::Begin, shape: Shape::Terminal, lines: title(plan) };
@@ -153,7 +144,7 @@ fn title(plan: &Plan) -> Vec<String> {
     short([format!("{name}{version}"), short_hash(plan)].into_iter().chain(thoughts))
 }
 
-/// Lines of a label: none of them empty, none too long.
+/// Drops empty lines of a label, and cuts long ones.
 fn short(lines: impl IntoIterator<Item = String>) -> Vec<String> {
     let lines = lines.into_iter().filter(|line| !line.is_empty());
     lines.map(|line| cut(&line, LABEL_COLUMNS_MAX, "…")).collect()
@@ -171,7 +162,7 @@ impl Layout<'_> {
         self.edges.extend(exits.iter().map(edge));
     }
 
-    /// Steps one after another: what stands there, and the ways out of the last of them.
+    /// Lays out a sequence of steps. Returns the items and the open edges of the last step.
     fn steps(&mut self, steps: &[u32], mut exits: Vec<Exit>) -> (Vec<Item>, Vec<Exit>) {
         let mut items = Vec::with_capacity(steps.len());
         for number in steps {
@@ -183,7 +174,8 @@ impl Layout<'_> {
         (items, exits)
     }
 
-    /// Steps that go by edges. What leads out of a container leads out of one place, so that it is drawn once.
+    /// Lays out steps that are ordered by edges. A container with several exits gets one join, so that each
+    /// outgoing edge is drawn once.
     fn edges(&mut self, graph: &plan::Graph, steps: &[u32]) -> (Vec<Item>, Vec<Exit>) {
         let (mut items, mut ends, mut ways_out) = (Vec::new(), Vec::new(), Vec::new());
         for number in steps {
@@ -266,7 +258,7 @@ impl Layout<'_> {
         (Item::Cluster { number, lines, items }, exits)
     }
 
-    /// A loop: its question, one round, and the way back.
+    /// Lays out a loop: its condition, one round, and the edge back.
     fn rounds(&mut self, number: u32, block: u32, lines: Vec<String>, question: Vec<String>) -> (Item, Vec<Exit>) {
         let name = Name::Step(number);
         let mut items = vec![Item::Node(Node { name, shape: Shape::Choice, lines: question })];
@@ -286,7 +278,7 @@ impl Layout<'_> {
             items.extend(inside);
             ends.extend(exits);
         }
-        // Branches that all end the execution have nothing to join.
+        // If all branches end the execution, there is no join.
         let exits = if ends.is_empty() { Vec::new() } else { vec![(join, "")] };
         items.extend((!ends.is_empty()).then(|| bar(join)));
         self.enter(&ends, join);
@@ -294,7 +286,7 @@ impl Layout<'_> {
     }
 }
 
-/// How an edge of a plan is drawn and what stands at it.
+/// The stroke and the label of a plan's edge.
 fn drawn(edge: &plan::Edge) -> (Stroke, Vec<String>) {
     let (stroke, word) = match edge.kind {
         EdgeKind::OnSuccess => (Stroke::Plain, ""),

@@ -1,5 +1,5 @@
-//! The drawing of steps that go by edges: level below level, and beside each other what fits there uncut. Lines between
-//! them would cross too often to be followed; words at each step say what leads to it.
+//! Draws steps that are ordered by edges: the levels one below the other, and side by side the steps that fit
+//! uncut. Text at each step names its predecessors, because lines would cross too often.
 
 use mainspring_kernel::plan::Graph;
 
@@ -12,7 +12,7 @@ use super::{
 };
 
 impl<'p> Drawer<'p> {
-    /// The steps of a graph.
+    /// Draws the steps of a graph.
     pub(super) fn levels(&mut self, graph: &Graph, steps: &'p [u32], width: usize) -> Vec<Line> {
         let mut lines = Vec::new();
         for (at, level) in edges::levels(graph, steps).into_iter().enumerate() {
@@ -35,7 +35,7 @@ impl<'p> Drawer<'p> {
         Line::of(Tone::Way, format!("{text}{}", across.repeat(rest)))
     }
 
-    /// The steps of a level in rows, as many in each as fit there with all their text.
+    /// Divides the steps of a level into rows, as many per row as fit uncut.
     fn rows(&self, level: &[u32], width: usize) -> Vec<Vec<u32>> {
         let mut rows: Vec<Vec<u32>> = Vec::new();
         let mut taken = 0;
@@ -63,7 +63,7 @@ impl<'p> Drawer<'p> {
         let mut pictures: Vec<(usize, Picture)> = Vec::new();
         for number in row {
             let columns = self.extents[*number as usize].natural;
-            // What a row ends with is not drawn on below it.
+            // The rail does not continue below the last step of a row.
             pictures.push((start, Picture { flows: false, ..self.step(*number, columns) }));
             start += columns + GAP_COLUMNS;
         }

@@ -1,28 +1,28 @@
-//! One line of a drawing: text in tones, which become colours or nothing at the very end.
+//! One line of a drawing. Its text has tones, which are rendered as colors or omitted.
 
 use crate::text;
 use anstyle::{AnsiColor, Style};
 
-/// How a piece of a line stands out.
+/// The tone of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// As the terminal writes.
+    /// Default text.
     Plain,
     /// Names.
     Strong,
-    /// What may be overlooked: rails, kinds, references.
+    /// Secondary text: rails, kinds, references.
     Dim,
-    /// Work in the world.
+    /// Work.
     Work,
-    /// Waiting for time or for a message.
+    /// A wait for time or a signal.
     Wait,
-    /// Waiting for people.
+    /// An approval.
     Gate,
-    /// Where the way forks or joins.
+    /// Forks and joins.
     Way,
-    /// Where it ends.
+    /// An end of the execution.
     End,
-    /// What is for a failure.
+    /// Edges that are taken after a failure.
     Failure,
 }
 
@@ -43,60 +43,58 @@ impl Tone {
     }
 }
 
-/// Text in tones. It has nothing in it that a terminal obeys.
+/// Text with tones, without control characters.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Line {
-    /// What was put in front, the outermost last: every level of nesting adds to all lines inside, and so only one piece.
+    /// Prefixes, the outermost last. Every level of nesting prefixes all its lines, so a prefix must be cheap to
+    /// add.
     front: Vec<(Tone, String)>,
     spans: Vec<(Tone, String)>,
     columns: usize,
 }
 
 impl Line {
-    /// A line of one piece.
     pub(super) fn of(tone: Tone, text: impl Into<String>) -> Self {
         Self::default().with(tone, text)
     }
 
-    /// The line and one more piece.
     pub(super) fn with(mut self, tone: Tone, text: impl Into<String>) -> Self {
         self.push(tone, text);
         self
     }
 
-    /// Adds a piece.
+    /// Adds text at the end.
     pub(super) fn push(&mut self, tone: Tone, text: impl Into<String>) {
         let text = text.into();
         self.columns += text::columns(&text);
         self.spans.push((tone, text));
     }
 
-    /// Puts a piece in front of all others.
+    /// Adds text at the beginning.
     pub(super) fn push_front(&mut self, tone: Tone, text: impl Into<String>) {
         let text = text.into();
         self.columns += text::columns(&text);
         self.front.push((tone, text));
     }
 
-    /// Adds another line.
+    /// Appends another line.
     pub(super) fn append(&mut self, other: Self) {
         self.columns += other.columns;
         self.spans.extend(other.front.into_iter().rev().chain(other.spans));
     }
 
-    /// Fills up with spaces.
+    /// Pads with spaces to a width.
     pub(super) fn pad(&mut self, columns: usize) {
         if columns > self.columns {
             self.push(Tone::Plain, " ".repeat(columns - self.columns));
         }
     }
 
-    /// Columns that it takes.
     pub(super) fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The line within so many columns.
+    /// Cuts the line to a width.
     pub(super) fn cut(self, width: usize, ellipsis: &str) -> Self {
         if self.columns <= width {
             return self;
@@ -114,8 +112,8 @@ impl Line {
         short
     }
 
-    /// Writes the line and its end, without spaces before it. Neighbours of one tone are written as one, so that colours
-    /// are not switched for nothing.
+    /// Writes the line and a line end, without trailing spaces. Adjacent pieces of one style share an escape
+    /// sequence.
     pub(super) fn write(&self, colour: bool, out: &mut String) {
         let spans = || self.front.iter().rev().chain(&self.spans).filter(|(_, text)| !text.is_empty());
         let is_blank = |text: &str| text.chars().all(|letter| letter == ' ');

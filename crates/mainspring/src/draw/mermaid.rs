@@ -1,8 +1,8 @@
-//! The drawing as a Mermaid flowchart.
+//! Draws a plan as a Mermaid flowchart.
 //!
-//! Mermaid reads a label several times: for directives and comments, by its grammar, as Markdown, as HTML. One quoting
-//! stands against all of them: what is no letter, digit or harmless sign is written as `#code;`, the entity that
-//! Mermaid turns into text at the very end.
+//! Mermaid parses a label several times: for directives and comments, by its grammar, as Markdown, as HTML. One
+//! quoting is safe in all of them: every character but letters, digits and some punctuation is written as `#code;`,
+//! an entity that Mermaid decodes last.
 
 use std::fmt::Write;
 
@@ -10,12 +10,12 @@ use mainspring_kernel::plan::Plan;
 
 use super::graph::{Edge, Graph, Item, Node, Shape, Stroke};
 
-/// ASCII that means nothing to any of Mermaid's readings, wherever it stands in a quoted label.
+/// ASCII punctuation without a meaning to any of Mermaid's parsers inside of a quoted label.
 const HARMLESS: &str = " .,:/?!=+-";
 
 /// Draws a plan as a Mermaid flowchart, from top to bottom.
 ///
-/// Mermaid itself refuses to draw more than 500 edges or 50,000 characters unless it is configured to.
+/// Mermaid refuses more than 500 edges or 50,000 characters unless it is configured otherwise.
 pub fn mermaid(plan: &Plan) -> String {
     let Graph { items, edges } = Graph::of(plan);
     let mut out = String::from("flowchart TD\n");
@@ -47,7 +47,7 @@ fn write_edge(Edge { from, to, label: lines, .. }: &Edge, out: &mut String) {
     let _ = writeln!(out, "    {from} {arrow} {to}");
 }
 
-/// Mermaid has styles for links by their numbers.
+/// Mermaid styles links by their index.
 fn write_style(number: usize, stroke: Stroke, out: &mut String) {
     let style = match stroke {
         Stroke::Plain => return,
@@ -70,7 +70,8 @@ fn brackets(shape: Shape) -> (&'static str, &'static str) {
     }
 }
 
-/// A label is never empty: Mermaid takes an empty one for no label and shows the node's name.
+/// Joins the lines of a label. An empty label is replaced by a space, since Mermaid would show the node's name
+/// instead.
 fn label(lines: &[String]) -> String {
     let lines: Vec<String> = lines.iter().map(|line| quoted(line)).collect();
     if lines.is_empty() { " ".into() } else { lines.join("<br/>") }
@@ -79,7 +80,7 @@ fn label(lines: &[String]) -> String {
 fn quoted(line: &str) -> String {
     let mut quoted = String::with_capacity(line.len());
     for (at, letter) in line.chars().enumerate() {
-        // At the start of a line a digit, a dash or a plus would begin a list.
+        // A digit, a dash or a plus at the start of a line would begin a Markdown list.
         let is_plain = match at {
             0 => letter.is_ascii_alphabetic(),
             _ => letter.is_ascii_alphanumeric() || HARMLESS.contains(letter),

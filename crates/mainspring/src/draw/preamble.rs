@@ -1,4 +1,4 @@
-//! What holds for a whole plan: what it takes, how much it bears, in which order it goes, what it gives.
+//! The properties of a whole plan: input, limits, order, output.
 
 use mainspring_kernel::{
     json,
@@ -14,7 +14,7 @@ use super::{
     words::{data, fields},
 };
 
-/// The thoughts about a whole plan, each in pieces that may stand on one line. They are safe to show.
+/// The properties, each as pieces that may share a line. They are escaped.
 pub(super) fn preamble(plan: &Plan) -> Vec<Vec<String>> {
     let mut bounds = constraints(&plan.constraints);
     bounds.extend(policy(plan.policy));
@@ -33,7 +33,7 @@ fn policy(policy: FailurePolicy) -> Vec<String> {
     pieces
 }
 
-/// The properties of an input, if its schema is that of an object; else that there is a schema.
+/// The properties of the input, if its schema is that of an object; otherwise that a schema exists.
 fn input(plan: &Plan) -> Vec<String> {
     let Some(schema) = &plan.input_schema else { return Vec::new() };
     let required = schema.get("required").and_then(Value::as_list).unwrap_or_default();
@@ -80,7 +80,7 @@ fn order(plan: &Plan) -> Vec<String> {
     }
 }
 
-/// What an execution gives that ends without a `return`, where that is more than its output variables.
+/// The output of an execution that ends without a `return`, unless it is the default.
 pub(super) fn gives(plan: &Plan) -> Option<String> {
     match &plan.output {
         Output::Variables => {

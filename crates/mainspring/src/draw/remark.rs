@@ -1,4 +1,4 @@
-//! What is worth saying of a step beside what it does: only what differs from the defaults, in pieces of one thought.
+//! The remarks of a step: only deviations from the defaults, in short pieces.
 
 use mainspring_kernel::{
     limits::{
@@ -13,15 +13,16 @@ use mainspring_kernel::{
 
 use super::words::{duration, source};
 
-/// What the compiler gives to steps that say nothing about retries. A test compiles such a step and sees no remark.
+/// Retries that the compiler gives to steps without a retry policy. A test compiles such a step and expects no
+/// remark.
 const ATTEMPTS_DEFAULT: u32 = 3;
 const DELAYS_DEFAULT_MS: [u64; 2] = [10_000, 30_000];
 
-/// The bound on growing delays that the compiler writes where none is given.
+/// The upper bound of growing delays that the compiler sets by default.
 const DELAY_BOUND_DEFAULT_MS: u64 = 24 * 3_600_000;
 
-/// What a step reads, each source once and in the order of the text: steps by their ids, `@input` and the like.
-/// Conditions are left out: they are shown, and say it themselves.
+/// The sources that a step reads, each once and in the order of the text: steps by their ids, and `@input` and the
+/// like. Conditions are omitted, since their text names their sources.
 pub(super) fn sources(step: &Step) -> Vec<String> {
     let mut found: Vec<&Reference> = Vec::new();
     if !matches!(step.work, Work::Conditional { .. } | Work::Loop(_)) {
@@ -31,8 +32,8 @@ pub(super) fn sources(step: &Step) -> Vec<String> {
     found.into_iter().map(source).filter(|source| seen.insert(source.clone())).collect()
 }
 
-/// How a step deviates from the defaults. Of a step that runs for each item one part is the step, the other does the
-/// work; of any other both are one.
+/// The deviations of a step from the defaults. For a step with `forEach`, `worker` is the inner step; for others,
+/// both are the same.
 pub(super) fn deviations(plan: &Plan, step: &Step, worker: &Step) -> Vec<String> {
     let mut remarks = Vec::new();
     if worker.work.goes_out() || matches!(worker.work, Work::Code { .. }) {
@@ -61,7 +62,7 @@ pub(super) fn deviations(plan: &Plan, step: &Step, worker: &Step) -> Vec<String>
     remarks
 }
 
-/// What a plan asks of every execution.
+/// The constraints that a plan sets for every execution.
 pub(super) fn constraints(constraints: &Constraints) -> Vec<String> {
     let Constraints {
         max_steps,
@@ -105,7 +106,7 @@ fn timeout_default_ms(work: &Work) -> Option<u64> {
     }
 }
 
-/// How a policy deviates from what a sequence does where nothing is said, or from one attempt where that is usual.
+/// The deviations of a retry policy: from the default of a sequence, or from one attempt where that is the default.
 fn retry(retry: &Retry, is_one_usual: bool) -> Vec<String> {
     let Retry { max_attempts, delay, jitter_permille, retry_on, never_on } = retry;
     if *max_attempts <= 1 && is_one_usual {

@@ -1,8 +1,8 @@
-//! The drawing for a terminal: one rail from top to bottom, with a mark for every step.
+//! Draws a plan for a terminal: one rail from top to bottom, with a mark for every step.
 //!
-//! A rail that forks has its lanes beside each other where they fit, else below each other. Double lines are around
-//! lanes that run at the same time, single and dashed ones around lanes of which one is taken. What is nested too deep
-//! for the width is drawn below, in a section of its own, so that nothing ever runs over the edge.
+//! Lanes of a fork are side by side if they fit, and stacked otherwise. Double lines surround parallel lanes;
+//! single and dashed lines surround alternatives. Steps that are nested too deep for the width are drawn in a
+//! section below, so that no line exceeds the width.
 
 use mainspring_kernel::plan::{Loop, Order, Over, Plan, Work};
 
@@ -17,18 +17,18 @@ use super::{
     preamble::{gives, preamble},
 };
 
-/// The narrowest drawing. Two lanes of short names fit beside each other; below that a terminal wraps anyway.
+/// The narrowest drawing. Two lanes of short names fit side by side; a narrower terminal wraps lines.
 const WIDTH_MIN: usize = 40;
 
-/// Steps are drawn elsewhere where there would be fewer columns than this for them, unless they want no more.
+/// Steps move to a section of their own if fewer columns than this are left for them, unless they need no more.
 const REGION_COLUMNS_MIN: usize = 20;
 
 const _: () = assert!(REGION_COLUMNS_MIN + INDENT_COLUMNS <= WIDTH_MIN, "a section must get one level further");
 
-/// How a drawing in levels is read.
+/// Explains a drawing in levels.
 const LEGEND: [&str; 2] = ["a step waits for the steps named at it", "those of one level may run at the same time"];
 
-/// Draws a plan. Every line ends with a line end and has at most `style.width` columns.
+/// Draws a plan. Every line ends with a line break and has at most `style.width` columns.
 pub fn terminal(plan: &Plan, style: &Style) -> String {
     let width = style.width.max(WIDTH_MIN);
     let glyphs = Glyphs::of(style.ascii);
@@ -62,15 +62,15 @@ pub fn terminal(plan: &Plan, style: &Style) -> String {
 pub(super) struct Drawer<'p> {
     pub plan: &'p Plan,
     pub glyphs: &'static Glyphs,
-    /// By the number of the step.
+    /// Indexed by the number of the step.
     captions: Vec<Caption>,
-    /// By the number of the step.
+    /// Indexed by the number of the step.
     pub extents: Vec<Extent>,
-    /// What is drawn by itself: a title and the steps.
+    /// Steps that are drawn in sections of their own, with a title.
     sections: Vec<(String, &'p [u32])>,
 }
 
-/// A part of a drawing, and whether the way goes on below it.
+/// A part of a drawing. `flows` is true if the rail continues below it.
 pub(super) struct Picture {
     pub lines: Vec<Line>,
     pub flows: bool,
@@ -101,7 +101,7 @@ impl<'p> Drawer<'p> {
         [line].into_iter().chain(thoughts).chain([Line::default()]).collect()
     }
 
-    /// Steps with a beginning and an end.
+    /// Draws steps with a start and an end.
     fn section(&mut self, steps: &'p [u32], width: usize) -> Vec<Line> {
         let mut lines = vec![Line::of(Tone::Dim, self.glyphs.first)];
         let Picture { lines: inside, flows } = self.steps(steps, width);
@@ -133,7 +133,7 @@ impl<'p> Drawer<'p> {
     pub(super) fn step(&mut self, number: u32, width: usize) -> Picture {
         let step = self.plan.step(number);
         let work = &self.plan.step(worker(self.plan, number)).work;
-        // A return that may be skipped lets the way go on.
+        // A return with a condition may be skipped, so the rail continues.
         let flows = !matches!(step.work, Work::Return { .. }) || step.when.is_some();
         let mut picture = Picture { lines: self.caption(number, flows, width), flows };
         let lanes = self.lanes(number, work);
@@ -164,7 +164,7 @@ impl<'p> Drawer<'p> {
         lanes.map(|(at, steps)| Lane { label: label(at), steps }).collect()
     }
 
-    /// The mark and the text of a step.
+    /// Draws the mark and the text of a step.
     fn caption(&self, number: u32, flows: bool, width: usize) -> Vec<Line> {
         let is_each = worker(self.plan, number) != number;
         let (mark, tone) = mark(&self.plan.step(worker(self.plan, number)).work, self.glyphs);
@@ -198,7 +198,7 @@ impl<'p> Drawer<'p> {
         line.cut(width, self.glyphs.ellipsis)
     }
 
-    /// Lanes beside each other.
+    /// Draws lanes side by side.
     fn beside(&mut self, lanes: &[Lane<'p>], columns: &[usize], ways: &Ways, is_parallel: bool) -> Picture {
         let pictures: Vec<Picture> =
             lanes.iter().zip(columns).map(|(lane, columns)| self.steps(lane.steps, *columns)).collect();
@@ -214,7 +214,7 @@ impl<'p> Drawer<'p> {
         Picture { lines, flows }
     }
 
-    /// Pictures from the columns at which they start. Below a shorter one goes its rail, if the way goes on there.
+    /// Places pictures at their start columns. The rail of a shorter one is extended if it flows.
     pub(super) fn side_by_side(&self, pictures: Vec<(usize, Picture)>) -> Vec<Line> {
         let height = pictures.iter().map(|(_, picture)| picture.lines.len()).max().unwrap_or(0);
         let mut lanes: Vec<_> =
@@ -230,7 +230,7 @@ impl<'p> Drawer<'p> {
         (0..height).map(line).collect()
     }
 
-    /// Lanes below each other, or a word on where they are drawn.
+    /// Draws stacked lanes, or references to their sections.
     fn below(&mut self, owner: u32, lanes: Vec<Lane<'p>>, width: usize, ways: &Ways, is_parallel: bool) -> Picture {
         let mut picture = Picture { lines: Vec::new(), flows: false };
         for Lane { label, steps } in lanes {
@@ -298,7 +298,7 @@ fn fork(lanes: &[Lane<'_>], starts: &[usize], ways: &Ways) -> Line {
     line
 }
 
-/// `├──────────┘`, or nothing where no lane comes back to the rail.
+/// `├──────────┘`, or `None` if no lane returns to the rail.
 fn join(flowing: &[bool], starts: &[usize], ways: &Ways, is_parallel: bool) -> Option<Line> {
     let last = flowing.len() - 1;
     if !is_parallel && !flowing[1..].contains(&true) {
@@ -313,7 +313,7 @@ fn join(flowing: &[bool], starts: &[usize], ways: &Ways, is_parallel: bool) -> O
     Some(line)
 }
 
-/// First, between or last.
+/// The index for a first, middle or last lane.
 fn place(at: usize, count: usize) -> usize {
     match at {
         0 => 0,

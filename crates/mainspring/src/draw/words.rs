@@ -1,4 +1,4 @@
-//! Conditions, durations and templates in readable words. What comes from here is safe to show: it is escaped.
+//! Formats conditions, durations and templates as readable text. The results are escaped.
 
 use mainspring_kernel::{
     condition::{Condition, Test},
@@ -10,13 +10,13 @@ use mainspring_kernel::{
 
 use crate::text::shown;
 
-/// The units of time, from the largest, in milliseconds.
+/// Units of time with their milliseconds, the largest first.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
 
-/// From here on days are counted: a day and what is a little more than one are said in hours.
+/// Durations below are in hours, not days.
 const DAYS_FROM_MS: u64 = 48 * 3_600_000;
 
-/// A condition in words: `@build.exitCode eq 0`, `all of (@a, not @b)`.
+/// A condition as text: `@build.exitCode eq 0`, `all of (@a, not @b)`.
 pub fn condition_text(condition: &Condition) -> String {
     let listed = |word: &str, parts: &[Condition]| {
         let parts: Vec<String> = parts.iter().map(condition_text).collect();
@@ -53,7 +53,7 @@ fn about(reference: &Reference, test: &Test) -> String {
     }
 }
 
-/// A duration in words that lose nothing: `24h`, `1m 30s`, `250ms`, `14d`.
+/// An exact duration as text: `24h`, `1m 30s`, `250ms`, `14d`.
 pub fn duration(ms: u64) -> String {
     let units = if ms < DAYS_FROM_MS { &UNITS[1..] } else { &UNITS[..] };
     let mut rest = ms;
@@ -67,7 +67,7 @@ pub fn duration(ms: u64) -> String {
     if parts.is_empty() { "0ms".into() } else { parts.join(" ") }
 }
 
-/// A template as data: texts in quotes, references as they are written.
+/// A template as data: texts in quotes, references unchanged.
 pub(super) fn data(template: &Template) -> String {
     match template {
         Template::Literal(value) => shown(&json::compact(value)),
@@ -78,7 +78,7 @@ pub(super) fn data(template: &Template) -> String {
     }
 }
 
-/// A template as text, not yet escaped: what people read or what a shell runs, references as they are written.
+/// A template as unescaped text, for prompts and scripts; references unchanged.
 pub(super) fn prose(template: &Template) -> String {
     match template {
         Template::Literal(value) => text_form(value),
@@ -94,7 +94,7 @@ fn piece(piece: &Piece) -> String {
     }
 }
 
-/// The fields of an object, or the items of a list, without the brackets around; empty for what is empty.
+/// The fields of an object or the items of a list, without brackets; empty for an empty one.
 pub(super) fn fields(template: &Template) -> String {
     let field = |(key, text): (&String, String)| format!("{}: {text}", shown(key));
     let parts: Vec<String> = match template {
@@ -110,7 +110,7 @@ pub(super) fn fields(template: &Template) -> String {
     parts.join(", ")
 }
 
-/// What a reference begins at, in few words: a step by its id, `@input` and `@vars` with the first name of the path.
+/// The source of a reference: a step by its id, `@input` and `@vars` with the first name of the path.
 pub(super) fn source(reference: &Reference) -> String {
     let name = &reference.text[..mainspring_kernel::reference::length(&reference.text).map_or(0, |(name, _)| name)];
     match (reference.root, reference.path.first()) {

@@ -1,4 +1,4 @@
-//! The floor under every durable store: what one synchronised write costs on this disk.
+//! The floor of every durable store: the duration of one synchronized write on this disk.
 
 use std::{
     fs::File,
@@ -9,7 +9,7 @@ use std::{
 
 use super::drive::Measured;
 
-/// A block is written to the end of a file and synchronised, again and again.
+/// Appends and syncs blocks for the given duration.
 pub(super) fn fdatasync(folder: &Path, duration: Duration) -> io::Result<Measured> {
     let mut file = File::create(folder.join("fdatasync"))?;
     let (block, mut each, began) = ([0x5a; 4096], Vec::new(), Instant::now());

@@ -1,4 +1,4 @@
-//! Drives executions through an engine, from many callers at once, and takes the time of each.
+//! Runs executions on an engine from many concurrent callers, and measures each.
 
 use std::{
     sync::{
@@ -14,24 +14,24 @@ use mainspring_kernel::{record::Record, state::ExecutionStatus};
 use super::workload::Workload;
 use crate::exit::Refusal;
 
-/// What bounds a measurement: whichever is reached first. What has begun is finished.
+/// The limits of a measurement. The first one that is reached ends it; started executions are completed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub(super) duration: Duration,
     pub(super) executions_max: u64,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
-    /// The time of each execution; for timers how late each was.
+    /// The duration of each execution; for timers the lateness of each.
     pub(super) each: Vec<Duration>,
-    /// From the first beginning to the last end.
+    /// The time from the first start to the last end.
     pub(super) all: Duration,
 }
 
-/// Executions that begin one after another in each of `at_a_time` callers, all of them at the same time. Each caller has
-/// one of the engines, in turn.
+/// A closed loop: `at_a_time` callers each run one execution after another. The callers are distributed over the
+/// engines.
 pub(super) async fn closed(
     engines: &[Arc<Engine>],
     workload: Workload,
@@ -67,8 +67,8 @@ pub(super) async fn closed(
     Ok(Measured { each, all: began.elapsed() })
 }
 
-/// Executions that begin evenly in time, whether those before have ended or not. Each one's time runs from when it was to
-/// begin, so that one that is held up is not taken for one that was not asked for.
+/// An open loop: executions start at a fixed rate, even if earlier ones have not ended. Each is measured from its
+/// scheduled start, so that queueing counts as latency (no coordinated omission).
 pub(super) async fn open(
     engine: &Arc<Engine>,
     workload: Workload,
@@ -81,7 +81,8 @@ pub(super) async fn open(
     let each = Arc::new(Mutex::new(Vec::new()));
     let (engine, kept) = (engine.clone(), each.clone());
     let began = Instant::now();
-    // A thread of its own: the runtime's timers go by whole milliseconds, which is more than lies between two executions.
+    // A separate thread, since the runtime's timers have a resolution of a millisecond, which is longer than the
+    // interval.
     let clock = move || {
         let mut executions = Vec::new();
         for number in 0..count {
@@ -104,7 +105,7 @@ pub(super) async fn open(
     Ok(Measured { each, all: began.elapsed() })
 }
 
-/// From beginning to seeing the completion, which is durable by then; for timers from the time that was set.
+/// The time from the start to the notification of the durable completion; for timers from the due time.
 async fn one(
     engine: &Engine,
     workload: Workload,
@@ -126,7 +127,7 @@ async fn one(
     Err(EngineError::Stopped(engine.why_stopped().unwrap_or_else(|| "an execution did not complete".into())))
 }
 
-/// The time that a frame sets for a sleeping step.
+/// The due time of a timer in a frame.
 fn timer_of(moment: &Moment) -> Option<u64> {
     moment.records.iter().find_map(|record| match record {
         Record::WaitStarted { until, .. } => *until,
@@ -134,7 +135,7 @@ fn timer_of(moment: &Moment) -> Option<u64> {
     })
 }
 
-/// How long ago a time was, in milliseconds since 1970.
+/// The time since a point in milliseconds since the epoch.
 fn since(at_ms: u64) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(Duration::from_millis(at_ms))

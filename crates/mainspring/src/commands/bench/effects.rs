@@ -1,4 +1,4 @@
-//! The effects of the workloads: one that does nothing at once, and one that does not end.
+//! The executors of the workloads: one that completes at once, and one that never does.
 
 use std::sync::{
     Arc,
@@ -12,7 +12,7 @@ use mainspring_kernel::{
 };
 use tokio::sync::Notify;
 
-/// Every effect does nothing, at once.
+/// An executor that completes each attempt at once.
 pub(super) fn nothing() -> Executors {
     Executors::new(vec![Arc::new(Nothing)])
 }
@@ -28,7 +28,7 @@ impl Executor for Nothing {
         Box::pin(std::future::ready(Outcome::Done(Value::Null)))
     }
 
-    /// What the process before had begun is begun again, as the next attempt: the longer of the two ways.
+    /// Attempts of an earlier process are interrupted and run again, which is the slower path.
     fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
         Box::pin(std::future::ready(Adopted::Interrupted))
     }
@@ -36,7 +36,7 @@ impl Executor for Nothing {
     fn forget(&self, _: AttemptName<'_>) {}
 }
 
-/// Effects that do not end, and when so many have begun.
+/// An executor whose attempts never complete. It notifies when the expected number has started.
 pub(super) struct Endless {
     begun: AtomicU64,
     expected: u64,

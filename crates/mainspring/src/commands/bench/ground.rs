@@ -1,4 +1,4 @@
-//! Where a measurement stands: a folder that goes with the process, and empty stores of the kind that was asked for.
+//! The environment of a measurement: a temporary folder, and empty stores of the selected kind.
 
 use std::{
     collections::BTreeSet,
@@ -18,20 +18,20 @@ use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
 use super::effects;
 use crate::{evaluating, exit::Refusal};
 
-/// Seals the journals of a measurement. Nobody relies on them.
+/// The key of the measurement's journals, which protects nothing.
 pub(super) const KEY: [u8; 32] = [7; 32];
 
-/// Which kind of store, and where.
+/// The kind and location of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StoreUrl {
-    /// A file of its own in the folder of the measurement.
+    /// A SQLite file in the temporary folder.
     Sqlite,
-    /// A database by its URL.
+    /// A PostgreSQL database, by its URL.
     Postgres(String),
 }
 
 impl StoreUrl {
-    /// As the lines name it.
+    /// The name in the report.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Sqlite => "sqlite",
@@ -40,18 +40,18 @@ impl StoreUrl {
     }
 }
 
-/// A folder, and what was made in a database for it: both are removed when this is dropped.
+/// A temporary folder and its database schemas. Both are removed on drop.
 pub(super) struct Ground {
     folder: PathBuf,
     url: StoreUrl,
-    /// Who writes traces of what is measured, if anybody does.
+    /// The receiver of trace spans, if traces are enabled.
     spans: Option<Spans>,
-    /// Places in which a store was opened.
+    /// The places in which a store was opened.
     opened: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Ground {
-    /// A fresh folder inside of another one.
+    /// Creates a temporary folder inside of another one.
     pub(super) fn new(beside: &Path, url: StoreUrl, spans: Option<Spans>) -> Result<Self, Refusal> {
         let mut suffix = [0; 8];
         getrandom::fill(&mut suffix).map_err(|error| Refusal::internal("no_randomness", error.to_string()))?;
@@ -64,7 +64,7 @@ impl Ground {
         &self.folder
     }
 
-    /// A folder in this one that is named for what is measured in it.
+    /// A subfolder for one measurement.
     pub(super) fn place(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -73,12 +73,12 @@ impl Ground {
         &self.url
     }
 
-    /// An engine on a store of this ground.
+    /// An engine on a store, with the executors of the measurement.
     pub(super) async fn engine(&self, store: Arc<dyn Store>, executors: Executors) -> Result<Arc<Engine>, Refusal> {
         engine(store, executors, self.spans.clone()).await
     }
 
-    /// As many engines as there are stores, all of them the same store, with equal shares of it.
+    /// One engine per store handle, all on the same store. Returns once each owns its share of the partitions.
     pub(super) async fn engines(&self, stores: Vec<Arc<dyn Store>>) -> Result<Vec<Arc<Engine>>, Refusal> {
         let begin = |store| begin(store, effects::nothing(), self.spans.clone(), None);
         let begun = stores.into_iter().map(begin).collect::<Result<Vec<_>, _>>()?;
@@ -95,7 +95,7 @@ impl Ground {
         }
     }
 
-    /// The store of a place, empty if it is new.
+    /// The store of a place, which is created empty.
     pub(super) fn store(&self, name: &str) -> Result<Arc<dyn Store>, Refusal> {
         let place = self.place(name);
         self.opened.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone());
@@ -113,7 +113,7 @@ impl Drop for Ground {
     }
 }
 
-/// The one place that knows kinds of stores.
+/// Opens a store of either kind.
 pub(super) fn store_at(url: &StoreUrl, folder: &Path) -> Result<Arc<dyn Store>, Refusal> {
     match url {
         StoreUrl::Sqlite => {
@@ -126,20 +126,20 @@ pub(super) fn store_at(url: &StoreUrl, folder: &Path) -> Result<Arc<dyn Store>, 
     }
 }
 
-/// The address of a schema that is named for a place: every measurement has an empty store of its own.
+/// The address with a schema derived from the place, so that every measurement has an empty store.
 fn in_schema_of(address: &str, place: &Path) -> String {
     let name = Hash::of(place.as_os_str().as_encoded_bytes()).hex();
     let separator = if address.contains('?') { '&' } else { '?' };
     format!("{address}{separator}schema=bench_{}", &name[..16])
 }
 
-/// How long the word of a node holds here: whoever kills one waits for that.
+/// The lease of a node. A measurement that kills a node waits this long.
 const TERMS: Terms = Terms { lease_ms: 5_000 };
 
-/// How often it is looked whether an engine holds what it should.
+/// The polling interval for the ownership of partitions.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// An engine that holds all of a store that is used by nobody else.
+/// An engine that owns all partitions of a store.
 pub(super) async fn engine(
     store: Arc<dyn Store>,
     executors: Executors,
@@ -148,7 +148,7 @@ pub(super) async fn engine(
     all_of(begin(store, executors, spans, None)?).await
 }
 
-/// The same, where it is counted how much of an organisation runs, as in a server.
+/// Like [`engine`], with the concurrency limits of a server.
 pub(super) async fn counting_engine(store: Arc<dyn Store>, executors: Executors) -> Result<Arc<Engine>, Refusal> {
     all_of(begin(store, executors, None, Some(Arc::new(mainspring_server::InForce)))?).await
 }
@@ -161,7 +161,7 @@ async fn all_of((engine, partitions): (Arc<Engine>, usize)) -> Result<Arc<Engine
     Ok(engine)
 }
 
-/// An engine that holds nothing yet, and over how many partitions its store spreads.
+/// An engine that owns no partitions yet, and the number of partitions of its store.
 fn begin(
     store: Arc<dyn Store>,
     executors: Executors,
@@ -176,7 +176,7 @@ fn begin(
     Ok((Arc::new(engine), partitions))
 }
 
-/// A folder or a file of the measurement that the operating system refuses.
+/// The error for an unusable folder of the measurement.
 pub(super) fn unusable(error: &io::Error) -> Refusal {
     Refusal::bad_input("folder_unusable", format!("the folder for the measurement cannot be used: {error}"))
 }

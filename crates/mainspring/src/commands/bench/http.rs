@@ -1,4 +1,4 @@
-//! Executions that are started by requests, and what the server takes of the processors for them.
+//! Measures executions that are started by HTTP requests, and the processor time of the server.
 
 use std::{
     io::{BufRead, BufReader},
@@ -30,15 +30,15 @@ use super::{
 };
 use crate::exit::Refusal;
 
-/// What was measured at a server.
+/// The result of a measurement at a server.
 pub(super) struct Served {
-    /// How long each start took until it was answered, and all together until the last execution had ended.
+    /// The duration of each start request, and the time until the last execution ended.
     pub(super) starts: Measured,
-    /// Of the server's process, from the first start to the last end.
+    /// The processor time of the server from the first start to the last end.
     pub(super) cpu: Duration,
 }
 
-/// How often it is looked whether all have ended.
+/// The polling interval for the end of the executions.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The workflow's id at the server.
@@ -48,7 +48,7 @@ fn failed(what: impl Into<String>) -> Refusal {
     Refusal::internal("bench_failed", format!("the server that is measured: {}", what.into()))
 }
 
-/// Starts executions from `at_a_time` callers, each with a connection of its own, and waits for the end of all.
+/// Starts executions from `at_a_time` callers, each with its own connection, and waits until all have ended.
 pub(super) async fn measure(
     ground: &Ground,
     place: &str,
@@ -81,7 +81,7 @@ pub(super) async fn measure(
     Ok(Served { starts: Measured { each, all }, cpu })
 }
 
-/// Starts one execution after another.
+/// Starts executions one after another.
 async fn starts(
     mut connection: Connection,
     workload: Workload,
@@ -107,7 +107,7 @@ async fn starts(
     Ok(each)
 }
 
-/// The process that serves. It ends when this is dropped.
+/// The server process. It is ended on drop.
 struct Server {
     child: Child,
     address: String,
@@ -118,12 +118,12 @@ impl Server {
     fn begin(ground: &Ground, place: &str) -> Result<Self, Refusal> {
         let mut command = Command::new("/proc/self/exe");
         command.args(["bench", "--serve", "--dir"]).arg(ground.place(place));
-        // By the environment: others see a process's arguments, and an address may hold a password.
+        // The address is passed in the environment: other users can read arguments, and it may contain a password.
         match ground.url() {
             StoreUrl::Sqlite => command.env_remove("MAINSPRING_STORE"),
             StoreUrl::Postgres(address) => command.env("MAINSPRING_STORE", address),
         };
-        // The schema that is made for it goes with the measurement.
+        // Opening the store here registers its schema for removal.
         drop(ground.store(place)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
@@ -157,7 +157,7 @@ impl Drop for Server {
     }
 }
 
-/// A connection that is kept open.
+/// A persistent connection.
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
     host: String,
@@ -194,11 +194,11 @@ impl Connection {
     }
 }
 
-/// What a process has taken of the processors so far, in all its threads.
+/// The processor time of a process so far, over all its threads.
 pub(super) fn cpu_time(process: u32) -> Result<Duration, Refusal> {
     let path = format!("/proc/{process}/stat");
     let stat = std::fs::read_to_string(&path).map_err(|error| failed(format!("{path}: {error}")))?;
-    // Behind the name, which may hold anything: the fourteenth and fifteenth field of all.
+    // The fields after the name, which may contain any character: 14 and 15 of the whole line.
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))

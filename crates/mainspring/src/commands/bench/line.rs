@@ -10,11 +10,11 @@ use mainspring_kernel::{
 use super::drive::Measured;
 use crate::terminal::say;
 
-/// A line in the making, its fields in the order of their names when it is printed.
+/// A line under construction. Fields are printed in the order of their names.
 pub(super) struct Line(Vec<(&'static str, Value)>);
 
 impl Line {
-    /// `system` is `mainspring`, or `floor` for what could not be faster.
+    /// `system` is `mainspring`, or `floor` for a lower bound.
     pub(super) fn new(system: &str, workload: &str) -> Self {
         Self(vec![("system", system.into()), ("workload", workload.into())])
     }
@@ -24,20 +24,20 @@ impl Line {
         self
     }
 
-    /// A number with as many digits behind the point; null if it is none.
+    /// Adds a number with so many decimal places; null if it is not finite.
     pub(super) fn number(self, name: &'static str, number: f64, digits: i32) -> Self {
         let scale = 10f64.powi(digits);
         let rounded = Number::double((number * scale).round() / scale).map_or(Value::Null, Value::Number);
         self.with(name, rounded)
     }
 
-    /// How many of something there were in a second.
+    /// Adds a count per second.
     pub(super) fn rate(self, name: &'static str, count: usize, all: Duration) -> Self {
         let per_s = count as f64 / all.as_secs_f64();
         self.number(name, per_s, if per_s < 100.0 { 2 } else { 0 })
     }
 
-    /// How long it took in all, and percentiles of how long each took.
+    /// Adds the total duration, and percentiles of the single durations.
     pub(super) fn times(mut self, measured: &Measured) -> Self {
         let mut each = measured.each.clone();
         each.sort_unstable();
@@ -53,7 +53,7 @@ impl Line {
     }
 }
 
-/// The smallest of the sorted times that so many in a thousand do not exceed.
+/// The percentile of sorted durations by the nearest-rank method.
 fn percentile(sorted: &[Duration], per_mille: usize) -> Duration {
     let place = (sorted.len() * per_mille).div_ceil(1000).saturating_sub(1);
     sorted.get(place).copied().unwrap_or_default()

@@ -1,4 +1,5 @@
-//! `recover`: a process with many executions in flight is killed, and another one finishes them.
+//! The workload `recover`: kills a process with many executions in flight, and measures their recovery in another
+//! one.
 
 use std::{
     io::{BufRead, BufReader, Read},
@@ -24,24 +25,24 @@ use super::{
 };
 use crate::{exit::Refusal, terminal::say};
 
-/// What the process that is filled says once all of its executions are in flight.
+/// The line that the killed process prints once all executions are in flight.
 const FILLED: &str = "filled";
 
-/// Executions that are begun at the same time while a store is filled: enough to fill a commit.
+/// Executions that are started concurrently while the store is filled; enough to fill a commit.
 const SUBMITTED_AT_A_TIME: u64 = 2048;
 
-/// How often it is asked whether an engine that does not come to an end has stopped.
+/// The polling interval that detects a stopped engine.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long it took.
+/// The durations of a recovery.
 pub(super) struct Recovered {
-    /// From opening the store to an engine that takes new executions.
+    /// From opening the store to an engine that accepts new executions.
     pub(super) reopened: Duration,
-    /// From opening the store to the last end on the disk.
+    /// From opening the store to the last durable completion.
     pub(super) recovered: Duration,
 }
 
-/// Kills a process in whose store so many executions wait for an effect, and takes the time of the next one.
+/// Kills a process with `in_flight` executions, and measures the recovery.
 pub(super) async fn recover(ground: &Ground, place: &str, in_flight: u32) -> Result<Recovered, Refusal> {
     fill_and_kill(ground, place, in_flight)?;
     let (ends, look) = Ends::expected(u64::from(in_flight));
@@ -60,7 +61,7 @@ pub(super) async fn recover(ground: &Ground, place: &str, in_flight: u32) -> Res
     Ok(Recovered { reopened, recovered })
 }
 
-/// Counts executions that end.
+/// Counts completed executions.
 struct Ends {
     left: AtomicU64,
     all: Notify,
@@ -82,12 +83,12 @@ impl Ends {
     }
 }
 
-/// Another process of this executable, so that what dies is a whole process.
+/// Starts another process of this executable, so that a whole process is killed.
 fn fill_and_kill(ground: &Ground, place: &str, in_flight: u32) -> Result<(), Refusal> {
     let failed = |what: &str| Refusal::internal("bench_failed", format!("the process that is to be killed: {what}"));
     let mut command = Command::new("/proc/self/exe");
     command.args(["bench", "--fill", &in_flight.to_string(), "--dir"]).arg(ground.place(place));
-    // By the environment: others see a process's arguments, and an address may hold a password.
+    // The address is passed in the environment: other users can read arguments, and it may contain a password.
     match ground.url() {
         StoreUrl::Sqlite => command.env_remove("MAINSPRING_STORE"),
         StoreUrl::Postgres(address) => command.env("MAINSPRING_STORE", address),
@@ -109,7 +110,7 @@ fn kill(child: &mut Child) -> std::io::Result<()> {
     child.wait().map(drop)
 }
 
-/// What that other process does: fills its store, says so, and waits for its end.
+/// The process to be killed: fills its store, reports that, and waits.
 pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Result<(), Refusal> {
     let endless = Endless::new(u64::from(in_flight));
     let engine = ground::engine(ground::store_at(url, folder)?, Executors::new(vec![endless.clone()]), None).await?;
@@ -131,7 +132,7 @@ pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Resul
     }
     endless.all_begun().await;
     say!("{FILLED}");
-    // Who started this process kills it now; should that one die first, the stream ends.
+    // The parent kills this process. If the parent dies first, the input ends, and so does this process.
     let wait = || std::io::stdin().lock().read_to_end(&mut Vec::new());
     let _ = tokio::task::spawn_blocking(wait).await;
     Ok(())

@@ -1,4 +1,4 @@
-//! The server that `--via http` measures: a process of its own, with the effects of the workloads.
+//! The server process for `--via http`, with the executors of the workloads.
 
 use std::{io::Read, path::Path};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{commands::up::connections_max, evaluating::evaluator, exit::Refusal, terminal::say};
 
-/// Serves until its input ends, and says first where it is and with which token.
+/// Prints address and token, and serves until its input ends.
 pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), Refusal> {
     let failed = |error: std::io::Error| Refusal::internal("bench_failed", error.to_string());
     let store = ground::store_at(url, folder)?;

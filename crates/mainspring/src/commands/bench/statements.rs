@@ -1,4 +1,4 @@
-//! The floor under a workload: the very batches that the engine committed, committed again with nothing around them.
+//! The floor of a workload: the recorded batches of the engine, committed again without the engine.
 
 use std::{
     collections::BTreeSet,
@@ -12,10 +12,10 @@ use mainspring_store::{Answer, Batch, Fence, Store};
 use super::{drive::Measured, tap::Look};
 use crate::exit::Refusal;
 
-/// Frames kept at the most, of about a kilobyte each in memory.
+/// Frames kept at most, of about a kilobyte of memory each.
 const FRAMES_MAX: usize = 200_000;
 
-/// Batches in the order in which they were committed, from the first one on and without a gap.
+/// The batches from the first commit on, in order and without a gap.
 #[derive(Debug, Default)]
 pub(super) struct Recording {
     batches: Vec<Batch>,
@@ -24,7 +24,7 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// An empty one, and what fills it.
+    /// An empty recording, and the callback that fills it.
     pub(super) fn begin() -> (Arc<Mutex<Self>>, Look) {
         let recording = Arc::new(Mutex::new(Self::default()));
         let filled = recording.clone();
@@ -34,7 +34,7 @@ impl Recording {
         (recording, Box::new(look))
     }
 
-    /// Only what was written is kept: a refused part is an execution that will be seen again.
+    /// Keeps durable parts only. A rejected part belongs to an execution that is committed again later.
     fn keep(&mut self, batch: &Batch, answers: &[Answer]) {
         let durable = || batch.parts.iter().zip(answers).filter(|(_, answer)| **answer == Answer::Durable);
         let frames: usize = durable().map(|(part, _)| part.frames.len()).sum();
@@ -47,7 +47,7 @@ impl Recording {
         self.batches.push(Batch { fences: batch.fences.clone(), parts, sealing: batch.sealing });
     }
 
-    /// How many executions end in it.
+    /// The number of executions that end in the recording.
     pub(super) fn executions(&self) -> usize {
         let parts = self.batches.iter().flat_map(|batch| &batch.parts);
         let ends = parts.filter(|part| {
@@ -57,13 +57,13 @@ impl Recording {
         ends.count()
     }
 
-    /// How many frames stand in it.
+    /// The number of recorded frames.
     pub(super) fn frames(&self) -> usize {
         self.frames
     }
 
-    /// Commits all of it to an empty store, one batch after another: the time of each. Nothing is changed but the epochs
-    /// of the fences, which are the store's own.
+    /// Commits the batches to an empty store one by one, and measures each. Only the epochs of the fences are
+    /// replaced by those of the store.
     pub(super) fn replay(mut self, store: &dyn Store) -> Result<Measured, Refusal> {
         let fences = self.batches.iter().flat_map(|batch| &batch.fences);
         let partitions: BTreeSet<u32> = fences.map(|fence| fence.partition).collect();

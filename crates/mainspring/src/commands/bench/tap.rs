@@ -1,4 +1,4 @@
-//! A store that shows each batch once it is committed, and is in all else the store behind it.
+//! A store that passes each committed batch to a callback, and otherwise delegates to another store.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -9,10 +9,10 @@ use mainspring_store::{
     StoreError, Table,
 };
 
-/// What is shown: a batch, and what became of each part.
+/// The callback: the batch and the answer for each part.
 pub(super) type Look = Box<dyn Fn(&Batch, &[Answer]) + Send + Sync>;
 
-/// See the module. Whoever looks does so on the thread that commits, and holds up the next commit meanwhile.
+/// The wrapping store. The callback runs on the committing thread, and so delays the next commit.
 pub(super) struct Tapped {
     store: Arc<dyn Store>,
     look: Look,

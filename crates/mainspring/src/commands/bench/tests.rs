@@ -1,4 +1,4 @@
-//! What is replayed is what was recorded.
+//! Tests that a replay writes the same store contents as the recording.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -15,7 +15,7 @@ use super::{
     workload::Workload,
 };
 
-/// Everything of all executions, as text.
+/// The contents of all executions, as text.
 fn contents(store: &dyn Store) -> Vec<String> {
     let rows = store.executions(&Filter::default(), None, usize::MAX >> 1).unwrap();
     let contents = rows.iter().map(|row| {
@@ -28,7 +28,7 @@ fn contents(store: &dyn Store) -> Vec<String> {
 
 async fn check(workload: Workload, recorded: Arc<dyn Store>, replayed: &dyn Store) {
     let (recording, look) = Recording::begin();
-    // An epoch that the other store does not give: fences have to be written anew.
+    // Raises the epoch, so that it differs from that of the other store and fences must be replaced.
     recorded.claim(0, "somebody before").unwrap();
     let engine = ground::engine(Arc::new(Tapped::new(recorded.clone(), look)), effects::nothing(), None).await.unwrap();
     let bounds = Bounds { duration: Duration::MAX, executions_max: 20 };

@@ -1,4 +1,4 @@
-//! The workloads: what each one runs, as a definition and the inputs of its executions.
+//! The workloads: a definition for each, and the inputs of its executions.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use mainspring_kernel::{document::Document, value::Value};
 
 use crate::{evaluating, exit::Refusal};
 
-/// What is run.
+/// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Workload {
     /// Executions of one step of an effect that does nothing
@@ -37,17 +37,17 @@ pub(super) enum Workload {
     Recover,
 }
 
-/// An execution of `timers` sleeps this long and up to as much longer as [`SLEEP_SPREAD_MS`], so that not all wake at once.
+/// The shortest sleep of a `timers` execution, and the range above it over which wake-ups are spread.
 const SLEEP_MS: u64 = 200;
 const SLEEP_SPREAD_MS: u64 = 600;
-/// Has no factor in common with the spread: executions that follow each other wake far apart.
+/// Coprime to the range, so that consecutive executions wake up far apart.
 const SLEEP_STRIDE_MS: u64 = 233;
 
-/// Longer than filling a store with executions takes: none of them is to end by itself.
+/// The timeout of a step, longer than the filling of a store takes: no execution may end by itself.
 const PATIENCE_MS: u64 = 24 * 60 * 60 * 1000;
 
 impl Workload {
-    /// As on the command line.
+    /// The name on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Steps1 => "steps-1",
@@ -61,12 +61,12 @@ impl Workload {
         }
     }
 
-    /// Whether its executions can be started at a server, as they are here.
+    /// True if a server can start the executions.
     pub(super) fn can_be_served(self) -> bool {
         !matches!(self, Self::Timers | Self::Recover)
     }
 
-    /// The request of which every execution is a copy, but for its input.
+    /// The start request, equal for all executions except for the input.
     pub(super) fn request(self) -> Result<Request, Refusal> {
         let compiled = evaluating::compile(&Document::placeless(self.definition()));
         let plan = compiled.map_err(|diagnostics| {
@@ -76,7 +76,7 @@ impl Workload {
         Ok(Request::new(Arc::new(plan?.plan), "bench"))
     }
 
-    /// The input of an execution by its number.
+    /// The input of an execution, by its number.
     pub(super) fn input(self, number: u64) -> Value {
         match self {
             Self::Code10 => Value::map([("n", number.into())]),
@@ -105,7 +105,7 @@ impl Workload {
     }
 }
 
-/// Steps whose effect does nothing, or, for `recover`, does not end.
+/// Steps with an effect that completes at once, or never for `recover`.
 fn nothings(count: u32) -> Vec<Value> {
     let step = |number| {
         Value::map([
@@ -118,7 +118,7 @@ fn nothings(count: u32) -> Vec<Value> {
     (1..=count).map(step).collect()
 }
 
-/// Takes what the function before gave; the first one takes the input.
+/// A function of the previous function's result; the first one uses the input.
 fn function(number: u32) -> Value {
     let source = match number {
         1 => "@input.n".to_string(),

@@ -1,4 +1,5 @@
-//! A check, and the report that checks make: lines for people, objects for programs, a verdict.
+//! A check and its result, and the report of all checks: lines for people, JSON objects for programs, and a
+//! verdict.
 
 use mainspring_kernel::{
     json::compact,
@@ -11,59 +12,58 @@ use crate::{
     text::{one_line, paragraph},
 };
 
-/// Columns of the longest name.
+/// Columns of the longest check name.
 const NAME_COLUMNS: usize = 16;
 
-/// How a thing is.
+/// The state of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// As it should be.
+    /// Everything is fine.
     Ok,
-    /// It works, and will not always or not well.
+    /// It works now, but not reliably or not well.
     Warning,
     /// It does not work, or must not be trusted.
     Broken,
-    /// Nobody could look.
+    /// The check could not run.
     Skipped,
 }
 
-/// What was looked at, and how it is.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Check {
-    /// What programs know it by.
+    /// The stable name, for programs.
     pub(super) name: &'static str,
-    /// How it is.
     pub(super) state: State,
-    /// One sentence.
+    /// The message, one sentence.
     pub(super) says: String,
-    /// What to do.
+    /// The help: a command or a change.
     mend: Option<String>,
-    /// The same in numbers and words, for programs.
+    /// Details as data, for programs.
     detail: Map,
 }
 
 impl Check {
-    /// It is as it should be.
+    /// A check that is fine.
     pub(super) fn ok(name: &'static str, says: impl Into<String>) -> Self {
         Self { name, state: State::Ok, says: says.into(), mend: None, detail: Map::new() }
     }
 
-    /// It works, and will not always or not well.
+    /// A check with a warning.
     pub(super) fn warning(name: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { state: State::Warning, mend: Some(mend.into()), ..Self::ok(name, says) }
     }
 
-    /// It does not work, or must not be trusted.
+    /// A broken check.
     pub(super) fn broken(name: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
         Self { state: State::Broken, mend: Some(mend.into()), ..Self::ok(name, says) }
     }
 
-    /// Nobody could look, and why.
+    /// A check that could not run, with the reason.
     pub(super) fn skipped(name: &'static str, why: impl Into<String>) -> Self {
         Self { state: State::Skipped, ..Self::ok(name, why) }
     }
 
-    /// With a number or a word for programs.
+    /// Adds a detail for programs.
     pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.detail.insert(key.into(), value.into());
         self
@@ -103,22 +103,22 @@ impl State {
     }
 }
 
-/// Checks, told as they come.
+/// The report, which prints each check as it arrives.
 #[derive(Debug)]
 pub(super) struct Report {
     json: bool,
     told: Vec<(&'static str, State)>,
-    /// Why the last check was skipped, which is said once for all that follow.
+    /// The reason why the previous check was skipped. Skipped checks that follow with the same reason are not
+    /// printed.
     why_skipped: Option<String>,
 }
 
 impl Report {
-    /// Nothing is told yet.
     pub(super) fn new(json: bool) -> Self {
         Self { json, told: Vec::new(), why_skipped: None }
     }
 
-    /// Tells a check.
+    /// Prints and counts a check.
     pub(super) fn add(&mut self, check: Check) {
         self.told.push((check.name, check.state));
         if self.json {
@@ -137,7 +137,7 @@ impl Report {
         }
     }
 
-    /// The verdict.
+    /// Prints the verdict, and returns the exit code.
     pub(super) fn end(self) -> Exit {
         let of = |state: State| -> Vec<&str> {
             self.told.iter().filter(|(_, other)| *other == state).map(|(name, _)| *name).collect()

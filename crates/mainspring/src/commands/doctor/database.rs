@@ -1,4 +1,4 @@
-//! The store that is shared: a schema of a PostgreSQL, and the server that it lies on.
+//! Checks a shared store: the PostgreSQL server, the role and the schema.
 
 use mainspring_engine::limits::CLOCK_APART_MS_MAX;
 use mainspring_store::{
@@ -12,20 +12,21 @@ use super::{
     file, refused,
 };
 
-/// The oldest version that this was tried with.
+/// The oldest tested major version of PostgreSQL.
 const MAJOR_TRIED: u64 = 15;
 
-/// Leases are by the database's clock, and frames by that of their node: so far apart the two tell different stories.
+/// Leases use the database's clock, and frames that of their node. A larger difference makes their times
+/// contradictory.
 const CLOCK_APART_MS: u64 = 1_000;
 
-/// A commit takes two round trips: with so many microseconds for each, a step that does nothing takes a tenth of a second.
+/// A commit takes two round trips. At this value in microseconds a step without work takes a tenth of a second.
 const ROUND_SLOW_US: u64 = 20_000;
 
-/// What comes behind the database, if that can be reached.
+/// The checks that need a connection.
 const BEHIND: [&str; 6] =
     ["database rights", "database disk", "database clock", "database way", "connections", "format"];
 
-/// Looks at the server, at the role and at the schema.
+/// Checks the server, the role and the schema.
 pub(super) fn look(address: &str, report: &mut Report) -> Option<Opened> {
     let inspection = match PostgresStore::inspect(address) {
         Ok(inspection) => inspection,
@@ -121,7 +122,7 @@ fn clock(server: &ServerSeen) -> Check {
     check.with("aheadMs", ahead)
 }
 
-/// How it is reached.
+/// Checks the connection: round trip and TLS.
 fn way(server: &ServerSeen) -> Check {
     let round = format!("a round trip takes {}.{:02} ms", server.round_us / 1_000, server.round_us % 1_000 / 10);
     let check = match (&server.tls, server.is_local) {

@@ -1,4 +1,4 @@
-//! The disk below the folder: which kind it is, how much room there is, how long a sync takes.
+//! Checks the disk of the data folder: filesystem, free space, duration of a sync.
 
 use std::{
     fs::{File, OpenOptions},
@@ -12,37 +12,37 @@ use rustix::fs::{CWD, Mode, OFlags, StatFs, openat, statfs};
 
 use super::check::{Check, Report};
 
-/// Below the first, soon nothing can be written; below the second, nothing can.
+/// Below the first, writes will soon fail; below the second, they fail.
 const FREE_BYTES_LOW: u64 = 1024 * 1024 * 1024;
 const FREE_BYTES_NONE: u64 = 32 * 1024 * 1024;
 
-/// Files that may still be made: a workspace with sources has some thousands.
+/// Free inodes. A workspace with sources has some thousands of files.
 const FREE_FILES_LOW: u64 = 10_000;
 
-/// Syncs that are measured, of as many bytes as a small commit has.
+/// Measured syncs, and the bytes of each, as in a small commit.
 const SYNCS: usize = 21;
 const SYNC_BYTES: usize = 4096;
 
-/// No medium writes within so many microseconds: who answers sooner has not written.
+/// No medium writes in so few microseconds, so a faster sync did not reach the medium.
 const SYNC_TOO_QUICK_US: u64 = 20;
 
-/// Every step waits for some syncs; with so many microseconds for each, a step that does nothing takes a tenth of a second.
+/// Every step waits for some syncs. At this value in microseconds a step without work takes a tenth of a second.
 const SYNC_SLOW_US: u64 = 20_000;
 
-/// What is known of a filesystem.
+/// Kinds of filesystems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Made for this.
+    /// A local disk.
     Local,
-    /// Its locks and its shared memory are not what SQLite needs.
+    /// A network filesystem. Its locks and shared memory are not reliable enough for SQLite.
     Network,
-    /// In memory.
+    /// A filesystem in memory.
     Memory,
-    /// Gone with its container.
+    /// A container layer, which is deleted with its container.
     Layer,
 }
 
-/// Filesystems by the numbers that Linux has for them (statfs(2)).
+/// Filesystems by their magic numbers on Linux (statfs(2)).
 const FILESYSTEMS: [(u64, &str, Kind); 19] = [
     (0x6969, "nfs", Kind::Network),
     (0x517b, "smb", Kind::Network),
@@ -65,7 +65,7 @@ const FILESYSTEMS: [(u64, &str, Kind); 19] = [
     (0xf2f5_2010, "f2fs", Kind::Local),
 ];
 
-/// Looks at the disk; where the folder is not there yet, at the one that it would be on.
+/// Checks the disk of the folder, or of its nearest existing parent.
 pub(super) fn look(folder: &Path, is_there: bool, report: &mut Report) {
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     match statfs(existing) {
@@ -87,7 +87,7 @@ pub(super) fn look(folder: &Path, is_there: bool, report: &mut Report) {
     });
 }
 
-/// The number has 32 bits, and a sign on some machines.
+/// The magic number has 32 bits, and is signed on some machines.
 fn number(found: &StatFs) -> u64 {
     u64::try_from(i128::from(found.f_type) & 0xffff_ffff).unwrap_or_default()
 }
@@ -138,7 +138,7 @@ fn space(free_bytes: u64, free_files: u64) -> Check {
     check.with("freeBytes", free_bytes)
 }
 
-/// The middle one of some syncs, in microseconds.
+/// The median duration of a sync in microseconds.
 fn measure(folder: &Path) -> io::Result<u64> {
     let mut file = unnamed(folder)?;
     let mut took = Vec::with_capacity(SYNCS);
@@ -152,7 +152,8 @@ fn measure(folder: &Path) -> io::Result<u64> {
     Ok(u64::try_from(took[SYNCS / 2].as_micros()).unwrap_or(u64::MAX))
 }
 
-/// A file without a name, which is gone when it is closed. Where the filesystem has none, one whose name goes at once.
+/// Creates a file without a name, which is deleted when it is closed. On a filesystem without such files, a named
+/// file is unlinked at once.
 fn unnamed(folder: &Path) -> io::Result<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     if let Ok(file) = openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR) {

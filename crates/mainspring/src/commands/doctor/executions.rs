@@ -1,4 +1,4 @@
-//! What is in the store: what was set aside, what is late, what waits, who works.
+//! Checks the executions: quarantined ones, late timers, old approvals, and the nodes that run them.
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{time::rfc3339, value::Value};
@@ -6,32 +6,32 @@ use mainspring_store::{Inspection, Listed, Named, NodeSeen, StoreError};
 
 use super::{Patient, check::Check, refused};
 
-/// How many executions are named.
+/// Executions that are named in a message.
 const NAMED_MAX: usize = 3;
 
-/// A wake-up that is so late while somebody works is one that nobody takes in; ordinary lateness is of milliseconds.
+/// A timer that is so late although an engine is running is never processed. Ordinary lateness is milliseconds.
 const LATE_MS: u64 = 60_000;
 
-/// Days after which somebody has forgotten to decide, or was never told.
+/// Days after which an open approval counts as forgotten.
 const FORGOTTEN_DAYS: u64 = 3;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// How far the newest frame may be before this machine's clock: nodes have clocks of their own.
+/// The newest frame may be this far ahead of this machine's clock, since nodes have clocks of their own.
 const CLOCK_BACK_MS: u64 = 5_000;
 
-/// A time before which no build of this program was made: 2025.
+/// 2025 in milliseconds since the epoch: no build of this program is older.
 const CLOCK_MS_MIN: u64 = 1_735_689_600_000;
 
 const NAMES: [&str; 5] = ["quarantine", "timers", "approvals", "nodes", "approvers"];
 
-/// What is said where there is no store; the clock is looked at all the same.
+/// The results without a store. The clock is checked in any case.
 pub(super) fn skipped(why: &str) -> Vec<Check> {
     let mut checks = NAMES.map(|name| Check::skipped(name, why)).to_vec();
     checks.push(clock(now_ms(), None));
     checks
 }
 
-/// Looks at what is in the store.
+/// Checks the executions of the store.
 pub(super) fn look(patient: &Patient, store: &dyn Inspection, report: &mut impl Extend<Check>) {
     let now = now_ms();
     let seen = store.nodes();
@@ -47,7 +47,7 @@ pub(super) fn look(patient: &Patient, store: &dyn Inspection, report: &mut impl 
     ]);
 }
 
-/// An answer; or that the format has none, or why there is none.
+/// Runs a check on a value that was read. It is skipped if the format has no such value.
 fn or_skipped<T>(name: &'static str, found: Result<Option<T>, StoreError>, check: impl FnOnce(T) -> Check) -> Check {
     match found {
         Ok(Some(found)) => check(found),
@@ -130,7 +130,7 @@ fn nodes(nodes: Vec<NodeSeen>) -> Check {
     check.with("alive", alive.len() as u64).with("silent", silent.len() as u64)
 }
 
-/// A clock that was put back makes executions wait for longer, and keys that are not in the order of their times.
+/// A clock that was set back makes executions wait longer, and puts execution keys out of order.
 fn clock(now: u64, newest_ms: Option<u64>) -> Check {
     let time = rfc3339(now);
     let mend = "set this machine's clock, and let NTP keep it";

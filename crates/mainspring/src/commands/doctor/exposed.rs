@@ -1,4 +1,4 @@
-//! What others could read of this installation: metrics at an address of the network, a token in a file.
+//! Checks what other users can read: metrics on a network address, a token in a file.
 
 use std::net::ToSocketAddrs;
 
@@ -8,7 +8,7 @@ use crate::{
     seeing::{ADDRESS_VARIABLE, warning},
 };
 
-/// Looks at what the environment says of metrics, and for the first token. Of what is not there nothing is said.
+/// Checks the metrics address in the environment, and the first token. Absent ones give no check.
 pub(super) fn look(patient: &Patient) -> Vec<Check> {
     let address = std::env::var(ADDRESS_VARIABLE).ok().filter(|address| !address.is_empty());
     let metrics = address.map(|address| metrics(&address));

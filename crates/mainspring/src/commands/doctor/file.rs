@@ -1,4 +1,4 @@
-//! The store in the folder: a SQLite file.
+//! Checks the store of a data folder: a SQLite file.
 
 use std::{fs, time::Duration};
 
@@ -9,16 +9,16 @@ use mainspring_store::{
 
 use super::{Opened, Patient, check::Check, refused};
 
-/// How long the quick check may take. Beyond, a reader would keep the log of a busy server from being moved for too long.
+/// Timeout of the quick check. A longer read would delay checkpoints of a busy server.
 const QUICK_CHECK: Duration = Duration::from_secs(10);
 
-/// A log that has grown to so many bytes is held back by a reader: it is moved into the file every 8 MiB.
+/// A checkpoint moves the WAL into the file every 8 MiB. If it has so many bytes, a reader blocks the checkpoints.
 const LOG_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// What comes behind the store, if that can be opened.
+/// The checks that need an open store.
 const BEHIND: [&str; 3] = ["format", "integrity", "log"];
 
-/// Looks at the file.
+/// Checks the file.
 pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -> Option<Opened> {
     let path = patient.home.journal();
     let shown = path.display();
@@ -60,7 +60,7 @@ pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -
     Some(Box::new(inspection))
 }
 
-/// The last check of a store that cannot be looked into: all that come behind it are skipped.
+/// Adds the last check of a store that cannot be opened, and skips the following ones.
 fn stop(checks: &mut Vec<Check>, last: Check) -> Option<Opened> {
     let why = if last.name == "store" { "the store cannot be opened" } else { "see format" };
     let behind: Vec<&str> = BEHIND.into_iter().filter(|name| *name != last.name).collect();
@@ -69,7 +69,7 @@ fn stop(checks: &mut Vec<Check>, last: Check) -> Option<Opened> {
     None
 }
 
-/// The format of a store, which this build can read.
+/// Checks the format of a store that this build can read.
 pub(super) fn format(Format { found, readable }: Format, before_migration: &str) -> Check {
     let check = match found {
         0 => Check::ok("format", format!("nothing is in it yet; the first start makes format {readable}")),

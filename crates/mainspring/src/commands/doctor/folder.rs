@@ -1,4 +1,4 @@
-//! The folder of this machine: whether it is there, whose it is, who works on it.
+//! Checks the data folder of this machine: existence, owner, mode, lock.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::ground::Ground;
 
-/// Rights of others to write.
+/// Write permissions of group and others.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Looks at the folder and at the disk below it.
+/// Checks the folder and its disk.
 pub(super) fn look(patient: &Patient, report: &mut Report) {
     let folder = patient.home.folder();
     let check = check(folder);
@@ -69,7 +69,8 @@ fn check(folder: &Path) -> Check {
     check.with("path", shown.to_string()).with("mode", format!("{mode:o}"))
 }
 
-/// Who works on the folder. The lock goes with its process; a number that is left in the file means nothing.
+/// Checks the lock. The operating system releases it when its process ends, so a pid that is left in the file means
+/// nothing.
 fn lock(patient: &Patient) -> Check {
     let whose = match patient.ground {
         Ground::Folder(_) => "the folder",
@@ -83,7 +84,7 @@ fn lock(patient: &Patient) -> Check {
         return Check::warning("lock", format!("a process works on {whose}, and has not said which one it is"), mend);
     };
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // Who may not be asked is there all the same.
+    // Any error but `ESRCH`, such as a denied permission, proves that the process exists.
     let is_alive = number.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH));
     let check = if is_alive {
         Check::ok("lock", format!("the process {pid} works on {whose}"))

@@ -1,4 +1,4 @@
-//! Gates that nobody can approve: they wait until their time is over.
+//! Checks for approvals without enough approvers, which stay open until they time out.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::{ground::Ground, place};
 
 const NAME: &str = "approvers";
 
-/// Gates that are looked at, those of the newest executions first, where not all of the store is looked through: each costs
-/// as much as its journal is long.
+/// Approvals that are checked without `--deep`, beginning with the newest executions. Each costs a read of its
+/// whole journal.
 const GATES_MAX: usize = 1_000;
 
-/// Gates read at a time.
+/// Approvals read at a time.
 const PAGE: usize = 200;
 
-/// How many are named.
+/// Approvals that are named in a message.
 const NAMED_MAX: usize = 3;
 
-/// Looks whether somebody can approve at each gate that waits.
+/// Checks if enough users can approve each open approval.
 pub(super) fn look(patient: &Patient, contents: &Contents) -> Check {
     let store = match contents {
         Contents::Nothing => return Check::ok(NAME, "no gate waits"),
@@ -42,13 +42,13 @@ pub(super) fn look(patient: &Patient, contents: &Contents) -> Check {
     }
 }
 
-/// What was found.
+/// The result of the search.
 #[derive(Debug, Default)]
 struct Found {
     looked: usize,
-    /// Those at which too few can decide: execution and step.
+    /// Approvals with too few approvers: execution and step.
     stuck: Vec<(String, String)>,
-    /// Whether there may be more than was looked at.
+    /// True if the search ended at the limit.
     is_cut: bool,
 }
 

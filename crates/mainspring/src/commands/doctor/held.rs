@@ -1,4 +1,4 @@
-//! Whether the files of the store are those that the process which works on the folder has open, as far as the system tells.
+//! Checks that the engine process has the current files of the store open, and not deleted or replaced ones.
 
 use std::{
     collections::BTreeSet,
@@ -13,10 +13,10 @@ use super::{Patient, check::Check};
 
 const NAME: &str = "files";
 
-/// A file: its device and its number.
+/// The identity of a file: device and inode.
 type Identity = (u64, u64);
 
-/// Looks at the files of the process that works on the folder.
+/// Checks the open files of the process that owns the data folder.
 pub(super) fn look(patient: &Patient) -> Check {
     let pid = match patient.holder {
         None => return Check::ok(NAME, "nobody has the store open for work"),
@@ -65,13 +65,13 @@ fn identity(path: &Path) -> io::Result<Identity> {
     fs::metadata(path).map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// The files that a process has open. A descriptor may be closed between the list and the look.
+/// The files that a process has open. A descriptor that was closed after the listing is ignored.
 fn open_files(pid: u32) -> io::Result<BTreeSet<Identity>> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"))?;
     Ok(entries.flatten().filter_map(|entry| identity(&entry.path()).ok()).collect())
 }
 
-/// Whether a process holds a lock of POSIX on a file, by proc_locks(5).
+/// True if a process holds a POSIX lock on a file, by proc_locks(5).
 fn is_locked(pid: u32, path: &Path) -> io::Result<bool> {
     let (pid, ending) = (pid.to_string(), format!(":{}", identity(path)?.1));
     Ok(fs::read_to_string("/proc/locks")?.lines().any(|line| {

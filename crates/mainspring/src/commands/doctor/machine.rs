@@ -1,4 +1,4 @@
-//! What steps need of this machine: bash, the confinement of strangers' code, open files.
+//! Checks the machine: bash, containers, the sandbox of untrusted code, the limit of open files.
 
 use std::{process::Stdio, time::Duration};
 
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::{cli::Global, exit::Refusal, naming::block_on, scripts::words, settings::Settings};
 
-/// How long bash may take to say its version.
+/// Timeout of `bash --version`.
 const BASH: Duration = Duration::from_secs(5);
 
-/// Every step that runs has three files open, every watcher of a server one.
+/// A running step has three open files, and a watcher of a server one.
 const FILES_MIN: u64 = 1024;
 
-/// What holds a worker, as it says itself, and in words.
+/// The confinements that a sandbox worker reports, and their names for people.
 const HOLDS: [(&str, &str); 5] = [
     ("resourceLimits", "limits of memory and files"),
     ("noNewPrivileges", "no rights beyond its own"),
@@ -33,7 +33,7 @@ const HOLDS: [(&str, &str); 5] = [
     ("noCapabilities", "no capabilities"),
 ];
 
-/// Looks at the machine.
+/// Checks the machine.
 pub(super) fn look(patient: &Patient, report: &mut Report) {
     report.add(shell());
     report.extend(patient.settings.as_ref().map(|settings| containment(settings, &patient.global)));
@@ -67,7 +67,7 @@ fn shell() -> Check {
     }
 }
 
-/// How scripts of a server would run on this machine.
+/// Checks how scripts of a server would run on this machine.
 fn containment(settings: &Settings, global: &Global) -> Check {
     match settings.scripts.in_force(global, false) {
         Ok(scripts) => {
@@ -94,7 +94,7 @@ fn containment(settings: &Settings, global: &Global) -> Check {
     }
 }
 
-/// What a worker of this very executable says of itself.
+/// Checks the confinement that a sandbox worker of this executable reports.
 fn confinement() -> Check {
     let command = WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![WORKER_ARGUMENT.into()] };
     match Workers::with_count(command, 1).hello().result {

@@ -1,4 +1,4 @@
-//! The proofs: every journal decided again, every audit log followed from its first entry to its sealed head.
+//! Checks integrity with `--deep`: decides every journal again, and verifies every audit log up to its sealed head.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::{ground::Ground, place};
 /// Executions read at a time.
 const PAGE: usize = 1000;
 
-/// Broken ones that are named.
+/// Broken journals and logs that are named in a message.
 const NAMED_MAX: usize = 3;
 
 const NAMES: [&str; 2] = ["journals", "audit logs"];
 
-/// Proves all that is in the store, if that was asked for.
+/// Verifies all journals and audit logs with `--deep`.
 pub(super) fn look(patient: &Patient, contents: &Contents) -> Vec<Check> {
     let skipped = |why: &str| NAMES.map(|name| Check::skipped(name, why)).to_vec();
     if !patient.is_deep {

@@ -1,4 +1,4 @@
-//! Where requests of `http` steps may go beyond the public internet, by organization.
+//! Checks the allowlist of `http` steps: addresses beyond the public internet, by organization.
 
 use mainspring_effects::http::{ALLOW_VARIABLE, Allow};
 use mainspring_kernel::value::{Map, Value};
@@ -8,10 +8,10 @@ use super::{Contents, check::Check, refused};
 
 const NAME: &str = "http allow";
 
-/// Entries that are named of one organization.
+/// Entries of one organization that are named in a message.
 const NAMED_MAX: usize = 3;
 
-/// Reads what the environment allows, and compares it with the organizations that there are.
+/// Parses the allowlist of the environment, and compares it with the existing organizations.
 pub(super) fn look(contents: &Contents) -> Option<Check> {
     let text = std::env::var(ALLOW_VARIABLE).unwrap_or_default();
     Some(of(&text, || contents.organizations()))

@@ -1,4 +1,5 @@
-//! The server that is named, or the one that works on the folder: whether it is there, ready, and of this release.
+//! Checks a server: the named one, or the one that uses the data folder. It must be reachable, ready, and of this
+//! release.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -28,25 +29,25 @@ use crate::{
     },
 };
 
-/// How long the server may take for one answer.
+/// Timeout of a response.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// How far its clock may be from ours: the header has whole seconds.
+/// Tolerated clock difference. The `Date` header has whole seconds.
 const CLOCK_APART_MS: u64 = 5_000;
 
-/// What a client without a token says: these routes ask for none.
+/// A placeholder: the requested routes need no token.
 const NO_TOKEN: &str = "none";
 
 const NAMES: [&str; 5] = ["server", "server ready", "server clock", "server way", "server token"];
 
-/// A server, and how much it is to be trusted.
+/// A server to check.
 struct Named {
     address: Address,
-    /// Whether somebody has named it: a token of the environment is for that one only.
+    /// True if the user named it. A token of the environment is sent to such a server only.
     is_meant: bool,
 }
 
-/// Looks at the server.
+/// Checks the server.
 pub(super) fn look(patient: &Patient, report: &mut Report) {
     let skipped = |why: &str| NAMES.map(|name| Check::skipped(name, why));
     let named = match patient.global.server_beside() {
@@ -84,7 +85,7 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
     report.add(token(patient, &named));
 }
 
-/// The one that the settings speak of, if somebody works here who could be it.
+/// The server of the settings, if an engine runs on this store.
 fn usual(patient: &Patient) -> Option<Named> {
     let settings = patient.settings.as_ref()?;
     let is_possible = patient.holder.is_some() || matches!(patient.ground, Ground::Shared(_));
@@ -103,9 +104,9 @@ fn usual(patient: &Patient) -> Option<Named> {
     Some(Named { address, is_meant: false })
 }
 
-/// Asks without a token.
+/// Sends a request without a token.
 fn ask(address: &Address, route: &str) -> Result<(StatusCode, HeaderMap, Value), String> {
-    // There is no token to be kept off the way.
+    // Plain HTTP is allowed, since no token is sent.
     let client = Client::new(address.clone(), NO_TOKEN, true).map_err(|refusal| refusal.failure.message)?;
     let asked = block_on(async {
         let late = || Trouble::unreachable(address, "it takes too long");
@@ -165,7 +166,7 @@ fn way(address: &Address) -> Check {
     }
 }
 
-/// Whether the token that is kept for it lets in there.
+/// Checks that the server accepts the stored token.
 fn token(patient: &Patient, named: &Named) -> Check {
     let stored = Credentials::load().ok().and_then(|stored| stored.of(&named.address).cloned());
     let of_environment = || token_of_environment().map(|token| Credential { token, plain_http: false });

@@ -1,4 +1,4 @@
-//! What the installation is told: settings, tokens, the key.
+//! Checks the configuration: settings, stored tokens, the key.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -15,10 +15,10 @@ use crate::{
     settings::{ServerFlags, Setting, Settings},
 };
 
-/// Rights of those who are not the owner.
+/// All permissions of group and others.
 pub(super) const OTHERS: u32 = 0o077;
 
-/// The settings, each with its origin.
+/// Checks the settings, and reports the origin of each.
 pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, Refusal>) -> Check {
     let file = flags.file().map(|(path, _)| path);
     let settings = match settings {
@@ -69,7 +69,7 @@ fn others_may_read(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & OTHERS != 0)
 }
 
-/// The file of tokens for servers.
+/// Checks the file of stored tokens.
 pub(super) fn tokens() -> Check {
     let file = match credentials::file() {
         Ok(file) => file,
@@ -90,7 +90,7 @@ pub(super) fn tokens() -> Check {
     }
 }
 
-/// The key of the installation, and whether it is the one that the folder or the store was begun with.
+/// Checks the installation's key, and that the data folder or the store was created with it.
 pub(super) fn key(patient: &Patient, begun_with: Option<&str>) -> Check {
     let file = match &patient.ground {
         Ground::Folder(home) => place::key_file(&[home.folder()]),

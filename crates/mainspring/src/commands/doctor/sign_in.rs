@@ -1,4 +1,4 @@
-//! The provider of OpenID Connect, if people sign in with one: whether it says of itself what a sign-in needs.
+//! Checks the OpenID Connect provider, if one is configured: its metadata and keys must be usable.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{fetching::Fetcher, naming::block_on};
 
 const NAME: &str = "sign-in";
 
-/// Looks at the provider. Where none is set there is nothing to say.
+/// Checks the provider. Without one there is no check.
 pub(super) fn look(patient: &Patient, report: &mut Report) {
     let Some(settings) = patient.settings.as_ref().and_then(|settings| settings.oidc.clone()) else { return };
     let issuer = settings.issuer.clone();
