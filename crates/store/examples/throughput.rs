@@ -1,10 +1,10 @@
-//! How many small frames a second a store makes durable, as JSON lines: one for each group of executions, and one for the
-//! whole.
+//! Measures the durable frames per second of a store. Prints JSON lines: one for each group of executions, and one for
+//! the whole.
 //!
-//! Each execution is four commits of one frame (250 bytes, and a value of 60), opened with a row in the catalogue and
-//! ended with a change to it, as a short workflow would be. Arguments, all optional: the folder of a SQLite store (which
-//! must not have one yet) or the address of a PostgreSQL one (in a schema of its own), executions per batch, executions in
-//! all. `server` in the place of an address starts a PostgreSQL for it, with fsync.
+//! Each execution is four commits of one frame (250 bytes, and a value of 60), with the insertion of a row in the
+//! catalogue and its final update, like a short workflow. Arguments, all optional: the folder of a new SQLite store or
+//! the address of a PostgreSQL one (in a separate schema), executions per batch, total executions. `server` instead of
+//! an address starts a PostgreSQL for it, with fsync.
 //!
 //! `cargo run --release -p mainspring-store --example throughput -- FOLDER 256 100000`
 //!
@@ -22,7 +22,7 @@ use mainspring_store::{Answer, Batch, ExecutionRow, Expected, Fence, Part, RowCh
 const COMMITS_PER_EXECUTION: u64 = 4;
 const PARTITIONS: u64 = 16;
 const LINES_MAX: u64 = 10;
-/// Any time will do: only the order of the keys counts.
+/// Any time is suitable: only the order of the keys matters.
 const BEGAN_AT_MS: u64 = 1_800_000_000_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

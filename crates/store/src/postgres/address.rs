@@ -1,13 +1,13 @@
 //! The address of a store: `postgres://user:password@host:port/database?sslmode=…`.
 //!
-//! | parameter | means |
+//! | parameter | meaning |
 //! |---|---|
-//! | `sslmode` | `disable`, `prefer`, `require`, or `verify-full`, the only one that knows whom it talks to. The default is `verify-full`, and `prefer` for a host on the loopback address; for other hosts `prefer` is refused |
-//! | `sslrootcert` | a file of certificates (PEM) to believe with `verify-full`, instead of Mozilla's authorities |
-//! | `schema` | where the tables are, `mainspring` if not said |
+//! | `sslmode` | `disable`, `prefer`, `require`, or `verify-full`, the only one that authenticates the server. The default is `verify-full`, or `prefer` for a host on the loopback address; `prefer` is rejected for other hosts |
+//! | `sslrootcert` | a file of certificates (PEM) to trust with `verify-full`, instead of Mozilla's authorities |
+//! | `schema` | the schema of the tables, by default `mainspring` |
 //! | `host`, `user`, `password` | as in the part before the `?`; `host=/path` is the folder of a unix socket |
 //!
-//! Of several hosts (`a:5432,b:5432`) the first that takes writes is used.
+//! If there are several hosts (`a:5432,b:5432`), the first one that accepts writes is used.
 
 use std::{fmt, net::IpAddr, path::PathBuf};
 
@@ -18,10 +18,10 @@ use crate::StoreError;
 
 const PARAMETERS: &str = "host, password, schema, sslmode, sslrootcert, user";
 const SCHEMA: &str = "mainspring";
-/// A channel for hints is named after it, and PostgreSQL cuts off names behind 63 bytes.
+/// The channel for notifications is named after it, and PostgreSQL truncates names to 63 bytes.
 const SCHEMA_BYTES_MAX: usize = 48;
 
-/// What an address says. Shows itself without the password.
+/// A parsed address. Formats without the password.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) server: Config,
@@ -29,18 +29,18 @@ pub(super) struct Address {
     pub(super) schema: String,
 }
 
-/// How much is asked of the way to the server.
+/// The security required of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tls {
-    /// Whatever the server says, without a look at who says it.
+    /// TLS if the server offers it, without authentication.
     Unverified,
-    /// A certificate for the host's name, of an authority of this file, or else of Mozilla's list.
+    /// A certificate for the host name, signed by an authority of this file or of Mozilla's list.
     Verified(Option<PathBuf>),
 }
 
 impl Address {
-    /// Names the store: the same text for every spelling of its address and every user, and another one for every other
-    /// schema, database or host.
+    /// Returns the identity of the store: the same text for every spelling of its address and every user, and a
+    /// different one for another schema, database or host.
     pub(super) fn place(&self) -> String {
         let ports = self.server.get_ports();
         let mut hosts: Vec<String> = Vec::new();
@@ -56,7 +56,7 @@ impl Address {
         format!("postgres://{}/{database}?schema={}", hosts.join(","), self.schema)
     }
 
-    /// Reads an address. No error repeats what was given: it may hold a password.
+    /// Parses an address. Errors do not repeat it, since it may contain a password.
     pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
         read(text).map_err(|why| {
             StoreError::Unavailable(format!(
@@ -68,7 +68,7 @@ impl Address {
 }
 
 impl Address {
-    /// The Unix sockets that it names: of several hosts each has its port, or all have one.
+    /// Lists the Unix sockets of the address. Several hosts have a port each, or share one.
     pub(super) fn sockets(&self) -> Vec<PathBuf> {
         let ports = self.server.get_ports();
         let port = |number: usize| ports.get(number).or(ports.first()).copied().unwrap_or(5432);
@@ -113,14 +113,14 @@ fn read(text: &str) -> Result<Address, String> {
     Ok(Address { server, tls, schema: schema(given.schema)? })
 }
 
-/// How far away the server is: of several hosts, the farthest.
+/// The distance to the server; for several hosts, the largest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
-    /// On this machine, by a socket.
+    /// On this machine, through a socket.
     Socket,
-    /// On this machine, by its loopback address.
+    /// On this machine, through its loopback address.
     Loopback,
-    /// Over a network, where somebody may stand between.
+    /// Over a network, where the traffic may be intercepted.
     Network,
 }
 
@@ -138,7 +138,7 @@ impl Way {
     }
 }
 
-/// The parameters as they were given, each at most once.
+/// The parameters as given, each at most once.
 #[derive(Default)]
 struct Given {
     host: Option<String>,
@@ -196,12 +196,12 @@ impl Given {
     }
 }
 
-/// A name that needs no quotes anywhere, so that none can be forgotten.
+/// Parses the schema: a name that needs no quotes, so that none can be forgotten.
 fn schema(given: Option<String>) -> Result<String, String> {
     let name = given.unwrap_or_else(|| SCHEMA.to_owned());
     let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
     let begins_well = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_');
-    // PostgreSQL keeps names that begin with pg_ for itself.
+    // PostgreSQL reserves names that start with pg_.
     if name.len() > SCHEMA_BYTES_MAX || !begins_well || !name.chars().all(is_plain) || name.starts_with("pg_") {
         return Err(format!(
             "{name:?} is no name for a schema: take a-z, 0-9 and _, at most {SCHEMA_BYTES_MAX}, not pg_ in front"

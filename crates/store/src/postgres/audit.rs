@@ -1,5 +1,5 @@
-//! The audit log. Whoever appends to it holds its head locked until the end of the transaction; where two begin the same
-//! log at once, the first entry of the second is refused as not unique, and the second tries again.
+//! The audit log. A writer locks its head until the end of the transaction. If two writers start the same log at the
+//! same time, the first entry of the second violates a unique key, and the second tries again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use super::{
 };
 use crate::{AuditEntry, AuditHead, AuditRow, Most, catalogue::chain, number::integer};
 
-/// The logs that entries go to, as `audit_heads_lock.sql` takes them.
+/// Returns the keys of the logs of entries, as parameters of `audit_heads_lock.sql`.
 pub(super) fn logs<'a>(entries: impl IntoIterator<Item = &'a AuditEntry>) -> Vec<Vec<u8>> {
     let organizations: BTreeSet<&str> = entries.into_iter().map(|entry| entry.organization.as_str()).collect();
     organizations.into_iter().map(|organization| word_key(organization).0.to_vec()).collect()
 }
 
-/// The heads of logs, as that statement gives them.
+/// Reads the heads of logs from the rows of that statement.
 pub(super) fn heads(rows: &[Row]) -> Result<BTreeMap<String, AuditHead>, Fault> {
     rows.iter().map(|found| Ok((row::word(found, 0)?, head_of_row(found)?))).collect()
 }
@@ -28,7 +28,7 @@ fn head_of_row(found: &Row) -> Result<AuditHead, Fault> {
     Ok(AuditHead { number: row::number(found, 1)?, hash: row::hash(found, 2)?, seal: row::hash(found, 3)? })
 }
 
-/// What is written for entries behind these heads, which are locked. Nothing for none.
+/// Builds the statements that append entries to locked logs; none for no entries.
 pub(super) fn statements<'a>(
     heads: &mut BTreeMap<String, AuditHead>,
     sealing: &[u8; 32],

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{ExecutionRow, Filter, Origin, conditions::only, number::integer};
 
-/// Above every key, for a list that begins at the newest.
+/// Greater than every key, for a list that starts with the newest.
 pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
 
 pub(super) async fn by_key(session: &Session, key: ExecutionKey) -> Result<Option<ExecutionRow>, Fault> {

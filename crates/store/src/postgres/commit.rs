@@ -1,31 +1,34 @@
-//! A batch inside its transaction: two round trips, however many parts it has.
+//! Writes a batch inside of its transaction, in two round trips for any number of parts.
 //!
-//! 1. BEGIN; the rows of its fences are locked against change (`FOR SHARE`), then those of its heads and of the ends of
-//!    audit logs (`FOR UPDATE`), each in the order of their keys; the names that new executions ask for are looked up.
-//! 2. What may be written is decided here, by the table below; then one statement for each table that changes, and COMMIT.
+//! 1. BEGIN; the rows of its fences are locked against changes (`FOR SHARE`), then those of its heads and of the heads
+//!    of audit logs (`FOR UPDATE`), each in the order of their keys; the external names of new executions are looked
+//!    up.
+//! 2. The parts that may be written are determined here, by the table below; then one statement for each table that
+//!    changes, and COMMIT.
 //!
 //! | a part that | is refused as |
 //! |---|---|
-//! | names a partition that no valid fence of the batch names | fence |
-//! | names a partition that its execution is not in | partition |
-//! | has frames, and the execution has ended | ended |
-//! | was decided on another head, or on none where there is one, or on one where there is none | sequence |
-//! | has frames that do not follow the head one by one up to the new head | sequence |
-//! | is new, with another's name or idempotency key | id taken, idempotency key taken |
+//! | names a partition without a valid fence in the batch | fence |
+//! | names another partition than its execution's | partition |
+//! | has frames although the execution has ended | ended |
+//! | was decided on another head, or is new but has a head, or continues a head that does not exist | sequence |
+//! | has frames that do not follow the head without gaps | sequence |
+//! | is new, and its external name or idempotency key is taken | id taken, idempotency key taken |
 //!
-//! The first row that fits counts.
+//! The first matching row counts.
 //!
-//! READ COMMITTED is enough, because everything that is decided on is locked, or cannot change unseen:
-//! - Whoever takes a partition updates its row. That waits for a commit that has the row locked, and a commit that waited
-//!   for it reads the new epoch: a commit is before the new epoch or is refused.
-//! - A head is read after the fences were locked, by a statement of its own with a view of its own, and stays locked.
-//! - What is not there cannot be locked: a head of the same key, a name, an idempotency key, an empty log's end. Should another transaction put
-//!   one there in between, the insertion fails on the unique key, the transaction is rolled back and tried again, and then
-//!   finds it.
+//! READ COMMITTED is sufficient, because everything that the decision depends on is locked or protected by a unique
+//! key:
+//! - A node acquires a partition by updating its row. The update waits for commits that have locked the row, and a
+//!   commit that waited for the update reads the new epoch: a commit happens before the new epoch or is refused.
+//! - A head is read after the fences were locked, by a separate statement with its own snapshot, and stays locked.
+//! - Missing rows cannot be locked: a head of the same key, an external name, an idempotency key, the head of an empty
+//!   log. If another transaction inserts one in between, the insertion here violates a unique key, and the transaction
+//!   is rolled back and tried again, and then finds the row.
 //!
-//! Everybody locks the number of partitions, then partitions, then heads, then the ends of audit logs, then the catalogue,
-//! blobs, plans and letters, in the order of keys wherever there can be two who want the same. What still runs into each other is rolled back by the
-//! server and tried again here.
+//! All transactions lock in the same order: the number of partitions, partitions, heads, heads of audit logs, the
+//! catalogue, blobs, plans and messages, and each of them in key order where several transactions may want the same
+//! rows. The server rolls back the remaining deadlocks, and they are tried again here.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -44,15 +47,14 @@ use super::{
 };
 use crate::{Answer, AuditHead, Batch, CommitError, Part, Refusal, number::integer, part::follows};
 
-/// Why a try came to nothing.
+/// The failure of one try.
 enum Failed {
-    /// Nothing of it was written, certainly.
+    /// Certainly nothing was written.
     NotWritten(Fault),
-    /// COMMIT was sent, and no answer came that says what became of it.
+    /// COMMIT was sent, and its outcome is unknown.
     Unknown(Fault),
 }
 
-/// Makes a batch true.
 pub(super) async fn commit(connections: &Connections, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
     let mut tries = Tries::default();
     loop {
@@ -78,7 +80,7 @@ async fn attempt(connections: &Connections, batch: &Batch) -> Result<Vec<Answer>
             session.end(&fault).await;
             Err(Failed::NotWritten(fault))
         }
-        // Dropped, and closed with that.
+        // Dropping the session closes it.
         Err(unknown) => Err(unknown),
     }
 }
@@ -93,7 +95,7 @@ async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Resul
     writes.extend(audit::statements(&mut ground.audit_heads, &batch.sealing, noted));
     let mut requests = writes.requests();
     let commit_at = requests.len();
-    // Where nothing is written, there is nothing to wait for either.
+    // A batch that writes nothing need not wait for the disk.
     requests.push(ask(if commit_at == 0 { "ROLLBACK" } else { "COMMIT" }, &[]));
     let began = Instant::now();
     let round = session.round(&requests).await;
@@ -108,17 +110,17 @@ async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Resul
     Err(if is_certain { Failed::NotWritten(stopped.fault) } else { Failed::Unknown(stopped.fault) })
 }
 
-/// What the parts of a batch are decided on, all of it as it will be until the transaction ends.
+/// The facts that decide about the parts of a batch, stable until the transaction ends.
 #[derive(Default)]
 struct Ground {
-    /// The partitions whose fences are valid.
+    /// The partitions with valid fences.
     held: BTreeSet<u32>,
     heads: BTreeMap<ExecutionKey, LockedHead>,
-    /// Who has a name, by the hash of the name.
+    /// The owners of external names, by the hash of the name.
     ids: BTreeMap<Hash, ExecutionKey>,
-    /// Who was started with an idempotency key, by its hash.
+    /// The executions started with idempotency keys, by the hash of the key.
     starts: BTreeMap<Hash, ExecutionKey>,
-    /// Where the logs end that parts have entries for.
+    /// The heads of the logs for which parts have entries.
     audit_heads: BTreeMap<String, AuditHead>,
 }
 
@@ -178,7 +180,7 @@ impl Ground {
         Ok(ground)
     }
 
-    /// What becomes of a part. One that is taken has its names from now on.
+    /// Decides about a part. The names of an accepted part are taken for the following ones.
     fn answer(&mut self, part: &Part) -> Answer {
         if let Some(refusal) = self.refusal(part) {
             return Answer::Refused(refusal);
@@ -192,7 +194,7 @@ impl Ground {
         Answer::Durable
     }
 
-    /// The rows of the table above.
+    /// Applies the table above.
     fn refusal(&self, part: &Part) -> Option<Refusal> {
         let head = self.heads.get(&part.execution);
         if !self.held.contains(&part.partition) {

@@ -1,14 +1,14 @@
-//! Connections to the server, how they are lent, and how often something is tried again.
+//! The pools of connections to the server, and retries.
 //!
-//! | who | has | because |
+//! | user | connections | reason |
 //! |---|---|---|
-//! | `commit` | one of its own | it never waits for others |
-//! | the verbs of nodes | one of their own | a beat that comes late costs a lease |
-//! | all others | up to [`OTHERS_MAX`] | so many wait at the same time at most |
+//! | `commit` | its own one | it never waits for other operations |
+//! | operations of nodes | their own one | a late heartbeat costs a lease |
+//! | all others | up to [`OTHERS_MAX`] | they share these |
 //!
-//! No verb hangs: the server gives up a statement after [`Limits::statement_ms`], a round of requests is given up half as
-//! long after that, and nothing is tried more than [`TRIES_MAX`] times. A connection on which something was left
-//! unfinished is closed and not lent again.
+//! No operation hangs: the server aborts a statement after [`Limits::statement_ms`], a round of requests fails half as
+//! long after that, and there are at most [`TRIES_MAX`] tries. A connection in an unknown state is closed and not
+//! reused.
 
 use std::time::Duration;
 
@@ -28,40 +28,40 @@ use super::{
 };
 use crate::{StoreError, meter::sync_time};
 
-/// Readers beyond this many would only compete for the server's processors.
+/// More readers would only compete for the server's processors.
 const OTHERS_MAX: usize = 8;
 
-/// What a node has at the most, with the one that listens for hints.
+/// Maximum number of connections of a node, including the one that listens for notifications.
 pub(super) const CONNECTIONS_OF_A_NODE: u64 = 3 + OTHERS_MAX as u64;
 
-/// What eight tries with growing waits do not bring about, the next ones will not.
+/// A failure that persists over eight tries with growing waits is not temporary.
 const TRIES_MAX: u32 = 8;
 
-/// The longest of the waits between two tries.
+/// The longest wait between two tries.
 const WAIT_MS_MAX: u64 = 500;
 
-/// To reach the server and to be let in.
+/// Time to connect and authenticate, in milliseconds.
 const CONNECT_MS: u64 = 10_000;
 
-/// How often the other side of a silent connection is asked whether it is there.
+/// Interval of the keepalive probes of an idle connection.
 const KEEPALIVE_MS: u64 = 15_000;
 
-/// How long a commit waits for a lock, in milliseconds. Other commits of the node wait behind it. Nodes hold these locks for
-/// the time of a commit, so a longer wait is one for a foreign transaction.
-/// PostgreSQL looks for a deadlock after a second.
+/// Time that a commit waits for a lock, in milliseconds. Other commits of the node wait behind it. Nodes hold these
+/// locks only for a commit, so a longer wait is caused by a foreign transaction. PostgreSQL checks for a deadlock after
+/// a second.
 const COMMIT_LOCK_MS: u64 = 2_000;
 
-/// How long anything may take.
+/// Time limits and permissions of connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// One statement, on the server.
     pub(super) statement_ms: u64,
-    /// Whether nothing may be written.
+    /// True if the server should reject writes.
     pub(super) reads_only: bool,
 }
 
 impl Limits {
-    /// A round of requests: the server's own limit comes first, and says more.
+    /// The limit of a round of requests. The server's limit is shorter, since its error is more precise.
     fn round_ms(self) -> u64 {
         self.statement_ms.saturating_add(self.statement_ms / 2)
     }
@@ -76,14 +76,14 @@ pub(super) struct Connections {
     leases: Pool,
     others: Pool,
     limits: Limits,
-    /// How long the round takes that COMMIT is in.
+    /// The duration of the round that contains COMMIT.
     pub(super) sync_time: Histogram,
     pub(super) connector: MakeRustlsConnect,
-    // Behind the pools: they are let go of first.
+    // After the pools, which are dropped first.
     pub(super) driver: Driver,
 }
 
-/// Who asks for a connection.
+/// The pool of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Who {
     Committer,
@@ -103,7 +103,7 @@ impl Connections {
         Ok(Self { server, committer, leases, others, limits, sync_time, connector, driver, address })
     }
 
-    /// Does something that may be done twice as well as once.
+    /// Does work that may be repeated, with retries.
     pub(super) async fn repeat<T>(
         &self,
         who: Who,
@@ -112,7 +112,7 @@ impl Connections {
         self.attempts(who, true, work).await.map_err(|fault| failure::of_store(&self.server, fault))
     }
 
-    /// Does something at most once: after silence it is not tried again.
+    /// Does work at most once: after a lost response it is not tried again.
     pub(super) async fn once<T>(
         &self,
         who: Who,
@@ -153,7 +153,7 @@ impl Connections {
         }
     }
 
-    /// Lends a connection, a new one if none is kept.
+    /// Takes a connection from a pool, which opens a new one if none is idle.
     pub(super) async fn lend(&self, who: Who) -> Result<Session, Fault> {
         let pool = match who {
             Who::Committer => &self.committer,
@@ -173,7 +173,7 @@ impl Connections {
     }
 }
 
-/// How a connection is made, whoever uses it.
+/// The settings of every connection.
 pub(super) fn config(address: &Address) -> Config {
     let mut config = address.server.clone();
     config.application_name("mainspring");
@@ -197,7 +197,7 @@ fn pool(
         .replace("{statement_ms}", &limits.statement_ms.to_string())
         .replace("{lock_ms}", &lock_ms.to_string())
         .replace("{idle_ms}", &limits.round_ms().to_string());
-    // A connection that was closed is noticed without asking; what a verb leaves unfinished is never kept.
+    // A closed connection is detected without a query, and no connection in an unfinished state is kept.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(config(address), connector.clone(), recycling);
     let introduce = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
@@ -207,41 +207,40 @@ fn pool(
     Pool::builder(manager).max_size(size).runtime(Runtime::Tokio1).post_create(introduce).build()
 }
 
-/// How often something was tried.
+/// The number of tries so far.
 #[derive(Default)]
 pub(super) struct Tries(u32);
 
 impl Tries {
-    /// Waits a short random time, so that those who were in each other's way are not again. False if it was enough.
+    /// Waits a short random time, so that transactions which conflicted do not conflict again. False after the last
+    /// try.
     pub(super) async fn again(&mut self) -> bool {
         self.0 += 1;
         if self.0 >= TRIES_MAX {
             return false;
         }
         let longest_ms = (10 << self.0).min(WAIT_MS_MAX);
-        // Without randomness all wait equally long, which the next try may survive.
+        // Without a random number the longest wait is used, and a repeated conflict is only another try.
         let wait_ms = getrandom::u64().map_or(longest_ms, |random| random % longest_ms);
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         true
     }
 }
 
-/// A statement with its values.
+/// A statement with its parameters.
 pub(super) struct Request<'a> {
     sql: &'a str,
     values: Vec<&'a (dyn ToSql + Sync)>,
 }
 
-/// A statement with its values.
 pub(super) fn ask<'a>(sql: &'a str, values: &[&'a (dyn ToSql + Sync)]) -> Request<'a> {
     Request { sql, values: values.to_vec() }
 }
 
-/// Where a round of requests stopped.
+/// The failure of a round of requests.
 pub(super) struct Stopped {
     /// The first request that failed; `None` if none was sent.
     pub(super) at: Option<usize>,
-    /// Why.
     pub(super) fault: Fault,
 }
 
@@ -251,15 +250,14 @@ impl From<Stopped> for Fault {
     }
 }
 
-/// A connection that is lent. Closed if it is dropped without being given back.
+/// A pooled connection. Closed if it is dropped without [`give_back`](Self::give_back).
 pub(super) struct Session {
     lent: Option<Object>,
     round_ms: u64,
 }
 
 impl Session {
-    /// Sends all requests at once and waits for all answers: one round trip, however many there are. The server does one
-    /// after the other.
+    /// Sends all requests at once and waits for all responses, in one round trip. The server executes them in order.
     pub(super) async fn round(&self, requests: &[Request<'_>]) -> Result<Vec<Vec<Row>>, Stopped> {
         let limit = Duration::from_millis(self.round_ms);
         let silence = |at| Stopped { at, fault: Fault::Silence(self.round_ms) };
@@ -274,23 +272,23 @@ impl Session {
         numbered.map(|(at, answer)| answer.map_err(|error| Stopped { at: Some(at), fault: error.into() })).collect()
     }
 
-    /// One request.
+    /// Sends one request.
     pub(super) async fn query(&self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Fault> {
         Ok(self.round(&[ask(sql, values)]).await?.pop().unwrap_or_default())
     }
 
-    /// Texts of several statements without values, which are not kept prepared.
+    /// Runs a text of several statements without parameters, which are not prepared.
     pub(super) async fn run(&self, text: &str) -> Result<(), Fault> {
         let client = self.lent.as_ref().expect("it is lent until it is given back");
         Ok(client.batch_execute(text).await?)
     }
 
-    /// It is as it was when it was lent.
+    /// Returns the connection to its pool, in the state in which it was taken.
     pub(super) fn give_back(mut self) {
         drop(self.lent.take());
     }
 
-    /// Ends what was left unfinished, and gives it back if that succeeds.
+    /// Rolls back an unfinished transaction, and returns the connection to its pool if that succeeds.
     pub(super) async fn end(self, fault: &Fault) {
         if failure::meaning(fault) != Meaning::Lost && self.round(&[ask("ROLLBACK", &[])]).await.is_ok() {
             self.give_back();

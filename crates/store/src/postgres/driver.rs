@@ -1,8 +1,9 @@
-//! Where connections live, and how a caller waits for them: the contract blocks, and the driver below it does not.
+//! Runs the asynchronous connections, and lets callers wait for them: the contract is blocking, the driver below it is
+//! not.
 //!
-//! One thread moves the bytes of all connections and keeps the timers. What is asked, what goes out for it and what its
-//! answers mean is worked out on the caller's own thread, which borrows its arguments as usual and sleeps in between.
-//! That thread may belong to an asynchronous runtime: nothing here minds, though the contract says that it blocks.
+//! One thread does the I/O of all connections and runs the timers. Requests are built and responses are parsed on the
+//! caller's own thread, which can borrow its arguments and is parked in between. That thread may belong to an
+//! asynchronous runtime, although the contract blocks.
 
 use std::{
     io,
@@ -17,7 +18,7 @@ use std::{
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// The thread of the connections. Ends when it is dropped.
+/// The I/O thread. Dropping it ends the thread.
 pub(super) struct Driver(Option<Runtime>);
 
 impl Driver {
@@ -26,16 +27,17 @@ impl Driver {
         Ok(Self(Some(builder.worker_threads(1).thread_name("mainspring-postgres").enable_all().build()?)))
     }
 
-    /// For work that nobody waits for.
+    /// Returns the runtime for background tasks.
     pub(super) fn handle(&self) -> &Handle {
         self.0.as_ref().expect("it is there until the drop").handle()
     }
 
-    /// Does the work on this thread, and sleeps while it waits.
+    /// Runs a future on this thread, which is parked while it waits.
     pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
-        // For the timers and new connections of the work.
+        // For the timers and new connections of the future.
         let _context = self.handle().enter();
-        // On a thread of an asynchronous runtime, the turn of the task that called us would be counted on, and never end.
+        // On a thread of an asynchronous runtime, tokio would charge the calling task's cooperative budget, and the
+        // future would never complete.
         let mut work = pin!(tokio::task::unconstrained(work));
         let sleeper = Arc::new(Sleeper { thread: thread::current(), is_woken: AtomicBool::new(false) });
         let waker = Waker::from(sleeper.clone());
@@ -52,14 +54,14 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // To wait for the thread would panic inside an asynchronous runtime.
+        // Waiting for the thread would panic inside of an asynchronous runtime.
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// The mark is our own: the one that parking has may be taken by any lock that the work waits for.
+/// A flag of its own: the token of parking may be consumed by any lock that the future waits for.
 struct Sleeper {
     thread: Thread,
     is_woken: AtomicBool,

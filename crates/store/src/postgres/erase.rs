@@ -1,13 +1,13 @@
-//! Erasing a payload: what is promised, and what is the operator's.
+//! Erases a payload. The guarantee has a limit that is the operator's responsibility.
 //!
-//! When `erase` returns, no statement gives the value any more, to anybody: its row holds a value of the same form and
-//! length with nothing in it, and its blob is gone if nothing else names it. PostgreSQL keeps what it has overwritten
-//! elsewhere, and no program that speaks SQL can reach it there:
-//! - the old version of the row, and of letters that carried the value into the store, lies in the files of the tables until
-//!   VACUUM gives its place to another (autovacuum does that within minutes; `VACUUM FULL` writes the files anew at once,
-//!   and locks them);
-//! - the write-ahead log has both, until it is recycled; archives of it, standbys and backups for as long as the operator
-//!   keeps them.
+//! When `erase` returns, no statement returns the value any more: its row contains an empty value of the same form and
+//! length, and its blob is deleted if no other value refers to it. PostgreSQL keeps overwritten data elsewhere, where
+//! no SQL can reach it:
+//! - the old version of the row, and of messages that contained the value, stays in the files of the tables until
+//!   VACUUM frees its space (autovacuum does that within minutes; `VACUUM FULL` rewrites the files at once, and locks
+//!   them);
+//! - the write-ahead log contains both until it is recycled; archives of it, standbys and backups contain them for as
+//!   long as the operator keeps these.
 
 use mainspring_kernel::{
     key::ExecutionKey,
@@ -26,7 +26,7 @@ use crate::{
     values::{Content, repack, unpack},
 };
 
-/// Erases what the notes say, and all late receipts of the execution.
+/// Erases the values that the notes name, and all late receipts of the execution.
 pub(super) async fn erase(session: &Session, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, Fault> {
     notes::begin(session).await?;
     let mut erased: Vec<&Note> = Vec::new();
@@ -45,7 +45,8 @@ pub(super) async fn erase(session: &Session, execution: ExecutionKey, noted: &No
     Ok(count)
 }
 
-/// Overwrites the value, and its blob if nothing else names it. False if there is none or it was erased before.
+/// Overwrites a value, and its blob if no other value refers to it. False if the value does not exist or was erased
+/// before.
 async fn overwrite(session: &Session, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, Fault> {
     let (key, place) = (&execution.0[..], integer(sequence));
     let rows = session.query(include_str!("sql/values_lock.sql"), &[&key, &place]).await?;

@@ -1,22 +1,23 @@
-//! What errors of PostgreSQL mean: to us, whether to try again; to a caller, what to do next.
+//! Classification of PostgreSQL's errors: whether to retry, and the error for the caller.
 //!
-//! | the server says, or nothing | meaning | before COMMIT was sent | to COMMIT |
+//! | response of the server | meaning | before COMMIT was sent | to COMMIT |
 //! |---|---|---|---|
-//! | 40001, 40P01: others were in the way, it has rolled back | again | again | again |
-//! | 23505 of a key that was looked for: another's came in between | again | again | - |
-//! | 08…, 57P01, 57P02, 57P03, 57P05, 25P03, or silence: the connection is gone | lost | again, on a new one | unknown |
-//! | 40003: it does not know either | lost | again, on a new one | unknown |
-//! | 26000, 0A000: the connection has statements of before | lost | again, on a new one | not written |
-//! | 25, 28, 3D, 3F, 42, 53, 55, 58: the server, its disk, or what this user may do | refused | not written | not written |
+//! | 40001, 40P01: conflict with other transactions, rolled back | again | again | again |
+//! | 23505 of a key that was looked up: another transaction inserted it in between | again | again | - |
+//! | 08…, 57P01, 57P02, 57P03, 57P05, 25P03, or none: the connection is lost | lost | again, on a new one | unknown |
+//! | 40003: the server does not know either | lost | again, on a new one | unknown |
+//! | 26000, 0A000: the connection has outdated prepared statements | lost | again, on a new one | not written |
+//! | 25, 28, 3D, 3F, 42, 53, 55, 58: the server, its disk, or permissions | refused | not written | not written |
 //! | 55P03, 57014: a lock was not released in time, or a statement took too long | refused | blocked | blocked |
-//! | any other, as an error: what was to be written is not taken (22, 23, 54, …) | refused | refused | refused |
+//! | any other, as an error: the data is not accepted (22, 23, 54, …) | refused | refused | refused |
 //! | any other, as the end of the connection | refused | not written | unknown |
 //!
-//! 23505 is tried again, as the next try finds what came in between; if it still stands then, a row contradicts the journal.
+//! 23505 is tried again, since the next try finds the other transaction's row. If it persists, a row contradicts the
+//! journal.
 //!
-//! COMMIT travels with the statements before it. If one of those is answered with an error, the transaction is ended and
-//! COMMIT will be answered with ROLLBACK: nothing was written, certainly. If it is not answered at all, COMMIT may have
-//! been done all the same. An fsync that fails is the server's business, which then ends itself.
+//! COMMIT is sent together with the statements before it. If one of those fails, the transaction is aborted and COMMIT
+//! becomes a ROLLBACK: certainly nothing was written. If one of them gets no response, COMMIT may have been executed
+//! nevertheless. A failed fsync is handled by the server, which then shuts down.
 
 use std::error::Error as _;
 
@@ -24,38 +25,38 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use crate::{CommitError, StoreError};
 
-/// Why some work on a connection was not done.
+/// The failure of some work on a connection.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// The server's word, or that of the connection.
+    /// An error of the server or of the connection.
     Postgres(tokio_postgres::Error),
-    /// No answer within the time that a round of requests may take, in milliseconds.
+    /// No response within the limit for a round of requests, in milliseconds.
     Silence(u64),
-    /// No connection of the pool became free in the time, in milliseconds.
+    /// No connection of the pool became free in time, in milliseconds.
     Busy(u64),
-    /// A row is not as it was written: which, and what to do.
+    /// A row with unexpected content: the row, and a remedy.
     Damaged(String),
-    /// The same of a row that executions share.
+    /// The same for a row that executions share.
     DamagedShared(String),
-    /// Another has just made what was to be made.
+    /// Another process has just made the same object.
     Raced,
-    /// Found already to be of no use, with the sentence.
+    /// An error that is already in its final form.
     Store(StoreError),
 }
 
-/// What is to be done about it.
+/// The consequence of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Nothing was done; the next try may succeed.
     Again,
-    /// The connection is of no use; what was asked last may have been done.
+    /// The connection is unusable; the last request may have been executed.
     Lost,
-    /// Nothing was done, and the next try would come to the same.
+    /// Nothing was done, and the next try would fail as well.
     Refused,
 }
 
 impl Fault {
-    /// A fault in reading a row that executions share.
+    /// Marks a failure to read a row as one of a row that executions share.
     pub(super) fn of_shared_row(self) -> Self {
         match self {
             Self::Damaged(what) => Self::DamagedShared(what),
@@ -70,7 +71,7 @@ impl From<tokio_postgres::Error> for Fault {
     }
 }
 
-/// What a fault means.
+/// Classifies a failure.
 pub(super) fn meaning(fault: &Fault) -> Meaning {
     match fault {
         Fault::Raced => Meaning::Again,
@@ -93,19 +94,19 @@ fn of_code(code: &str) -> Meaning {
     }
 }
 
-/// The crate names no kinds; what it does not say is about a value that we gave or read.
+/// tokio-postgres exposes no error kinds; all others are about a value that was sent or received.
 fn is_of_connection(error: &tokio_postgres::Error) -> bool {
     let of_system = error.source().is_some_and(|cause| cause.is::<std::io::Error>());
     error.is_closed() || of_system
 }
 
-/// Whether a fault that came in the place of an answer to a statement before COMMIT says for certain that COMMIT has
-/// written nothing.
+/// Returns whether a failure in place of the response to a statement before COMMIT proves that COMMIT has written
+/// nothing.
 pub(super) fn ends_transaction(fault: &Fault) -> bool {
     matches!(fault, Fault::Postgres(error) if error.as_db_error().is_some_and(|said| said.code().code() != "40003"))
 }
 
-/// Whether the answer to COMMIT itself says that nothing was written.
+/// Returns whether the response to COMMIT itself proves that nothing was written.
 pub(super) fn refuses_commit(fault: &Fault) -> bool {
     let Fault::Postgres(error) = fault else { return false };
     error.as_db_error().is_some_and(|said| {
@@ -113,12 +114,12 @@ pub(super) fn refuses_commit(fault: &Fault) -> bool {
     })
 }
 
-/// Not FATAL or PANIC, after which the connection ends and nothing is said of what was under way.
+/// Neither FATAL nor PANIC, after which the connection ends without a report of the transaction's outcome.
 fn is_error(parsed: Option<Severity>, word: &str) -> bool {
     parsed.map_or(word == "ERROR", |severity| severity == Severity::Error)
 }
 
-/// The error of any verb but `commit`. `server` names it without a password.
+/// Makes the error of any operation except `commit`. `server` is its address without a password.
 pub(super) fn of_store(server: &str, fault: Fault) -> StoreError {
     match fault {
         Fault::Store(error) => error,
@@ -128,7 +129,7 @@ pub(super) fn of_store(server: &str, fault: Fault) -> StoreError {
     }
 }
 
-/// The error of a commit of which nothing was written: whether the store or what was to be written is the reason.
+/// Makes the error of a commit that wrote nothing, because of the store or because of the batch.
 pub(super) fn not_written(server: &str, fault: &Fault) -> CommitError {
     let why = format!("{server}: {}", words(fault));
     if is_blocked(fault) {
@@ -140,7 +141,7 @@ pub(super) fn not_written(server: &str, fault: &Fault) -> CommitError {
     }
 }
 
-/// Whether the batch met a lock or a row that its executions share with other writers.
+/// Returns whether the batch met a lock or a row that its executions share with other writers.
 fn is_blocked(fault: &Fault) -> bool {
     match fault {
         Fault::DamagedShared(_) => true,
@@ -149,7 +150,7 @@ fn is_blocked(fault: &Fault) -> bool {
     }
 }
 
-/// Whether another batch might be written where this one is not.
+/// Returns whether another batch may succeed where this one failed.
 fn is_of_content(fault: &Fault) -> bool {
     match fault {
         // A row of one of the executions cannot be read.
@@ -157,7 +158,7 @@ fn is_of_content(fault: &Fault) -> bool {
         Fault::DamagedShared(_) | Fault::Raced | Fault::Silence(_) | Fault::Busy(_) | Fault::Store(_) => false,
         Fault::Postgres(error) => match error.as_db_error() {
             Some(said) => is_code_of_content(said.code().code()),
-            // A value that does not fit into a message, or an answer that does not fit what was asked.
+            // A value that does not fit into a message, or a response of an unexpected form.
             None => !is_of_connection(error),
         },
     }
@@ -168,12 +169,12 @@ fn is_code_of_content(code: &str) -> bool {
     !of_server.iter().any(|class| code.starts_with(class))
 }
 
-/// The error of a commit of which nobody knows.
+/// Makes the error of a commit with an unknown outcome.
 pub(super) fn unknown(server: &str, fault: &Fault) -> CommitError {
     CommitError::Unknown(format!("{server}: no answer to COMMIT: {}", words(fault)))
 }
 
-/// Tables that are not ours, or rows that the server cannot read.
+/// Foreign tables, or rows that the server cannot read.
 fn is_damage(error: &tokio_postgres::Error) -> bool {
     let code = error.code().map(SqlState::code);
     matches!(code, Some("XX001" | "XX002" | "42P01" | "42703" | "42804" | "3F000"))
@@ -205,7 +206,7 @@ fn sentence(error: &tokio_postgres::Error) -> String {
         let mend = "look whether the server runs, whether it listens there, and whether it and sslmode agree about TLS (verify-full unless the address says another)";
         return if is_of_connection(error) { format!("{sentence}: {mend}") } else { sentence };
     };
-    // Without the detail: it repeats values of rows.
+    // Without the detail, which repeats values of rows.
     let said_words = format!("{} ({})", said.message(), said.code().code());
     match mend(said.code().code()) {
         "" => said_words,
@@ -213,7 +214,7 @@ fn sentence(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// What to do next, for what an operator can do something about.
+/// Returns help for errors that an operator can do something about.
 fn mend(code: &str) -> &'static str {
     match code {
         "25006" => "this server only reads: give the address of the primary",

@@ -1,7 +1,7 @@
-//! The format of a store's tables, and how it is brought to the newest.
+//! The format of a store's tables, and upgrades.
 //!
-//! One row of the table `mainspring_format` says whose tables these are and which format they have. Nodes that open a store
-//! at the same time all lock that row: one migrates, in one transaction, and the others find it done.
+//! One row of the table `mainspring_format` identifies the tables and their format. Nodes that open a store at the same
+//! time all lock that row: one migrates, in one transaction, and the others find the migration done.
 
 use super::{
     Options,
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::StoreError;
 
-/// The format that this build writes, and the newest that it reads.
+/// The format that this build writes, the newest that it reads.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
 
-/// From format n to n + 1. Entries are only ever appended.
+/// Each upgrades from format n to n + 1. Entries are only ever appended.
 pub(super) const MIGRATIONS: [&str; 9] = [
     include_str!("sql/migration_1.sql"),
     include_str!("sql/migration_2.sql"),
@@ -35,7 +35,7 @@ const PROGRAM: &str = "mainspring";
 
 const FORMAT_TABLE: &str = "mainspring_format";
 
-/// Whoever has tables of these names beside no row of ours has not let us make them.
+/// Tables of these names without that row belong to another program.
 const TABLES: [&str; 19] = [
     FORMAT_TABLE,
     "frames",
@@ -58,7 +58,7 @@ const TABLES: [&str; 19] = [
     "notes",
 ];
 
-/// Which format the tables have; 0 where there are none.
+/// Returns the format of the tables; 0 if there are none.
 pub(super) async fn look(session: &Session, address: &Address) -> Result<u32, Fault> {
     let found = session.query(include_str!("sql/tables.sql"), &[&address.schema]).await?;
     let tables = found.iter().map(|found| row::column(found, 0)).collect::<Result<Vec<String>, _>>()?;
@@ -73,12 +73,12 @@ pub(super) async fn look(session: &Session, address: &Address) -> Result<u32, Fa
     }
 }
 
-/// Brings the tables to [`FORMAT`] if they may be upgraded; makes them, over so many partitions, if there are none. Returns
-/// which format they had.
+/// Upgrades the tables to [`FORMAT`] if that is permitted, or makes them with the given number of partitions. Returns
+/// the format that they had.
 pub(super) async fn migrate(session: &Session, address: &Address, options: Options) -> Result<u32, Fault> {
     match look(session, address).await? {
         FORMAT => return Ok(FORMAT),
-        // Perhaps there are none; to make them twice does no harm.
+        // There may be no tables; making them twice is harmless.
         0 => create(session, address).await.map_err(raced)?,
         found if !options.upgrades => return Err(is_older(address, found)),
         _ => {}
@@ -111,7 +111,7 @@ pub(super) async fn migrate(session: &Session, address: &Address, options: Optio
     Ok(before)
 }
 
-/// Refuses an upgrade while nodes are alive: all of them are of the release that wrote the older format.
+/// Rejects an upgrade while nodes are alive: all of them run the release that wrote the older format.
 async fn at_work(session: &Session, address: &Address) -> Result<Option<Fault>, Fault> {
     let mut alive = Vec::new();
     for found in session.query(include_str!("sql/format_nodes.sql"), &[]).await? {
@@ -134,7 +134,7 @@ fn is_older(address: &Address, found: u32) -> Fault {
     )))
 }
 
-/// Refuses a store that has a newer format by now, as a heartbeat finds it.
+/// Rejects a store that was upgraded to a newer format, as a heartbeat detects.
 pub(super) fn check_current(rows: &[tokio_postgres::Row]) -> Result<(), Fault> {
     let Some(found) = rows.first() else { return Ok(()) };
     match row::small_number(found, 1)? {
@@ -143,7 +143,7 @@ pub(super) fn check_current(rows: &[tokio_postgres::Row]) -> Result<(), Fault> {
     }
 }
 
-/// Asks for the right to make a schema only where there is none.
+/// Makes the schema only if it is missing, so that the permission is needed only then.
 async fn create(session: &Session, address: &Address) -> Result<(), Fault> {
     if session.query(include_str!("sql/schema_found.sql"), &[&address.schema]).await?.is_empty() {
         session.run(&include_str!("sql/schema_create.sql").replace("{schema}", &address.schema)).await?;
@@ -151,7 +151,7 @@ async fn create(session: &Session, address: &Address) -> Result<(), Fault> {
     session.run(include_str!("sql/format_create.sql")).await
 }
 
-/// The format that the row says, if it is one that this build can begin with.
+/// Returns the format of the row, if this build can read or upgrade it.
 fn format(rows: &[tokio_postgres::Row], address: &Address) -> Result<u32, Fault> {
     let Some(found) = rows.first() else { return Err(another_program(address, &format!("{FORMAT_TABLE} is empty"))) };
     if row::column::<String>(found, 0)? != PROGRAM {
@@ -163,8 +163,8 @@ fn format(rows: &[tokio_postgres::Row], address: &Address) -> Result<u32, Fault>
     }
 }
 
-/// A table of this name is there, and cannot be read as ours: it has other columns, or the user may not look into the
-/// schema, which a search then passes over without a word.
+/// Explains a table of this name that cannot be read: it has other columns, or the user lacks USAGE on the schema,
+/// which a search then silently skips.
 fn of_another(fault: Fault, address: &Address) -> Fault {
     let code = match &fault {
         Fault::Postgres(error) => error.code().map_or("", |code| code.code()),
@@ -186,7 +186,7 @@ fn another_program(address: &Address, why: &str) -> Fault {
     ))
 }
 
-/// IF NOT EXISTS looks and then makes: of two who do so at once, one is told that it is there already.
+/// IF NOT EXISTS is not atomic: of two concurrent statements, one fails because the object exists.
 fn raced(fault: Fault) -> Fault {
     match &fault {
         Fault::Postgres(error)

@@ -1,4 +1,4 @@
-//! Gates that wait for people.
+//! Open approval gates.
 
 use mainspring_kernel::key::ExecutionKey;
 use tokio_postgres::{Row, types::ToSql};
@@ -13,7 +13,7 @@ use super::{
 use crate::{GateRow, Part, conditions::only, number::integer, part::is_end};
 
 impl<'a> Writes<'a> {
-    /// What parts with frames say of gates.
+    /// Adds the changes of gates by parts with frames.
     pub(super) fn gates(&mut self, parts: &[&'a Part]) {
         let of_part = |part: &'a Part| part.gates_closed.iter().map(move |(step, gate)| (part.execution, step, *gate));
         let closed: Vec<(ExecutionKey, &str, u32)> =

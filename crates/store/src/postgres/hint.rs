@@ -1,8 +1,8 @@
-//! Hints that letters wait: told with NOTIFY, outside of every transaction, and heard on a connection of their own.
+//! Notifications that messages wait: sent with NOTIFY outside of transactions, and received on a separate connection.
 //!
-//! A hint is never the truth, so nothing here is an error: what is told while another is on its way goes with the next,
-//! what cannot be told is forgotten, and a database without NOTIFY only loses its hints. Whoever listens looks by itself
-//! every now and then.
+//! A notification is only a hint, so nothing here is an error. Notifications during another one are merged into the
+//! next; notifications that cannot be sent are dropped; a database without NOTIFY only loses them. Subscribers also
+//! poll at intervals.
 
 use std::{
     collections::BTreeSet,
@@ -26,19 +26,19 @@ use super::{
 };
 use crate::Heard;
 
-/// Between two hints that are told. All of a node's commits in between share one.
+/// Time between two notifications. All commits of a node in between share one.
 const BETWEEN: Duration = Duration::from_millis(5);
 
-/// A notification holds 8000 bytes at most.
+/// A notification holds at most 8000 bytes.
 const BYTES_MAX: usize = 7_000;
 
-/// Said of all partitions, where their numbers would be too long.
+/// Stands for all partitions, if the list of their numbers would be too long.
 const ALL: &str = "all";
 
-/// How long to wait before the listening connection is made anew: longer each time, up to this.
+/// Longest wait before the listening connection is reopened; the wait grows up to it.
 const RECONNECT_MS_MAX: u64 = 5_000;
 
-/// What is to be told.
+/// The partitions to notify about.
 #[derive(Default)]
 pub(super) struct Hints {
     waiting: Mutex<BTreeSet<u32>>,
@@ -46,7 +46,7 @@ pub(super) struct Hints {
 }
 
 impl Hints {
-    /// Never waits.
+    /// Never blocks.
     pub(super) fn add(&self, partitions: &[u32]) {
         if !partitions.is_empty() {
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(partitions);
@@ -59,12 +59,12 @@ impl Hints {
     }
 }
 
-/// The channel of a schema.
+/// Returns the channel of a schema.
 fn channel_of(address: &Address) -> String {
     format!("mainspring_{}", address.schema)
 }
 
-/// Tells what waits, until the driver ends.
+/// Sends notifications until the driver ends.
 pub(super) fn start_telling(connections: &Arc<Connections>, hints: &Arc<Hints>) {
     let (connections, hints) = (Arc::downgrade(connections), hints.clone());
     let Some(strong) = connections.upgrade() else { return };
@@ -81,7 +81,7 @@ pub(super) fn start_telling(connections: &Arc<Connections>, hints: &Arc<Hints>) 
     });
 }
 
-/// False if this database has no way to tell.
+/// False if this database does not support notifications.
 async fn tell(connections: &Connections, partitions: &BTreeSet<u32>) -> bool {
     let words: Vec<String> = partitions.iter().map(u32::to_string).collect();
     let mut text = words.join(",");
@@ -104,11 +104,11 @@ async fn tell(connections: &Connections, partitions: &BTreeSet<u32>) -> bool {
     }
 }
 
-/// Calls `heard` on a thread of its own, which may use the store, until the driver ends.
+/// Calls `heard` on a separate thread, which may use the store, until the driver ends.
 pub(super) fn start_listening(connections: &Arc<Connections>, heard: Heard) {
     let (sender, receiver) = channel::<Vec<u32>>();
     let thread = thread::Builder::new().name("mainspring-hints".into());
-    // Without a thread no hint is heard, which is allowed.
+    // Without a thread no notification arrives, which is permitted.
     if thread.spawn(move || receiver.iter().for_each(|partitions| heard(&partitions))).is_err() {
         return;
     }
@@ -121,7 +121,7 @@ pub(super) fn start_listening(connections: &Arc<Connections>, heard: Heard) {
             drop(connections);
             let config = connections::config(&address);
             if let Ok((client, connection)) = config.connect(connector).await {
-                // What was told while nobody listened.
+                // Covers notifications that were sent while the connection was closed.
                 let missed = if wait_ms == 0 { "" } else { ALL };
                 wait_ms = 0;
                 let listen = include_str!("sql/listen.sql").replace("{channel}", &channel_of(&address));
@@ -133,7 +133,7 @@ pub(super) fn start_listening(connections: &Arc<Connections>, heard: Heard) {
     });
 }
 
-/// Until the connection ends, or the store does.
+/// Receives until the connection or the store ends.
 async fn hear<T>(
     connections: &std::sync::Weak<Connections>,
     client: tokio_postgres::Client,
@@ -171,11 +171,11 @@ async fn pass_on(connections: &std::sync::Weak<Connections>, text: &str, sender:
                 (0..asked.unwrap_or(0)).collect()
             }
         },
-        // Anybody may tell anything on a channel: what is no number is passed over.
+        // Any user may send any text on a channel: parts that are not numbers are skipped.
         _ => text.split(',').filter_map(|word| word.parse().ok()).collect::<Vec<u32>>(),
     };
     if !partitions.is_empty() {
-        // The other side ends with the process only.
+        // The receiver ends only with the process.
         let _ = sender.send(partitions);
     }
 }

@@ -1,7 +1,7 @@
-//! Looking at a database and at the server that it lies on, without a change to either.
+//! Read-only inspection of a database and of its server.
 //!
-//! The server is asked first, on a connection of its own that is given up after some seconds: what comes behind it may try
-//! again, as a store does.
+//! The server is queried first, on a separate connection with a time limit of some seconds; later queries are retried
+//! like those of a store.
 
 use std::{
     sync::Arc,
@@ -21,22 +21,22 @@ use super::{
 };
 use crate::{Format, Inspection, Listed, Most, Named, NodeSeen, Store, StoreError, number::integer};
 
-/// How long it may take to reach the server, to be let in and to be told about it.
+/// Time to connect, authenticate and query the server.
 const ANSWER_MS: u64 = 5_000;
 
-/// How long the server works on one statement of ours: some of them read whole tables.
+/// Time limit of one statement on the server: some of them scan whole tables.
 const STATEMENT_MS: u64 = 20_000;
 
 /// Round trips that are measured.
 const ROUNDS: usize = 5;
 
-/// Executions read for the newest frame: frames have no order beyond that of their execution.
+/// Executions read for the newest frame, since frames are only ordered within their execution.
 const NEWEST_EXECUTIONS: usize = 64;
 
-/// Since which format there are gates that wait.
+/// The first format with open gates.
 const FORMAT_WITH_GATES: u32 = 3;
 
-/// A database that is looked at.
+/// A database under inspection.
 pub struct PostgresInspection {
     store: PostgresStore,
     found: u32,
@@ -45,36 +45,36 @@ pub struct PostgresInspection {
     locked: Vec<String>,
 }
 
-/// A server, as it says of itself.
+/// The properties of a server, as it reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSeen {
-    /// Its version, as it writes it.
+    /// The version text.
     pub version: String,
-    /// The major number of the version.
+    /// The major version.
     pub major: u64,
-    /// Whether commits reach its disk.
+    /// True if commits reach its disk.
     pub fsync: bool,
-    /// Whether a page that a crash has torn can be mended.
+    /// True if a page that was torn by a crash can be restored.
     pub full_page_writes: bool,
-    /// Whether it takes no writes: a standby, or one that was set so.
+    /// True for a standby, or a server configured as read-only.
     pub reads_only: bool,
-    /// The version of TLS of this connection; `None` without.
+    /// The TLS version of this connection; `None` without TLS.
     pub tls: Option<String>,
-    /// Whether the address names a folder of this machine, and no host.
+    /// True if the address is a Unix socket.
     pub is_local: bool,
-    /// Connections that it has for such as us.
+    /// Connections available to ordinary roles.
     pub connections_max: u64,
-    /// Connections in use, this one among them.
+    /// Connections in use, including this one.
     pub connections: u64,
-    /// How many this role may have; `None` for as many as there are.
+    /// Maximum number of connections of this role; `None` without a limit.
     pub connections_of_role_max: Option<u64>,
-    /// How many a node has at the most.
+    /// Maximum number of connections of a node.
     pub connections_of_node: u64,
-    /// Whether the role may make a schema.
+    /// True if the role may make a schema.
     pub may_create: bool,
-    /// How far its clock is before ours, in milliseconds, with the doubt of half a round trip.
+    /// Milliseconds by which its clock is ahead of this machine's, with an error of half a round trip.
     pub clock_ahead_ms: i64,
-    /// The middle one of some round trips, in microseconds.
+    /// The median of some round trips, in microseconds.
     pub round_us: u64,
 }
 
@@ -97,12 +97,12 @@ impl PostgresInspection {
         Ok(Self { store, found, server, locked })
     }
 
-    /// What the server says of itself.
+    /// Returns the properties of the server.
     pub fn server(&self) -> &ServerSeen {
         &self.server
     }
 
-    /// Tables of the schema that the role may not read or write.
+    /// Lists tables of the schema that the role may not read or write.
     pub fn locked_tables(&self) -> &[String] {
         &self.locked
     }
@@ -157,7 +157,7 @@ impl Inspection for PostgresInspection {
             for found in session.query(include_str!("sql/inspect_newest.sql"), &[&limit]).await? {
                 let (execution, sequence) = (row::key(&found, 0)?, row::number(&found, 1)?);
                 let frame = journal::frames(session, execution, sequence, Most::of(1)).await?.pop();
-                // One that cannot be read is for whoever verifies.
+                // A frame that cannot be read is reported by `mainspring verify`.
                 let read = frame.and_then(|frame| mainspring_kernel::frame::Frame::read(&frame).ok());
                 newest_ms = read.map_or(newest_ms, |(frame, _)| frame.now.max(newest_ms));
             }
@@ -170,7 +170,7 @@ impl Inspection for PostgresInspection {
     }
 }
 
-/// Connects, and asks the server about itself.
+/// Connects, and queries the server's properties.
 async fn ask(connections: &Connections) -> Result<ServerSeen, Fault> {
     let config = connections::config(&connections.address);
     let (client, connection) = config.connect(connections.connector.clone()).await?;
@@ -216,7 +216,7 @@ fn now_ms() -> i64 {
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Rows of execution, name, time, reason and how many there are.
+/// Collects rows of key, id, time, reason and total.
 fn listed(rows: &[Row]) -> Result<Listed, Fault> {
     let mut listed = Listed::default();
     for found in rows {

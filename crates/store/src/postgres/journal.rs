@@ -1,4 +1,4 @@
-//! Reading journals, inboxes and what is due; posting.
+//! Reads of journals, inboxes and due executions, and writes of messages.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -40,9 +40,9 @@ fn head_of_row(found: &Row) -> Result<HeadRow, Fault> {
     })
 }
 
-/// Frames, and then the blobs that they name. Between the two a value may be erased, and its blob with it: then both are
-/// read again as they were at one moment, and what is missing there is missing. The statements count frames and blobs each by
-/// themselves, so that what comes is cut once more.
+/// Reads frames, and then the blobs that they refer to. If a value and its blob are erased between the two reads, both
+/// are repeated in one snapshot, where a missing blob is an error. The statements bound frames and blobs separately, so
+/// the result is cut once more.
 pub(super) async fn frames(
     session: &Session,
     execution: ExecutionKey,
@@ -65,7 +65,7 @@ pub(super) async fn frames(
     loaded(execution, frames, &bodies, most)
 }
 
-/// A frame whose values are still packed: sequence, frame, values.
+/// A frame with packed values: sequence, frame, values.
 type PackedFrame = (u64, Vec<u8>, Vec<PackedValue>);
 
 fn packed(execution: ExecutionKey, rows: &[Row]) -> Result<Vec<PackedFrame>, Fault> {
@@ -90,7 +90,7 @@ fn blobs_of(values: &[PackedValue]) -> impl Iterator<Item = Hash> {
     })
 }
 
-/// Blobs; `None` for those that are there and were not read, as there is enough of the frames before.
+/// Blobs by hash; `None` for those that exist and were not read, because earlier frames reached the bound.
 type Blobs = BTreeMap<Hash, Option<Vec<u8>>>;
 
 async fn blobs(session: &Session, frames: &[PackedFrame], bytes: i64) -> Result<Blobs, Fault> {
@@ -107,7 +107,7 @@ async fn blobs(session: &Session, frames: &[PackedFrame], bytes: i64) -> Result<
     found.iter().map(|found| Ok((row::hash(found, 0)?, row::column(found, 1)?))).collect()
 }
 
-/// The frames up to the first whose blobs were not read.
+/// Returns the frames before the first one with unread blobs.
 fn loaded(
     execution: ExecutionKey,
     frames: Vec<PackedFrame>,
@@ -136,7 +136,7 @@ fn loaded(
     Ok(most.take(frames.into_iter(), StoredFrame::byte_count))
 }
 
-/// An error that names the frame.
+/// Makes an error that names the frame.
 pub(super) fn damaged(execution: ExecutionKey, sequence: u64, what: &str) -> Fault {
     Fault::Damaged(format!(
         "frame {sequence} of {execution}: {what}; compare with the latest backup (of pg_dump or pg_basebackup)"
@@ -150,7 +150,7 @@ pub(super) async fn due(
     after: Option<Due>,
     limit: usize,
 ) -> Result<Vec<Due>, Fault> {
-    // No time is before 0: what comes after this comes after nothing.
+    // No time is below 0, so this comes before every row.
     let (wake_at, execution) = after.map_or((-1, [0; 16]), |after| (integer(after.wake_at), after.execution.0));
     let (partitions, until_ms, limit) = (each_once(partitions), integer(until_ms), integer(limit as u64));
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
@@ -164,8 +164,8 @@ fn each_once(partitions: &[u32]) -> Vec<i64> {
     Vec::from_iter(partitions.iter().copied().map(i64::from).collect::<BTreeSet<_>>())
 }
 
-/// False, and nothing is written, if the store spreads over another number of partitions. Heads of audit logs are locked
-/// before plans and letters, as in a commit.
+/// False, and nothing is written, if the number of partitions has changed. Locks heads of audit logs before plans and
+/// messages, like a commit.
 pub(super) async fn post(session: &Session, posting: &Posting<'_>) -> Result<bool, Fault> {
     let Posting { letter, plans, partitions, audit, sealing } = *posting;
     let plans: BTreeMap<Hash, &[u8]> = plans.iter().map(|plan| (plan.hash, &plan.bytes[..])).collect();

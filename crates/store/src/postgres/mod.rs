@@ -1,15 +1,15 @@
-//! The shared store: several nodes on one PostgreSQL, or on a database that speaks as it does.
+//! The shared store: several nodes on one PostgreSQL, or on a compatible database.
 //!
-//! The server keeps the promise of a commit; `synchronous_commit` is switched on where it is off. A batch is one
-//! transaction of two round trips (see `commit`). Nothing is asked of the server but plain statements: no locks by name, no
-//! triggers, no procedures, no extension. NOTIFY is a hint, and may be missing.
+//! The server guarantees the durability of commits; `synchronous_commit` is switched on where it is off. A batch is one
+//! transaction of two round trips (see `commit`). The store uses plain statements only: no advisory locks, triggers,
+//! procedures or extensions. NOTIFY is a hint, and may be missing.
 //!
-//! Times and numbers above 2^63-1 are kept as that, the largest that a database has. Numbers of letters come from the
-//! database when a letter is put, and letters come to light when their transaction ends: where several processes write, a
-//! smaller number may be seen after a larger one.
+//! Times and numbers above 2^63-1 are stored as that, the largest of the database. The database numbers a message when
+//! it is inserted, but the message becomes visible when its transaction commits. With several writers, a smaller number
+//! may become visible after a larger one.
 //!
-//! A server with `fsync=off`, or a standby that takes over before it has everything, breaks promises that nobody here can
-//! keep in its stead.
+//! A server with `fsync=off`, or a standby that takes over before it has received everything, breaks the durability,
+//! and no client can prevent that.
 
 mod address;
 mod audit;
@@ -53,23 +53,23 @@ use crate::{
     StoreError, Table,
 };
 
-/// Over how many partitions a new store spreads: enough for some dozen nodes to share them evenly, few enough that each
-/// looks through its own with one statement.
+/// Number of partitions of a new store: enough to divide them evenly among some dozen nodes, few enough for each node
+/// to poll its own with one statement.
 const PARTITIONS: u32 = 64;
 
-/// How long the server works on one statement. Those of a batch take milliseconds; this much says that one hangs.
+/// Time limit of one statement on the server. Those of a batch take milliseconds, so a longer one hangs.
 const STATEMENT_MS: u64 = 30_000;
 
-/// What may be chosen when a store is opened.
+/// The options for opening a store.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Over how many partitions the store spreads if it is new, at least 1.
+    /// The number of partitions of a new store, at least 1.
     pub partitions: u32,
-    /// How long the server may work on one statement, in milliseconds. A verb waits some tens of times as long at most:
-    /// it sends a handful of statements, and tries eight times if others are in its way or connections break.
+    /// Time limit of one statement on the server, in milliseconds. An operation takes at most some tens of times as
+    /// long: it sends a handful of statements, and tries eight times after conflicts and lost connections.
     pub statement_ms: u64,
-    /// Whether a store of an older format is brought to the newest one, which shuts out processes of older releases. It is
-    /// refused while one of those is a living node.
+    /// Permits the upgrade of an older format, which locks out processes of older releases. It is rejected while one of
+    /// those is a living node.
     pub upgrades: bool,
 }
 
@@ -83,18 +83,18 @@ impl Default for Options {
 pub struct PostgresStore {
     connections: Arc<Connections>,
     hints: Arc<Hints>,
-    /// Whether opening it has brought it from a format of before seals.
+    /// True if opening it has upgraded it from a format without seals.
     is_of_unsealed_format: bool,
 }
 
 impl PostgresStore {
-    /// Connects to the database that an address names, `postgres://user:password@host:port/database?schema=name`, and
-    /// makes the tables or brings them to the newest format.
+    /// Connects to a database, `postgres://user:password@host:port/database?schema=name`, and makes the tables or
+    /// upgrades them to the newest format.
     pub fn open(address: &str) -> Result<Self, StoreError> {
         Self::open_with(address, Options::default())
     }
 
-    /// As [`open`](Self::open), with what may be chosen.
+    /// As [`open`](Self::open), with options.
     pub fn open_with(address: &str, options: Options) -> Result<Self, StoreError> {
         let limits = Limits { statement_ms: options.statement_ms, reads_only: false };
         let connections = Arc::new(Connections::new(Address::parse(address)?, limits)?);
@@ -107,56 +107,56 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Connects to the database to look at what is there, whatever format it has. The server itself refuses what would
-    /// write. Returns within some seconds, whoever answers or not.
+    /// Connects to a database of any format for inspection. The server itself rejects writes. Returns within some
+    /// seconds, even without a response.
     pub fn inspect(address: &str) -> Result<PostgresInspection, StoreError> {
         PostgresInspection::open(Address::parse(address)?)
     }
 
-    /// Whether an address can be read. Nothing is connected to.
+    /// Checks the syntax of an address, without a connection.
     pub fn check_address(address: &str) -> Result<(), StoreError> {
         Address::parse(address).map(drop)
     }
 
-    /// Whether an address has a password in it.
+    /// Returns whether an address contains a password.
     pub fn has_password(address: &str) -> bool {
         Address::parse(address).is_ok_and(|address| address.server.get_password().is_some())
     }
 
-    /// The Unix sockets that an address names, by their paths.
+    /// Returns the paths of the Unix sockets of an address.
     pub fn sockets(address: &str) -> Vec<std::path::PathBuf> {
         Address::parse(address).map(|address| address.sockets()).unwrap_or_default()
     }
 
-    /// Names the store of an address, whatever its spelling. `None` for one that cannot be read.
+    /// Returns the identity of the store of an address, independent of its spelling. `None` for an invalid address.
     pub fn place(address: &str) -> Option<String> {
         Address::parse(address).ok().map(|address| address.place())
     }
 
-    /// An address as it may be shown: without what lets in. `None` for one that cannot be read.
+    /// Returns an address without credentials, for messages. `None` for an invalid address.
     pub fn shown_address(address: &str) -> Option<String> {
         Address::parse(address).ok().map(|address| address.to_string())
     }
 
-    /// Removes the store with all that is in it: its schema, and whatever else lies there.
+    /// Drops the schema of the store with everything in it, including foreign objects.
     pub fn remove(self) -> Result<(), StoreError> {
         let schema = &self.connections.address.schema;
-        // The name was checked when the address was read: it needs no quotes.
+        // The name was checked when the address was parsed, and needs no quotes.
         let statement = format!("DROP SCHEMA {schema} CASCADE");
         self.repeat(Who::Others, async |session| session.run(&statement).await)
     }
 
-    /// Does what may be done twice as well as once, on a connection that is lent for it.
+    /// Does work that may be repeated, on a pooled connection.
     fn repeat<T>(&self, who: Who, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.connections.driver.wait(self.connections.repeat(who, work))
     }
 
-    /// For most verbs.
+    /// The same for most operations.
     fn lent<T>(&self, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.repeat(Who::Others, work)
     }
 
-    /// Does what would give another answer the second time: after silence, the caller is told so.
+    /// Does work that would return another result the second time: a lost response is reported to the caller.
     fn once<T>(&self, who: Who, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.connections.driver.wait(self.connections.once(who, work))
     }

@@ -1,4 +1,4 @@
-//! The nodes of a store, and who holds which partition.
+//! Nodes, their leases, and the owners of partitions.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{Fence, Node, RemoteAttempt, Table, number::integer, partition_of};
 
-/// Longer than any lease, and far from the largest time there is.
+/// Longer than any lease, and far below the largest time.
 const LEASE_MS_MAX: i64 = 1 << 52;
 
-/// How many executions are moved by one statement.
+/// Executions that are moved by one statement.
 const PAGE: i64 = 4096;
 
 pub(super) async fn claim(session: &Session, partition: u32, holder: &str) -> Result<u64, Fault> {
@@ -31,7 +31,7 @@ pub(super) async fn partitions(session: &Session) -> Result<u32, Fault> {
     row::small_number(first(&session.query(include_str!("sql/spread.sql"), &[]).await?)?, 0)
 }
 
-/// Reckons the partition of every execution and letter anew. Who posts or commits waits for it, or it waits for them.
+/// Recomputes the partition of every execution and message. It and concurrent writers wait for each other.
 pub(super) async fn repartition(session: &Session, partitions: u32) -> Result<(), Fault> {
     session
         .round(&[
@@ -78,7 +78,7 @@ pub(super) async fn pinned(session: &Session, name: &str) -> Result<Option<Strin
     found.first().map(|found| row::word(found, 0)).transpose()
 }
 
-/// The store as a node sees it.
+/// Returns the cluster view of a node.
 pub(super) async fn table(session: &Session, name: &str) -> Result<Table, Fault> {
     let answers = session
         .round(&[
@@ -91,7 +91,7 @@ pub(super) async fn table(session: &Session, name: &str) -> Result<Table, Fault>
     table_of(name, &answers)
 }
 
-/// The partitions, their holders, the nodes and what is to stop, as four statements have found them.
+/// Builds the cluster view from the rows of four statements.
 fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, Fault> {
     let (partitions, clock_ms) = (row::small_number(first(&answers[0])?, 0)?, row::number(first(&answers[0])?, 1)?);
     let mut table = Table { partitions, held: vec![], holders: vec![], nodes: vec![], to_stop: vec![], clock_ms };
@@ -109,7 +109,7 @@ fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, F
     Ok(table)
 }
 
-/// Statements by themselves, each in a transaction of its own: a beat locks nothing but its own row.
+/// Separate transactions for each statement, so that a heartbeat locks only its own row.
 pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Result<Option<Table>, Fault> {
     let (name, place, release) = (node.name.as_bytes(), node.place.as_bytes(), node.release.as_bytes());
     let lease_ms = integer(lease_ms).min(LEASE_MS_MAX);
@@ -135,8 +135,8 @@ pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Resul
     table_of(&node.name, &answers[3..]).map(Some)
 }
 
-/// The rows are there and locked, in order, before it is decided who is alive: of two nodes that want the same partition at
-/// the same time, the second sees the first as its holder and as living.
+/// Makes and locks the rows, in order, before it checks which nodes are alive: of two nodes that acquire the same
+/// partition, the second sees the first as its living owner.
 pub(super) async fn take(session: &Session, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, Fault> {
     let partitions: BTreeSet<i64> = partitions.iter().copied().map(i64::from).collect();
     let partitions = Vec::from_iter(partitions);
@@ -163,7 +163,7 @@ pub(super) async fn give_up(
     fences: &[Fence],
     running: &[RemoteAttempt],
 ) -> Result<(), Fault> {
-    // Each once: a statement may not change a row that it has just put.
+    // Without duplicates: a statement must not update a row that it has inserted.
     let running = Vec::from_iter(running.iter().cloned().collect::<BTreeSet<_>>());
     let remote::Columns { executions, step_keys, steps, numbers } = remote::columns(&running);
     let partitions: Vec<i64> = fences.iter().map(|fence| i64::from(fence.partition)).collect();
@@ -184,7 +184,7 @@ pub(super) async fn leave(session: &Session, node: &str) -> Result<(), Fault> {
     session.query(include_str!("sql/node_leave.sql"), &[&node.as_bytes()]).await.map(drop)
 }
 
-/// The row of a statement that gives one.
+/// Returns the row of a statement that always has one.
 fn first(rows: &[tokio_postgres::Row]) -> Result<&tokio_postgres::Row, Fault> {
     let missing = || {
         Fault::Damaged("a row that every store has is missing: restore the latest backup (of pg_dump or pg_basebackup; docs/how-to/backup-and-restore.md)".into())

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Awaiting, FORCED_END, Noted, QuarantinedRow, Release, ReleaseAnswer, conditions::only, number::integer};
 
-/// What keeps notes, unless there are some of their subjects.
+/// Adds notes, unless their subjects have some.
 pub(super) fn put<'a>(writes: &mut Writes<'a>, notes: &[&'a Note]) {
     let place = |note: &Note| match note.subject {
         Subject::Erased { sequence, place } => [0, integer(sequence), integer(place)],
@@ -56,7 +56,7 @@ pub(super) async fn list(session: &Session, execution: ExecutionKey) -> Result<V
 pub(super) async fn release(session: &Session, release: &Release<'_>) -> Result<ReleaseAnswer, Fault> {
     let Release { execution, parent, noted } = release;
     begin(session).await?;
-    // Both are locked, in the order of their keys, as a commit locks them.
+    // Both are locked in the order of their keys, as a commit does.
     let key = &execution.0[..];
     let keys: Vec<&[u8]> = [key].into_iter().chain(parent.as_ref().map(|parent| &parent.execution.0[..])).collect();
     let heads = session.query(include_str!("sql/heads_lock.sql"), &[&keys]).await?;
@@ -113,7 +113,7 @@ pub(super) async fn quarantined(
     limit: usize,
 ) -> Result<Vec<QuarantinedRow>, Fault> {
     let organization = organization.map(|organization| word_key(organization).0.to_vec());
-    // No key is shorter than this, which comes before all.
+    // Shorter than every key, so it comes before all.
     let (after, limit) = (after.as_ref().map_or(&[][..], |after| &after.0), integer(limit as u64));
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&after, &limit];
     values.extend(organization.as_ref().map(|organization| organization as &(dyn ToSql + Sync)));
@@ -134,7 +134,7 @@ pub(super) async fn begin(session: &Session) -> Result<(), Fault> {
     session.query("BEGIN", &[]).await.map(drop)
 }
 
-/// Writes, appends what audit logs say, and commits.
+/// Writes, appends audit entries, and commits.
 pub(super) async fn end<'a>(session: &Session, mut writes: Writes<'a>, noted: &Noted<'a>) -> Result<(), Fault> {
     let logs = audit::logs(noted.audit);
     if !logs.is_empty() {

@@ -1,4 +1,4 @@
-//! Attempts that go on at a node which has given up their execution.
+//! Attempts that keep running at a node which has released their execution.
 
 use mainspring_kernel::key::ExecutionKey;
 use tokio_postgres::Row;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::RemoteAttempt;
 
-/// Attempts as a statement takes them: an array for each column.
+/// Attempts as parameters of a statement: an array for each column.
 pub(super) struct Columns<'a> {
     pub(super) executions: Vec<&'a [u8]>,
     pub(super) step_keys: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Columns as they lie in a row, and back.
+//! Conversion of columns.
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use tokio_postgres::{Row, types::FromSql};
@@ -6,7 +6,7 @@ use tokio_postgres::{Row, types::FromSql};
 use super::failure::Fault;
 use crate::{Origin, number::natural};
 
-/// A column of any type. What is not of it was written by somebody else.
+/// Reads a column of any type. A column of another type was not written by this program.
 pub(super) fn column<'a, T: FromSql<'a>>(row: &'a Row, at: usize) -> Result<T, Fault> {
     row.try_get(at).map_err(|error| unreadable(row, at, &error.to_string()))
 }
@@ -18,7 +18,7 @@ fn unreadable(row: &Row, at: usize, why: &str) -> Fault {
     ))
 }
 
-/// Bytes of a fixed length.
+/// Reads bytes of a fixed length.
 fn fixed<const LENGTH: usize>(row: &Row, at: usize) -> Result<[u8; LENGTH], Fault> {
     let bytes: &[u8] = column(row, at)?;
     bytes.try_into().map_err(|_| unreadable(row, at, &format!("it has {} bytes and not {LENGTH}", bytes.len())))
@@ -54,12 +54,12 @@ pub(super) fn optional_number(row: &Row, at: usize) -> Result<Option<u64>, Fault
     Ok(column::<Option<i64>>(row, at)?.map(natural))
 }
 
-/// A number that was 32 bits long when it was written.
+/// Reads a number that was written with 32 bits.
 pub(super) fn small_number(row: &Row, at: usize) -> Result<u32, Fault> {
     u32::try_from(number(row, at)?).map_err(|_| unreadable(row, at, "it is too large"))
 }
 
-/// A word, which is kept as bytes.
+/// Reads a text, which is stored as bytes.
 pub(super) fn word(row: &Row, at: usize) -> Result<String, Fault> {
     optional_word(row, at)?.ok_or_else(|| unreadable(row, at, "it is missing"))
 }
@@ -69,13 +69,13 @@ pub(super) fn optional_word(row: &Row, at: usize) -> Result<Option<String>, Faul
     bytes.map(String::from_utf8).transpose().map_err(|_| unreadable(row, at, "it is not UTF-8"))
 }
 
-/// By which a word is looked for.
+/// Returns the key by which a text is searched.
 pub(super) fn word_key(word: &str) -> Hash {
     Hash::of(word.as_bytes())
 }
 
-/// By which the start of an execution is looked for. What is missing shares one space with its like and with nothing that
-/// is there, and no two origins run together.
+/// Returns the key by which the start of an execution is searched. Missing parts differ from every present text, and no
+/// two origins have the same key.
 pub(super) fn start_key(of: &Origin<'_>, idempotency_key: &str) -> Hash {
     let length = |word: Option<&str>| word.map_or([0xff; 8], |word| (word.len() as u64).to_be_bytes());
     let bytes = |word: Option<&'_ str>| word.unwrap_or_default().as_bytes().to_vec();
@@ -83,7 +83,7 @@ pub(super) fn start_key(of: &Origin<'_>, idempotency_key: &str) -> Hash {
     let named = workflow_id.or(workflow);
     let by_name = [&length(named)[..], &bytes(named), idempotency_key.as_bytes()];
     if organization.is_none() && workflow_id.is_none() {
-        // As format 1 has it. No word is so long that the others begin like this.
+        // The encoding of format 1. No text is long enough for its length to start like the other encoding.
         return Hash::of_parts(&by_name);
     }
     let kind = [0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, 0xfe, u8::from(workflow_id.is_some())];

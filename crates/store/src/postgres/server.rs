@@ -1,7 +1,8 @@
-//! A real PostgreSQL for tests, from the installed binaries, as an ordinary user, in a temporary folder.
+//! A real PostgreSQL for tests, from the installed binaries, as an unprivileged user, in a temporary folder.
 //!
-//! A shell waits beside it at the end of a pipe that only this process holds open. When the pipe closes, whether the server
-//! was dropped or the process killed, the shell stops the server at once and removes the folder: nothing is left behind.
+//! A watchdog shell waits on a pipe that only this process holds open. When the pipe closes, because the server was
+//! dropped or the process was killed, the shell stops the server at once and removes the folder, so that nothing is
+//! left behind.
 
 use std::{
     env, fs, io,
@@ -19,18 +20,18 @@ use super::driver::Driver;
 const NOT_INSTALLED: &str = "there is no PostgreSQL on this machine: apt-get install postgresql, or have initdb and pg_ctl \
                              in the PATH";
 
-/// A port that was free may be another's a moment later.
+/// A port that was free may be taken a moment later.
 const PORTS_TRIED_MAX: usize = 8;
 
-/// A role that must say its password, where `postgres` need not.
+/// A role with a password; `postgres` needs none.
 const WITH_PASSWORD: &str = "careful";
 
-/// What kind of server.
+/// The options of a test server.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
-    /// Whether commits reach the disk, as they should; off makes quick tests quicker.
+    /// True if commits reach the disk; quick tests switch it off.
     pub fsync: bool,
-    /// Whether the server has a certificate, for `localhost`.
+    /// True if the server has a certificate, for `localhost`.
     pub tls: bool,
 }
 
@@ -40,7 +41,7 @@ impl Default for Options {
     }
 }
 
-/// A running server. Gone with all its data when it is dropped, or when this process ends in any way.
+/// A running server. It is removed with all data when it is dropped, or when this process ends in any way.
 pub struct Server {
     binaries: PathBuf,
     user: Option<(u32, u32)>,
@@ -77,29 +78,29 @@ impl Server {
         Ok(server)
     }
 
-    /// An address with a schema that nobody has used yet.
+    /// Returns a new schema.
     pub fn scratch(&self) -> Scratch<'_> {
         let schema = format!("scratch_{}", self.scratches.fetch_add(1, Ordering::Relaxed));
         Scratch { server: self, schema }
     }
 
-    /// The address of the server's database, over TCP, with this behind the `?`.
+    /// Returns the address of the server's database over TCP, with these parameters.
     pub fn address(&self, query: &str) -> String {
         format!("postgres://postgres@localhost:{}/postgres?{query}", self.port)
     }
 
-    /// The same over the unix socket.
+    /// Returns the address over the unix socket.
     pub fn local_address(&self, query: &str) -> String {
         let folder = self.folder.display().to_string().replace('/', "%2F");
         format!("postgres://postgres@{folder}:{}/postgres?{query}", self.port)
     }
 
-    /// The address of a role, `careful`, that must say its password; the caller makes it.
+    /// Returns the address of a role, `careful`, that needs a password; the caller makes the role.
     pub fn address_with_password(&self, password: &str, query: &str) -> String {
         format!("postgres://{WITH_PASSWORD}:{password}@localhost:{}/postgres?{query}", self.port)
     }
 
-    /// Where it listens on the loopback address.
+    /// The port on the loopback address.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -109,19 +110,19 @@ impl Server {
         self.data().join("server.crt")
     }
 
-    /// Stops it as a crash would, without a word to anybody and nothing tidied up.
+    /// Stops it as in a crash, without any cleanup.
     pub fn crash(&self) -> Result<(), String> {
         self.run("pg_ctl", &["stop", "-m", "immediate", "-w"])
     }
 
-    /// Starts it again on the same data and the same port, and waits until it takes connections.
+    /// Restarts it on the same data and port, and waits until it accepts connections.
     pub fn start_again(&self) -> Result<(), String> {
         let log = self.folder.join("log").display().to_string();
         let settings = format!("-p {} {}", self.port, self.settings);
         self.run("pg_ctl", &["start", "-w", "-t", "120", "-l", &log, "-o", &settings])
     }
 
-    /// A connection beside those of the stores.
+    /// Opens a connection in addition to those of the stores.
     pub fn beside(&self) -> Result<Beside<'_>, String> {
         let config = self.address("").parse::<tokio_postgres::Config>().map_err(|error| error.to_string())?;
         let connected = self.driver.wait(config.connect(NoTls));
@@ -130,12 +131,12 @@ impl Server {
         Ok(Beside { server: self, client })
     }
 
-    /// Runs statements on a connection of their own.
+    /// Runs statements on a separate connection.
     pub fn execute(&self, sql: &str) -> Result<(), String> {
         self.beside()?.execute(sql)
     }
 
-    /// New tables lie in a folder, which becomes the server's.
+    /// Puts new tables into a folder, which is given to the server's user.
     pub fn keep_tables_in(&self, folder: &Path) -> Result<(), String> {
         if let Some((user, group)) = self.user {
             chown(folder, Some(user), Some(group)).map_err(|error| error.to_string())?;
@@ -148,7 +149,7 @@ impl Server {
         self.folder.join("data")
     }
 
-    /// The first line that fits counts.
+    /// The first matching line counts.
     fn ask_for_passwords(&self) -> Result<(), String> {
         let path = self.data().join("pg_hba.conf");
         let rules = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -190,7 +191,7 @@ impl Server {
     /// Runs one of the server's programs on its data, as its user.
     fn run(&self, program: &str, arguments: &[&str]) -> Result<(), String> {
         let mut command = as_user(Command::new(self.binaries.join(program)), self.user);
-        // A server that is started keeps what it is given open: files, so that nobody waits for the end of a pipe.
+        // The started server inherits these files; with pipes, waiting for their end would hang.
         let file = || fs::File::create(self.folder.join("output")).map_err(|error| error.to_string());
         let data = self.data();
         command.args(arguments).arg("-D").arg(&data).current_dir(&self.folder);
@@ -207,24 +208,24 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.watchdog.stdin.take());
-        // The next test finds nothing of this one. If the shell was killed, nothing can be done here.
+        // Waits, so that the next test finds no remains. Fails only if the shell was killed.
         let _ = self.watchdog.wait();
     }
 }
 
-/// A connection beside those of the stores, to look behind their backs and to get in their way.
+/// A connection in addition to those of the stores, to inspect their data and to block them.
 pub struct Beside<'a> {
     server: &'a Server,
     client: Client,
 }
 
 impl Beside<'_> {
-    /// Runs statements. Locks of a transaction that they begin are held until it is ended, or the connection dropped.
+    /// Runs statements. Locks of an open transaction are held until it ends, or the connection is dropped.
     pub fn execute(&self, sql: &str) -> Result<(), String> {
         self.server.driver.wait(self.client.batch_execute(sql)).map_err(|error| said(&error))
     }
 
-    /// The first column of the first row, as text.
+    /// Returns the first column of the first row, as text.
     pub fn ask(&self, sql: &str) -> Result<String, String> {
         let answers = self.server.driver.wait(self.client.simple_query(sql)).map_err(|error| said(&error))?;
         let row = answers.iter().find_map(|answer| match answer {
@@ -239,26 +240,26 @@ fn said(error: &tokio_postgres::Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), |said| format!("{} ({})", said.message(), said.code().code()))
 }
 
-/// A schema of its own, gone when it is dropped.
+/// A separate schema, dropped with this value.
 pub struct Scratch<'a> {
     server: &'a Server,
     schema: String,
 }
 
 impl Scratch<'_> {
-    /// A connection beside those of the stores, which looks into this schema.
+    /// Opens a connection in addition to those of the stores, which uses this schema.
     pub fn beside(&self) -> Result<Beside<'_>, String> {
         let beside = self.server.beside()?;
         beside.execute(&format!("SET search_path = {}", self.schema))?;
         Ok(beside)
     }
 
-    /// The schema's name.
+    /// Returns the name of the schema.
     pub fn schema(&self) -> &str {
         &self.schema
     }
 
-    /// The address of a store in it.
+    /// Returns the address of a store in it.
     pub fn address(&self) -> String {
         self.server.address(&format!("schema={}", self.schema))
     }
@@ -266,13 +267,13 @@ impl Scratch<'_> {
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        // A server that does not answer takes the schema with it.
+        // A server that does not respond is removed together with the schema.
         let _ = self.server.execute(&format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema));
     }
 }
 
-/// Ends the server and its folder when the pipe to it closes. In a group of its own, so that what is meant for the tests
-/// does not end it first.
+/// Starts the shell that stops the server and removes its folder when the pipe closes. It has its own process group, so
+/// that signals to the tests do not end it first.
 fn watch(binaries: &Path, user: Option<(u32, u32)>, folder: &Path) -> io::Result<Child> {
     let script = r#"read _; cd "$2" && "$1"/pg_ctl stop -m immediate -w -D "$2"/data; cd / && rm -rf "$2""#;
     let mut shell = as_user(Command::new("sh"), user);
@@ -287,7 +288,7 @@ fn as_user(mut command: Command, user: Option<(u32, u32)>) -> Command {
     command
 }
 
-/// The newest that is installed.
+/// Returns the newest installed version.
 fn find_binaries() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten().map(|entry| entry.path());
     let number = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
@@ -296,7 +297,7 @@ fn find_binaries() -> Option<PathBuf> {
     newest.map(|path| path.join("bin")).or_else(in_path)
 }
 
-/// PostgreSQL does not run as root: then it runs as `postgres`, or as `nobody`.
+/// Returns the user to run as: PostgreSQL refuses to run as root.
 fn ordinary_user() -> Result<Option<(u32, u32)>, String> {
     let own = fs::metadata("/proc/self").map(|metadata| std::os::unix::fs::MetadataExt::uid(&metadata));
     if own.is_ok_and(|user| user != 0) {

@@ -1,8 +1,9 @@
-//! The things of a server. A change is two round trips: what it names is locked and looked up, things before the heads of
-//! audit logs, each in the order of their keys; here it is decided; then one statement for each table, and COMMIT.
+//! The resources of a server. A change takes two round trips: the rows that it names are locked and read, resources
+//! before heads of audit logs, each in key order; the change is decided here; then one statement for each table, and
+//! COMMIT.
 //!
-//! What is not there cannot be locked: a thing, a unique name, the head of a log. Should another put one there in between,
-//! the insertion fails on the unique key, and the second try finds it.
+//! Missing rows cannot be locked: a resource, a unique name, the head of a log. If another transaction inserts one in
+//! between, the insertion here violates a unique key, and the second try finds the row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,7 @@ use crate::{
     number::integer,
 };
 
-/// Above every id: no UTF-8 has this byte.
+/// Greater than every id, since UTF-8 never contains this byte.
 const ABOVE_ALL_IDS: [u8; 1] = [0xff];
 
 impl Catalogue for PostgresStore {
@@ -60,12 +61,12 @@ impl Catalogue for PostgresStore {
     }
 }
 
-/// By which a name is looked for; no two pairs run together.
+/// Returns the key by which a name is searched, unique for each pair.
 fn name_key(field: &str, value: &str) -> Hash {
     Hash::of_parts(&[&(field.len() as u64).to_be_bytes(), field.as_bytes(), value.as_bytes()])
 }
 
-/// Noun, organisation and id.
+/// Kind, organization and id.
 type Place = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 fn place(noun: &str, organization: &str, id: &str) -> Place {
@@ -76,17 +77,17 @@ fn place_of(item: &Item) -> Place {
     place(&item.noun, &item.organization, &item.id)
 }
 
-/// A thing that is put, with its version.
+/// A resource that is written, with its version.
 type Coming<'p, 'a> = (&'p Place, u64, &'a Item);
 
-/// What a change is decided on, and what it makes of that.
+/// The facts that decide about a change, and its result.
 struct Ground<'a> {
-    /// The versions that there were.
+    /// The current versions.
     before: BTreeMap<Place, u64>,
-    /// Who has a unique name: noun, organisation, the name's key.
+    /// The owners of unique names, by kind, organization and the name's key.
     holders: BTreeMap<Place, Vec<u8>>,
     heads: BTreeMap<String, AuditHead>,
-    /// What is there afterwards of the things that are named, with the version.
+    /// The named resources after the change, with their versions.
     after: BTreeMap<Place, Option<(u64, &'a Item)>>,
 }
 
@@ -162,10 +163,10 @@ impl<'a> Ground<'a> {
         change.puts.iter().find_map(|put| self.name(&put.item))
     }
 
-    /// Gives a thing its names, unless one of them is another's.
+    /// Sets the names of a resource, unless another resource has one of them.
     fn name(&mut self, item: &Item) -> Option<Changed> {
         let own = place_of(item);
-        // Of one that is put twice, the names of the second time count.
+        // If a resource is written twice in a change, the names of the second write count.
         self.holders.retain(|name, id| (&name.0, &name.1, &*id) != (&own.0, &own.1, &own.2));
         for name in in_order(&item.names).iter().filter(|name| name.is_unique) {
             if self.holders.insert(held(item, name), own.2.clone()).is_some() {
@@ -175,8 +176,8 @@ impl<'a> Ground<'a> {
         None
     }
 
-    /// What was there before and is not there afterwards goes; what is there before and afterwards is overwritten, so that
-    /// whoever waits for the row finds the new one.
+    /// Resources that are missing after the change are deleted; others are overwritten in place, so that transactions
+    /// that wait for the row find the new one.
     fn writes(&mut self, change: &'a Change) -> Writes<'a> {
         let is_old = |place: &Place| self.before.contains_key(place);
         let old: Vec<&Place> = self.after.keys().filter(|place| is_old(place)).collect();
@@ -205,12 +206,12 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Where a unique name is held.
+/// Returns the key of a unique name.
 fn held(item: &Item, name: &Name) -> Place {
     (item.noun.clone().into(), item.organization.clone().into(), name_key(&name.field, &name.value).0.to_vec())
 }
 
-/// The names of things, in the order of their keys: no two who insert the same wait for each other.
+/// The names of resources in key order, so that concurrent inserts do not deadlock.
 fn names<'a>(put: &[Coming<'_, 'a>]) -> Option<Statement<'a>> {
     let mut rows = Vec::new();
     for (place, _, item) in put {
@@ -230,7 +231,7 @@ fn names<'a>(put: &[Coming<'_, 'a>]) -> Option<Statement<'a>> {
     (!rows.is_empty()).then_some((include_str!("sql/item_names_insert.sql"), columns))
 }
 
-/// Places as a statement takes them: an array for each column.
+/// Resource keys as parameters of a statement: an array for each column.
 fn three<'a>(places: impl Iterator<Item = &'a Place> + Clone) -> [Vec<&'a [u8]>; 3] {
     [
         places.clone().map(|place| &place.0[..]).collect(),
@@ -247,7 +248,7 @@ fn columns<'a>(places: &[&Place]) -> Vec<Column<'a>> {
     ]
 }
 
-/// Ids are looked for from a bound on, or below one: behind an id comes the same id with a zero.
+/// Compares ids with an inclusive lower or an exclusive upper bound. The next id after a given one has a zero appended.
 async fn list(session: &Session, query: &Query) -> Result<Vec<Item>, Fault> {
     let Query { noun, organization, name, after, is_descending, most } = query;
     let bound = match (after, is_descending) {
@@ -270,8 +271,8 @@ async fn list(session: &Session, query: &Query) -> Result<Vec<Item>, Fault> {
     items(noun, organization, &session.query(sql, &values).await?)
 }
 
-/// The things that a statement gives with a row for each of their names, or with one row if they have none. The body is in
-/// the first row alone.
+/// Collects the resources of a statement that returns a row for each of their names, or one row without a name. Only
+/// the first row of a resource contains the body.
 fn items(noun: &str, organization: &str, rows: &[Row]) -> Result<Vec<Item>, Fault> {
     let mut items: Vec<Item> = Vec::new();
     for found in rows {

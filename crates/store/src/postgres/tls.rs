@@ -1,4 +1,4 @@
-//! TLS to the server: whom to believe that it is the one that was asked for.
+//! TLS to the server, and the authentication of the server.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{
 use super::address::Tls;
 use crate::StoreError;
 
-/// What makes a TLS connection out of a plain one.
+/// Makes the TLS connector.
 pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone());
@@ -42,7 +42,7 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
     if roots.is_empty() { Err(fail("there is no certificate in it".into())) } else { Ok(roots) }
 }
 
-/// For `prefer` and `require`: keeps out who only listens, and nobody who stands in between.
+/// For `prefer` and `require`: protects against eavesdropping, but not against a man in the middle.
 #[derive(Debug)]
 struct Anyone(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! What a batch writes, as columns: one statement for each table, whatever the number of parts.
+//! Converts a batch to columns: one statement for each table, for any number of parts.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub(super) type Statement<'a> = (&'static str, Vec<Column<'a>>);
 pub(super) struct Writes<'a>(Vec<Statement<'a>>);
 
 impl<'a> Writes<'a> {
-    /// Everything that these parts contain. The caller has found that it may be written.
+    /// Collects all content of these parts, which the caller has accepted.
     pub(super) fn of(parts: &[&'a Part]) -> Self {
         let mut writes = Self::default();
         let moved = parts.iter().copied().filter(|part| !part.frames.is_empty());
@@ -43,7 +43,7 @@ impl<'a> Writes<'a> {
         writes
     }
 
-    /// The statements, with their values.
+    /// Returns the statements with their values.
     pub(super) fn requests(&self) -> Vec<Request<'_>> {
         let mut requests = Vec::new();
         for (sql, columns) in &self.0 {
@@ -53,7 +53,7 @@ impl<'a> Writes<'a> {
         requests
     }
 
-    /// A statement over no rows is not sent.
+    /// Adds a statement, unless it has no rows.
     pub(super) fn push<R>(&mut self, rows: &[R], sql: &'static str, columns: Vec<Column<'a>>) {
         if !rows.is_empty() {
             self.0.push((sql, columns));

@@ -1,4 +1,4 @@
-//! The cases of the conformance suite: lists of verbs with their answers. Each begins with an empty store.
+//! The cases of the conformance suite: lists of operations with their answers. Each starts with an empty store.
 
 use super::{
     Subject,
@@ -14,10 +14,10 @@ fn erased() -> Vec<Option<usize>> {
     vec![None]
 }
 
-/// What it shows, and verbs with the pictures of their answers.
+/// The subject of the case, and operations with the formatted answers.
 pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
 
-/// All cases, for a store with what it declares.
+/// Lists all cases, for a store with its declared differences.
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
     let executions = [
         journals(),
@@ -134,7 +134,7 @@ fn refusals() -> Vec<Case> {
         gates_opened: vec![("s", 9)],
         ..turn
     };
-    // With the answers to it and to the sound part beside it.
+    // With the answers to it, and to the valid part beside it.
     let wrong = [
         ("fence durable", Turn { partition: 9, ..opens(1) }),
         ("partition durable", Turn { partition: 1, ..goes_on(0, 1) }),
@@ -159,7 +159,7 @@ fn refusals() -> Vec<Case> {
     ];
     for (pair, turn) in wrong {
         let alone = pair.split_once(' ').expect("two answers").0;
-        // The sound part consumes a letter that is not there, so that it can be written again and again.
+        // The valid part consumes a message that does not exist, so that it can be written repeatedly.
         let sound = Turn { frames: 0, consumed: vec!["none"], ..goes_on(0, 1) };
         let whole = with_all(turn);
         steps.extend([(one(whole.clone()), alone), (Commit(1, vec![whole, sound]), pair)]);
@@ -257,7 +257,7 @@ fn looking_again() -> Vec<Case> {
                 (Due(0, u64::MAX, 9), "2@0 1@20 4@20 0@50"),
                 (Due(0, u64::MAX, 2), "2@0 1@20"),
                 (Due(1, 0, 9), "5@0"),
-                // Whatever is left alone of a page, the next one goes on behind it.
+                // The next page starts after the given row, for any rows that were skipped.
                 (DueAfter(0, u64::MAX, (1, 20), 2), "4@20 0@50"),
                 (DueAfter(0, u64::MAX, (2, 0), 2), "1@20 4@20"),
                 (DueAfter(0, u64::MAX, (0, 0), 1), "2@0"),
@@ -452,7 +452,7 @@ fn enough() -> Vec<Case> {
             (FramesWithin(0, 140_000), "0[40000] 1[50000 50001]"),
             (FramesWithin(0, 1_000_000), "0[40000] 1[50000 50001] 2[20000] 3[20001] 4[1]"),
             (FramesWithin(1, 1), ""),
-            // Of those that lie with the frame, the same.
+            // The same for values in the row of the frame.
             (one(Turn { values: vec![Some(20_000)], ..opens(1) }), "durable"),
             (one(Turn { values: vec![Some(20_001)], ..goes_on(1, 0) }), "durable"),
             (one(Turn { values: vec![Some(20_002)], ..goes_on(1, 1) }), "durable"),
@@ -642,7 +642,7 @@ fn gates() -> Vec<Case> {
             (Gates(None, Some((1, "s\0", 2)), 9), "1:s\0#10 of o 0:s#1"),
             (Gates(None, Some((3, "s", 1)), 1), "2:a#1 of o"),
             (Gates(Some("q"), None, 9), ""),
-            // What has no frames says nothing of gates, and what waits already stays as it is.
+            // A part without frames changes no gates, and an open gate stays as it is.
             (one(Turn { frames: 0, gates_closed: vec![("s", 1)], ..asks(goes_on(0, 0), vec![("t", 1)]) }), "durable"),
             (Quarantine(0, "why"), "done"),
             (one(of("p", asks(goes_on(2, 0), vec![("a", 1)]))), "durable"),
@@ -655,7 +655,7 @@ fn gates() -> Vec<Case> {
                 "durable",
             ),
             (Gates(Some("o"), None, 9), "2:a#1 of o 1:s#2 of o 1:s\0#10 of o"),
-            // An end opens none, and closes those that it names.
+            // A part that ends the execution opens no gates, and closes those that it names.
             (
                 one(Turn {
                     ends: true,

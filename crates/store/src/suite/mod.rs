@@ -1,4 +1,4 @@
-//! One conformance suite for every store, and one randomised model test. A new store becomes a `Subject` and gets both.
+//! One conformance suite and one randomized model test for every store. A new store implements `Subject` and gets both.
 
 mod cases;
 mod model;
@@ -11,14 +11,14 @@ pub(crate) mod verb;
 use crate::{Store, memory::MemoryStore, sqlite::SqliteStore};
 use verb::run;
 
-/// A store under test, and what it declares where the contract leaves a choice.
+/// A store under test, and its choices where the contract permits several.
 trait Subject {
     fn store(&self) -> &dyn Store;
-    /// Closes the store and opens it again, as a process does that ended in between.
+    /// Closes the store and opens it again, as after a restart of the process.
     fn reopen(&mut self);
-    /// Whether a letter that was consumed is still known, so that it is not put again.
+    /// True if a consumed message is remembered, so that a repetition is not inserted.
     const REMEMBERS_CONSUMED_LETTERS: bool;
-    /// Whether it keeps what a node says of whether it takes partitions.
+    /// True if it stores whether a node takes partitions.
     const KEEPS_WHO_TAKES: bool;
 }
 
@@ -61,7 +61,7 @@ impl Subject for Sqlite {
     }
 
     const REMEMBERS_CONSUMED_LETTERS: bool = false;
-    // One process has it to itself.
+    // Only one process uses it.
     const KEEPS_WHO_TAKES: bool = false;
 }
 

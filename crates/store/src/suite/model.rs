@@ -1,4 +1,5 @@
-//! Random verbs on every store at once: all must give the answers of the reference, and show the same after each step.
+//! Random operations on every store at once: all must give the answers of the reference, and the same state after each
+//! step.
 
 use super::{
     Memory, Sqlite, Subject,
@@ -10,7 +11,7 @@ use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore, partition_of};
 const SEEDS: u64 = 12;
 const STEPS: usize = 120;
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, the same everywhere.
+/// SplitMix64 (Steele, Lea, Flood 2014): small, seeded, the same on every platform.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +44,7 @@ const ORGANIZATIONS: [Option<Word>; 3] = [None, Some("o"), Some("p")];
 
 const NODES: [&str; 2] = ["n", "o"];
 
-/// Nodes live through a test, or die at once.
+/// Leases last for the whole test, or expire at once.
 const LEASES_MS: [u64; 3] = [1_000_000, 1_000_000, 0];
 
 fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
@@ -64,7 +65,7 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             Verb::Items(("w o", name, after, random.one_in(2), random.below(4)))
         }
         20 => Verb::Beat(random.of(&NODES), random.of(&LEASES_MS)),
-        // Of partitions that nothing is written to: the epochs of the others are all one.
+        // Partitions without writes, since all others are expected to have the same epoch.
         21 => Verb::Take(random.of(&NODES), random.some(3, |random| random.of(&[2, 3, 4]))),
         22 => match random.below(6) {
             0 => Verb::GiveUp(random.of(&NODES), vec![(random.of(&[2, 3, 4]), random.below(4) as u64)]),
@@ -132,7 +133,7 @@ fn post(random: &mut Random, reference: &dyn Store, execution: u8) -> Verb {
     Verb::PostNoted(believed, execution, random.of(&LETTERS), noted)
 }
 
-/// Mostly one that continues what is there.
+/// Makes a turn, usually one that continues the current head.
 fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
     let sound = reference.head(key(execution)).unwrap().map(|row| row.head.sequence);
     let after = if random.one_in(8) { random.of(&[None, Some(0), Some(3)]) } else { sound };
@@ -167,7 +168,7 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
     }
 }
 
-/// Mostly one that knows the versions.
+/// Makes a change, usually one with the current versions.
 fn deed(random: &mut Random, reference: &dyn Store) -> Deed {
     let version = |random: &mut Random, at: Word| {
         let (noun, rest) = at.split_once(' ').unwrap();
@@ -220,7 +221,7 @@ fn random_verbs_have_the_answers_of_the_reference() {
     check(SEEDS, Sqlite::new);
 }
 
-/// Each step costs some forty round trips, most of them to look at everything.
+/// Each step takes some forty round trips, most of them to compare the whole state.
 #[cfg(feature = "postgres")]
 const SEEDS_ON_POSTGRES: u64 = 3;
 

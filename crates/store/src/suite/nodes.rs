@@ -1,4 +1,4 @@
-//! The cases of the conformance suite about nodes, and about partitions that change hands and number.
+//! The cases of the conformance suite about nodes, handoffs of partitions and changes of their number.
 
 use super::{
     Subject,
@@ -10,7 +10,7 @@ use super::{
     },
 };
 
-/// Longer than any test takes.
+/// Longer than any test.
 const LONG: u64 = 1_000_000;
 
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
@@ -91,7 +91,7 @@ fn leases() -> Vec<Case> {
                 (Take("b", vec![0]), ""),
                 (GiveUp("a", vec![(0, 1), (7, 1)]), "done"),
                 (Beat("a", LONG), "of 1: holds 1@1; living: a b; 1:a"),
-                // Nobody else has taken it yet: what was on its way may still arrive.
+                // No other node has acquired it yet: a commit that was under way may still arrive.
                 (one(1, opens(0)), "durable"),
                 (Take("b", vec![0]), "0@2"),
                 (one(1, goes_on(0, 0)), "fence"),
@@ -125,7 +125,7 @@ fn ends_of_leases() -> Vec<Case> {
                 (Take("b", vec![1]), "1@2"),
                 (one(1, Turn { partition: 1, ..opens(1) }), "fence"),
                 (one(2, Turn { partition: 1, ..opens(1) }), "durable"),
-                // Its time is over, but nobody has taken this one: the epoch counts and nothing else.
+                // Its lease has expired, but no other node has acquired this partition: only the epoch counts.
                 (one(1, opens(0)), "durable"),
             ],
         ),
@@ -163,7 +163,7 @@ fn remote_attempts() -> Vec<Case> {
                 (EndRemote("a", vec![]), "done"),
                 (Remote(0), "0#3 at a"),
                 (Remote(2), "2#1 at a"),
-                // It comes back, and is given up again while it still goes on.
+                // It is reacquired, and released again while the attempt still runs.
                 (GiveUpRunning("b", vec![(0, 2)], vec![(0, 3)]), "done"),
                 (Remote(0), "0#3 at b"),
                 (GiveUpRunning("b", vec![], vec![(0, 3)]), "done"),
@@ -182,7 +182,7 @@ fn remote_attempts() -> Vec<Case> {
                 (Beat("a", LONG), "of 1: holds nothing; living: a; to stop: 0#1"),
                 (Beat("b", LONG), "of 1: holds nothing; living: a b"),
                 (Table, "of 1: holds nothing; living: a b"),
-                // Saying it twice takes nothing back.
+                // Repeating it does not withdraw the request to stop.
                 (GiveUpRunning("a", vec![], vec![(0, 1)]), "done"),
                 (Beat("a", LONG), "of 1: holds nothing; living: a b; to stop: 0#1"),
                 (EndRemote("a", vec![(0, 1)]), "done"),
@@ -228,7 +228,7 @@ fn number_of_partitions() -> Vec<Case> {
             (InboxOf(vec![1, 0], 9, 99), "3:x 2:a 5:b 4:c"),
             (InboxOf(vec![0, 1], 3, 99), "3:x 2:a 5:b"),
             (InboxOf(vec![], 9, 99), ""),
-            // Each has eight bytes: the one that reaches the bound is the last, and the first always comes.
+            // Each has eight bytes: the one that reaches the bound is the last, and the first is always returned.
             (InboxOf(vec![0, 1], 9, 1), "3:x"),
             (InboxOf(vec![1, 0], 9, 8), "3:x"),
             (InboxOf(vec![0, 1], 9, 9), "3:x 2:a"),
@@ -248,7 +248,7 @@ fn number_of_partitions() -> Vec<Case> {
             (Repartition(1), "done"),
             (Inbox(0, 0, 9), "3:x 2:a 5:b 4:c"),
             (Head(1), "1 in 0 wake 0"),
-            // The node that lives believes for a while that it holds what it held.
+            // The living node assumes for a while that it still owns its partitions.
             (Take("b", vec![0]), ""),
             (Beat("c", LONG), "of 1: holds nothing; living: b c"),
             (Take("c", vec![0]), ""),

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// The server of this process. What it promises about the disk is not what these tests look at.
+/// The server of this process. These tests do not check durability, so it runs without fsync.
 pub(crate) fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| Server::start(server::Options { fsync: false, tls: false }).unwrap())

@@ -1,6 +1,6 @@
-//! The verbs of a catalogue as data and pictures, and the cases of the conformance suite about them.
+//! The operations of a catalogue as data with formatted answers, and the cases of the conformance suite about them.
 //!
-//! A thing is written as `noun organization id`, and its body follows from that and from a word.
+//! A resource is written as `kind organization id`, and its body follows from that and from a text.
 
 use super::{
     cases::Case,
@@ -18,17 +18,17 @@ use crate::{
 /// Field, value and whether it is unique.
 type Called = (Word, Word, bool);
 
-/// A [`Change`](crate::Change) in few words.
+/// A compact [`Change`](crate::Change).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deed {
     pub(crate) removals: Vec<(Word, Option<u64>)>,
-    /// What, the version that is expected, the word of its body, and names.
+    /// Resource, expected version, text of its body, and names.
     pub(crate) puts: Vec<(Word, u64, Word, Vec<Called>)>,
-    /// In whose log, and what was done.
+    /// Organization of the log, and action.
     pub(crate) audit: Vec<(Word, Word)>,
 }
 
-/// A [`Query`] in few words: noun and organisation, a name, what it is behind, whether it goes down, and the limit.
+/// A compact [`Query`]: kind and organization, a name, the start, the direction, and the limit.
 pub(crate) type Asked = (Word, Option<(Word, Word)>, Option<Word>, bool, usize);
 
 pub(crate) const SEALING: [u8; 32] = [7; 32];
@@ -81,7 +81,7 @@ impl Deed {
     }
 }
 
-/// Does a verb of a catalogue, and draws the answer.
+/// Runs an operation of a catalogue, and formats the answer.
 pub(super) fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
     match verb {
         Item(at) => item(store, at),
@@ -133,7 +133,7 @@ fn draw(item: Thing) -> String {
     format!("{}.{}={word}({names})", item.id, item.version)
 }
 
-/// The actions, after the whole log was found to be one chain that ends where its head says.
+/// Returns the actions, after checking that the whole log is a chain that ends at its head.
 fn audit(store: &dyn Store, organization: Word, after: u64, most: Most) -> Result<String, StoreError> {
     let catalogue = store.catalogue();
     let (mut before, mut number) = (Default::default(), 0);
@@ -150,10 +150,10 @@ fn audit(store: &dyn Store, organization: Word, after: u64, most: Most) -> Resul
     Ok(join(rows.into_iter().map(|AuditRow { number, entry, .. }| format!("{number}:{}", entry.action))))
 }
 
-/// What the random verbs are about.
+/// The resources of the random operations.
 pub(crate) const PLACES: [Word; 4] = ["w o a", "w o a\0", "w o b", "t o a"];
 
-/// Everything about those.
+/// Operations that read all of those.
 pub(crate) fn look() -> Vec<Verb> {
     vec![
         Items(("w o", None, None, false, 99)),
@@ -252,10 +252,10 @@ fn names() -> Vec<Case> {
             (ItemNamed("w p", "slug", "x"), "b.1=1(slug:x!)"),
             (ItemNamed("w o", "by", "u"), ""),
             (ItemNamed("w o", "slug", "z"), ""),
-            // What it has itself is in nobody's way.
+            // A resource's own names do not conflict with it.
             (Change(named("w o a", 1, "2", unique("x"))), "done"),
             (ItemNamed("w o", "slug", "x"), "a.2=2(slug:x!)"),
-            // Versions count before names.
+            // Versions are checked before names.
             (Change(named("w o b", 1, "2", unique("x"))), "conflict b"),
             (Change(named("w o a", 2, "2", unique("x"))), "done"),
             (Change(named("w o b", 0, "2", unique("y"))), "done"),
@@ -300,7 +300,7 @@ fn lists() -> Vec<Case> {
             (Items(("w o", by, None, true, 1)), "é.1=(by:u\0)"),
             (Items(("w o", Some(("by", "w")), None, true, 9)), ""),
             (Items(("w p", None, None, false, 9)), "a.1=(by:u\0)"),
-            // Their bodies have 5, 6, 6, 7, 6 and 7 bytes: one that begins before there are as many comes whole.
+            // The bodies have 5, 6, 6, 7, 6 and 7 bytes: the one that reaches the bound is returned completely.
             (ItemsWithin(("w o", None, None, false, 9), 1), ".1=(by:u\0)"),
             (ItemsWithin(("w o", None, None, false, 9), 11), ".1=(by:u\0) Z.1=(by:u\0)"),
             (ItemsWithin(("w o", None, None, false, 9), 12), ".1=(by:u\0) Z.1=(by:u\0) a.1=(by:u\0!)"),
@@ -331,7 +331,7 @@ fn logs() -> Vec<Case> {
                 (Audit("", 0, 9), "1:e"),
                 (Audit("o", 0, 1), "1:a"),
                 (Audit("o", 2, 9), ""),
-                // Targets and what is said have 12 bytes together in the first of these, and 13 in the second.
+                // Target and detail have 12 bytes together in the first of these, and 13 in the second.
                 (AuditWithin("p", 1), "1:b"),
                 (AuditWithin("p", 12), "1:b"),
                 (AuditWithin("p", 13), "1:b 2:d\0"),

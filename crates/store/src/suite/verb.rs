@@ -1,6 +1,6 @@
-//! The verbs of a store as data, and its answers as small pictures.
+//! The operations of a store as data, with compactly formatted answers.
 //!
-//! Executions are numbers, and all content follows from them: a picture that shows only a sequence or a length has
+//! Executions are numbers, and all content is derived from them: an answer that shows only a sequence or a length has
 //! checked the bytes behind it.
 
 use mainspring_kernel::{
@@ -31,41 +31,42 @@ pub(crate) enum Verb {
     Pinned(Word),
     Table,
     Beat(Word, u64),
-    /// Of a node that takes nothing.
+    /// A heartbeat of a node that takes no partitions.
     BeatOnly(Word, u64),
     Take(Word, Vec<u32>),
     GiveUp(Word, Vec<(u32, u64)>),
-    /// With attempts of a step that go on: of which execution, and their numbers.
+    /// With running attempts of a step: the executions, and the numbers of the attempts.
     GiveUpRunning(Word, Vec<(u32, u64)>, Vec<(u8, u32)>),
     Remote(u8),
     StopRemote(u8, u32),
     EndRemote(Word, Vec<(u8, u32)>),
     Leave(Word),
-    /// The epoch under which all is written, and what is.
+    /// The epoch of all fences, and the parts.
     Commit(u64, Vec<Turn>),
     Head(u8),
     Frames(u8, u64, usize),
-    /// From the first on, as many as begin before there are so many bytes.
+    /// From the first frame to the one that reaches so many bytes.
     FramesWithin(u8, usize),
     Due(u32, u64, usize),
-    /// Behind an execution and its time.
+    /// After an execution and its time.
     DueAfter(u32, u64, (u8, u64), usize),
     DueOf(Vec<u32>, usize),
     Post(u8, Word),
-    /// Into a store that is believed to spread over so many partitions.
+    /// Computed with so many partitions.
     PostOf(u32, u8, Word),
-    /// The same, with what is noted: in whose log, and what was done.
+    /// The same with audit entries: organization of the log, and action.
     PostNoted(u32, u8, Word, Vec<(Word, Word)>),
     /// Partitions, rows, bytes.
     InboxOf(Vec<u32>, usize, usize),
-    /// Partition, how many of its letters to pass over, limit.
+    /// Partition, number of messages to skip, limit.
     Inbox(u32, usize, usize),
     Plan(u8),
-    /// Of the head after so many frames.
+    /// With the head after so many frames.
     SetWakeAt(u8, u64, Option<u64>),
     Quarantine(u8, Word),
     Release(u8),
-    /// Whose parent was seen with so many frames behind its first; the id of what it was told.
+    /// The parent, the number of its frames after the first when it was read, and the id of the message about the
+    /// quarantine.
     ReleaseChild(u8, (u8, u64), Word),
     ForceEnd(u8),
     Quarantined(Option<Word>),
@@ -75,32 +76,32 @@ pub(crate) enum Verb {
     Row(u8),
     RowById(Word),
     RowByIdempotencyKey(Option<Word>, Word),
-    /// Organisation, workflow's id, workflow's name; key.
+    /// Organization, workflow's id, workflow's name; key.
     RowByStart([Option<Word>; 3], Word),
-    /// Statuses; workflow, organisation, workflow's id, initiator; before, limit.
+    /// Statuses; workflow, organization, workflow's id, initiator; before, limit.
     RowsOf(Vec<Word>, [Option<Word>; 4], Option<u8>, usize),
     Rows(Vec<Word>, Option<Word>, Option<u8>, usize),
-    /// Of an organisation, those of these statuses that are not quarantined.
+    /// An organization, and statuses, without quarantined executions.
     RowsGoingOn(Word, Vec<Word>),
     PendingOrganizations,
-    /// An organization, statuses, and up to how many.
+    /// An organization, statuses, and the bound of the count.
     Count(Word, Vec<Word>, usize),
-    /// Of whom, behind which gate of which step of which execution, limit.
+    /// Organization; execution, step and number of the gate to start after; limit.
     Gates(Option<Word>, Option<(u8, Word, u32)>, usize),
     Item(Word),
-    /// Of which noun and organisation, field and value.
+    /// Kind and organization, field and value.
     ItemNamed(Word, Word, Word),
     Items(Asked),
     Change(Deed),
-    /// Whose, behind which number, limit.
+    /// Organization, number to start after, limit.
     Audit(Word, u64, usize),
-    /// Whose, as many as begin before there are so many bytes.
+    /// Organization, and the bound in bytes.
     AuditWithin(Word, usize),
-    /// As many as begin before there are so many bytes.
+    /// A query, and the bound in bytes.
     ItemsWithin(Asked, usize),
 }
 
-/// A [`Part`] in few words: one frame after `after`, in partition 0, with a row if it is the first.
+/// A compact [`Part`]: one frame after `after`, in partition 0, with a row if it is the first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Turn {
     pub(crate) execution: u8,
@@ -115,20 +116,20 @@ pub(crate) struct Turn {
     pub(crate) workflow: Option<Word>,
     pub(crate) organization: Option<Word>,
     pub(crate) workflow_id: Option<Word>,
-    /// `user` if nobody is named.
+    /// `user` by default.
     pub(crate) initiator: Option<Word>,
     pub(crate) idempotency_key: Option<Word>,
-    /// The lengths of the values beside each frame; `None` for one that is erased already.
+    /// The lengths of the values beside each frame; `None` for an erased one.
     pub(crate) values: Vec<Option<usize>>,
-    /// Where it does not end.
+    /// Ignored if it ends.
     pub(crate) is_pending: bool,
     pub(crate) plan: Option<u8>,
     pub(crate) consumed: Vec<Word>,
     pub(crate) letters: Vec<(u8, Word)>,
-    /// Over how many partitions the letters are spread; 0 is 1.
+    /// The number of partitions for the messages; 0 stands for 1.
     pub(crate) partitions: u32,
     pub(crate) late: Vec<u64>,
-    /// In whose audit log, and what was done.
+    /// Organization of the audit log, and action.
     pub(crate) audit: Vec<(Word, Word)>,
     /// Steps and numbers of gates.
     pub(crate) gates_closed: Vec<(Word, u32)>,
@@ -257,7 +258,7 @@ impl Turn {
     }
 }
 
-/// Does a verb, and draws the answer.
+/// Runs an operation, and formats the answer.
 pub(crate) fn run(store: &dyn Store, verb: &Verb) -> String {
     answer(store, verb).unwrap_or_else(|error| error.to_string())
 }
@@ -395,7 +396,7 @@ fn set_wake_at(store: &dyn Store, execution: u8, sequence: u64, wake_at: Option<
     Ok(store.set_wake_at(key(execution), head, wake_at)?.to_string())
 }
 
-/// A note about an execution, the same whenever it is made.
+/// Makes a note about an execution, with fixed content.
 pub(crate) fn note(execution: u8, subject: Subject) -> Note {
     Note::sealed(&[7; 32], key(execution), subject, 60, "ada", "because\0")
 }
@@ -442,7 +443,7 @@ fn fences(fences: &[(u32, u64)]) -> Vec<Fence> {
     fences.iter().map(|(partition, epoch)| Fence { partition: *partition, epoch: *epoch }).collect()
 }
 
-/// Attempts of a step whose name is longer than an index takes, and has a byte that some databases refuse in a text.
+/// Makes attempts of a step whose name is longer than an index permits and contains a byte that some databases reject.
 fn remote(attempts: &[(u8, u32)]) -> Vec<RemoteAttempt> {
     let attempt =
         |(execution, number): &(u8, u32)| RemoteAttempt { execution: key(*execution), step: step(), number: *number };
@@ -477,7 +478,7 @@ fn draw_table(table: Table) -> String {
 }
 
 fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
-    // Partition 9 is one that no batch has a fence for.
+    // Partition 9 never has a fence in a batch.
     let fences = (0..9).map(|partition| Fence { partition, epoch }).collect();
     match store.commit(&Batch { fences, parts: turns.iter().map(Turn::part).collect(), sealing: things::SEALING }) {
         Err(error) => error.to_string(),
@@ -580,7 +581,7 @@ fn draw_due(due: Vec<Due>) -> String {
     join(due.into_iter().map(|due| format!("{}@{}", number(due.execution), due.wake_at)))
 }
 
-/// Everything that a store shows.
+/// Formats the whole state of a store.
 pub(crate) fn look(store: &dyn Store) -> String {
     let mut all = Vec::new();
     for execution in 0..EXECUTIONS {

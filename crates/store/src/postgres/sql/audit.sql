@@ -1,4 +1,4 @@
--- As many as begin before there are $4 bytes.
+-- Stops at the row that reaches $4 bytes.
 SELECT number, organization, at, actor, action, target, detail, hash FROM (
     SELECT *, octet_length(target) + octet_length(detail) AS own,
         sum(octet_length(target) + octet_length(detail)) OVER (ORDER BY number) AS bytes

@@ -1,4 +1,4 @@
--- Blobs with the frames that name them first; without their bytes where those of the frames before are $3 already.
+-- Blobs with the first frame that refers to them; without their bytes if those of earlier frames have reached $3.
 SELECT hash, CASE WHEN before < $3 THEN bytes END FROM (
     SELECT hash, bytes,
         sum(octet_length(bytes)) OVER (ORDER BY frame) - sum(octet_length(bytes)) OVER (PARTITION BY frame) AS before

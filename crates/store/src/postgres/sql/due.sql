@@ -1,4 +1,4 @@
--- Each partition is an index range of its own, in the order asked for.
+-- Reads a separate index range for each partition, in the requested order.
 SELECT found.execution, found.wake_at
 FROM unnest(CAST($1 AS BIGINT[])) AS asked (partition)
 CROSS JOIN LATERAL (

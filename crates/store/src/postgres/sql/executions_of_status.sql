@@ -1,4 +1,4 @@
--- Each status is an index range of its own, in the order asked for.
+-- Reads a separate index range for each status, in the requested order.
 SELECT found.*
 FROM unnest(CAST($3 AS BYTEA[])) AS asked (status)
 CROSS JOIN LATERAL (

@@ -1,2 +1,2 @@
--- Whoever has this row migrates; others wait here and then find the work done.
+-- The process that locks this row migrates; others wait here and then find the migration done.
 SELECT program, format FROM mainspring_format FOR UPDATE

@@ -1,4 +1,4 @@
--- As many as begin before there are $4 bytes.
+-- Stops at the row that reaches $4 bytes.
 SELECT sequence, frame, "values" FROM (
     SELECT sequence, frame, "values", octet_length(frame) + octet_length("values") AS own,
         sum(octet_length(frame) + octet_length("values")) OVER (ORDER BY sequence) AS bytes

@@ -1,5 +1,5 @@
--- Each partition is an index range of its own, in the order asked for; as many as begin before there are $4 bytes. Sizes
--- are known without reading the bodies.
+-- Reads a separate index range for each partition, in the requested order, and stops at the row that reaches $4 bytes.
+-- The server knows the sizes without reading the bodies.
 SELECT number, execution, id, partition, body, posted_at FROM (
     SELECT nearest.*, octet_length(body) + octet_length(id) AS own,
         sum(octet_length(body) + octet_length(id)) OVER (ORDER BY number) AS bytes

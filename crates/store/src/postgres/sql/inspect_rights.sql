@@ -1,4 +1,4 @@
--- Tables of ours that this role may not read or write.
+-- Tables of the store that this role may not read or write.
 SELECT CAST(relname AS TEXT) FROM pg_catalog.pg_class
 JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace
 WHERE nspname = $1 AND relkind = 'r' AND NOT (

@@ -1,4 +1,4 @@
--- How the server is set up, what this role may do in this database, and what time it is there: in milliseconds.
+-- The settings of the server, the permissions of this role in the database, and the server's time in milliseconds.
 SELECT
     current_setting('server_version'),
     CAST(current_setting('server_version_num') AS BIGINT),

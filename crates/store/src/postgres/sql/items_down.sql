@@ -1,4 +1,4 @@
--- As many as begin before there are $5 bytes. A body goes out once, however many names there are.
+-- Stops at the row that reaches $5 bytes. A body is sent once, for any number of names.
 SELECT found.id, version,
     CASE WHEN row_number() OVER (PARTITION BY found.id ORDER BY field, value) = 1 THEN body END,
     field, value, is_unique

@@ -1,4 +1,4 @@
--- In order, so that no two wait for each other.
+-- Locked in key order against deadlocks.
 SELECT noun, organization, id, version FROM items
 WHERE (noun, organization, id) IN (
     SELECT * FROM unnest(CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]), CAST($3 AS BYTEA[]))

@@ -1,4 +1,4 @@
--- Numbers are given in the order of `place`.
+-- Numbers are assigned in the order of `place`.
 INSERT INTO inbox (execution, id_key, id, partition, body, posted_at, format)
 SELECT execution, id_key, id, partition, body, posted_at, 8 FROM unnest(
     CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]), CAST($3 AS BYTEA[]), CAST($4 AS BIGINT[]), CAST($5 AS BYTEA[]),

@@ -1,9 +1,9 @@
 -- Format 1.
 --
--- Words come from outside and may hold U+0000, which TEXT refuses, and sort by bytes on every server: they are BYTEA, in
--- UTF-8 (`convert_from(id, 'UTF8')` shows one). A word that is looked for or must be unique has its SHA-256 beside it
--- (`…_key`): an index takes no more than a third of a page, and a name may be longer.
--- Numbers are BIGINT: a partition does not fit INT.
+-- External texts may contain U+0000, which TEXT rejects, and must sort by bytes on every server. So they are BYTEA in
+-- UTF-8 (`convert_from(id, 'UTF8')` shows one). A text that is searched or unique has its SHA-256 beside it (`…_key`),
+-- since an index entry is limited to a third of a page and a name may be longer. Numbers are BIGINT, since a partition
+-- does not fit INT.
 
 CREATE TABLE frames (
     execution BYTEA NOT NULL,
@@ -13,8 +13,8 @@ CREATE TABLE frames (
     PRIMARY KEY (execution, sequence)
 );
 
--- Narrow, because it changes with every commit; with room in each page, so that a change which moves no time writes
--- neither of the indexes.
+-- Narrow, because it changes with every commit; with free space in each page, so that a change without a new wake-up
+-- time writes neither of the indexes (HOT).
 CREATE TABLE heads (
     execution   BYTEA NOT NULL PRIMARY KEY,
     partition   BIGINT NOT NULL,
@@ -28,14 +28,14 @@ CREATE TABLE heads (
 
 CREATE INDEX heads_due ON heads (partition, wake_at, execution) WHERE wake_at IS NOT NULL AND quarantined IS NULL;
 
--- A partition that nobody holds has no holder.
+-- The holder is NULL for a partition without an owner.
 CREATE TABLE partitions (
     partition BIGINT NOT NULL PRIMARY KEY,
     epoch     BIGINT NOT NULL,
     holder    BYTEA
 );
 
--- A table of its own: that a node lives is written every few seconds, beside commits that lock its partitions.
+-- Apart from partitions: a heartbeat writes it every few seconds, concurrently with commits that lock partitions.
 CREATE TABLE nodes (
     name           BYTEA NOT NULL PRIMARY KEY,
     place          BYTEA NOT NULL,
@@ -106,13 +106,13 @@ CREATE INDEX executions_by_status ON executions (status, execution);
 
 CREATE INDEX executions_by_workflow ON executions (workflow_key, execution);
 
--- Words about the store as a whole.
+-- Metadata of the store.
 CREATE TABLE pinned (
     name  BYTEA NOT NULL PRIMARY KEY,
     value BYTEA NOT NULL
 );
 
--- Over how many partitions it spreads, and from when on nodes may take them: one row.
+-- The number of partitions, and the time from which nodes may acquire them: one row.
 CREATE TABLE spread (
     one        BIGINT NOT NULL PRIMARY KEY CHECK (one = 1),
     partitions BIGINT NOT NULL,

@@ -1,6 +1,6 @@
--- Format 3: the things of a server, and its audit log; whose executions are; gates that wait.
+-- Format 3: the resources of a server, and its audit log; organizations of executions; open gates.
 
--- Nouns, organisations and ids are short enough for an index.
+-- Kinds, organizations and ids are short enough for an index.
 CREATE TABLE items (
     noun         BYTEA NOT NULL,
     organization BYTEA NOT NULL,
@@ -47,7 +47,7 @@ CREATE TABLE audit_heads (
     seal             BYTEA NOT NULL
 );
 
--- `start_key` of an execution that has an organisation or a workflow's id is the hash of those, and of the idempotency key.
+-- `start_key` of an execution with an organization or a workflow's id is the hash of those and of the idempotency key.
 ALTER TABLE executions ADD COLUMN organization_key BYTEA;
 ALTER TABLE executions ADD COLUMN organization BYTEA;
 ALTER TABLE executions ADD COLUMN workflow_id_key BYTEA;
@@ -63,7 +63,7 @@ CREATE INDEX executions_by_organization_and_status ON executions (organization_k
 CREATE INDEX executions_by_organization_and_workflow ON executions (organization_key, workflow_id_key, execution)
     WHERE organization_key IS NOT NULL AND workflow_id_key IS NOT NULL;
 
--- What is asked at a gate stands in the journal alone.
+-- The question of a gate is only in the journal.
 CREATE TABLE pending_approvals (
     execution        BYTEA NOT NULL,
     step_key         BYTEA NOT NULL,

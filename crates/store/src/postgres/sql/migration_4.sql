@@ -1,4 +1,4 @@
--- Format 4: the organisations of which something is pending are found without reading all that is.
+-- Format 4: an index to find organizations with pending executions without reading all pending rows.
 
 CREATE INDEX executions_pending ON executions (organization_key, execution)
     WHERE status = CAST('pending' AS BYTEA) AND organization_key IS NOT NULL;

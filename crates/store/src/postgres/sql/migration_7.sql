@@ -1,4 +1,4 @@
--- Format 7: by which name an execution was started, and by which execution.
+-- Format 7: the workflow's name at the start of an execution, and the external name of the execution that started it.
 
 ALTER TABLE executions ADD COLUMN parent_id BYTEA;
 ALTER TABLE executions ADD COLUMN workflow_name BYTEA;

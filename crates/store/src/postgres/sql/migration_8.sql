@@ -1,5 +1,5 @@
--- Format 8: columns that a process of an older release does not write. One that had the store open before the upgrade can
--- send no heartbeat and post no inbox message any more, which newer nodes would take for forgeries.
+-- Format 8: columns that a process of an older release does not write. A process that has opened the store before the
+-- upgrade can no longer send heartbeats, or messages that newer nodes would take for forgeries.
 
 DELETE FROM nodes;
 ALTER TABLE nodes ADD COLUMN format BIGINT NOT NULL;

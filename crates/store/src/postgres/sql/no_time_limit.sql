@@ -1,2 +1,2 @@
--- However long it takes, for the whole of one transaction.
+-- Removes the time limits for one transaction.
 SET LOCAL statement_timeout = 0

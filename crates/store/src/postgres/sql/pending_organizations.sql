@@ -1,4 +1,5 @@
--- From one organisation to the next by the index of what is pending: a step for each, however much of it is.
+-- Skips from one organization to the next in the index of pending rows: one step for each organization, for any number
+-- of rows.
 WITH RECURSIVE found AS (
     (
         SELECT organization_key, organization FROM executions
@@ -14,7 +15,7 @@ WITH RECURSIVE found AS (
         ORDER BY executions.organization_key LIMIT 1
     ) AS next
 )
--- With a limit, or it is made a join of all that is pending.
+-- Without the limit the planner would join all pending rows.
 SELECT found.organization FROM found
 CROSS JOIN LATERAL (
     SELECT 1 FROM executions JOIN heads ON heads.execution = executions.execution

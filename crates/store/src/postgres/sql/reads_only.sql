@@ -1,2 +1,2 @@
--- Every connection of somebody who only looks, behind the words of all: the server itself refuses what would write.
+-- For connections of an inspection, after session.sql: the server itself rejects writes.
 SET default_transaction_read_only = on;

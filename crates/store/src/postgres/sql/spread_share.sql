@@ -1,2 +1,2 @@
--- Holds the number of partitions still until the transaction ends.
+-- Locks the number of partitions against changes until the transaction ends.
 SELECT partitions FROM spread FOR SHARE

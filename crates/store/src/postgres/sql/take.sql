@@ -1,4 +1,5 @@
--- The rows are locked: what this statement sees of them and of the nodes is newer than all that was waited for.
+-- The rows are locked by an earlier statement, so this one sees the committed results of all transactions that it
+-- waited for.
 UPDATE partitions SET epoch = epoch + 1, holder = $2
 WHERE partition = ANY ($1)
     AND EXISTS (

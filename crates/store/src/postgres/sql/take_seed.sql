@@ -1,4 +1,5 @@
--- A row that nobody holds, for partitions that nobody ever held: what is locked next must be there. Not for a dead node.
+-- Makes the rows of partitions that were never owned, without an owner, since the next statement locks existing rows
+-- only. Not for an expired node.
 INSERT INTO partitions (partition, epoch, holder)
 SELECT asked.partition, 0, NULL
 FROM unnest(CAST($1 AS BIGINT[])) AS asked (partition)

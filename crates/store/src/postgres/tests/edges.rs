@@ -1,4 +1,4 @@
-//! Ways to connect, tables of others, and words that are unusual.
+//! Ways to connect, foreign tables, and unusual texts.
 
 use std::{sync::Barrier, thread};
 
@@ -62,7 +62,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
 fn a_making_that_was_broken_off_is_taken_up() {
     let scratch = server().scratch();
     let beside = scratch.beside().unwrap();
-    // What is left when a process ends between the row of the format and the tables.
+    // The state after a process ended between the row of the format and the tables.
     beside.execute(&format!("CREATE SCHEMA {}", scratch.schema())).unwrap();
     beside.execute(include_str!("../sql/format_create.sql")).unwrap();
     assert_eq!(open(&scratch.address()).claim(0, "node"), Ok(1));
@@ -106,7 +106,7 @@ fn tables_of_another_program_are_left_alone() {
         let count = format!("SELECT count(*) FROM pg_tables WHERE schemaname = '{}'", scratch.schema());
         assert_eq!(beside.ask(&count).unwrap(), "1", "{made}");
     }
-    // Others' tables with names that are not ours do not matter.
+    // Foreign tables with other names do not matter.
     let scratch = server().scratch();
     let beside = scratch.beside().unwrap();
     beside.execute(&format!("CREATE SCHEMA {}", scratch.schema())).unwrap();
@@ -160,7 +160,7 @@ fn tls_is_as_it_was_asked_for() {
         let refused = error(PostgresStore::open(&address)).to_string();
         assert!(refused.contains(why), "{address}: {refused}");
     };
-    // Mozilla knows nobody who would have signed this one, and the certificate is for another name.
+    // No authority in Mozilla's list has signed this certificate, and it is for another name.
     refuse(with.address("sslmode=verify-full"), "invalid peer certificate");
     refuse(with.address(&verified).replace("@localhost", "@127.0.0.1"), "certificate not valid for name");
     refuse(without.address("sslmode=require"), "does not support TLS");
@@ -187,12 +187,12 @@ fn what_is_acknowledged_is_on_disk_also_where_the_server_would_not_wait() {
             shown.unwrap()
         };
         assert_eq!(show("SHOW synchronous_commit"), expected);
-        // And no plan that was made for a small table reads a large one whole.
+        // A plan that was made for a small table does not scan a large one.
         assert_eq!(show("SHOW enable_seqscan"), "off");
     }
 }
 
-/// Words from outside, which may hold anything that UTF-8 has, at any length.
+/// External texts of any length, with every character of UTF-8.
 #[test]
 fn words_are_kept_as_they_are() {
     let scratch = server().scratch();
@@ -222,7 +222,7 @@ fn words_are_kept_as_they_are() {
         let statuses = vec!["running".into()];
         let filter = Filter { statuses, workflow, organization, workflow_id, initiator, is_going_on: true };
         assert_eq!(store.executions(&filter, None, 9), Ok(vec![expected]));
-        // The same words again are another's.
+        // The same names belong to another execution now.
         let mut again = part;
         again.execution = mainspring_kernel::key::ExecutionKey([0xee; 16]);
         let refused = Answer::Refused(Refusal::IdTaken(key(execution)));
@@ -248,7 +248,7 @@ fn words_are_kept_as_they_are() {
         assert_eq!(store.take(&node.name, &[100 + number as u32]).unwrap().len(), 1);
     }
     assert_eq!(store.inbox(&[0], 0, Most::of(99)).unwrap().len(), 6, "each word is another letter");
-    // A letter with the longest of them leaves as any other.
+    // A message with the longest id is consumed like any other.
     let consumed = vec!["lång\0".repeat(3_000)];
     let part = Part { execution: key(5), consumed, ..Turn { frames: 0, ..goes_on(5, 0) }.part() };
     store.release(&Release { execution: key(5), parent: None, noted: Noted::of(&[]) }).unwrap();
@@ -274,14 +274,14 @@ fn plans_go_with_letters_that_are_posted_and_not_with_others() {
     assert_eq!(store.plan(plan.hash).unwrap().as_deref(), Some(&b"plan"[..]));
 }
 
-/// Verbs block; whoever calls them from asynchronous code all the same gets an answer and no panic.
+/// Operations block; a call from asynchronous code completes nevertheless, and does not panic.
 #[test]
 fn verbs_and_the_end_of_a_store_inside_of_asynchronous_code() {
     let scratch = server().scratch();
     let work = || {
         let store = open(&scratch.address());
         let epoch = store.claim(0, "node").unwrap();
-        // More turns than a task has before it must let others go on.
+        // More polls than tokio's cooperative budget permits without a yield.
         for sequence in 0..100u64 {
             let after = store.head(key(0)).unwrap().map(|row| row.head.sequence);
             let turn = after.map_or(opens(0), |after| goes_on(0, after));

@@ -17,15 +17,15 @@ use crate::{
     },
 };
 
-/// A part that posts one letter, whatever became of those before it.
+/// Makes a part that sends one message, independent of earlier ones.
 fn posting(number: usize) -> Batch {
     let letters = vec![Letter { execution: key(5), ..letter(&number.to_string()) }];
     let part = Part { letters, ..Turn { frames: 0, ..goes_on(0, 0) }.part() };
     Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part], ..Batch::default() }
 }
 
-/// Commits one letter after the other while `disturb` does its work, and gives the answers in order. `disturb` is told of
-/// each answer, and the commits end with it.
+/// Commits messages one after the other while `disturb` runs, and returns the answers in order. `disturb` is notified
+/// of each answer, and the commits end with it.
 fn commits_during(
     store: &PostgresStore,
     first: usize,
@@ -53,7 +53,7 @@ fn wait_for_durable(answered: &mpsc::Receiver<bool>, count: usize) {
     assert_eq!(answered.iter().filter(|is_durable| *is_durable).take(count).count(), count);
 }
 
-/// What was answered is so.
+/// Checks that the answers are true.
 fn compare(store: &PostgresStore, answers: &[Result<Vec<Answer>, CommitError>]) {
     let there: Vec<usize> = store
         .inbox(&[0], 0, Most::of(usize::MAX))
@@ -84,7 +84,7 @@ fn what_is_answered_is_so_whatever_happens_to_the_server() {
     commit(&store, 1, &[opens(0)]).unwrap();
     let mut answers = Vec::new();
     for _ in 0..ROUNDS {
-        // Connections are cut one after the other, in the midst of whatever they do.
+        // Connections are cut one after the other, at any point of their work.
         answers.extend(commits_during(&store, answers.len(), |answered| {
             let beside = scratch.beside().unwrap();
             for _ in 0..40 {
@@ -95,7 +95,7 @@ fn what_is_answered_is_so_whatever_happens_to_the_server() {
             }
         }));
         compare(&store, &answers);
-        // The server stops as in a crash, in the midst of commits, and is started again.
+        // The server crashes during commits, and is started again.
         answers.extend(commits_during(&store, answers.len(), |answered| {
             wait_for_durable(answered, 20);
             server.crash().unwrap();
@@ -142,7 +142,7 @@ fn what_waits_too_long_is_not_written_and_the_next_is() {
     store.claim(0, "node").unwrap();
     commit(&store, 1, &[opens(0)]).unwrap();
     let beside = scratch.beside().unwrap();
-    // One is stopped where it locks, the other where it writes, with COMMIT behind it.
+    // One is blocked where it locks, the other where it writes, with COMMIT behind it.
     for table in ["heads", "executions"] {
         let before = look(&store);
         let sequence = store.head(key(0)).unwrap().unwrap().head.sequence;
@@ -165,7 +165,7 @@ fn a_commit_waits_two_seconds_for_a_foreign_lock() {
     beside.execute("BEGIN; SELECT 1 FROM heads FOR UPDATE").unwrap();
     let Err(CommitError::Blocked(why)) = commit(&store, 1, &[goes_on(0, 0)]) else { panic!("this was written") };
     assert!(why.contains("55P03") && why.contains("pg_locks"), "{why}");
-    // Other verbs wait for longer: a claim is made behind the commits of another node.
+    // Other operations wait for longer: a claim waits for the commits of another node.
     std::thread::scope(|scope| {
         beside.execute("SELECT 1 FROM partitions FOR UPDATE").unwrap();
         let claimed = scope.spawn(|| store.claim(0, "other"));
@@ -255,7 +255,7 @@ fn an_erase_between_two_looks_is_no_damage() {
     let scratch = server().scratch();
     let (store, eraser) = (open(&scratch.address()), open(&scratch.address()));
     store.claim(0, "node").unwrap();
-    // All frames name one blob: it goes with the last of them, and comes again with the next execution.
+    // All frames refer to one blob: it is deleted with the last of them, and inserted again by the next execution.
     commit(&store, 1, &[Turn { frames: 40, values: vec![Some(40_000)], ..opens(0) }]).unwrap();
     thread::scope(|scope| {
         let erasing = scope.spawn(|| {
@@ -273,7 +273,7 @@ fn an_erase_between_two_looks_is_no_damage() {
     wait_for_no_locks(&scratch_locks, scratch.schema());
 }
 
-/// Snapshots that were taken are ended.
+/// Waits until all snapshots have ended.
 fn wait_for_no_locks(beside: &crate::postgres::server::Beside<'_>, schema: &str) {
     let condition = format!(
         "NOT EXISTS (SELECT 1 FROM pg_locks JOIN pg_class ON relation = pg_class.oid WHERE relnamespace = \

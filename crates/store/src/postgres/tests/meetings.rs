@@ -1,4 +1,4 @@
-//! Several stores on one schema, as several nodes have it.
+//! Several stores on one schema, as with several nodes.
 
 use std::{
     collections::BTreeSet,
@@ -55,7 +55,7 @@ fn a_name_that_another_takes_in_between_is_the_others() {
     store.claim(0, "both").unwrap();
     commit(&store, 1, &[Turn { id: Some("before"), ..opens(0) }]).unwrap();
     let beside = scratch.beside().unwrap();
-    // Another transaction, not yet ended, gives the name away.
+    // Another transaction, not yet committed, takes the name.
     beside.execute("BEGIN; UPDATE executions SET id = 'name', id_key = sha256('name') WHERE id = 'before'").unwrap();
     thread::scope(|scope| {
         let work = || commit(&other, 1, &[Turn { id: Some("name"), ..opens(1) }, opens(2)]);
@@ -86,7 +86,7 @@ fn of_many_that_take_a_partition_one_has_it() {
                 let mut rounds = Vec::new();
                 for _ in 0..ROUNDS {
                     together.wait();
-                    // The first beat of a node is at the same time as others take: it must count as living.
+                    // A node's first heartbeat is concurrent with other nodes' acquisitions: it must count as alive.
                     store.beat(&node(&name), 1_000_000).unwrap().expect("it lives");
                     let fences = store.take(&name, all).unwrap();
                     together.wait();
@@ -127,7 +127,7 @@ fn a_commit_is_before_the_new_epoch_or_is_refused() {
                         Answer::Durable => after += 1,
                         refused => return (after, refused),
                     }
-                    // Nobody asks any more once it was heard.
+                    // The receiver may be gone after the first value.
                     let _ = started.send(());
                 }
             });
@@ -172,7 +172,7 @@ fn who_takes_waits_for_a_commit_that_is_on_its_way_and_the_other_way_round() {
     });
 }
 
-/// That so many connections wait for locks.
+/// The condition that so many connections wait for locks.
 fn waiting(schema: &str, count: u32) -> String {
     format!(
         "count(DISTINCT pid) >= {count} FROM pg_stat_activity JOIN pg_locks USING (pid) JOIN pg_class ON relation = \
@@ -196,7 +196,7 @@ fn a_letter_is_in_the_partition_of_its_time() {
         assert!((0..LOOKS_MAX).any(|_| has_come()), "the letter is neither put nor waits");
         blocker.execute("COMMIT").unwrap();
         assert_eq!(spreading.join().unwrap(), Ok(()));
-        // It waited, and then it was told; or it came first, and was moved with the others.
+        // It waited, and was then rejected; or it came first, and was moved with the others.
         let posted = posting.join().unwrap().unwrap();
         let partition = crate::partition_of(key(5), 2);
         assert_eq!(store.inbox(&[partition], 0, Most::of(9)).unwrap().len(), 1 + usize::from(posted));
@@ -211,7 +211,7 @@ fn a_deadlock_is_tried_again() {
     let (blocker, looker) = (scratch.beside().unwrap(), scratch.beside().unwrap());
     store.claim(0, "node").unwrap();
     commit(&store, 1, &[opens(0), opens(1)]).unwrap();
-    // Only the store looks for deadlocks, so that it is the one who finds itself in one.
+    // Only the store checks for deadlocks, so that it is the one that detects it.
     blocker.execute("SET deadlock_timeout = '1h'").unwrap();
     let lock = |number| {
         format!("SELECT 1 FROM heads WHERE execution = '\\x{}' FOR UPDATE", key(number).to_string().replace('-', ""))
@@ -245,11 +245,11 @@ fn a_hint_is_heard_by_another_store_and_many_are_one() {
     let number = std::sync::Arc::new(open(&scratch.address()));
     let asked = number.clone();
     listener.listen(Box::new(move |partitions| {
-        // Whoever hears may use a store.
+        // A subscriber may use a store.
         assert_eq!(asked.partitions(), Ok(3));
         let _ = sender.send(partitions.to_vec());
     }));
-    // Nobody says when the other listens: it is told until it has heard.
+    // There is no signal for an active subscription, so the notification is repeated until it arrives.
     let hear = |told: &[u32], expected: &[u32]| {
         (0..LOOKS_MAX).any(|_| {
             teller.hint(told);
@@ -259,7 +259,7 @@ fn a_hint_is_heard_by_another_store_and_many_are_one() {
     };
     assert!(hear(&[2, 0], &[0, 2]), "nothing was heard");
     assert!(hear(&Vec::from_iter(0..100_000), &[0, 1, 2]), "too many are all that there are");
-    // The listening connection is made again, and what was missed is all.
+    // The listening connection is reopened, and the missed notifications stand for all partitions.
     let beside = server().beside().unwrap();
     let listening = format!("query LIKE 'LISTEN mainspring_{}%'", scratch.schema());
     let cut = format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {listening}");
@@ -293,7 +293,8 @@ fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
     let blocker = scratch.beside().unwrap();
     store.claim(0, "gone").unwrap();
     store.beat(&node("second"), 1_000_000).unwrap();
-    // Its first beat and its taking come to light after the second has begun to take: of what is there, and of what is not.
+    // Its first heartbeat and its acquisition become visible after the second node has started to acquire: of existing
+    // rows, and of missing ones.
     for (name, taken, wanted, left) in [
         ("first", "UPDATE partitions SET epoch = 2, holder = 'first'", 0, 2),
         ("third", "INSERT INTO partitions VALUES (1, 1, 'third')", 1, 3),

@@ -1,4 +1,4 @@
-//! What the suite cannot ask: several stores on one schema, servers that break, ways to connect.
+//! Tests beyond the conformance suite: several stores on one schema, servers that fail, ways to connect.
 
 mod edges;
 mod faults;
@@ -13,7 +13,7 @@ use crate::{
     suite::verb::{Turn, key},
 };
 
-/// A fact that does not come true within so many looks at it never will.
+/// Polls after which a condition is assumed to stay false.
 const LOOKS_MAX: usize = 100_000;
 
 fn open(address: &str) -> PostgresStore {
@@ -39,7 +39,7 @@ fn letter(id: &str) -> Letter {
     Letter { execution: key(5), partition: 0, id: id.into(), body: id.as_bytes().to_vec(), posted_at: 1 }
 }
 
-/// Looks until it is so.
+/// Polls until a condition holds.
 fn wait_until(beside: &Beside<'_>, what: &str, condition: &str) {
     let is_so = || beside.ask(&format!("SELECT {condition}")).unwrap() == "t";
     assert!((0..LOOKS_MAX).any(|_| is_so()), "{what}");

@@ -1,4 +1,4 @@
-//! Answers that never come: what was done, and nobody says so.
+//! Lost responses: the work was done, but the response never arrives.
 
 use std::{
     io::{Read, Write},
@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// Stands between a store and the server of the tests. Once the store has sent its words, no answer comes through, until
-/// the connections are cut; those that are made afterwards are as they should be.
+/// A proxy between a store and the test server. Once the store has sent `words`, responses are withheld until the
+/// connections are cut; later connections work normally.
 struct Between {
     port: u16,
     words: &'static [u8],
@@ -73,7 +73,7 @@ impl Between {
         self.is_silent.store(false, Ordering::Release);
     }
 
-    /// The address of a store, by way of here.
+    /// Returns the address of a store through the proxy.
     fn address(&self, address: &str) -> String {
         let through = address.replace(&format!(":{}/", server().port()), &format!(":{}/", self.port));
         assert_ne!(through, address);
@@ -98,7 +98,7 @@ fn a_commit_without_an_answer_is_unknown() {
         assert!(matches!(&answer, Err(CommitError::Unknown(_))), "{answer:?}");
     });
     assert_eq!(direct.inbox(&[0], 0, Most::of(9)).unwrap()[0].letter.execution, key(5));
-    // And the store goes on.
+    // The store continues to work.
     assert_eq!(store.head(key(0)).unwrap().unwrap().head.sequence, 0);
 }
 
@@ -122,8 +122,8 @@ fn what_was_taken_without_an_answer_is_no_success_and_stands_in_the_next_beat() 
     assert_eq!(table.held, [Fence { partition: 0, epoch: 1 }]);
 }
 
-/// Passes the server's messages on one by one and cuts the connection in the place of the answer to COMMIT, which the
-/// server has done by then. The answers to all statements before it come through.
+/// Forwards the server's messages one by one and cuts the connection in place of the response to COMMIT, which the
+/// server has executed at that point. The responses to all earlier statements are forwarded.
 fn cut_before_the_answer_to_commit() -> (u16, Arc<AtomicBool>) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let (port, was_cut) = (listener.local_addr().unwrap().port(), Arc::new(AtomicBool::new(false)));
@@ -160,7 +160,7 @@ fn a_connection_that_is_cut_where_only_the_answer_to_commit_is_missing_leaves_th
     let direct = open(&scratch.address());
     direct.claim(0, "node").unwrap();
     commit(&direct, 1, &[opens(0)]).unwrap();
-    // Opened by the direct way first, so that the first COMMIT between is that of the batch.
+    // Opened directly first, so that the first COMMIT through the proxy is that of the batch.
     let (port, was_cut) = cut_before_the_answer_to_commit();
     let through = scratch.address().replace(&format!(":{}/", server().port()), &format!(":{port}/"));
     let store = open(&format!("{through}&sslmode=disable"));
@@ -169,6 +169,6 @@ fn a_connection_that_is_cut_where_only_the_answer_to_commit_is_missing_leaves_th
     assert!(matches!(&answer, Err(CommitError::Unknown(_))), "{answer:?}");
     assert!(was_cut.load(Ordering::Acquire), "no COMMIT was answered at all");
     assert_eq!(direct.head(key(0)).unwrap().unwrap().head.sequence, 1, "the server has done it");
-    // A batch that writes nothing ends with ROLLBACK, and the one that writes again is answered.
+    // A batch that writes nothing ends with ROLLBACK, and the next one that writes gets its answer.
     assert_eq!(commit(&store, 1, &[goes_on(0, 1)]), Ok(vec![Answer::Durable]));
 }

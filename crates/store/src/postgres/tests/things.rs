@@ -1,4 +1,4 @@
-//! Many who change the same things at the same time, and tables of older formats.
+//! Concurrent changes of the same resources, and tables of older formats.
 
 use std::{
     sync::{
@@ -43,7 +43,7 @@ fn noted(organizations: &[&str], puts: Vec<Put>, removals: Vec<Removal>) -> Chan
     Change { removals, puts, audit: organizations.iter().map(entry).collect(), sealing: [3; 32] }
 }
 
-/// How often `work` was done, by all together: each has its own connection to one store.
+/// Does `work` concurrently, each with its own connection to one store, and returns the total count.
 fn together(address: &str, work: impl Fn(&dyn Store, usize) -> usize + Sync) -> usize {
     let start = Barrier::new(NODES);
     let one = |node| {
@@ -140,7 +140,7 @@ fn commits_letters_and_changes_that_note_something_in_the_same_logs_wait_for_eac
         let mut part = Part { partition, audit: change.audit.clone(), ..opens(0).part() };
         part.execution = ExecutionKey::new(keys.fetch_add(1, Ordering::Relaxed), [7; 10]);
         part.row.as_mut().unwrap().id = part.execution.to_string();
-        // The same for all, so that they meet there too.
+        // The same plan in all parts, so that they conflict there too.
         let plan = StoredPlan { hash: Hash::of(b"plan"), bytes: b"plan"[..].into() };
         part.plans = vec![plan.clone()];
         let letter = Letter { execution: part.execution, ..letter("a") };
@@ -165,7 +165,7 @@ fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it
         make_older(&beside, scratch.schema(), format);
         beside.execute("INSERT INTO partitions VALUES (0, 41, 'process 7')").unwrap();
         beside.execute("INSERT INTO spread VALUES (1, 5, 0)").unwrap();
-        // The key of the start, as format 1 has it.
+        // The key of the start in format 1.
         let start = hex(&Hash::of_parts(&[&4u64.to_be_bytes(), b"flow", b"k"]).0);
         let (key, hash) = ("07".repeat(16), "08".repeat(32));
         let bytes = |hex: &str| format!("decode('{hex}', 'hex')");
@@ -194,7 +194,7 @@ fn whose_executions_are_pending_is_read_off_an_index() {
     let scratch = server().scratch();
     drop(open(&scratch.address()));
     let beside = scratch.beside().unwrap();
-    // Of two organisations, one in ten pending.
+    // Rows of two organizations, one in ten pending.
     beside
         .execute(
             "INSERT INTO executions (execution, id_key, id, workflow_hash, plan_hash, status, trigger_type, \

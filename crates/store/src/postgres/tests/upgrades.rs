@@ -1,4 +1,4 @@
-//! Upgrades: processes of an older release that have the store open, and those that may not upgrade it.
+//! Upgrades: processes of an older release that have the store open, and processes that may not upgrade.
 
 use super::{make_older, open};
 use crate::{
@@ -11,13 +11,13 @@ use crate::{
     suite::postgres::server,
 };
 
-/// How nodes of format 6 send a heartbeat, and how they post a message.
+/// The statements of format 6 for a heartbeat and a message.
 const OLD_HEARTBEAT: &str = "INSERT INTO nodes (name, place, release, decide_version, alive_until) \
                              VALUES ('old', 'host:1', '0.1.0', 4, 9000000000000000)";
 const OLD_POST: &str =
     "INSERT INTO inbox (execution, id_key, id, partition, body, posted_at) VALUES ('x', 'y', 'z', 0, 'b', 0)";
 
-/// A store of an older format.
+/// Makes a store of an older format.
 fn older(format: u32) -> Scratch<'static> {
     let scratch = server().scratch();
     let beside = scratch.beside().unwrap();
@@ -48,7 +48,7 @@ fn a_store_of_an_older_format_is_upgraded_only_by_those_who_may() {
     let options = Options { upgrades: false, ..Options::default() };
     let again = PostgresStore::open_with(&scratch.address(), options).unwrap();
     assert!(!again.is_of_unsealed_format(), "another process has upgraded it");
-    // A new store is made by anybody.
+    // A new store needs no permission to upgrade.
     let new = server().scratch();
     assert_eq!(PostgresStore::open_with(&new.address(), options).unwrap().partitions(), Ok(64));
 }
@@ -71,7 +71,7 @@ fn a_store_is_not_upgraded_while_nodes_of_an_older_release_are_alive() {
     }
 }
 
-/// Its connections are open, and what it would write is refused.
+/// Its connections are open, and its writes are rejected.
 #[test]
 fn a_process_of_an_older_release_sends_no_heartbeat_and_posts_nothing_after_an_upgrade() {
     let scratch = older(7);

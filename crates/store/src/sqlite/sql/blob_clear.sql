@@ -1,2 +1,2 @@
--- In place, at the same length: a deleted row would let SQLite move its neighbours.
+-- In place, at the same length: after a deletion SQLite could move neighboring rows.
 UPDATE blobs SET hash = NULL, bytes = zeroblob(length(bytes)) WHERE hash = ?1 AND refs = 0

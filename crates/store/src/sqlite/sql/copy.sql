@@ -1,4 +1,4 @@
--- A copy that is being made: no journal and no synchronisation, because one that breaks off is thrown away.
+-- For the target of a copy: no journal and no sync, because a failed copy is discarded.
 PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 PRAGMA temp_store = MEMORY;

@@ -1,4 +1,5 @@
--- Letters come and go, and what SQLite moved meanwhile has left copies. Emptying the table as a whole clears its pages.
+-- Messages come and go, and rows that SQLite has moved have left copies. Deleting all rows of the table clears its
+-- pages.
 CREATE TEMP TABLE waiting AS SELECT * FROM inbox;
 DELETE FROM inbox;
 INSERT INTO inbox SELECT * FROM waiting ORDER BY number;

@@ -1,3 +1,3 @@
 -- inspect_nodes
--- Also those that have fallen silent, until the next one that speaks forgets them.
+-- Includes nodes with expired leases, until the heartbeat of another node deletes them.
 SELECT name, place, release, alive_until > ?1 FROM nodes ORDER BY name

@@ -1,7 +1,7 @@
 -- Format 1.
 
--- Rows are only ever appended and overwritten at the same length, so that SQLite never moves one: what it moves, it
--- leaves a copy of behind, where an erased value could be found (see erase.rs). It is also the fastest way to insert.
+-- Rows are only appended, and overwritten at the same length, so that SQLite never moves one. A moved row leaves a copy
+-- behind, which could contain an erased value (see erase.rs). Appending is also the fastest way to insert.
 CREATE TABLE frames (
     number    INTEGER PRIMARY KEY,
     execution BLOB NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE partitions (
     holder    TEXT NOT NULL
 ) STRICT;
 
--- AUTOINCREMENT: a number is never given twice, also when the newest letter has left.
+-- AUTOINCREMENT: a number is never reused, even after the newest message was removed.
 CREATE TABLE inbox (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
     execution BLOB NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE plans (
     bytes BLOB NOT NULL
 ) STRICT;
 
--- Appended and overwritten in place, as frames are. An erased blob has no hash and no references, and is all zeros.
+-- Appended and overwritten in place, like frames. An erased blob has no hash and no references, and is all zeros.
 CREATE TABLE blobs (
     number INTEGER PRIMARY KEY,
     hash   BLOB UNIQUE,
@@ -88,7 +88,7 @@ CREATE TABLE executions (
     completed_at      INTEGER
 ) STRICT, WITHOUT ROWID;
 
--- No text is equal to the empty blob: unnamed workflows share one space with each other and with no named one.
+-- No text equals the empty blob, so unnamed workflows share one scope that no named workflow uses.
 CREATE UNIQUE INDEX executions_by_idempotency_key ON executions (ifnull(workflow, x''), idempotency_key)
     WHERE idempotency_key IS NOT NULL;
 

@@ -8,7 +8,7 @@ CREATE TABLE nodes (
     alive_until    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- A partition that nobody holds has no holder.
+-- The holder is NULL for a partition without an owner.
 CREATE TABLE partitions_2 (
     partition INTEGER PRIMARY KEY,
     epoch     INTEGER NOT NULL,
@@ -21,13 +21,13 @@ DROP TABLE partitions;
 
 ALTER TABLE partitions_2 RENAME TO partitions;
 
--- Words about the store as a whole.
+-- Metadata of the store.
 CREATE TABLE pinned (
     name  TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Over how many partitions it spreads, and from when on nodes may take them: one row.
+-- The number of partitions, and the time from which nodes may acquire them: one row.
 CREATE TABLE spread (
     one        INTEGER PRIMARY KEY CHECK (one = 1),
     partitions INTEGER NOT NULL,

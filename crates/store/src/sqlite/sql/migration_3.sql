@@ -1,4 +1,4 @@
--- Format 3: attempts that go on at a node which has given up their execution.
+-- Format 3: attempts that keep running at a node which has released their execution.
 
 CREATE TABLE remote_attempts (
     execution BLOB NOT NULL,

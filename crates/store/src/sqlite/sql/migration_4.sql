@@ -1,4 +1,4 @@
--- Format 4: the things of a server, and its audit log; whose executions are; gates that wait.
+-- Format 4: the resources of a server, and its audit log; organizations of executions; open gates.
 
 CREATE TABLE items (
     noun         TEXT NOT NULL,
@@ -53,7 +53,7 @@ CREATE INDEX executions_by_organization_and_status ON executions (organization, 
 CREATE INDEX executions_by_organization_and_workflow ON executions (organization, workflow_id)
     WHERE organization IS NOT NULL AND workflow_id IS NOT NULL;
 
--- No text is equal to the empty blob: what has no organisation, no id or no name shares one space with its like alone.
+-- No text equals the empty blob, so rows without an organization, id or name share a scope that other rows do not use.
 DROP INDEX executions_by_idempotency_key;
 
 CREATE UNIQUE INDEX executions_by_idempotency_key ON executions (
@@ -61,7 +61,7 @@ CREATE UNIQUE INDEX executions_by_idempotency_key ON executions (
     idempotency_key
 ) WHERE idempotency_key IS NOT NULL;
 
--- What is asked at a gate stands in the journal alone.
+-- The question of a gate is only in the journal.
 CREATE TABLE pending_approvals (
     execution    BLOB NOT NULL,
     step         TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- From one organisation to the next by the index of what is pending: a step for each, however much of it is. Left to itself
--- the planner takes the index of statuses, and reads all that is pending at each step.
+-- Skips from one organization to the next in the index of pending rows: one step for each organization, for any number
+-- of rows. Otherwise the planner would use the index of statuses, and read all pending rows at each step.
 WITH RECURSIVE found (organization) AS (
     SELECT min(organization) FROM executions INDEXED BY executions_pending
     WHERE status = 'pending' AND organization IS NOT NULL

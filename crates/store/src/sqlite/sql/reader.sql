@@ -1,4 +1,5 @@
--- Every reading connection. There are several, each with a cache of its own: the operating system has the pages anyway.
+-- Run on every reading connection. There are several, each with its own cache; the operating system caches the pages
+-- anyway.
 PRAGMA query_only = ON;
 PRAGMA temp_store = MEMORY;
 PRAGMA mmap_size = 0;

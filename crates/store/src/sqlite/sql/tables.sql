@@ -1,2 +1,2 @@
--- Whether a file is still empty: a new store, or a file of nobody.
+-- Detects an empty file: a new store, or a file that belongs to no program.
 SELECT count(*) FROM sqlite_schema;

@@ -1,8 +1,8 @@
--- Every writing connection. What makes a commit durable: the log is synchronised with every commit, and on macOS with
--- the call that reaches the medium. secure_delete clears what is freed; see erase.rs for what it does not clear.
--- After so many pages the log is moved into the file, by the commit that reaches them (8 MiB, some 10 ms). An error of that is
--- not reported and need not be: the log still has the pages, and the next attempt writes and synchronises them again.
--- No mmap: a failing disk is then an answer to a call, and not a signal that ends the process.
+-- Run on every writing connection. Durability: each commit syncs the log, on macOS with the call that reaches the
+-- medium. secure_delete clears freed space; see erase.rs for the copies that it does not clear. The commit that reaches
+-- wal_autocheckpoint pages (8 MiB) checkpoints the log, which takes some 10 ms. Its errors are not reported and need
+-- not be: the log still has the pages, and the next attempt writes and syncs them again. Without mmap, a failing disk
+-- gives an error of a call and not a signal that kills the process.
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA fullfsync = ON;
