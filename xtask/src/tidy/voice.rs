@@ -1,6 +1,6 @@
 //! The voice of comments and documents: a sentence begins with its subject or its verb, and names who acts.
 //!
-//! Two counts, each by crate (source and tests apart) and by folder of documents: sentences that open with a relative clause, as in
+//! Two counts, each by crate (source and tests apart) and by document: sentences that open with a relative clause, as in
 //! "What is asked for is given", and sentences with a pronoun in place of a role that has a name (`nobody` for "no client").
 
 use super::measure::Measure;
@@ -64,7 +64,7 @@ pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
 /// The sentences of a file with the place that they are counted for.
 fn sentences(file: &File) -> Vec<(String, Sentence)> {
     if file.extension() == "md" {
-        return prose::sentences(&file.text).into_iter().map(|sentence| (file.area().to_owned(), sentence)).collect();
+        return prose::sentences(&file.text).into_iter().map(|sentence| (file.path.clone(), sentence)).collect();
     }
     let mut found = Vec::new();
     for comment in &file.comments {
@@ -137,7 +137,7 @@ mod tests {
             ("docs/c.md", "What is told.\n"),
         ];
         let found = counted(measure(&repository(&files)));
-        let expected = [("openers crates/a/src", 3), ("openers crates/a/tests", 3), ("openers docs", 1)];
+        let expected = [("openers crates/a/src", 3), ("openers crates/a/tests", 3), ("openers docs/c.md", 1)];
         assert_eq!(found, expected.map(|(key, number)| (key.to_owned(), number)));
     }
 }
