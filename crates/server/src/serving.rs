@@ -40,8 +40,8 @@ const ALIVE_LOOK: Duration = Duration::from_secs(30);
 /// Pause after a failed accept, as when file descriptors are exhausted.
 const BREATH: Duration = Duration::from_millis(200);
 
-/// Serves requests until `stop` resolves, and then finishes open ones within [`LAST_REQUESTS`]. Draining the engine is
-/// left to the caller.
+/// Serves requests until `stop` resolves, and then lets open ones finish for some seconds. Draining the engine is left
+/// to the caller.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
     let places = Places::of(app.settings.connections_max);
     let limiting = app.clone();
