@@ -1,4 +1,4 @@
-//! Runs a case in all its ways and says what does not hold.
+//! Runs a case in all of its modes and reports violated expectations.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,34 +23,34 @@ use crate::{
     unused::unused,
 };
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseReport {
     /// The case's name.
     pub name: String,
-    /// What would go wrong if it did not hold.
+    /// The author's reason for the case: the error that it guards against.
     pub why: String,
-    /// Each way in which it was run; none for a definition that was not accepted.
+    /// The result of each mode; none for a rejected definition.
     pub modes: Vec<ModeReport>,
-    /// What does not hold: sentences, some with lines of detail below. What is the same in several ways is said once.
+    /// Violations: sentences, some with lines of details. A violation in several modes is listed once.
     pub failures: Vec<String>,
-    /// What its author should look at, though nothing fails for it.
+    /// Remarks for the author that do not fail the case.
     pub warnings: Vec<String>,
 }
 
-/// What came of one way of running a case.
+/// The result of one mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModeReport {
-    /// Which.
+    /// The mode.
     pub mode: Mode,
-    /// What does not hold.
+    /// Violations.
     pub failures: Vec<String>,
-    /// The journal as a picture.
+    /// The journal as text.
     pub picture: String,
 }
 
 impl CaseReport {
-    /// Whether everything holds.
+    /// Returns whether all expectations hold.
     pub fn holds(&self) -> bool {
         self.failures.is_empty()
     }
@@ -65,7 +65,7 @@ fn in_process() -> Arc<dyn Evaluator> {
     Arc::new(InProcess)
 }
 
-/// The same, with functions run by somebody else.
+/// As [`run_case`], with another evaluator of functions.
 pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport {
     let (name, why) = (case.name.clone(), case.why.clone());
     let mut report = CaseReport { name, why, modes: Vec::new(), failures: Vec::new(), warnings: Vec::new() };
@@ -87,7 +87,7 @@ pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport 
     report
 }
 
-/// What this build only does not run yet is not wrong: such a refusal says nothing about the definition.
+/// A definition that is rejected only for features that this build lacks does not count as rejected.
 fn check_refusal(expect: &Expect, problems: &[Diagnostic]) -> Vec<String> {
     let errors = || problems.iter().filter(|problem| problem.severity == Severity::Error);
     if errors().all(|problem| problem.code == diagnostic::NOT_IN_BUILD) {
@@ -99,13 +99,13 @@ fn check_refusal(expect: &Expect, problems: &[Diagnostic]) -> Vec<String> {
     missing_words(&expect.diagnostics_contain, &lines(problems))
 }
 
-/// Runs a case once under faults of the caller's choice, and says what does not hold of its expectations. Unless the
-/// faults kill calls, the journal must be that of the straight run. The seed decides where the faults strike.
+/// Runs a case once under the given faults, and returns the violated expectations. Unless the faults kill calls, the
+/// journal must equal that of the straight run. The seed decides when the faults occur.
 pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
     let evaluator = &in_process();
     let (compiled, workflows) = match compiled(case, evaluator) {
         Ok(compiled) if case.expect.accepted != Some(false) => compiled,
-        // A definition that is refused runs nowhere: there is nothing that could go wrong with it.
+        // A rejected definition does not run, so faults cannot affect it.
         _ => return run_case(case).failures,
     };
     let setup = setup(case, compiled, workflows, evaluator);
@@ -113,7 +113,7 @@ pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
     judge(Mode::Straight, &case.expect, run(&setup, faults, seed).as_ref(), straight.as_ref()).failures
 }
 
-/// The workflow of a case, and those that it may start.
+/// Compiles the workflow of a case, and those that it may start.
 pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(Compiled, Workflows), Vec<Diagnostic>> {
     let looking = Looking(&**evaluator);
     let compile = |definition: &Result<Document, Diagnostic>| {
@@ -130,7 +130,7 @@ pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(C
 
 pub(crate) type Workflows = BTreeMap<String, Arc<Plan>>;
 
-/// Why the workflows of a case cannot run.
+/// The reason why the workflows of a case cannot run.
 struct Refusal(Vec<Diagnostic>);
 
 impl From<Vec<Diagnostic>> for Refusal {
@@ -192,7 +192,7 @@ fn judge(mode: Mode, expect: &Expect, came: Result<&Finished, &Broken>, straight
     }
 }
 
-/// Whether the bytes of two journals differ, and where.
+/// Returns the difference between two journals, if there is one.
 pub(crate) fn other_journal(straight: &Finished, other: &Finished) -> Option<String> {
     if straight.stored == other.stored {
         return None;
@@ -206,7 +206,7 @@ pub(crate) fn other_journal(straight: &Finished, other: &Finished) -> Option<Str
     Some(format!("the bytes of frame {first} are not those of the straight run, though its records look the same"))
 }
 
-/// What does not hold, each with the ways in which it does not, in order of first mention.
+/// Lists violations with the modes in which they occur, in order of first occurrence.
 fn summary(modes: &[ModeReport]) -> Vec<String> {
     let mut said: Vec<(&str, Vec<&'static str>)> = Vec::new();
     for report in modes {

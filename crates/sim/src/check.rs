@@ -1,4 +1,4 @@
-//! Compares what came of a run with what was expected of it: one sentence for each difference.
+//! Compares the result of a run with the expectations: one sentence for each difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ use crate::{
     world::Made,
 };
 
-/// Every difference, in the order in which a scenario writes its expectations.
+/// Returns all differences, in the order in which a scenario writes its expectations.
 pub(crate) fn differences(expect: &Expect, finished: &Finished) -> Vec<String> {
     let mut found = Vec::new();
     check_end(expect, finished, &mut found);
@@ -37,7 +37,7 @@ pub(crate) fn differences(expect: &Expect, finished: &Finished) -> Vec<String> {
     found
 }
 
-/// The last attempt of each step instance, also of rounds that the state has dropped.
+/// The last attempt of each step instance, including rounds that the state has dropped.
 struct Steps(BTreeMap<String, AttemptTrace>);
 
 impl Steps {
@@ -53,7 +53,7 @@ impl Steps {
     }
 }
 
-/// Words that do not appear in the diagnostics of a definition, or in the warnings of one that was accepted.
+/// Returns expected texts that are missing in the diagnostics of a definition, or in the warnings of an accepted one.
 pub(crate) fn missing_words(words: &[String], text: &str) -> Vec<String> {
     let missing = words.iter().filter(|word| !text.contains(word.as_str()));
     missing.map(|word| format!("{word:?} does not appear in the diagnostics:\n{}", indented(text))).collect()
@@ -168,7 +168,7 @@ fn check_times(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
     }
 }
 
-/// The sets of step instances whose calls one turn has sent out.
+/// Returns the sets of step instances whose calls each turn has dispatched.
 fn waves(finished: &Finished) -> Vec<BTreeSet<String>> {
     let name = |instance: &Instance| instance.name(&finished.plan);
     let mut waves: Vec<BTreeSet<String>> = Vec::new();
@@ -180,7 +180,7 @@ fn waves(finished: &Finished) -> Vec<BTreeSet<String>> {
         let sent: BTreeSet<String> = sent.collect();
         match waves.last_mut() {
             _ if sent.is_empty() => {}
-            // The rest of a turn that was too long for one frame.
+            // The rest of a turn that was split because it was too long for one frame.
             Some(last) if frame.input == Input::Continue => last.extend(sent),
             _ => waves.push(sent),
         }
@@ -209,7 +209,7 @@ fn call_line(tool: &str, arguments: Option<&Value>) -> String {
     format!("{tool} {}\n", arguments.map_or("…".into(), json::compact))
 }
 
-/// All that an execution's error says: code, class, message, where, or the reason of a cancellation.
+/// Returns the whole error of an execution: code, class, message and step, or the reason of a cancellation.
 fn error_words(state: &State) -> Option<String> {
     match state.ending.as_ref().filter(|_| state.ended_at.is_some())? {
         Ending::Completed { .. } => None,
@@ -227,7 +227,7 @@ fn words(failure: &Failure, place: &str) -> String {
     format!("{} [{} {}]{details} {place}", failure.message, failure.class.name(), failure.code).trim_end().into()
 }
 
-/// Where an execution failed: the step, and where it contains others, the failed one inside.
+/// Returns the step that failed the execution, followed by the failed step inside of it.
 fn failing_place(state: &State, instance: &Instance) -> String {
     let failed_inside = |owner: &Instance| {
         state.steps.iter().find_map(|(inner, step)| {
@@ -248,7 +248,7 @@ fn failing_place(state: &State, instance: &Instance) -> String {
     place.join(" ")
 }
 
-/// Whether a value has at least what is expected of it: objects may have more keys, nothing else may differ.
+/// Returns whether a value contains the expected one: objects may have more keys, everything else must be equal.
 fn contains(value: &Value, expected: &Value) -> bool {
     match (value, expected) {
         (Value::Map(value), Value::Map(expected)) => {
@@ -266,7 +266,7 @@ fn diff(expected: &Value, actual: &Value) -> String {
     text_diff(&(json::pretty(expected) + "\n"), &(json::pretty(actual) + "\n"))
 }
 
-/// Lines with `-` were expected, lines with `+` came.
+/// Formats a diff: `-` marks expected lines, `+` actual ones.
 pub(crate) fn text_diff(expected: &str, actual: &str) -> String {
     let diff = TextDiff::from_lines(expected, actual);
     let mut unified = diff.unified_diff();

@@ -1,8 +1,8 @@
-//! Looks for workflows and misfortunes under which a rule breaks: everything is made from a seed.
+//! Searches for workflows and faults under which a rule is violated. Everything is generated from a seed.
 //!
-//! A seed makes a workflow, what the world answers, what arrives, and what goes wrong. Its run must keep every rule of
-//! the simulator, the same seed must give the same bytes twice, and a run in which no call is killed must write the
-//! journal of the straight one. A failure names its seed, which is all it takes to see it again.
+//! A seed generates a workflow, scripted responses, inbox entries and faults. Its run must satisfy every rule of the
+//! simulator, the same seed must give the same bytes twice, and a run in which no call is killed must write the journal
+//! of the straight run. A failure names its seed, which suffices to reproduce it.
 
 mod workflow;
 
@@ -17,31 +17,31 @@ use crate::{
     setup::Setup,
 };
 
-/// What was looked at and what was found.
+/// The totals and the violations of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Explored {
-    /// Seeds.
+    /// The number of seeds.
     pub seeds: u64,
-    /// Frames that were written in their straight runs.
+    /// Frames that were written in the straight runs.
     pub frames: u64,
-    /// Calls that were made in their straight runs.
+    /// Calls that were made in the straight runs.
     pub calls: u64,
-    /// Executions that ended in their straight runs, and did not only come to rest.
+    /// Executions that ended in the straight runs, as opposed to waiting without end.
     pub ended: u64,
-    /// What broke.
+    /// The violations.
     pub found: Vec<Found>,
 }
 
-/// A rule that broke.
+/// A violated rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The seed that shows it.
+    /// The seed that reproduces it.
     pub seed: u64,
-    /// Which rule, and how.
+    /// The rule and the violation.
     pub why: String,
     /// The workflow, as JSON.
     pub definition: String,
-    /// The journal up to there, as a picture; empty if there is none.
+    /// The journal up to that point as text; empty if there is none.
     pub picture: String,
 }
 
@@ -51,7 +51,7 @@ impl std::fmt::Display for Found {
     }
 }
 
-/// Looks at a range of seeds.
+/// Searches a range of seeds.
 pub fn explore(seeds: Range<u64>) -> Explored {
     let mut explored = Explored::default();
     for seed in seeds {
@@ -87,7 +87,7 @@ fn setup(made: &workflow::Made) -> Result<Setup, String> {
     Ok(Setup::new(compiled.plan, made.given.clone()))
 }
 
-/// Runs a workflow straight, with everything that loses no call, and with calls that are killed.
+/// Runs a workflow straight, with all faults that lose no call, and with killed calls.
 fn look(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, Broken> {
     let broken = |why: String| Broken { why, picture: String::new() };
     let straight = run(setup, Faults::NONE, seed)?;
@@ -125,7 +125,7 @@ fn random_faults(dice: &mut Dice) -> Faults {
     }
 }
 
-/// What a seed makes, as JSON: for whoever looks into a failure.
+/// Returns the workflow that a seed generates, as JSON, to investigate a failure.
 pub fn definition_of(seed: u64) -> Value {
     workflow::make(&mut Dice::new(seed)).definition
 }

@@ -1,38 +1,39 @@
-//! What goes wrong in a run: chances, and the dice that are thrown for them.
+//! The faults of a run: their probabilities, and the random numbers that decide about them.
 //!
-//! A chance of 100 needs no dice, so that the modes of scenarios are faults like any other: one table of numbers.
+//! A probability of 100 needs no random number, so the modes of scenarios are faults like any other: one table of
+//! numbers.
 
 use crate::scenario::Mode;
 
-/// What goes wrong in a run, each in percent of the occasions for it.
+/// The probabilities of the faults of a run, each in percent of its opportunities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// Before an input: the node forgets everything and comes back. Calls go on, and their answers arrive.
+    /// Before an input: the node loses its memory and recovers. Calls continue, and their responses arrive.
     pub crash_before_input: u8,
-    /// Before an input: the node dies with the work that is out, and comes back.
+    /// Before an input: the node dies together with its calls, and recovers.
     pub kill_before_input: u8,
-    /// An input is delivered a second time, before anything of it is durable.
+    /// An input is delivered a second time, before any result of it is durable.
     pub deliver_twice: u8,
-    /// An input is delivered a second time, when all that came of it is durable.
+    /// An input is delivered a second time, after all of its results are durable.
     pub deliver_again: u8,
-    /// Before an input: one that was taken in long ago is delivered once more.
+    /// Before an input: one that was accepted long ago is delivered once more.
     pub deliver_late: u8,
-    /// The node dies when a commit is on its way and not on the disk.
+    /// The node dies after it has sent a commit, before the commit is on the disk.
     pub crash_before_commit: u8,
-    /// The node dies when a commit is on the disk and nothing that it releases is done.
+    /// The node dies after a commit is on the disk, before any of its effects are released.
     pub crash_after_commit: u8,
-    /// A commit is written, and its answer is lost.
+    /// A commit is written, and its response is lost.
     pub unknown_written: u8,
-    /// A commit is not written, and its answer is lost.
+    /// A commit is not written, and its response is lost.
     pub unknown_not_written: u8,
-    /// A commit is refused by a full disk, once.
+    /// A commit is rejected once because the disk is full.
     pub not_written: u8,
-    /// In the end, everything is delivered once more.
+    /// At the end, all inputs are delivered once more.
     pub inbox_again: bool,
 }
 
 impl Faults {
-    /// Nothing goes wrong.
+    /// No faults.
     pub const NONE: Self = Self {
         crash_before_input: 0,
         kill_before_input: 0,
@@ -47,7 +48,7 @@ impl Faults {
         inbox_again: false,
     };
 
-    /// What each way of running a scenario does.
+    /// Returns the faults of a scenario's mode.
     pub fn of(mode: Mode) -> Self {
         match mode {
             Mode::Straight => Self::NONE,
@@ -58,7 +59,7 @@ impl Faults {
     }
 }
 
-/// What happens to one commit.
+/// The fault of one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitFault {
     None,
@@ -69,12 +70,12 @@ pub(crate) enum CommitFault {
     NotWritten,
 }
 
-/// Faults on their way through a run.
+/// Draws the faults of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Fate {
     pub(crate) faults: Faults,
     dice: Dice,
-    /// Whether the last commit went wrong: the next one does not, so that every run comes to an end.
+    /// True if the last commit failed. The next one then succeeds, so that every run ends.
     last_commit_failed: bool,
 }
 
@@ -91,8 +92,8 @@ impl Fate {
         self.dice.below(bound)
     }
 
-    /// What happens to a commit. One that writes no frames is left alone: it only keeps what came too late, and each
-    /// repetition of an input would make another one.
+    /// Draws the fault of a commit. A commit without frames has none: it only stores late receipts, and each repetition
+    /// of its input would store another one.
     pub(crate) fn of_commit(&mut self, writes_frames: bool) -> CommitFault {
         if !writes_frames || std::mem::take(&mut self.last_commit_failed) {
             return CommitFault::None;
@@ -106,14 +107,14 @@ impl Fate {
         ];
         let fault = chances.into_iter().find(|(percent, _)| self.strikes(*percent));
         let fault = fault.map_or(CommitFault::None, |(_, fault)| fault);
-        // What was written, is; the same frames are never on their way again.
+        // A written commit is final, so its frames are never committed again.
         let is_retried = !matches!(fault, CommitFault::None | CommitFault::CrashAfter | CommitFault::UnknownWritten);
         self.last_commit_failed = is_retried;
         fault
     }
 }
 
-/// Reproducible numbers: SplitMix64 (Steele, Lea, Flood 2014), small and good enough to choose with.
+/// Reproducible random numbers: SplitMix64 (Steele, Lea, Flood 2014), small and good enough for choices.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
@@ -130,12 +131,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to below the bound; 0 for a bound of 0.
+    /// Returns a number from 0 to below the bound; 0 for a bound of 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 { 0 } else { self.next() % bound }
     }
 
-    /// True in so many of a hundred cases.
+    /// Returns true in the given percentage of calls.
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }

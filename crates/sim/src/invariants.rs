@@ -1,4 +1,4 @@
-//! What holds of every state between two turns, whatever the workflow and whatever went wrong.
+//! Invariants of every state between two turns, for every workflow and under all faults.
 
 use mainspring_kernel::{
     input::Timer,
@@ -8,7 +8,7 @@ use mainspring_kernel::{
     state::{State, Status, StepState},
 };
 
-/// Names one thing that does not hold, if there is one.
+/// Returns a violated invariant, if there is one.
 pub(crate) fn check(state: &State) -> Result<(), String> {
     check_steps(state)?;
     check_scopes(state)?;
@@ -21,7 +21,7 @@ fn name(state: &State, instance: &Instance) -> String {
     instance.name(&state.plan)
 }
 
-/// The indexes say what the steps say.
+/// The indexes agree with the steps.
 fn check_steps(state: &State) -> Result<(), String> {
     for (instance, step) in &state.steps {
         let goes_out = state.plan.step(instance.step).work.goes_out();
@@ -55,7 +55,8 @@ fn check_steps(state: &State) -> Result<(), String> {
     Ok(())
 }
 
-/// A block counts its open steps right, begins a sequence in order, and sends out no more branches than it may.
+/// A block's count of open steps is right, a sequence starts its steps in order, and the branches in flight respect the
+/// limit.
 fn check_scopes(state: &State) -> Result<(), String> {
     let max_parallel = state.start.as_ref().map_or(u32::MAX, |start| start.policy.max_parallel);
     for (scope, here) in &state.scopes {
@@ -83,7 +84,7 @@ fn check_scopes(state: &State) -> Result<(), String> {
     Ok(())
 }
 
-/// Every timer belongs to something that waits for it, and everything that waits for time has its timer.
+/// Every timer belongs to something that waits for it, and everything that waits for a time has its timer.
 fn check_timers(state: &State) -> Result<(), String> {
     let mut expected = Vec::new();
     for (instance, step) in &state.steps {
@@ -119,7 +120,7 @@ fn check_bounds(state: &State) -> Result<(), String> {
     Ok(())
 }
 
-/// An end leaves nothing open, and says what its steps say.
+/// An execution that has ended has nothing open, and its outcome agrees with its steps.
 fn check_end(state: &State) -> Result<(), String> {
     if state.ended_at.is_none() {
         return Ok(());
@@ -148,7 +149,7 @@ fn check_end(state: &State) -> Result<(), String> {
     }
 }
 
-/// Whether a failure was let through, where it happened or further out.
+/// Returns whether a failure was tolerated or handled, by the failed step or by a step that contains it.
 fn is_let_through(state: &State, instance: &Instance) -> bool {
     let mut place = Some(instance.clone());
     while let Some(instance) = place {

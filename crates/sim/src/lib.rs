@@ -1,8 +1,8 @@
-//! Is it so? Runs workflows on virtual time over the real engine and the real kernel, with scripted effects and seeded
-//! faults.
+//! The simulator: runs workflows on virtual time over the real engine and the real kernel, with scripted effects and
+//! seeded faults.
 //!
-//! [`scenario`] reads what authors write down, [`run_case`] runs it four ways and says what does not hold, [`explore`]
-//! makes workflows and misfortunes of its own from a seed. Nothing here looks at the wall clock or does real I/O, but
+//! [`scenario`] parses scenario files, [`run_case`] runs a case in four modes and reports violated expectations, and
+//! [`explore`] generates workflows and faults from a seed. Nothing here reads the wall clock or does real I/O, except
 //! for reading scenario files.
 
 pub mod case;

@@ -1,4 +1,4 @@
-//! What the store holds, folded as it grows: the simulator believes nothing else about an execution.
+//! Folds the journals in the store as they grow. The simulator has no other source of knowledge about an execution.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -9,7 +9,7 @@ use mainspring_store::{Most, Store};
 
 use crate::world::World;
 
-/// The execution that is looked at and whatever it has started.
+/// An execution tree: an execution and all that it has started.
 #[derive(Debug)]
 pub(crate) struct Family {
     root: ExecutionKey,
@@ -33,34 +33,34 @@ impl Family {
         self.members.get(&execution)
     }
 
-    /// The journals of all of them.
+    /// Returns the journals of all of them.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&ExecutionKey, &Mirror)> {
         self.members.iter()
     }
 
-    /// A new execution, before its first frame is durable.
+    /// Adds a new execution, before its first frame is durable.
     pub(crate) fn add(&mut self, execution: ExecutionKey, plan: Arc<Plan>) {
         self.members.entry(execution).or_insert_with(|| Mirror::new(execution, plan));
     }
 
-    /// Every stored frame of all of them.
+    /// Returns all stored frames of the tree.
     pub(crate) fn stored(&self) -> Vec<StoredFrame> {
         let root = self.root().stored.iter();
         let others = self.members.iter().filter(|(key, _)| **key != self.root);
         root.chain(others.flat_map(|(_, mirror)| &mirror.stored)).cloned().collect()
     }
 
-    /// How many frames there are.
+    /// Returns the number of frames.
     pub(crate) fn frame_count(&self) -> usize {
         self.members.values().map(|mirror| mirror.frames.len()).sum()
     }
 
-    /// The times that are set, each with the order in which it came about.
+    /// Returns the timers that are set, each with its position in the order of events.
     pub(crate) fn timers(&self) -> impl Iterator<Item = (&(u64, Timer), u64)> {
         self.members.values().flat_map(|mirror| mirror.timers.iter().map(|(timer, order)| (timer, *order)))
     }
 
-    /// See [`Mirror::catch_up`], for all of them: the new frames, each with its execution.
+    /// Calls [`Mirror::catch_up`] for all of them, and returns the new frames with their executions.
     pub(crate) fn catch_up(
         &mut self,
         store: &dyn Store,
@@ -74,16 +74,16 @@ impl Family {
     }
 }
 
-/// Frames read at a time.
+/// Frames of one read.
 const FRAMES_AT_A_TIME: usize = 1024;
 
-/// The durable journal and what it makes.
+/// A durable journal and its state.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     fold: Fold,
     pub(crate) frames: Vec<Frame>,
     pub(crate) stored: Vec<StoredFrame>,
-    /// When each timer came about, in the order of everything.
+    /// The position of each timer in the order of events.
     pub(crate) timers: BTreeMap<(u64, Timer), u64>,
 }
 
@@ -96,8 +96,8 @@ impl Mirror {
         &self.fold.state
     }
 
-    /// Reads what was written since, and tells the world of the calls that may be made now. Timers come about before the
-    /// calls of the same commit. Gives the new frames' places.
+    /// Reads the frames since the last call, and records the calls that may be made now. Timers are ordered before the
+    /// calls of the same commit. Returns the positions of the new frames.
     pub(crate) fn catch_up(&mut self, store: &dyn Store, world: &mut World) -> Result<Range<usize>, String> {
         let before = self.frames.len();
         let mut calls = Vec::new();

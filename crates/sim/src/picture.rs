@@ -1,4 +1,4 @@
-//! A journal as a small picture: one line for each frame, for reports and golden tests.
+//! Formats a journal as text, one line for each frame, for reports and golden tests.
 
 use mainspring_kernel::{
     effect::{ChildEnd, Outcome},
@@ -11,7 +11,7 @@ use mainspring_kernel::{
 
 use crate::scenario::duration_text;
 
-/// One line for each frame: its sequence, its time since the start, the input, and what came of it.
+/// Formats each frame as one line: its sequence, its time since the start, the input, and the records.
 ///
 /// ```text
 /// 0 0ms start: started; a begins; a#1 out
@@ -30,7 +30,7 @@ pub fn picture(plan: &Plan, frames: &[Frame]) -> String {
 }
 
 fn name(plan: &Plan, instance: &Instance) -> String {
-    // A picture is made of broken journals too: a step that the plan does not have has a number.
+    // Broken journals are formatted too: a step that the plan lacks is shown by its number.
     if (instance.step as usize) < plan.steps.len() { instance.name(plan) } else { format!("step {}", instance.step) }
 }
 

@@ -1,8 +1,7 @@
-//! One run: a node over a store on virtual time, one arrival after another until nothing moves any more.
+//! One run: a node over a store on virtual time, with one event after another until the execution ends or only waits.
 //!
-//! The node is the engine's own shard over the memory store. It is dropped and made anew as often as the faults say;
-//! the store, the world and the clock outlive it. Everything that is believed about the execution is read back from what
-//! is durable.
+//! The node is the engine's own shard over the memory store. Faults drop it and make a new one; the store, the
+//! environment and the clock survive that. All knowledge about the execution is read back from the durable journal.
 
 mod arrivals;
 mod inbox;
@@ -28,37 +27,36 @@ use crate::{
 
 use inbox::Inbox;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Finished {
-    /// The plan that ran.
     pub(crate) plan: Arc<Plan>,
-    /// The journal, read.
+    /// The decoded journal.
     pub(crate) frames: Vec<Frame>,
-    /// The journal, as it is stored, and those of the executions that it started.
+    /// The stored journal, and those of the executions that it started.
     pub(crate) stored: Vec<StoredFrame>,
-    /// What the journal makes.
+    /// The state after the journal.
     pub(crate) state: State,
     /// The calls that were made.
     pub(crate) calls: Vec<Made>,
-    /// The names of the scripts that were called for.
+    /// The names of the scripts that were used.
     pub(crate) scripts_used: BTreeSet<String>,
-    /// When nothing moved any more.
+    /// The time of the last event.
     pub(crate) ended_at: u64,
-    /// Entries of the inbox that never had their time.
+    /// Remarks about entries of the inbox whose condition never occurred.
     pub(crate) notes: Vec<String>,
 }
 
-/// A run that broke a rule which holds for every workflow.
+/// A run that violated a rule for all workflows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Broken {
-    /// Which, and how.
+    /// The rule and the violation.
     pub(crate) why: String,
-    /// The journal so far.
+    /// The journal so far as text.
     pub(crate) picture: String,
 }
 
-/// Runs a workflow with these faults. The seed decides where they strike.
+/// Runs a workflow with these faults. The seed decides when they occur.
 pub(crate) fn run(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, Broken> {
     let mut run = Run::new(setup, faults, seed).map_err(|why| Broken { why, picture: String::new() })?;
     match run.play() {
@@ -77,20 +75,20 @@ struct Run<'a> {
     inbox: Inbox,
     fate: Fate,
     now: u64,
-    /// The clock of the node: behind the world's only while a node comes back that died over an input.
+    /// The clock of the node: behind the simulator's only while a node recovers from a crash during an input.
     node_now: u64,
-    /// The time of the last arrival that was dealt with.
+    /// The time of the last event that was completely processed.
     settled_at: u64,
-    /// Every input that was taken in, in order.
+    /// All accepted inputs, in order.
     log: Vec<(ExecutionKey, Input)>,
-    /// The input that is on its way into the node.
+    /// The input that is being delivered.
     delivering: Option<(ExecutionKey, Input)>,
-    /// The last letter that was handed to the node.
+    /// The number of the last message that was passed to the node.
     letters_seen: u64,
     ticket: Ticket,
-    /// The answer to the last ticket.
+    /// The reply to the last ticket.
     reply: Option<Reply>,
-    /// Commits that the store has refused and that the node has not yet complained of.
+    /// Commits that the store has rejected and that the node has not reported yet.
     stalls: u32,
 }
 

@@ -1,8 +1,8 @@
-//! Scenario files: a workflow, what the world answers, what arrives and when, and what must come of it.
+//! Scenario files: a workflow, scripted responses, inputs with their times, and the expected result.
 //!
-//! A file is named `*.scenario.json` or `*.scenario.yaml` and holds one case or `{"cases": […]}`. Every key is known and
-//! checked; what is unknown is refused with its place and its mend, because a key that nobody reads would be a check
-//! that nobody makes.
+//! A file is named `*.scenario.json` or `*.scenario.yaml` and contains one case or `{"cases": […]}`. Every key is
+//! checked. An unknown key is an error with its position and help, since an ignored key would be a check that is never
+//! made.
 
 mod effects;
 mod expect;
@@ -39,9 +39,9 @@ pub(crate) use reader::duration_text;
 pub struct Case {
     /// Its name, unique in its file.
     pub name: String,
-    /// What would go wrong if it did not hold; empty if nothing is said.
+    /// The error that it guards against; empty if not given.
     pub why: String,
-    /// The workflow, or why its text cannot be read.
+    /// The workflow, or the reason why its text cannot be parsed.
     pub definition: Result<Document, Diagnostic>,
     /// The workflows that it may start, by name.
     pub workflows: BTreeMap<String, Result<Document, Diagnostic>>,
@@ -49,35 +49,35 @@ pub struct Case {
     pub input: Value,
     /// `@vars`.
     pub variables: Map,
-    /// Bounds that go before those of the definition.
+    /// Limits that override those of the definition.
     pub policy: Constraints,
-    /// The execution's name outside, if the case gives it one.
+    /// The external name of the execution, if the case gives it one.
     pub execution_id: Option<String>,
-    /// What the world answers.
+    /// The scripted responses.
     pub effects: Effects,
-    /// What arrives.
+    /// The inputs from outside.
     pub inbox: Vec<Entry>,
-    /// The ways to run it.
+    /// The modes in which it runs.
     pub modes: Vec<Mode>,
-    /// What must come of it.
+    /// The expected result.
     pub expect: Expect,
 }
 
-/// A way to run a case. All of them must give the expected result and the same journal.
+/// A mode of running a case. All of them must give the expected result and the same journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// Nothing goes wrong.
+    /// No faults.
     Straight,
-    /// The node forgets everything before every input.
+    /// The node crashes before every input.
     CrashBeforeInputs,
     /// Every input is delivered twice.
     InputsTwice,
-    /// In the end, every input is delivered once more.
+    /// At the end, every input is delivered once more.
     InboxAgain,
 }
 
 impl Mode {
-    /// Every mode and its word.
+    /// All modes with their names in scenarios.
     pub const ALL: [(&'static str, Self); 4] = [
         ("straight", Self::Straight),
         ("crash_before_inputs", Self::CrashBeforeInputs),
@@ -85,18 +85,18 @@ impl Mode {
         ("inbox_again", Self::InboxAgain),
     ];
 
-    /// Its word.
+    /// Returns the name in scenarios.
     pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| name)
     }
 }
 
-/// A scenario file that cannot be read: which, and why, with every mistake and its place.
+/// A scenario file that cannot be read, with every error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     /// The file.
     pub file: PathBuf,
-    /// Several lines of plain text, the last one ended.
+    /// Several lines of plain text, ending with a newline.
     pub message: String,
 }
 
@@ -126,8 +126,8 @@ const CASE_KEYS: [&str; 12] = [
     "expect",
 ];
 
-/// The scenario files among some paths and in the folders among them, sorted, each once. A file that is named is taken
-/// whatever it is called; in folders only the names of scenarios count.
+/// Finds the scenario files among some paths and in their folders, sorted, without duplicates. A file that is given
+/// explicitly may have any name; in folders only the names of scenarios match.
 pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Unreadable> {
     let mut files = Vec::new();
     for path in paths {
@@ -148,7 +148,7 @@ fn find_in(path: &FilePath, is_named: bool, files: &mut Vec<PathBuf>) -> Result<
     }
     for entry in fs::read_dir(path).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
-        // Links are not followed: a folder may contain itself by one.
+        // Links are not followed, since a folder may contain a link to itself.
         let is_link = entry.file_type().map_err(unreadable)?.is_symlink();
         if !is_link {
             find_in(&entry.path(), false, files)?;
@@ -162,7 +162,7 @@ fn syntax(path: &FilePath) -> Option<Syntax> {
     FILE_ENDINGS.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, syntax)| syntax)
 }
 
-/// A file, at most as large as a definition may be: a scenario file is written by people.
+/// Reads a file up to the size limit of a definition, which is ample for a handwritten file.
 fn bounded(file: &FilePath) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     fs::File::open(file)?.take(DEFINITION_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
@@ -172,7 +172,7 @@ fn bounded(file: &FilePath) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The cases of a file.
+/// Reads the cases of a file.
 pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
     let unreadable = |message: String| Unreadable { file: file.into(), message };
     let text = bounded(file).map_err(|error| unreadable(format!("{error}\n")))?;
@@ -180,8 +180,8 @@ pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
         .map_err(unreadable)
 }
 
-/// The cases of a text; `folder` is where the definitions lie that it names. The error is every mistake, each with the
-/// line it stands in.
+/// Parses the cases of a text; `folder` contains the definitions that it refers to. The error lists every mistake with
+/// its line.
 pub fn read_text(text: &[u8], syntax: Syntax, folder: &FilePath) -> Result<Vec<Case>, String> {
     let source = String::from_utf8_lossy(text);
     let render = |problems: &[Diagnostic]| {
@@ -256,7 +256,8 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Opti
     })
 }
 
-/// The workflow in place, or that of a file beside the scenario. A definition that is no JSON or YAML is a refused one.
+/// Returns the inline workflow, or that of a file in the folder. A definition that is not JSON or YAML counts as a
+/// rejected one.
 fn definition_of<'a>(
     part: &Part<'a>,
     reader: &mut Reader<'a>,

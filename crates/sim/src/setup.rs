@@ -1,4 +1,4 @@
-//! What a run begins with: a compiled workflow, its start, and the fixed things of the simulated world.
+//! The setup of a run: a compiled workflow, its start, and the constants of the simulation.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,13 +18,13 @@ use mainspring_store::StoredPlan;
 
 use crate::scenario::{Effects, Entry};
 
-/// When every simulated execution begins: 2026-01-01T00:00:00Z, in milliseconds since 1970.
+/// The start time of every simulated execution: 2026-01-01T00:00:00Z, in milliseconds since 1970.
 pub(crate) const START_MS: u64 = 1_767_225_600_000;
 
-/// The one partition of the simulated node.
+/// The only partition of the simulated node.
 pub(crate) const SIMULATED_PARTITION: u32 = 0;
 
-/// A workflow, ready to be run any number of times with the same bytes coming of it.
+/// A workflow that can be run any number of times with the same bytes as a result.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     pub(crate) key: ExecutionKey,
@@ -32,13 +32,13 @@ pub(crate) struct Setup {
     pub(crate) effects: Effects,
     pub(crate) inbox: Vec<Entry>,
     pub(crate) sandbox: Sandbox,
-    /// The plan and those of whatever it may start.
+    /// The plan, and those of the workflows that it may start.
     pub(crate) plans: Vec<Arc<Plan>>,
     stored_plans: Vec<StoredPlan>,
     start: Start,
 }
 
-/// Who runs functions and checks schemas.
+/// The evaluator of functions and schemas.
 #[derive(Clone)]
 pub(crate) struct Sandbox(pub(crate) Arc<dyn Evaluator>);
 
@@ -48,7 +48,7 @@ impl std::fmt::Debug for Sandbox {
     }
 }
 
-/// What a workflow is started with.
+/// The arguments of a start.
 #[derive(Debug, Clone)]
 pub(crate) struct Given {
     pub(crate) workflows: BTreeMap<String, Arc<Plan>>,
@@ -73,7 +73,7 @@ impl Setup {
         Self { key, plan, effects, inbox, sandbox, plans, start: request.start(key), stored_plans }
     }
 
-    /// The start, as it is handed to a shard: as often as the world likes.
+    /// Returns the start as passed to a shard. It may be passed repeatedly.
     pub(crate) fn submission(&self, ticket: Option<Ticket>) -> Submission {
         Submission {
             execution: self.key,
@@ -87,18 +87,18 @@ impl Setup {
         }
     }
 
-    /// The start as an input.
+    /// Returns the start as an input.
     pub(crate) fn start(&self) -> Box<Start> {
         Box::new(self.start.clone())
     }
 }
 
-/// The same keys for every node, so that every run of the same inputs writes the same bytes.
+/// Returns the keys of every node, constant so that every run of the same inputs writes the same bytes.
 pub(crate) fn keys() -> Keys {
     Keys { sealing: [0x5e; 32], salting: [0xa1; 32] }
 }
 
-/// The step instance of a name.
+/// Parses the name of a step instance.
 pub(crate) fn instance(plan: &Plan, name: &str) -> Option<Instance> {
     Instance::parse(name, plan)
 }

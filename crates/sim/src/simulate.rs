@@ -1,9 +1,9 @@
-//! `mainspring sim`: a case of an author on several simulated nodes, under every misfortune of a seed.
+//! `mainspring sim`: an author's case on several simulated nodes, under all faults of a seed.
 //!
-//! The case is run once with nothing going wrong; that is how each execution has to end. Then each seed runs a number of
-//! executions at once on nodes that die, stand still, lose their leases and are told nothing of what the store has
-//! written. The rules of [`cluster`] hold for it as for the project's own workflows; beside them every execution is
-//! compared with the straight run.
+//! The case runs once without faults, which determines how each execution must end. Then each seed runs several
+//! executions at once on nodes that crash, pause, lose their leases and miss responses of the store. The rules of
+//! [`cluster`] apply as they do to the project's own workflows; in addition, every execution is compared with the
+//! straight run.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,37 +21,37 @@ use crate::{
     setup::START_MS,
 };
 
-/// A case that can be simulated, and how it ends when nothing goes wrong.
+/// A case that can be simulated, with its outcome in a run without faults.
 #[derive(Debug, Clone)]
 pub struct Simulation {
     subject: Subject,
     expected: Ended,
 }
 
-/// How an execution has ended.
+/// The outcome of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     /// `completed`, `failed` or `cancelled`.
     pub status: &'static str,
-    /// Whether a failure was let through.
+    /// True if a failure was tolerated.
     pub with_failures: bool,
     /// Its output.
     pub output: Value,
 }
 
-/// What came of one seed.
+/// The result of one seed.
 #[derive(Debug, Clone)]
 pub struct SeedReport {
     /// The seed.
     pub seed: u64,
-    /// Executions, those included that others started.
+    /// Executions, including those that other executions started.
     pub executions: u64,
-    /// Calls that were begun.
+    /// Calls that were started.
     pub calls: u64,
-    /// Steps that were called again although a call of them had been answered with success, by how often: the answer was
-    /// lost with its node. What such a step calls has to recognize the repetition by its intent.
+    /// The number of repeated calls of each step after a successful one, whose response was lost with its node. The
+    /// called service must recognize the repetition by its idempotency key.
     pub repeated: BTreeMap<String, u64>,
-    /// What does not hold; empty if the seed passes.
+    /// Violations; empty if the seed passes.
     pub failures: Vec<String>,
 }
 
@@ -69,8 +69,7 @@ impl Ended {
 }
 
 impl Simulation {
-    /// Compiles a case and runs it with nothing going wrong. An error says what of the case cannot be simulated, and what
-    /// to write.
+    /// Compiles a case and runs it without faults. An error says why the case cannot be simulated, and what to change.
     pub fn of(case: &Case) -> Result<Self, String> {
         if let Some(what) = case.inbox.iter().find_map(|entry| unsupported(&entry.what)) {
             return Err(format!(
@@ -100,12 +99,12 @@ impl Simulation {
         Ok(Self { subject, expected: Ended::of(&finished.state) })
     }
 
-    /// How every execution has to end.
+    /// Returns the outcome that every execution must have.
     pub fn expected(&self) -> &Ended {
         &self.expected
     }
 
-    /// Runs one seed. `faults` are those that may strike; none given means all of them, each as the seed has it.
+    /// Runs one seed. Only `faults` occur; an empty list means all, each as drawn from the seed.
     pub fn run(&self, seed: u64, size: Size, faults: &[Fault]) -> SeedReport {
         let mut report = SeedReport { seed, executions: 0, calls: 0, repeated: BTreeMap::new(), failures: Vec::new() };
         match cluster::run_subject(seed, size, &self.subject, faults) {

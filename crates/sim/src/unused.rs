@@ -1,4 +1,4 @@
-//! Scripted effects that nothing has called: most often a name with a slip in it, which a case that holds would hide.
+//! Scripted effects that were never called: most often a misspelled name, which a passing case would hide.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -14,10 +14,10 @@ use crate::{
     scenario::{Effects, Expect},
 };
 
-/// One line about the scripts that were of no use; nothing if all were. A script whose name nothing in the plan has is
-/// always of no use. One that is only not called is of no use in a run to the good end: one that is denied, fails or waits
-/// leaves out what would have followed, and so may steps that the case itself expects not to run. `came` is missing where
-/// the run broke.
+/// Returns a line about unused scripts, if there are any. A script whose name does not occur in the plans is always
+/// unused. One that was only not called counts only in a run that completed: a run that is denied, fails or waits
+/// leaves out later steps, and so may steps that the case itself expects to be absent. `came` is `None` if the run
+/// violated a rule.
 pub(crate) fn unused(
     plans: &[Arc<Plan>],
     effects: &Effects,
@@ -41,7 +41,7 @@ pub(crate) fn unused(
     (!remarks.is_empty()).then(|| format!("effects of no use: {}", remarks.join("; ")))
 }
 
-/// Every name that a script can have in some plans.
+/// Lists all names that a script can have in some plans.
 fn callable(plans: &[Arc<Plan>]) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     for step in plans.iter().flat_map(|plan| &plan.steps) {
@@ -53,7 +53,7 @@ fn callable(plans: &[Arc<Plan>]) -> BTreeSet<&str> {
     names
 }
 
-/// The tool of an effect: a name, which never refers.
+/// Returns the tool of an effect: a literal name.
 fn tool(params: &Template) -> Option<&str> {
     match params {
         Template::Literal(value) => value.get("tool").and_then(Value::as_text),

@@ -1,7 +1,8 @@
-//! The world outside: calls, their scripted answers, and what becomes of both when a node dies.
+//! The environment of a simulated node: calls, their scripted responses, and the loss of both when a node dies.
 //!
-//! The world learns of a call when the frame that begins its attempt is durable, and holds whoever performs it to that:
-//! a call nobody has written down, a second one of the same attempt, or another one than was written is a fault of ours.
+//! The environment learns of a call from the durable frame that starts its attempt, and checks the engine against it. A
+//! call that was not recorded, a second call of the same attempt, or a call with other arguments is a bug of the
+//! engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,44 +15,43 @@ use mainspring_kernel::{
 
 use crate::scenario::{Effects, arguments, called, names};
 
-/// Everything that was ever called, in the order of the journal.
+/// All calls so far, in the order of the journal.
 #[derive(Debug)]
 pub(crate) struct World {
     scripts: Effects,
-    /// Calls so far, by the name of their script.
+    /// The number of calls so far, by the name of their script.
     used: BTreeMap<String, usize>,
     calls: Vec<Call>,
     by_attempt: BTreeMap<(ExecutionKey, Instance, u32), usize>,
-    /// One counter for everything that waits for its time: what came about first arrives first.
+    /// One counter for all pending events: of two at the same time, the one that was created first arrives first.
     orders: u64,
 }
 
-/// A call.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) instance: Instance,
     pub(crate) attempt: Attempt,
     answer: Option<(u64, Outcome)>,
     order: u64,
-    /// Where the answer of a stop stands among what came about; set when the stop was written down.
+    /// The position of the response to a stop in the order of events; set when the stop became durable.
     stop_order: Option<u64>,
     stage: Stage,
 }
 
-/// Where a call is.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Stage {
-    /// Written down, and not made yet.
+    /// Recorded, and not made yet.
     Written,
-    /// Made. Its answer arrives at a time, or never.
+    /// Made. Its response arrives at a time, or never.
     Out(Option<Arriving>),
-    /// Made and answered.
+    /// Made, and its response has arrived.
     Answered,
     /// Made, and killed with its node.
     Killed,
 }
 
-/// An answer on its way.
+/// A response that has not arrived yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Arriving {
     pub(crate) at: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Arriving {
     pub(crate) outcome: Outcome,
 }
 
-/// A call as it is shown and compared.
+/// A call in the form for reports and comparisons.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Made {
     pub(crate) tool: String,
@@ -76,8 +76,8 @@ impl World {
         self.orders
     }
 
-    /// An attempt of a step has begun: it is durable. Its answer is decided now, so that nothing depends on when it is
-    /// performed.
+    /// Records a durable start of an attempt. Its response is determined now, so that it does not depend on the time of
+    /// the call.
     pub(crate) fn expect(&mut self, instance: &Instance, id: &str, attempt: Attempt) -> Result<(), String> {
         let name = names(&attempt, id).find(|name| self.scripts.contains_key(*name));
         let Some(name) = name.map(String::from) else {
@@ -102,7 +102,7 @@ impl World {
         }
     }
 
-    /// A stop is durable.
+    /// Records a durable stop.
     pub(crate) fn expect_stop(&mut self, execution: ExecutionKey, instance: &Instance, number: u32) {
         let order = self.next_order();
         if let Some(call) = self.call_mut(execution, instance, number) {
@@ -110,7 +110,7 @@ impl World {
         }
     }
 
-    /// A node makes a call.
+    /// Makes a call for a node.
     pub(crate) fn perform(&mut self, now: u64, instance: &Instance, attempt: &Attempt) -> Result<(), String> {
         let name = format!("attempt {} of `{}`", attempt.number, attempt.step);
         let is_same = |call: &&Call| call.attempt.execution == attempt.execution && call.instance == *instance;
@@ -136,7 +136,7 @@ impl World {
         Ok(())
     }
 
-    /// A node asks a call to stop: it answers at once that it has. Whoever does not run any more does not hear it.
+    /// Stops a call, which responds at once. A call that does not run ignores it.
     pub(crate) fn stop(
         &mut self,
         now: u64,
@@ -158,13 +158,13 @@ impl World {
         Ok(())
     }
 
-    /// What a node that comes back finds of an attempt.
+    /// Returns the progress of an attempt, which a recovering node reads.
     pub(crate) fn stage(&self, execution: ExecutionKey, instance: &Instance, number: u32) -> Option<&Stage> {
         let place = self.by_attempt.get(&(execution, instance.clone(), number))?;
         self.calls.get(*place).map(|call| &call.stage)
     }
 
-    /// The answer that arrives first.
+    /// Returns the response that arrives next.
     pub(crate) fn first_answer(&self) -> Option<(u64, u64, usize)> {
         let arriving = self.calls.iter().enumerate().filter_map(|(place, call)| match &call.stage {
             Stage::Out(Some(arriving)) => Some((arriving.at, arriving.order, place)),
@@ -173,7 +173,7 @@ impl World {
         arriving.min()
     }
 
-    /// Takes an answer off its way.
+    /// Delivers a response.
     pub(crate) fn answer(&mut self, place: usize) -> Option<(ExecutionKey, Instance, u32, Outcome)> {
         let call = self.calls.get_mut(place)?;
         match std::mem::replace(&mut call.stage, Stage::Answered) {
@@ -184,7 +184,7 @@ impl World {
         }
     }
 
-    /// The node dies with the work that is out: no answer comes of it any more.
+    /// Kills the calls in progress together with the node: no response arrives.
     pub(crate) fn kill(&mut self) {
         for call in &mut self.calls {
             if matches!(call.stage, Stage::Out(_)) {
@@ -193,12 +193,12 @@ impl World {
         }
     }
 
-    /// The names of the scripts that were called for.
+    /// Returns the names of the scripts that were used.
     pub(crate) fn used(&self) -> BTreeSet<String> {
         self.used.keys().cloned().collect()
     }
 
-    /// The calls that were made, in the order of the journal.
+    /// Returns the calls that were made, in the order of the journal.
     pub(crate) fn made(&self) -> Vec<Made> {
         let made = self.calls.iter().filter(|call| call.stage != Stage::Written);
         let show =

@@ -1,4 +1,4 @@
-//! Scenarios of our own, beside the conformance cases: what those leave open, and what mutations showed to be untested.
+//! Scenarios beyond the conformance cases: gaps in those, and code that mutation testing found untested.
 
 use std::path::Path;
 

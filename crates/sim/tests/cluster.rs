@@ -1,16 +1,16 @@
-//! Several nodes on one store under every misfortune: some seeds in every test run, as many as `MAINSPRING_SEEDS` says
-//! (`from..to`) where somebody asks.
+//! Several nodes on one store under all faults: some seeds in every test run, or the range in `MAINSPRING_SEEDS`
+//! (`from..to`).
 
 use std::{collections::BTreeMap, ops::Range, panic::catch_unwind};
 
 use mainspring_sim::cluster::{self, Size, Table};
 
-/// About a minute in a test run in which nothing is optimised.
+/// About a minute in a test run without optimization.
 const SEEDS: Range<u64> = 0..200;
 
 const SIZE: Size = Size { executions: 60, nodes: 3, partitions: 8 };
 
-/// Executions of a seed; `MAINSPRING_EXECUTIONS` says otherwise.
+/// Executions of a seed; `MAINSPRING_EXECUTIONS` overrides it.
 fn size() -> Size {
     let asked = std::env::var("MAINSPRING_EXECUTIONS").ok().map(|asked| asked.parse().expect("a number of executions"));
     Size { executions: asked.unwrap_or(SIZE.executions), ..SIZE }

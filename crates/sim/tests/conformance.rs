@@ -1,4 +1,4 @@
-//! Runs the conformance cases, and holds the list of those that are not covered to the truth.
+//! Runs the conformance cases, and checks that the list of uncovered ones is correct.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +15,10 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../conformance"))
 }
 
-/// A case by its file in the folder, with `/`, and its name.
+/// The file of a case in the folder, with `/`, and its name.
 type Key = (String, String);
 
-/// The scenarios of the list; lines of vectors, which are not for this test, are left out.
+/// Reads the scenarios of the list; lines about test vectors belong to another test.
 fn uncovered() -> BTreeSet<Key> {
     let text = fs::read_to_string(folder().join("uncovered.txt")).unwrap();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -1,10 +1,10 @@
-//! Looks at some seeds in every test run, and at as many as `MAINSPRING_SEEDS` says (`from..to`) where somebody asks.
+//! Searches some seeds in every test run, or the range in `MAINSPRING_SEEDS` (`from..to`).
 
 use std::ops::Range;
 
 use mainspring_sim::explore::explore;
 
-/// Few enough for a test run in which nothing is optimised.
+/// Few enough for a test run without optimization.
 const SEEDS: Range<u64> = 0..400;
 
 fn seeds() -> Range<u64> {
@@ -18,7 +18,7 @@ fn no_rule_breaks() {
     let explored = explore(seeds());
     let found: Vec<String> = explored.found.iter().take(5).map(ToString::to_string).collect();
     assert!(found.is_empty(), "{} of {} seeds:\n{}", explored.found.len(), explored.seeds, found.join("\n"));
-    // What is made is worth looking at: it calls, it ends, and not all of it at once.
+    // The generated workflows are varied: they make calls, and some but not all of them end.
     assert!(explored.calls > explored.seeds && explored.frames > 3 * explored.seeds, "{explored:?}");
     assert!(explored.ended > explored.seeds / 3 && explored.ended < explored.seeds, "{explored:?}");
 }

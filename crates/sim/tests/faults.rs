@@ -1,4 +1,4 @@
-//! Runs the sequence cases under every fault that scenarios do not name, at every occasion and at random ones.
+//! Runs the sequence cases under every fault that scenarios do not name, at every opportunity and at random ones.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! One workflow written by hand in all three notations, with everything said that they take differently where nothing
-//! is said: one plan, and one journal.
+//! One workflow written by hand in all three notations, with everything explicit for which their defaults differ: they
+//! give the same plan and the same journal.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use mainspring_sim::{
     scenario::{Case, read_text},
 };
 
-/// The plan, without the hash of the text that it comes from.
+/// Compiles the plan, without the hash of its source text.
 fn plan(definition: &Document) -> Plan {
     let compiled = compile(definition).unwrap_or_else(|found| panic!("{found:#?}"));
     Plan { workflow_hash: Hash::default(), ..compiled.plan }
 }
 
-/// Runs one case for each way of writing it, four ways each; `rest` is what the cases have in common.
+/// Runs one case for each notation in all four modes; `rest` is the common part of the cases.
 fn check(written: [&str; 3], rest: &str) {
     let case = |definition: &str| -> Case {
         let lines: String = definition.lines().map(|line| format!("  {line}\n")).collect();

@@ -1,4 +1,4 @@
-//! Scenario files as an author meets them: what is refused and how it is said, and what a report says of a case.
+//! Scenario files from an author's view: rejected files with their messages, and reports of cases.
 
 use std::{fs, path::Path};
 
@@ -8,7 +8,7 @@ use mainspring_sim::{
     scenario::{find, read, read_text},
 };
 
-/// What is said of a text that is no scenario: every expected part, in order.
+/// Checks the message about a text that is not a valid scenario: every expected part, in order.
 #[track_caller]
 fn check_refused(text: &str, parts: &[&str]) {
     let said = read_text(text.as_bytes(), Syntax::Guess, Path::new(".")).expect_err("it is refused");
@@ -21,7 +21,7 @@ fn check_refused(text: &str, parts: &[&str]) {
     }
 }
 
-/// What is said of a case that is run; nothing if it holds.
+/// Checks the failures of a case; none if it passes.
 #[track_caller]
 fn check_failures(text: &str, parts: &[&str]) {
     let cases = read_text(text.as_bytes(), Syntax::Guess, Path::new(".")).unwrap_or_else(|error| panic!("{error}"));
@@ -157,7 +157,7 @@ fn differences_are_told() {
     check_failures(&refused("{steps: [{type: emit}]}", "{accepted: false}"), &["only for what is not in this build"]);
 }
 
-/// The end of a gate's time does not make time move; anything that is later does.
+/// The timeout of a gate does not advance the time; any later event does.
 #[test]
 fn time_moves_past_gates_only_when_something_else_moves_it() {
     let echo = "{A: {echo: true}}";
@@ -192,8 +192,8 @@ fn files_are_found_and_definitions_read_beside_them() {
     assert!(missing.to_string().contains("nowhere"), "{missing}");
 }
 
-/// The execution goes on after the failure and is there to hear of it again: a kernel that took a repeated receipt for a
-/// new one would begin the failed step anew.
+/// The execution continues after the failure and gets the receipt again: a kernel that took a repeated receipt for a
+/// new one would start the failed step again.
 #[test]
 fn a_failed_step_stays_failed_whatever_comes_again() {
     let steps = "[{id: a, type: tool, tool: A, onError: continue}, {id: ok, type: approval}]";
@@ -203,7 +203,8 @@ fn a_failed_step_stays_failed_whatever_comes_again() {
     check_failures(&text, &[]);
 }
 
-/// Found by seeds 866 and 1093: the decision went to a gate that was called off, and the execution was set aside for it.
+/// Found by seeds 866 and 1093: the decision was for a gate that was cancelled, and the execution was quarantined
+/// because of it.
 #[test]
 fn a_decision_at_a_gate_that_was_called_off_changes_nothing() {
     let text = r"
@@ -220,7 +221,8 @@ expect: {status: failed, error_contains: ['no', a, p], duration: 5s, steps: {gat
     check_failures(text, &[]);
 }
 
-/// Found by seed 1454: the step that was not to start any more was all that its conditional had, and nobody closed it.
+/// Found by seed 1454: the step that must not start any more was the only one in its conditional, which was never
+/// closed.
 #[test]
 fn what_may_not_start_any_more_does_not_keep_its_block_open() {
     let text = r"
@@ -240,7 +242,7 @@ expect: {status: failed, error_contains: [missing], duration: 2s, steps: {out: c
     check_failures(text, &[]);
 }
 
-/// A journal as a picture: what it shows is part of how failures are reported.
+/// A journal as text: its form is part of the report of a failure.
 #[test]
 fn a_picture_of_a_journal() {
     let text = case(
@@ -264,7 +266,7 @@ fn a_picture_of_a_journal() {
     }
 }
 
-/// What an author is warned of in a case that holds.
+/// Checks the warnings of a case that passes.
 #[track_caller]
 fn check_warned(definition: &str, effects: &str, expect: &str, warning: &str) {
     let text = format!("name: n\ndefinition: {{steps: {definition}}}\neffects: {effects}\nexpect: {expect}\n");
@@ -285,7 +287,7 @@ fn effects_of_no_use_are_named() {
             "{A: {return: 1}, b: {return: 2}, bb: {return: 3}, flaki: {return: 4}}",
             "effects of no use: no step that does work, no tool and no kind of effect has the name of \"bb\", \"flaki\"",
         ),
-        // The step's own script goes before that of its tool or kind.
+        // The script of the step precedes that of its tool or kind.
         (
             "{a: {return: 1}, A: {return: 1}, b: {return: 2}, bash: {return: 2}}",
             "effects of no use: nothing called \"A\", \"bash\"",
@@ -300,7 +302,7 @@ fn effects_of_no_use_are_named() {
     for expect in ["{status: completed, steps: {a: skipped}}", "{status: completed, absent_steps: [a]}"] {
         check_warned(skips, effects, expect, &format!("effects of no use: {gate}"));
     }
-    // What would have followed is left out where it waits.
+    // A step after one that waits is left out.
     let waits = "[{id: gate, type: approval}, {id: b, type: bash, command: 'true'}]";
     check_warned(waits, "{b: {return: 1}}", "{status: waiting_approval}", "");
 }

@@ -1,4 +1,5 @@
-//! Cases of authors on the simulated cluster: what holds, what is told when it does not, and what cannot be simulated.
+//! Cases of authors on the simulated cluster: passing ones, reports of failing ones, and cases that cannot be
+//! simulated.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! Workflows, worlds and inboxes out of dice.
+//! Generates workflows, scripts and inboxes from random numbers.
 //!
-//! What is made is always accepted: references go to steps that have certainly ended. Whether they lead anywhere is left
-//! to chance, as are results, failures and times.
+//! A generated workflow is always accepted, since references only name steps that have certainly ended. Chance decides
+//! whether a reference resolves to a value, and about results, failures and times.
 
 use mainspring_kernel::{
     failure::{Class, Failure},
@@ -15,13 +15,13 @@ use crate::{
     setup::Given,
 };
 
-/// Steps of one workflow, above which no more containers are opened.
+/// Steps of one workflow, above which no more containers are generated.
 const STEPS_MAX: usize = 24;
 
-/// Blocks inside blocks.
+/// Nesting of blocks.
 const DEPTH_MAX: usize = 3;
 
-/// A workflow and what it is run with.
+/// A workflow and the arguments of its start.
 #[derive(Debug, Clone)]
 pub(super) struct Made {
     pub(super) definition: Value,
@@ -54,7 +54,7 @@ struct Maker<'d> {
 }
 
 impl Maker<'_> {
-    /// Steps one after another, and what can be referred to when they have ended.
+    /// Generates consecutive steps, and returns the ids that can be referred to after them.
     fn sequence(&mut self, count: usize, depth: usize, known: &[String]) -> (Vec<Value>, Vec<String>) {
         let mut known = known.to_vec();
         let mut steps = Vec::new();
@@ -66,7 +66,7 @@ impl Maker<'_> {
         (steps, known)
     }
 
-    /// A step, and the ids in it.
+    /// Generates a step, and returns the ids in it.
     fn step(&mut self, depth: usize, known: &[String]) -> (Value, Vec<String>) {
         let id = format!("s{}", self.steps.len());
         self.steps.push(id.clone());
@@ -203,7 +203,7 @@ impl Maker<'_> {
         Script { answer, after_ms }
     }
 
-    /// Something that refers, most of the time to something that is there.
+    /// Generates a reference, usually to an existing value.
     fn value(&mut self, known: &[String]) -> Value {
         if known.is_empty() {
             return "@input.n".into();

@@ -1,24 +1,24 @@
-//! What happens next, and the faults that come before it.
+//! The next event of a run, and the faults before it.
 
 use mainspring_engine::shard::Event;
 use mainspring_kernel::input::{Input, Timer};
 
 use super::Run;
 
-/// Arrivals of one run, after which it is called endless. The longest of our own has a few hundred.
+/// Events after which a run counts as endless. The longest of the test suite has a few hundred.
 const ARRIVALS_MAX: usize = 50_000;
 
-/// How often one thing is tried that a fault may prevent: commits fail at most every second time.
+/// Tries of an action that a fault may prevent: at most every second commit fails.
 pub(super) const TRIES_MAX: usize = 16;
 
-/// Something that happens.
+/// An event from outside of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Arrival {
     /// An entry of the inbox.
     Entry(usize),
-    /// The answer of a call.
+    /// The response to a call.
     Answer(usize),
-    /// Everything whose time has come.
+    /// All due timers.
     Timers,
 }
 
@@ -45,8 +45,8 @@ impl Run<'_> {
         self.check_rest()
     }
 
-    /// The first thing to happen; of several at the same time the one that came about first. The end of a gate's time
-    /// does not make time move: it happens when something else is later.
+    /// Returns the next event; of several at the same time, the one that was created first. The timeout of a gate alone
+    /// does not advance the time: it fires when a later event does.
     fn next_arrival(&self) -> Option<(u64, Arrival)> {
         if let Some(entry) = self.inbox.due() {
             return Some((self.now, Arrival::Entry(entry)));
@@ -76,7 +76,7 @@ impl Run<'_> {
         }
     }
 
-    /// Lets everything happen whose time has come.
+    /// Fires all due timers.
     pub(super) fn fire_timers(&mut self) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             self.hand_in(Event::Wake)?;
@@ -87,7 +87,7 @@ impl Run<'_> {
         Err(format!("a timer is due and does not fire: {:?}", self.family.timers().min()))
     }
 
-    /// What goes wrong between two arrivals. The node comes back at the time of the last one, before time moves on.
+    /// Applies the faults between two events. A node recovers at the time of the last event, before the time advances.
     fn misfortune(&mut self) -> Result<(), String> {
         let faults = self.fate.faults;
         if self.fate.strikes(faults.kill_before_input) {
@@ -105,7 +105,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Delivers the timers that have fired once more: for the kernel they are inputs like any other.
+    /// Delivers fired timers once more: for the kernel they are inputs like any other.
     fn timers_again(&mut self, from: usize) -> Result<(), String> {
         let fired = self.log[from..].iter().filter(|(_, input)| matches!(input, Input::Timer(_)));
         for (execution, input) in fired.cloned().collect::<Vec<_>>() {

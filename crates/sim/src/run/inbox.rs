@@ -1,4 +1,4 @@
-//! The inbox of a run: which entry has its time, and where a decision goes.
+//! The inbox of a run: which entry is due, and which gate a decision is for.
 
 use std::collections::VecDeque;
 
@@ -20,17 +20,17 @@ use crate::{
 
 use super::Run;
 
-/// The entries and their times.
+/// The entries and their conditions.
 #[derive(Debug)]
 pub(super) struct Inbox {
     entries: Vec<(Entry, Waiting)>,
-    /// Entries whose turn was the last one, in the order of the inbox.
+    /// Entries whose condition was met in the last turn, in the order of the inbox.
     due: VecDeque<usize>,
-    /// The gate that was the last to open or to be decided.
+    /// The gate that was opened or decided last.
     last_gate: Option<Gate>,
 }
 
-/// A gate of somebody in the family.
+/// A gate in the execution tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Gate {
     execution: ExecutionKey,
@@ -38,14 +38,14 @@ struct Gate {
     number: u32,
 }
 
-/// What an entry waits for.
+/// The condition of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Waiting {
-    /// A time, and its place in the order of everything.
+    /// A time, and its position in the order of events.
     Time(u64, u64),
-    /// A step instance in a state: of the execution itself if it has such a step, else of one that it started.
+    /// A state of a step instance: of the execution itself if it has such a step, else of one that it started.
     Step(Reached, String),
-    /// Nothing: it is due, because of this execution or of the time.
+    /// None: the entry is due, because of a step of this execution or because of the time.
     Nothing(Option<ExecutionKey>),
 }
 
@@ -74,10 +74,10 @@ impl Inbox {
         timed.min()
     }
 
-    /// Looks at a frame that has become durable, of the execution that is looked at or of one that it started.
+    /// Checks a frame that has become durable, of the execution itself or of one that it started.
     pub(super) fn watch(&mut self, root: &Plan, execution: ExecutionKey, member: &Mirror, place: usize) {
         let state = member.state();
-        // A name that the outermost workflow has means a step there.
+        // A name that exists in the root workflow refers to its step.
         let wanted = |name: &str| {
             let is_roots = state.lineage.depth > 0 && instance(root, name).is_some();
             if is_roots { None } else { instance(&state.plan, name) }
@@ -98,7 +98,7 @@ impl Inbox {
         self.due.make_contiguous().sort_unstable();
     }
 
-    /// An entry whose time has come, and the execution whose step has brought it.
+    /// Takes an entry that is due, and the execution whose step has met its condition.
     fn take(&mut self, place: usize) -> (Entry, Option<ExecutionKey>) {
         self.due.retain(|due| *due != place);
         let (entry, waiting) = &mut self.entries[place];
@@ -107,7 +107,7 @@ impl Inbox {
         (entry.clone(), execution)
     }
 
-    /// Entries that never had their time, for whoever wonders why a case fails.
+    /// Lists entries whose condition was never met, to explain a failing case.
     pub(super) fn notes(&self) -> Vec<String> {
         let never =
             self.entries.iter().enumerate().filter_map(|(place, (entry, waiting))| match (waiting, &entry.at) {
@@ -123,12 +123,12 @@ impl Inbox {
     }
 }
 
-/// Whether the workflow, or one that it may start, has such a step.
+/// Returns whether the workflow, or one that it may start, has such a step.
 fn is_known(setup: &Setup, step: &str) -> bool {
     setup.plans.iter().any(|plan| instance(plan, step).is_some())
 }
 
-/// Whether a record brings a step instance into a state.
+/// Returns whether a record puts a step instance into a state.
 fn reaches(record: &Record, reached: Reached, wanted: Option<&Instance>) -> bool {
     let brings = match (reached, record) {
         (Reached::Started, Record::StepStarted { .. }) => true,
@@ -160,13 +160,13 @@ impl Run<'_> {
                 Some(Gate { execution, instance, number: gate }) => {
                     self.deliver(execution, Input::Decide { instance, gate, decision, by, reason: Value::Null })
                 }
-                // Nobody has ever been asked: the decision reaches nothing, and only its time has come.
+                // No gate was ever open: the decision has no target, and only the time advances.
                 None => self.fire_timers(),
             },
         }
     }
 
-    /// Who is told a signal: who has a step that waits for it, the outermost first.
+    /// Returns the execution that gets a signal: one with a step that waits for it, the root first.
     fn taker(&self, name: &str) -> ExecutionKey {
         let root = self.setup.key;
         let others = self.family.members().map(|(execution, _)| *execution);
@@ -179,8 +179,8 @@ impl Run<'_> {
         plan.is_some_and(|plan| plan.steps.iter().any(|step| is_it(&step.work)))
     }
 
-    /// The gate that a decision goes to: that of the step that its entry names, else the one that waits, in the outermost
-    /// execution first, else the one that waited last.
+    /// Returns the gate for a decision: that of the step that its entry names, else the open one, in the root execution
+    /// first, else the one that was open last.
     fn gate(&self, at: &At, execution: Option<ExecutionKey>) -> Option<Gate> {
         let gate_of = |execution: ExecutionKey, instance: &Instance| {
             let number = self.family.member(execution)?.state().steps.get(instance)?.gate.as_ref()?.number;

@@ -1,4 +1,4 @@
-//! The node's side of a run: what goes into the shard, what comes out of it, and how it dies and comes back.
+//! The node of a run: the shard's events and outputs, its crashes and recoveries.
 
 use mainspring_engine::{
     lease::Leases,
@@ -15,22 +15,22 @@ use crate::{
 
 use super::{Run, arrivals::TRIES_MAX};
 
-/// Executions and letters that a node looks at when it comes back: more than any case has.
+/// Maximum number of executions and messages that a node reads when it recovers: more than any case has.
 const ROWS_MAX: usize = 10_000;
 
-/// Room for a few short journals.
+/// Memory for a few short journals.
 const CROWDED_BYTES: usize = 2048;
 
-/// A node that knows nothing yet, under a lease of its own.
+/// Makes a node without memory, under a new lease.
 pub(super) fn fresh(store: &MemoryStore, fate: &mut faults::Fate) -> Result<Shard, String> {
     let epoch = store.claim(SIMULATED_PARTITION, "simulated").map_err(|error| error.to_string())?;
-    // Those that rest stay in memory, are read back each time, or are in each other's way.
+    // Idle executions stay in memory, are never cached, or compete for the cache.
     let resting_bytes_max = [usize::MAX, 0, CROWDED_BYTES][fate.below(3) as usize];
     let leases = Leases::alone(1, [Fence { partition: SIMULATED_PARTITION, epoch }]);
     Ok(Shard::new(leases, keys(), resting_bytes_max))
 }
 
-/// Whether a node has done all that was to be done, or died over it.
+/// The end of processing: all done, or a crash.
 #[derive(PartialEq, Eq)]
 enum Pumped {
     Quiet,
@@ -38,7 +38,7 @@ enum Pumped {
 }
 
 impl Run<'_> {
-    /// Delivers an input until it is acknowledged, as whoever sends one does: over crashes and lost answers.
+    /// Delivers an input until it is acknowledged, like a sender that retries after crashes and lost responses.
     pub(super) fn deliver(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
         self.log.push((execution, input.clone()));
         self.delivering = Some((execution, input.clone()));
@@ -58,7 +58,7 @@ impl Run<'_> {
                     }
                     return Ok(());
                 }
-                // A start whose commit was lost is told so: its sender starts again.
+                // A start whose commit was lost fails, and its sender starts again.
                 Some(Err(ShardError::Store(_))) if matches!(input, Input::Start(_)) => {}
                 Some(Err(error)) => return Err(format!("an input was refused: {error:?}")),
                 None => {}
@@ -67,7 +67,7 @@ impl Run<'_> {
         Err(format!("an input was not acknowledged in {TRIES_MAX} tries: {input:?}"))
     }
 
-    /// Delivers an input that was taken in before. Nothing may come of it.
+    /// Repeats an input that was accepted before. It must have no effect.
     pub(super) fn repeat(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
         let frames = self.family.frame_count();
         self.hand_over(execution, input.clone(), None);
@@ -94,13 +94,13 @@ impl Run<'_> {
     fn settle(&mut self) -> Result<(), String> {
         match self.pump()? {
             Pumped::Quiet => Ok(()),
-            // What was on its way in is delivered again, before anything else that is due at this time.
+            // The input in delivery is delivered again, before anything else that is due at this time.
             Pumped::Crashed => self.recover(self.settled_at),
         }
     }
 
-    /// The node dies and another comes back: it knows nothing but what the store tells it, and looks at what was due by
-    /// a time.
+    /// Crashes the node and recovers it: the new one knows only what is in the store, and processes everything due by a
+    /// time.
     pub(super) fn recover(&mut self, by: u64) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             self.node = fresh(&self.store, &mut self.fate)?;
@@ -153,7 +153,7 @@ impl Run<'_> {
                     self.letters_seen = 0;
                     self.take_letters()?;
                 }
-                // Every node of ours works on everything.
+                // Every simulated node works on all executions.
                 Output::Attend(_) => {}
                 Output::Forget { execution, step, attempt } => self.check_forgotten(execution, &step, attempt)?,
                 Output::Reply(ticket, reply) if ticket == self.ticket => self.reply = Some(reply),
@@ -184,7 +184,7 @@ impl Run<'_> {
         self.note_new_frames(&new);
         match fault {
             CommitFault::CrashBefore => return Ok(Pumped::Crashed),
-            // A commit that was refused would be made and refused again for ever.
+            // A commit that was rejected would be made and rejected again forever.
             CommitFault::CrashAfter if has_written => return Ok(Pumped::Crashed),
             CommitFault::UnknownWritten | CommitFault::UnknownNotWritten => {
                 answer = Err(CommitError::Unknown("the answer was lost".into()));
@@ -199,8 +199,7 @@ impl Run<'_> {
         Ok(Pumped::Quiet)
     }
 
-    /// What nobody delivered is an input all the same: a timer that fired, the end of an attempt that was left behind, a
-    /// letter.
+    /// Logs inputs that were not delivered from outside too: a fired timer, the end of an abandoned attempt, a message.
     fn note_new_frames(&mut self, new: &[(ExecutionKey, usize)]) {
         for (execution, place) in new {
             let Some(member) = self.family.member(*execution) else { continue };
@@ -216,7 +215,7 @@ impl Run<'_> {
         self.family.member(execution).map_or(0, |member| member.frames.len() as u64)
     }
 
-    /// What executions have told each other is taken in at once.
+    /// Delivers the messages between executions at once.
     fn take_letters(&mut self) -> Result<(), String> {
         let error = |error: mainspring_store::StoreError| error.to_string();
         let letters = self.store.inbox(&[SIMULATED_PARTITION], self.letters_seen, Most::of(ROWS_MAX)).map_err(error)?;
@@ -235,8 +234,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Looks after a call that another node has left: one that was never made, one that runs on and will answer, or one
-    /// that was killed.
+    /// Recovers a call that another node has left: one that was never made, one that still runs and will respond, or
+    /// one that was killed.
     fn adopt(&mut self, instance: Instance, attempt: &Attempt) -> Result<(), String> {
         let number = attempt.number;
         let execution = attempt.execution;

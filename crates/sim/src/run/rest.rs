@@ -1,4 +1,4 @@
-//! What must hold of every run when nothing moves any more, whatever the workflow.
+//! Checks at the end of every run, for every workflow.
 
 use mainspring_kernel::{decide::child_key, key::ExecutionKey, plan::Work, state::Status};
 use mainspring_store::{Most, Store};
@@ -31,7 +31,7 @@ impl Run<'_> {
         }
     }
 
-    /// The catalogue says what the journal says.
+    /// The catalogue agrees with the journal.
     fn check_catalogue(&self, key: ExecutionKey, member: &Mirror) -> Result<(), String> {
         let state = member.state();
         let row = self.store.execution(key).map_err(|error| error.to_string())?.ok_or("the execution has no row")?;
@@ -41,7 +41,7 @@ impl Run<'_> {
         if said == is { Ok(()) } else { Err(format!("the catalogue says {said:?} and the journal {is:?}")) }
     }
 
-    /// Nothing is left behind: what has not ended waits for something from outside, and what is out was really called.
+    /// An execution that has not ended waits for an input from outside, and its open calls were really made.
     fn check_calls(&self, execution: ExecutionKey, member: &Mirror) -> Result<(), String> {
         let state = member.state();
         for instance in &state.open_attempts {

@@ -1,4 +1,4 @@
-//! What the world answers: a script for each call, by step, tool or kind of effect.
+//! Scripted responses: a script for each call, by step, tool or kind of effect.
 
 use std::collections::BTreeMap;
 
@@ -11,52 +11,51 @@ use mainspring_kernel::{
 
 use super::reader::{Part, Reader};
 
-/// The scripts of a world, by step id, tool or kind of effect. Each list has one answer for each call, and the last of
-/// them for all that follow.
+/// The scripts, by step id, tool or kind of effect. Each list has one response for each call, and the last one repeats.
 pub type Effects = BTreeMap<String, Vec<Script>>;
 
-/// One answer.
+/// One response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
-    /// What is answered.
+    /// The content.
     pub answer: Answer,
-    /// After how many milliseconds of virtual time.
+    /// The delay in milliseconds of virtual time.
     pub after_ms: u64,
 }
 
-/// What is answered.
+/// The content of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// This result.
     Return(Value),
     /// This failure.
     Error(Failure),
-    /// The arguments.
+    /// The arguments of the call.
     Echo,
     /// One of the arguments.
     Pick(String),
-    /// A failure if an argument has a certain value, else another answer.
+    /// A failure if an argument has a certain value, else another response.
     FailIf {
-        /// Which argument.
+        /// The name of the argument.
         argument: String,
         /// The value.
         equals: Value,
         /// The failure.
         error: Failure,
-        /// The other answer.
+        /// The other response.
         otherwise: Box<Script>,
     },
-    /// Nothing, ever.
+    /// No response.
     Hang,
 }
 
-/// The forms of an answer: exactly one of these keys stands in a script.
+/// The forms of a response: a script has exactly one of these keys.
 const FORMS: [&str; 8] = ["return", "fail_if", "error", "echo", "pick", "content", "is_error", "hang"];
 const SCRIPT_KEYS: [&str; 11] =
     ["return", "error", "echo", "pick", "fail_if", "else", "content", "is_error", "text", "hang", "after"];
 
 impl Script {
-    /// The outcome for an attempt and when it comes, in milliseconds from now; `None` if it never comes.
+    /// Returns the outcome of an attempt and its delay in milliseconds; `None` if it never arrives.
     pub fn outcome(&self, attempt: &Attempt) -> Result<Option<(u64, Outcome)>, String> {
         let arguments = arguments(attempt);
         let outcome = match &self.answer {
@@ -80,13 +79,13 @@ impl Script {
     }
 }
 
-/// The names by which scripts for an attempt of a step are looked up, the first that matches counts. In a loop a script
-/// can be for one round, as `each[0]`, or for all of them, by the step's id.
+/// Lists the names by which the script of an attempt is searched; the first match counts. In a loop, a script can be
+/// for one round, as `each[0]`, or for all of them, by the step's id.
 pub(crate) fn names<'a>(attempt: &'a Attempt, id: &'a str) -> impl Iterator<Item = &'a str> {
     [Some(attempt.step.as_str()), Some(id), tool(attempt), Some(attempt.effect.as_str())].into_iter().flatten()
 }
 
-/// The tool that an attempt calls; what is no tool is called by the kind of its effect.
+/// Returns the tool that an attempt calls, or the kind of another effect.
 pub(crate) fn called(attempt: &Attempt) -> &str {
     tool(attempt).unwrap_or(&attempt.effect)
 }
@@ -95,7 +94,7 @@ fn tool(attempt: &Attempt) -> Option<&str> {
     if attempt.effect == "tool" { attempt.params.get("tool").and_then(Value::as_text) } else { None }
 }
 
-/// What an attempt is called with: a tool's arguments, or all parameters of another effect.
+/// Returns the arguments of an attempt: those of a tool, or all parameters of another effect.
 pub(crate) fn arguments(attempt: &Attempt) -> &Value {
     static NONE: Value = Value::Null;
     match attempt.effect.as_str() {
@@ -218,8 +217,8 @@ fn fail_if<'a>(part: &Part<'a>, condition: &Part<'a>, reader: &mut Reader<'a>) -
     Some(Answer::FailIf { argument, equals, error, otherwise })
 }
 
-/// What an MCP result without structured content comes to: the list of its blocks, also where that is one text. A text is
-/// never read as JSON: its meaning would depend on what a tool happens to write.
+/// Converts an MCP result without structured content to the list of its blocks, even if that is one text. Texts are
+/// never parsed as JSON, since the result would then depend on what a tool happens to write.
 fn content<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Value> {
     let blocks = reader.items(part);
     for block in &blocks {

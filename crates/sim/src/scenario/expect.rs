@@ -1,4 +1,4 @@
-//! What must come of a case.
+//! The expectations of a case.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,32 @@ use mainspring_kernel::{
 
 use super::reader::{Part, Reader};
 
-/// What must come of a case; what is `None` or empty is not looked at, unless it says otherwise.
+/// The expectations of a case. `None` or empty means that nothing is checked, unless noted otherwise.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Expect {
-    /// Whether the definition is accepted; it must be where nothing is said.
+    /// The expected acceptance of the definition; `None` means that it must be accepted.
     pub accepted: Option<bool>,
-    /// Words that appear in the diagnostics.
+    /// Texts that must appear in the diagnostics.
     pub diagnostics_contain: Vec<String>,
-    /// Where the execution is in the end.
+    /// The final status of the execution.
     pub status: Option<End>,
     /// The outcome; `Some(None)` for a plain one.
     pub outcome: Option<Option<String>>,
-    /// The output, exactly.
+    /// The exact output.
     pub output: Option<Value>,
-    /// The output, at least.
+    /// A part of the output.
     pub output_contains: Option<Value>,
-    /// Words that appear in the execution's error.
+    /// Texts that must appear in the execution's error.
     pub error_contains: Vec<String>,
-    /// Step instances.
+    /// The expectations of step instances.
     pub steps: BTreeMap<String, StepExpect>,
-    /// Step instances that were never started.
+    /// Step instances that must not start.
     pub absent_steps: Vec<String>,
-    /// Every call, in order.
+    /// All calls, in order.
     pub calls: Option<Vec<CallExpect>>,
-    /// How many calls.
+    /// The number of calls.
     pub call_count: Option<u64>,
-    /// The sets of step instances whose calls were sent out by one turn, in the order of the turns.
+    /// The sets of step instances whose calls one turn dispatched, in the order of the turns.
     pub waves: Option<Vec<Vec<String>>>,
     /// The milliseconds between attempts.
     pub delays_ms: Option<Vec<u64>>,
@@ -43,16 +43,16 @@ pub struct Expect {
     pub duration_ms: Option<u64>,
 }
 
-/// What must come of a step instance.
+/// The expectations of a step instance.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepExpect {
-    /// Where it is.
+    /// Its status.
     pub status: Option<Status>,
     /// The number of its last attempt.
     pub attempts: Option<u64>,
-    /// Its output, exactly.
+    /// Its exact output.
     pub output: Option<Value>,
-    /// Words that appear in its error.
+    /// Texts that must appear in its error.
     pub error_contains: Vec<String>,
 }
 
@@ -61,27 +61,27 @@ pub struct StepExpect {
 pub struct CallExpect {
     /// The tool, or the kind of another effect.
     pub tool: String,
-    /// What it was called with, if that is looked at.
+    /// The arguments, if they are checked.
     pub arguments: Option<Value>,
 }
 
-/// Where an execution is when nothing moves any more.
+/// The status of an execution at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// It completed.
     Completed,
     /// It failed.
     Failed,
-    /// It was called off.
+    /// It was cancelled.
     Cancelled,
-    /// It waits, also for people.
+    /// It waits, at least for an approval.
     WaitingApproval,
-    /// It waits, and not for people.
+    /// It waits, but not for an approval.
     Waiting,
 }
 
 impl End {
-    /// Every end and its word.
+    /// All statuses with their names in scenarios.
     pub const ALL: [(&'static str, Self); 5] = [
         ("completed", Self::Completed),
         ("failed", Self::Failed),
@@ -90,12 +90,12 @@ impl End {
         ("waiting", Self::Waiting),
     ];
 
-    /// Its word.
+    /// Returns the name in scenarios.
     pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(_, end)| *end == self).map_or("", |(name, _)| name)
     }
 
-    /// The end of an execution that does not move any more.
+    /// Returns the status of an execution at the end of a run.
     pub fn of(status: ExecutionStatus, waits_for_people: bool) -> Self {
         match status {
             ExecutionStatus::Completed => Self::Completed,

@@ -1,80 +1,80 @@
-//! What arrives while a case runs, and when.
+//! The inputs from outside of a case, with their times.
 
 use mainspring_kernel::{diagnostic, plan::Decision, value::Value};
 
 use super::reader::{Part, Reader};
 
-/// Something that arrives.
+/// An input from outside.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// When.
+    /// Its time.
     pub at: At,
-    /// What.
+    /// Its content.
     pub what: What,
 }
 
-/// When something arrives.
+/// The time of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum At {
     /// At a time, in milliseconds from the start.
     Time(u64),
-    /// Right after the turn in which a step instance is in a state for the first time.
+    /// Right after the turn in which a step instance reaches a state for the first time.
     Step(Reached, String),
 }
 
-/// A state of a step instance that something can wait for.
+/// A state of a step instance that an input can wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reached {
-    /// It has begun.
+    /// It has started.
     Started,
-    /// It has ended well.
+    /// It has completed.
     Completed,
-    /// It waits: for people, for a signal, for time.
+    /// It waits: for an approval, a signal or a time.
     Waiting,
 }
 
-/// What arrives.
+/// The content of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    /// A decision.
+    /// A decision about an approval.
     Decide {
-        /// Which.
+        /// The decision.
         decision: Decision,
-        /// Whose.
+        /// The approver.
         by: String,
     },
-    /// A named message.
+    /// A signal.
     Signal {
         /// Its name.
         name: String,
-        /// What it brings.
+        /// Its payload.
         payload: Value,
     },
-    /// The execution is called off.
+    /// A cancellation.
     Cancel {
-        /// A word for why.
+        /// The reason.
         reason: String,
-        /// By whom.
+        /// The user who cancels.
         by: String,
     },
-    /// The node dies with the work that is out, and comes back.
+    /// The node crashes together with its calls, and recovers.
     Crash,
-    /// Only time passes.
+    /// Only the time advances.
     Tick,
 }
 
 impl Reached {
-    /// Every state and its word.
+    /// All states with their names in scenarios.
     pub const ALL: [(&'static str, Self); 3] =
         [("started", Self::Started), ("completed", Self::Completed), ("waiting", Self::Waiting)];
 
-    /// Its word.
+    /// Returns the name in scenarios.
     pub fn name(self) -> &'static str {
         Self::ALL.into_iter().find(|(_, reached)| *reached == self).map_or("", |(name, _)| name)
     }
 }
 
-/// Who decides and cancels where a scenario does not say.
+/// The default user of decisions and cancellations.
 const WHO: &str = "owner";
 
 const KINDS: [&str; 5] = ["decide", "signal", "cancel", "crash", "tick"];

@@ -1,4 +1,4 @@
-//! Reads the parts of a scenario file and collects what is wrong with them, each with its place and its mend.
+//! Parses the parts of a scenario file and collects the errors, each with its position and help.
 
 use mainspring_kernel::{
     diagnostic::{self, Diagnostic, Severity},
@@ -7,13 +7,13 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-/// A look at one document: every mistake is collected and none is thrown.
+/// The parser of one document: it collects all errors instead of stopping at the first.
 pub(super) struct Reader<'a> {
     document: &'a Document,
     pub(super) problems: Vec<Diagnostic>,
 }
 
-/// A part of the document and the way to it.
+/// A part of the document with its path.
 #[derive(Clone)]
 pub(super) struct Part<'a> {
     pub(super) value: &'a Value,
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         Part { value: &self.document.value, path: Path::root() }
     }
 
-    /// A part by itself, with the places of the file that it stands in.
+    /// Returns a part as a separate document, with positions in the original file.
     pub(super) fn cut_out(&self, part: &Part<'a>) -> Document {
         let mut spot = self.document.spot.as_ref();
         for segment in part.path.segments() {
@@ -68,7 +68,7 @@ impl<'a> Reader<'a> {
         self.problem(diagnostic::WRONG_KIND, &part.path, message, format!("write {wanted}"));
     }
 
-    /// The fields of an object that may have these keys and no other.
+    /// Returns the fields of an object that may have these keys and no other.
     pub(super) fn object(&mut self, part: &Part<'a>, keys: &[&str]) -> Option<&'a Map> {
         let Some(map) = part.value.as_map() else {
             self.wrong_kind(part, "an object");
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         bool
     }
 
-    /// A key whose only meaning is that it is there.
+    /// Checks a key whose only permitted value is true.
     pub(super) fn only_true(&mut self, part: &Part<'a>) {
         if part.value.as_bool() != Some(true) {
             let message = format!("this can only be true, not {}", part.value.kind());
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
         whole
     }
 
-    /// A whole number from 1 that fits 32 bits: counts of steps and branches.
+    /// Parses a whole number from 1 that fits 32 bits: counts of steps and branches.
     pub(super) fn count(&mut self, part: &Part<'a>) -> Option<u32> {
         let count = self.whole(part)?;
         match u32::try_from(count) {
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         self.items(part).iter().filter_map(|item| self.text(item)).collect()
     }
 
-    /// One word of a closed set.
+    /// Parses one word of a closed set.
     pub(super) fn word<T: Clone>(&mut self, part: &Part<'a>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(part)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| meaning.clone());
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         self.word(part, &[Decision::Approve, Decision::Deny].map(|decision| (decision.name(), decision)))
     }
 
-    /// Milliseconds, written with a unit: `1234ms`, `10s`, `5m`, `20h`, `3d`.
+    /// Parses milliseconds, written with a unit: `1234ms`, `10s`, `5m`, `20h`, `3d`.
     pub(super) fn duration_ms(&mut self, part: &Part<'a>) -> Option<u64> {
         let text = self.text(part)?;
         let duration = duration_ms(&text);
@@ -184,7 +184,7 @@ fn duration_ms(text: &str) -> Option<u64> {
     text[..digits].parse::<u64>().ok()?.checked_mul(unit_ms)
 }
 
-/// Milliseconds as a scenario writes them, in the largest unit that says them exactly.
+/// Formats milliseconds as scenarios write them, in the largest unit that is exact.
 pub(crate) fn duration_text(ms: u64) -> String {
     let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
     match units.into_iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms)) {
