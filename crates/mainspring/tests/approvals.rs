@@ -1,4 +1,4 @@
-//! `mainspring approvals` in a folder: what waits for people, in pages.
+//! `mainspring approvals` on a data folder: lists open approvals in pages.
 
 use std::fs;
 
@@ -53,7 +53,7 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
     let times = ["requestedAt", "timeoutAt"]
         .map(|key| mainspring_kernel::time::parse_rfc3339(at(first, key).as_text().unwrap()).unwrap());
     assert_eq!(times[1] - times[0], 3_600_000);
-    // Page by page it is the same list.
+    // The pages together equal the whole list.
     let (mut paged, mut cursor) = (Vec::new(), None::<String>);
     loop {
         let mut arguments = vec!["approvals", "--json", "--limit", "3"];
@@ -70,7 +70,7 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
     let cut = mainspring(&ground, &["approvals", "--limit", "1"]);
     assert!(cut.stdout.contains("there may be more: mainspring approvals --cursor "), "{cut:?}");
     assert_eq!(mainspring(&ground, &["approvals", "--cursor", "x"]).exit, Some(10));
-    // What was decided is gone.
+    // A decided approval is no longer listed.
     assert_eq!(mainspring(&ground, &["deny", "e2", "--step", "one"]).exit, Some(0));
     let (left, _) = gates(&mainspring(&ground, &["approvals", "--json"]));
     assert!(left.iter().all(|gate| at(gate, "executionId") == "e1".into()) && left.len() == 2, "{left:?}");

@@ -1,4 +1,4 @@
-//! Command lines that are none: who asked for JSON is answered in JSON, whatever else was wrong.
+//! Invalid command lines: with `--json` the error is JSON, whatever else is wrong.
 
 mod support;
 use support::{Ground, call};
@@ -40,7 +40,7 @@ fn without_json_only_a_person_is_told() {
     }
 }
 
-/// Nothing was asked of it, so that nothing is wrong.
+/// Help and version are successful, and print no envelope.
 #[test]
 fn help_is_no_error() {
     let ground = Ground::new();

@@ -1,4 +1,4 @@
-//! `mainspring backup`: what it writes, what it refuses, and that a copy of it is the store.
+//! `mainspring backup`: the written file, the refused targets, and a restore of the copy.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ fn state(ground: &Ground) -> PathBuf {
     ground.root().join("home/.local/state/mainspring")
 }
 
-/// A ground on which two executions wait.
+/// A folder with two executions that wait for an approval.
 fn ground() -> Ground {
     let ground = Ground::new();
     fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
@@ -32,12 +32,12 @@ fn back_up(ground: &Ground, arguments: &[&str]) -> Answer {
     call(ground.mainspring(&[&["backup", "--json"], arguments].concat()), b"")
 }
 
-/// Makes a call that is refused with words, and leaves no file that was not there.
+/// Runs a backup that must fail with a message, and checks that it leaves no files.
 #[track_caller]
 fn refused(ground: &Ground, arguments: &[&str], exit: i32, words: &[&str]) {
     let files = |folder: &Path| {
         let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        // A reader leaves SQLite's log and index beside the store.
+        // A reader leaves SQLite's WAL and its index next to the store.
         names.retain(|name| !name.to_string_lossy().starts_with("journal.db-"));
         names.sort();
         names
@@ -64,7 +64,7 @@ fn a_backup_is_one_private_file_that_can_be_used_as_the_store() {
     assert_eq!(number("unsealed"), 0_u64.into());
     let stray: Vec<_> = fs::read_dir(ground.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(stray.iter().all(|name| !name.to_string_lossy().contains(".partial")), "{stray:?}");
-    // What happens after it is not in it.
+    // Later executions are not in the backup.
     assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", "e3"]), b"").exit, Some(0));
     let elsewhere = ground.root().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
@@ -86,7 +86,7 @@ fn a_file_that_is_there_stays_unless_it_is_a_backup_that_is_to_be_replaced() {
     let before = fs::metadata(ground.root().join("backup.db")).unwrap().ino();
     assert_eq!(back_up(&ground, &["backup.db", "--force"]).exit, Some(0));
     assert_ne!(fs::metadata(ground.root().join("backup.db")).unwrap().ino(), before);
-    // As mktemp makes them.
+    // An empty file, as `mktemp` creates it.
     fs::write(ground.root().join("empty"), "").unwrap();
     assert_eq!(back_up(&ground, &["empty", "--force"]).exit, Some(0));
     fs::write(ground.root().join("letter"), "dear Ada".repeat(100)).unwrap();
@@ -144,7 +144,7 @@ fn a_damaged_store_makes_no_backup_and_replaces_none() {
     assert_eq!(fs::read(ground.root().join("backup.db")).unwrap(), before);
 }
 
-/// Somebody has changed a head: the copy is what the store is, and does not take the place of a better one.
+/// A head was changed: the copy equals the damaged store, and must not replace a good backup.
 #[test]
 fn broken_seals_are_told_of() {
     let ground = ground();

@@ -1,5 +1,5 @@
-//! Bad input and bad ground: each is answered with a clear error, its exit code and one envelope; nothing is lost, nothing
-//! is half done, nothing panics.
+//! Bad input and bad environments: each gives a clear error, its exit code and one envelope. No data is lost, no
+//! work is left half done, and nothing panics.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use mainspring_kernel::{json::compact, value::Value};
 mod support;
 use support::{Answer, Ground, WORKFLOW, call, hash_of, request, yaml};
 
-/// What a refused call is to say.
+/// Checks the error of a rejected call.
 #[track_caller]
 fn assert_refused(what: &str, answer: &Answer, exit: i32, said: &[&str]) {
     assert_eq!(answer.exit, Some(exit), "{what}: {answer:?}");
@@ -33,7 +33,7 @@ fn touching() -> Value {
     yaml("steps:\n  - {id: a, type: bash, command: touch ran}\n")
 }
 
-/// Requests that are no requests: what each is, its bytes, and what the answer says. `WORKFLOW` is a good definition.
+/// Invalid requests: name, bytes, and the expected words of the error. `WORKFLOW` stands for a valid definition.
 const REQUESTS: &[(&str, &str, &[&str])] = &[
     ("empty", "", &["standard input is empty"]),
     ("blank", " \n\t", &["standard input is empty"]),
@@ -105,7 +105,7 @@ fn requests_that_are_none_are_refused_and_leave_nothing() {
     check("objects nested 10,000 deep", nested.as_bytes(), &["100"]);
 }
 
-/// A hundred megabytes: read up to the bound and no further, in less memory than they would take.
+/// A hundred megabytes of input: the process reads up to the bound only, with less memory than the input takes.
 #[test]
 fn a_flood_is_cut_off_early() {
     let (ground, definition) = (Ground::new(), touching());
@@ -132,10 +132,10 @@ fn a_flood_is_cut_off_early() {
     assert!(written < bound, "{written} bytes were taken");
 }
 
-/// What is made of a good ground before the call, what the call then says, and with which exit code.
+/// A damage to the environment before a call, the exit code, and the expected words of the error.
 type Spoil = (&'static str, fn(&Ground), i32, &'static [&'static str]);
 
-/// Grounds that cannot be stood on, before anything was begun.
+/// Damages that prevent the start of an execution.
 const GROUNDS: &[Spoil] = &[
     ("no workspace", |ground| fs::remove_dir(ground.workspace()).unwrap(), 10, &["workspace", "make it first"]),
     (
@@ -214,7 +214,7 @@ fn make_journal(ground: &Ground, sql: &str) {
     rusqlite::Connection::open(ground.journal("e")).unwrap().execute_batch(sql).unwrap();
 }
 
-/// The same call by nobody, whom permissions stop; root is stopped by none.
+/// Runs a command as the user `nobody`, since permissions do not apply to root.
 fn by_nobody(ground: &Ground, command: Command) -> Command {
     if !rustix::process::getuid().is_root() {
         return command;
@@ -243,7 +243,7 @@ fn grounds_that_cannot_be_stood_on_are_named_and_nothing_runs() {
     }
 }
 
-/// The same call of a copy of the executable that everybody may reach.
+/// Runs a copy of the executable that every user can reach.
 fn reachable(ground: &Ground, command: Command) -> Command {
     let copy = ground.root().join("workflow");
     fs::copy(WORKFLOW, &copy).unwrap();
@@ -254,7 +254,7 @@ fn reachable(ground: &Ground, command: Command) -> Command {
     same
 }
 
-/// An execution that waits, whose ground is spoilt and mended again: it goes on with nothing lost.
+/// An execution that waits while its environment is damaged and repaired: it continues, and nothing is lost.
 #[test]
 fn what_waits_outlives_a_spoilt_ground() {
     let definition = yaml(
@@ -270,17 +270,17 @@ fn what_waits_outlives_a_spoilt_ground() {
         assert_refused(what, &again, exit[1], said);
         assert_eq!(ground.file("log"), "a\n", "{what}");
     };
-    // Another key in the place of ours.
+    // The key is replaced by another one.
     fs::copy(key_path(&ground), ground.root().join("kept")).unwrap();
     fs::set_permissions(ground.root().join("kept"), fs::Permissions::from_mode(0o600)).unwrap();
     put_key(&ground, &"1".repeat(64), 0o600);
     both("another key", [40, 40], &["begun with", "MAINSPRING_KEY_FILE"]);
     moved(&ground, "kept", "home/.config/mainspring/key");
-    // A workspace that has gone.
+    // The workspace is missing.
     moved(&ground, "workspace", "elsewhere");
     assert_refused("no workspace", &ground.resumed("e", &token, "approve"), 10, &["workspace", "make it first"]);
     moved(&ground, "elsewhere", "workspace");
-    // A journal cut in half, once all of it is in the one file.
+    // The journal is cut in half, after a checkpoint into one file.
     let close = "PRAGMA wal_checkpoint(TRUNCATE)";
     rusqlite::Connection::open(ground.journal("e")).unwrap().query_row(close, [], |_| Ok(())).unwrap();
     let whole = fs::read(ground.journal("e")).unwrap();
@@ -291,7 +291,7 @@ fn what_waits_outlives_a_spoilt_ground() {
     assert_eq!(ground.file("log"), "a\nb\n");
 }
 
-/// Three steps, of which the second prints more than a small disk takes.
+/// Three steps, of which the second prints more than a small disk can store.
 fn filling() -> Value {
     yaml(
         r#"
@@ -303,7 +303,7 @@ steps:
     )
 }
 
-/// The bound on a file's size is a full disk for whoever writes it; its signal is turned off, as on a disk.
+/// A file size limit acts like a full disk. Its signal is ignored, so that writes fail with an error instead.
 #[test]
 fn files_that_may_not_grow_stop_a_call_and_lose_nothing() {
     let (ground, definition) = (Ground::new(), filling());
@@ -322,7 +322,7 @@ fn files_that_may_not_grow_stop_a_call_and_lose_nothing() {
     goes_on(&ground, &definition);
 }
 
-/// A small disk of memory, where the machine lets us have one.
+/// A small tmpfs, if the machine permits the mount.
 #[test]
 fn a_full_disk_stops_a_call_and_loses_nothing() {
     let (ground, definition) = (Ground::new(), filling());
@@ -348,7 +348,7 @@ fn a_full_disk_stops_a_call_and_loses_nothing() {
     goes_on(&ground, &definition);
 }
 
-/// Unmounts what a test has mounted, however it ends.
+/// Unmounts on drop.
 struct Mounted(PathBuf);
 
 impl Drop for Mounted {
@@ -357,11 +357,11 @@ impl Drop for Mounted {
     }
 }
 
-/// Whether a call was stopped by its disk; then it says so.
+/// Returns true if the disk stopped the call, and checks that the error says so.
 fn is_stopped(what: &str, answer: &Answer) -> bool {
     match answer.exit {
         Some(0) => false,
-        // The folder cannot even be made.
+        // Creating the folder already fails.
         Some(10) => {
             assert_refused(what, answer, 10, &["cannot be used"]);
             true
@@ -375,8 +375,8 @@ fn is_stopped(what: &str, answer: &Answer) -> bool {
     }
 }
 
-/// With room again it comes to its end. An attempt whose receipt found no room counts as interrupted and is repeated;
-/// nothing that has a receipt is, so that no `a` follows a `b`.
+/// With enough space the execution completes. An attempt without a stored receipt counts as interrupted and is
+/// retried. A step with a receipt does not run again, so no `a` follows a `b`.
 fn goes_on(ground: &Ground, definition: &Value) {
     ground.ran("e", definition).expect(0, "ok");
     let log = ground.file("log");

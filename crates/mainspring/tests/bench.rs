@@ -1,4 +1,4 @@
-//! What `mainspring bench` prints is what its page says. No figure is judged.
+//! The output of `mainspring bench` has the documented fields. Figures are not checked.
 
 mod support;
 
@@ -8,7 +8,7 @@ use mainspring_kernel::{json, value::Value};
 use mainspring_store::postgres::server::{Options, Server};
 use support::{Answer, Ground, call};
 
-/// Which fields each kind of line has, by the table of the page: fields down, kinds of lines across.
+/// The fields of each kind of line, from the table in the documentation: one row per field, one column per kind.
 fn fields() -> BTreeMap<String, BTreeSet<String>> {
     let page = include_str!("../../../docs/reference/benchmarks.md");
     let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
@@ -25,7 +25,7 @@ fn fields() -> BTreeMap<String, BTreeSet<String>> {
     fields
 }
 
-/// The kind of a line, as the table of the page calls it.
+/// The kind of a line, as the table names it.
 fn kind(line: &Value) -> String {
     let text = |name| line.get(name).and_then(Value::as_text);
     match (text("floor"), text("workload")) {
@@ -61,7 +61,7 @@ fn every_line_has_the_fields_of_its_kind() {
         assert_eq!(Some(&names), fields.get(&kind), "{kind}: {line:?}");
         let of = line.get("workload").and_then(Value::as_text).unwrap_or_default();
         let executions = line.get("executions").or(line.get("timers")).and_then(Value::as_u64);
-        // What is recorded is bounded in time, and what comes evenly by its pace.
+        // A recording is limited in time, and an open loop by its rate, so their counts vary.
         let expected = ["mainspring", "timers"].contains(&kind.as_str());
         assert!(!expected || executions == Some(2), "{line:?}");
         seen.entry(kind).or_default().push(of.into());
@@ -74,7 +74,7 @@ fn every_line_has_the_fields_of_its_kind() {
         (seen["timers"].as_slice(), seen["recover"].as_slice()),
         (&["timers".into()][..], &["recover".into()][..])
     );
-    // All kinds but one, which is measured by itself.
+    // One kind is tested separately.
     assert_eq!(seen.len() + 1, fields.len());
     let left = std::fs::read_dir(ground.root().join("bench")).unwrap().count();
     assert_eq!(left, 0, "the folder of the measurement is removed");

@@ -1,4 +1,4 @@
-//! The vectors of the command line: every case of `conformance/vectors/cli.json`, as the page beside it says.
+//! The conformance vectors of the command line: every case of `conformance/vectors/cli.json`.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use support::{Answer, WORKFLOW, at, call, missing};
 
 const FILE: &str = "vectors/cli.json";
 
-/// What calls name: `workspace`, and whatever earlier calls of the case captured.
+/// Variables of a case: `workspace`, and values that earlier calls captured.
 type Names = BTreeMap<String, String>;
 
 #[test]
@@ -41,7 +41,7 @@ fn every_case_that_this_build_covers() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The calls of a case, one after the other, in one empty folder.
+/// Runs the calls of a case in one empty folder.
 fn run(case: &Value) -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let workspace = folder.path().to_str().unwrap().to_string();
@@ -74,7 +74,7 @@ fn run(case: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// One arm for each expectation, so that none of a case is passed over in silence.
+/// Each expectation has its own arm, so that an unknown one fails.
 fn check(expected: &Value, answer: &Answer, took: Duration, folder: &Path) -> Result<(), String> {
     let lines = |name: &str| fs::read_to_string(folder.join(name)).map_or(0, |text| text.lines().count() as u64);
     for (key, wanted) in expected.as_map().unwrap() {

@@ -1,5 +1,5 @@
-//! What the store keeps beside a journal is changed past the engine: `verify` and `doctor --deep` find it, and an engine
-//! looks again at what nobody would have woken.
+//! Columns of the store that are changed without the engine: `verify` and `doctor --deep` find them, and an engine
+//! finds executions whose wake-up time was removed.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use rusqlite::Connection;
 mod support;
 use support::{Answer, Ground, call};
 
-/// How long a node may take for what takes it seconds.
+/// The timeout of operations that take a node seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const SLEEPS: &str = "steps:\n  - {id: rest, type: sleep, durationMs: 86400000}\n";
@@ -24,7 +24,7 @@ fn journal(ground: &Ground) -> PathBuf {
     ground.root().join("home/.local/state/mainspring/journal.db")
 }
 
-/// A ground on which an execution waits for a day.
+/// A folder in which an execution sleeps for a day.
 fn sleeping() -> Ground {
     let ground = Ground::new();
     fs::write(ground.root().join("wf.yaml"), SLEEPS).unwrap();
@@ -54,7 +54,7 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A process that works on a folder, which is killed when this is dropped.
+/// A process that owns a data folder, killed on drop.
 struct Working(Child);
 
 impl Working {
@@ -102,7 +102,7 @@ fn every_column_that_steers_is_compared() {
     fs::write(ground.root().join("wf.yaml"), WAITS).unwrap();
     assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
     assert_eq!(call(ground.mainspring(&["verify", "e1"]), b"").exit, Some(0));
-    // What is changed, and how it is changed back.
+    // Each change of a column, and its reversal.
     let changes = [
         ("heads", "ended", "1", "0"),
         ("heads", "partition", "3", "0"),

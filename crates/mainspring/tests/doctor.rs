@@ -1,4 +1,4 @@
-//! `mainspring doctor`: what it finds, that it changes nothing, and that nothing that is broken breaks it.
+//! `mainspring doctor`: its findings, that it changes nothing, and that no damage makes it fail itself.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ use support::{Answer, Ground, call};
 const DEFINITION: &str =
     "name: wf\nsteps:\n  - {id: say, type: bash, command: echo hello}\n  - {id: gate, type: approval}\n";
 
-/// What was said of each thing, by its name.
+/// The checks of a call, by their names.
 struct Told {
     answer: Answer,
     checks: BTreeMap<String, Value>,
@@ -46,7 +46,7 @@ impl Told {
         Self { answer, checks }
     }
 
-    /// Checks how one thing is, and what is said of it and of its mend.
+    /// Checks the state of a check, and a part of its message or help.
     #[track_caller]
     fn expect(&self, name: &str, state: &str, said: &str) -> &Self {
         let check = self.checks.get(name).unwrap_or_else(|| panic!("nothing is said of {name}: {:?}", self.answer));
@@ -62,7 +62,7 @@ impl Told {
         self
     }
 
-    /// Checks which things are broken, and that the exit code says so.
+    /// Checks the names of all broken checks, and the exit code.
     #[track_caller]
     fn expect_broken(&self, names: &[&str]) -> &Self {
         let is_broken = |check: &Value| check.get("state") == Some(&"broken".into());
@@ -75,7 +75,7 @@ impl Told {
     }
 }
 
-/// Every file and folder below one, with its rights and its bytes.
+/// All files and folders below a folder, with mode and contents.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -90,7 +90,7 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// Looks, on a ground that nobody works on; not a byte of it is another afterwards.
+/// Runs `doctor` on a folder without an engine, and checks that no byte changes.
 #[track_caller]
 fn look(ground: &Ground, arguments: &[&str]) -> Told {
     let before = everything(ground.root());
@@ -108,7 +108,7 @@ fn look_as(mut command: Command, arguments: &[&str]) -> Told {
     Told::of(call(command, b""))
 }
 
-/// A copy of a ground on which one execution waits and one has ended.
+/// A copy of a folder with one waiting and one ended execution.
 fn ground() -> Ground {
     static MADE: OnceLock<Ground> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -119,7 +119,7 @@ fn ground() -> Ground {
             let answer = call(ground.mainspring(&arguments), b"");
             assert_eq!(answer.exit, Some(0), "{answer:?}");
         }
-        // Whether the process still did it at its end is chance.
+        // The engine may or may not have checkpointed when it ended.
         tamper(&ground, "PRAGMA wal_checkpoint(TRUNCATE)");
         ground
     });
@@ -137,7 +137,7 @@ fn journal(ground: &Ground) -> PathBuf {
     data(ground).join("journal.db")
 }
 
-/// Changes the store behind our back, and leaves no log.
+/// Changes the store without the engine, and leaves no WAL.
 fn tamper(ground: &Ground, sql: &str) {
     let connection = Connection::open(journal(ground)).unwrap();
     connection.execute_batch(sql).unwrap();
@@ -169,14 +169,14 @@ fn what_is_well_is_said_to_be_and_nothing_is_changed() {
     look(&ground, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
 }
 
-/// This process works on the folder, and another program takes its files away.
+/// This process owns the folder, and another program removes its files.
 #[test]
 fn a_process_that_has_lost_its_files_is_found() {
     type Damage = (fn(&Path), &'static str);
     let lost: [Damage; 3] = [
         (|folder| fs::remove_file(folder.join("journal.db-wal")).unwrap(), "journal.db-wal is not the file"),
         (|folder| fs::rename(folder.join("journal.db"), folder.join("old")).unwrap(), "journal.db is not the file"),
-        // Closing a file drops the locks that this process has on it.
+        // Closing a file releases all POSIX locks that this process has on it.
         (|folder| drop(fs::read(folder.join("journal.db")).unwrap()), "holds no lock"),
     ];
     for (damage, words) in lost {
@@ -223,7 +223,7 @@ fn where_nothing_is_yet_nothing_is_made() {
     told.expect("quarantine", "skipped", "older").expect("journals", "skipped", "nothing is in the store yet");
 }
 
-/// What a crash leaves: a log that was never moved into the file, with its index or without.
+/// A crash leaves a WAL without a checkpoint, with or without its index.
 #[test]
 fn the_log_of_a_crash_is_read_and_left() {
     for has_index in [false, true] {
@@ -242,7 +242,7 @@ fn the_log_of_a_crash_is_read_and_left() {
     }
 }
 
-/// A file of the user's settings.
+/// A file in the user's configuration folder.
 fn config(ground: &Ground, name: &str) -> PathBuf {
     ground.root().join("home/.config/mainspring").join(name)
 }
@@ -257,7 +257,7 @@ fn cut_to(ground: &Ground, length: impl Fn(u64) -> u64) {
     file.set_len(length(file.metadata().unwrap().len())).unwrap();
 }
 
-/// Puts something else where the store was.
+/// Replaces the store's file.
 fn replace(ground: &Ground, by: impl Fn(&Path)) {
     fs::remove_file(journal(ground)).unwrap();
     by(&journal(ground));
@@ -270,7 +270,7 @@ fn overwrite_last_page(ground: &Ground) {
     fs::write(journal(ground), bytes).unwrap();
 }
 
-/// What is done to a ground, which checks are broken by that, and what is said of the first.
+/// A damage, the checks that it breaks, and a part of the first message.
 type Damage = (fn(&Ground), &'static [&'static str], &'static str);
 
 #[track_caller]
@@ -328,7 +328,7 @@ fn what_else_is_broken_is_named_with_its_mend() {
     ]);
 }
 
-/// What is done to a ground, which check warns of it, and what it says.
+/// A defect, the check that warns of it, and a part of the message.
 type Worry = (fn(&Ground), &'static str, &'static str);
 
 #[test]
@@ -405,7 +405,7 @@ fn whoever_may_not_look_is_told_so() {
     let is_root = rustix::process::getuid().is_root();
     let mut command = ground.mainspring(&[]);
     if is_root {
-        // For the superuser there is nothing that may not be looked at.
+        // Permissions do not apply to root, so the command runs as another user.
         command.uid(65_534).gid(65_534).current_dir("/");
     } else {
         set_mode(&ground.root().join("home"), 0);
@@ -416,7 +416,7 @@ fn whoever_may_not_look_is_told_so() {
     assert_eq!(told.answer.exit, Some(1), "{:?}", told.answer);
 }
 
-/// A server that runs, and is killed when this is dropped.
+/// A running server, killed on drop.
 struct Server {
     child: Child,
     url: String,
@@ -448,7 +448,7 @@ impl Drop for Server {
 fn a_server_works_on_while_it_is_looked_at() {
     let ground = ground();
     let mut server = Server::start(&ground, &[]);
-    // Readers leave their marks in the index of the log, and nowhere else.
+    // Readers change the index of the WAL, and nothing else.
     let files = || {
         let mut all = everything(&data(&ground));
         let index = all.remove(&data(&ground).join("journal.db-shm")).map(|_| "is there");
@@ -475,7 +475,7 @@ fn a_server_works_on_while_it_is_looked_at() {
     assert_eq!(server.child.try_wait().unwrap(), None, "it is still up");
     let answer = call(ground.mainspring(&["approve", "e1"]), b"");
     assert_eq!(answer.exit, Some(0), "it takes what is sent to it: {answer:?}");
-    // A server that was killed leaves its log, which is looked into and left.
+    // A killed server leaves its WAL, which is read and not changed.
     server.child.kill().unwrap();
     server.child.wait().unwrap();
     look(&ground, &["--deep"]).expect_broken(&[]).expect("audit logs", "ok", "of 1 organisation");
@@ -503,7 +503,7 @@ fn a_server_that_is_none_is_said_to_be() {
     });
     let told = look(&ground, &["--server", &format!("http://{address}")]);
     told.expect_broken(&["server"]).expect("server", "broken", "no Mainspring");
-    // One that takes connections and says nothing is given up.
+    // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let told = look(&ground, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
     told.expect_broken(&["server"]).expect("server", "broken", "takes too long");
@@ -621,7 +621,7 @@ fn a_database_that_cannot_be_used_is_said_to_be() {
         "broken",
         "postgres://",
     );
-    // One that takes connections and says nothing is given up.
+    // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("postgres://u@{}/d", silent.local_addr().unwrap());
     look(&ground, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no answer within");

@@ -1,5 +1,5 @@
-//! Definitions against their drawings. `MAINSPRING_UPDATE_GOLDEN=1` writes the pictures anew; their difference is to be
-//! read in review.
+//! Compares drawings of definitions with golden files. `MAINSPRING_UPDATE_GOLDEN=1` rewrites the files; review
+//! their diff.
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
@@ -44,7 +44,7 @@ fn plain(width: usize) -> Style {
     Style { colour: false, width, ascii: false }
 }
 
-/// Compares a text with a golden file, or writes it.
+/// Compares a text with a golden file, or rewrites it.
 #[track_caller]
 fn check_golden(file: &str, text: &str) {
     let path = Path::new(FOLDER).join(file);
@@ -78,7 +78,7 @@ fn plans_are_as_pictured() {
     }
 }
 
-/// Columns of what the definitions of this folder hold; what is wide among it is listed here.
+/// Columns of a line. Wide characters of the definitions in this folder are listed here.
 fn columns(line: &str) -> usize {
     line.chars().map(|letter| if "日本語🎉".contains(letter) { 2 } else { 1 }).sum()
 }
@@ -112,7 +112,7 @@ fn a_terminal_obeys_nothing() {
     }
 }
 
-/// Takes away `ESC [ … m` and nothing else.
+/// Removes `ESC [ … m` sequences and nothing else.
 fn without_colours(text: &str) -> String {
     let mut pieces = text.split("\u{1b}[");
     let first = pieces.next().unwrap_or_default().to_string();
@@ -129,7 +129,7 @@ fn every_step_is_in_every_drawing() {
         for drawing in [terminal(&plan, &plain(120)), mermaid(&plan), dot(&plan)] {
             for step in &plan.steps {
                 let id = step.id.as_str();
-                // In Mermaid an underscore or a bracket of an id is an entity.
+                // Mermaid drawings contain underscores and brackets of an id as entities.
                 let entities = id.replace('_', "#95;").replace('[', "#91;").replace(']', "#93;");
                 assert!(drawing.contains(id) || drawing.contains(&entities), "{name}: {id} in\n{drawing}");
             }
@@ -137,8 +137,8 @@ fn every_step_is_in_every_drawing() {
     }
 }
 
-/// The names that a drawing declares and the names that its edges use. A line is a declaration with one label in
-/// quotes, an edge, or one of the words of the notation; whatever else a label could have become is found here.
+/// The declared names of a drawing, and the names used by its edges. Every line must be a declaration with one
+/// quoted label, an edge, or a keyword of the notation; a label that escapes its quotes is found here.
 fn names(drawing: &str, arrow: &str, is_word: fn(&str) -> bool) -> (Vec<String>, BTreeSet<String>) {
     let (mut declared, mut used) = (Vec::new(), BTreeSet::new());
     for line in drawing.lines().map(str::trim) {
@@ -188,7 +188,7 @@ fn graphs_are_well_formed() {
     }
 }
 
-/// The plan as data, through the text that is printed.
+/// The plan survives a round trip through its JSON form.
 #[test]
 fn nothing_is_missing_in_the_data() {
     for (name, plan) in definitions() {
@@ -198,7 +198,7 @@ fn nothing_is_missing_in_the_data() {
     }
 }
 
-/// Columns and lines of a graph of a hundred steps on a terminal as it comes.
+/// The size of a drawing of a hundred steps on a terminal of default width.
 #[test]
 fn a_hundred_steps_by_edges_are_readable() {
     let node = |number: usize| format!("{{\"type\":\"bash\",\"id\":\"s{number}\",\"command\":\"true\"}}");

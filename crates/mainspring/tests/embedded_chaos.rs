@@ -1,5 +1,5 @@
-//! One server on an embedded store, under blows: it is killed, other programs open its store, files of the store are
-//! removed below it, and backups are put back. What was acknowledged is there, every execution ends, and no attempt runs
+//! Chaos test of one server on an embedded store: it is killed, other programs open its store, files of the store
+//! are removed, and backups are restored. Acknowledged executions stay, every execution ends, and no attempt runs
 //! twice.
 
 use std::{
@@ -37,19 +37,19 @@ mod support;
 use client::Client;
 use process::Server;
 
-/// Longer than anything here takes on the busiest machine.
+/// A timeout longer than any step of the test takes on the busiest machine.
 const BOUND: Duration = Duration::from_secs(120);
 
-/// How long a look waits for the next one.
+/// The polling interval.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Blows in a test run: less than fifteen seconds.
+/// Faults in a test run, which takes less than fifteen seconds.
 const BLOWS_OF_A_TEST: usize = 16;
 
-/// Executions that are asked for around each blow.
+/// Executions that are started around each fault.
 const STARTS_AT_A_TIME: u64 = 8;
 
-/// Each attempt writes its number into the file of its step. What is interrupted is tried again.
+/// Each attempt appends its number to the file of its step. Interrupted attempts are retried.
 const RETRIED: &str = r#"
 variables: {folder: {type: string}}
 steps:
@@ -57,21 +57,22 @@ steps:
   - {id: b, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo "$MAINSPRING_ATTEMPT" >> "$FOLDER/$MAINSPRING_INTENT"', onInterrupted: retry, retry: {maxAttempts: 99, initialDelayMs: 0}}
 "#;
 
-/// The same; what is interrupted fails.
+/// Like the other definition, but an interrupted attempt fails the step.
 const ONCE: &str = r#"
 variables: {folder: {type: string}}
 steps:
   - {id: pay, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo "$MAINSPRING_ATTEMPT" >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.4', onInterrupted: fail}
 "#;
 
-/// What befalls the server and its store.
+/// A fault of the server or its store.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
     Kill,
     Stop,
-    /// Another program opens the store for writing and closes it: SQLite removes the log where nobody else uses the store.
+    /// Another program opens the store for writing and closes it. SQLite removes the WAL if no other process uses
+    /// the store.
     OtherProgram,
-    /// The same between two lives of the server.
+    /// The same between two runs of the server.
     OtherProgramAfterKill,
     LogRemoved,
     IndexRemoved,
@@ -98,22 +99,22 @@ const BLOWS: [Blow; 11] = [
 /// An attempt: the intent of its step, and its number.
 type Attempt = (String, u32);
 
-/// What the journals of a store say.
+/// The contents of all journals of a store.
 #[derive(Debug, Default)]
 struct Journals {
-    /// Executions by their ids, with whether they have ended.
+    /// Execution ids; true if the execution has ended.
     executions: BTreeMap<String, bool>,
-    /// Attempts that have begun, with what their receipts say.
+    /// Started attempts with their receipts.
     attempts: BTreeMap<Attempt, Option<Outcome>>,
 }
 
-/// A store that was replaced by an earlier one.
+/// The journals before and after the restore of a backup.
 struct Restored {
     before: Journals,
     after: Journals,
 }
 
-/// A backup, and what was acknowledged before it was begun.
+/// A backup, and the executions that were acknowledged before it started.
 struct Backup {
     file: PathBuf,
     acknowledged: BTreeSet<String>,
@@ -130,7 +131,7 @@ struct Chaos {
     restored: Vec<Restored>,
 }
 
-/// Somebody who starts executions, until all are started or the server is gone.
+/// A client that starts executions until all are started or the server is gone.
 struct Load {
     starts: mpsc::Receiver<String>,
     thread: JoinHandle<()>,
@@ -152,7 +153,7 @@ impl Load {
                 let reply = client.try_send("POST", "/api/triggers/manual/run", &[], Some(&compact(&body)));
                 match reply {
                     Ok(reply) if reply.status == 202 => drop(said.send(reply.text_at("executionId"))),
-                    // It is about to stop.
+                    // The server is about to stop.
                     Ok(reply) => return assert_eq!(reply.status, 503, "{reply:?}"),
                     Err(_) => return,
                 }
@@ -176,7 +177,7 @@ impl Chaos {
         Self { folder, server, token, dice: 0x5eed, requests: 0, acknowledged: BTreeSet::new(), backup, restored }
     }
 
-    /// A linear congruential generator (Knuth's MMIX): enough to choose with.
+    /// A linear congruential generator (Knuth's MMIX), sufficient for choices.
     fn below(&mut self, bound: usize) -> usize {
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.dice >> 33) as usize % bound
@@ -194,7 +195,7 @@ impl Chaos {
         self.server.as_mut().unwrap()
     }
 
-    /// Strikes while executions are asked for and run.
+    /// Injects a fault while executions are started and run.
     fn round(&mut self, blow: Blow) {
         let client = self.server.as_ref().unwrap().client(&self.token);
         let requests = self.requests..self.requests + STARTS_AT_A_TIME;
@@ -260,7 +261,7 @@ impl Chaos {
         connection.close().unwrap();
     }
 
-    /// Removes files of the store below the server, which stops by itself before it acknowledges what it could lose.
+    /// Removes files of the running store. The server must stop before it acknowledges anything that could be lost.
     fn remove(&mut self, endings: &[&str]) {
         for ending in endings {
             fs::remove_file(self.file(ending)).unwrap();
@@ -279,7 +280,7 @@ impl Chaos {
         self.backup = Some(Backup { file, acknowledged });
     }
 
-    /// Puts the backup in the place of the store, as the documentation has it. What came after it is gone.
+    /// Replaces the store by the backup, as documented. Later executions are lost.
     fn restore(&mut self, load: &Load) {
         let Backup { file, acknowledged } = self.backup.as_ref().expect("a backup comes before");
         let (file, acknowledged) = (file.clone(), acknowledged.clone());
@@ -288,7 +289,7 @@ impl Chaos {
             let _ = fs::remove_file(self.file(ending));
         }
         fs::copy(&file, self.file("")).unwrap();
-        // A log of audits that goes back is told of for ever otherwise.
+        // Without its marks the audit log does not count as truncated, which would be reported after every start.
         fs::remove_dir_all(self.folder.path().join(".config/mainspring/audit-heads")).unwrap();
         let after = self.journals(&file);
         let lost: Vec<_> = acknowledged.iter().filter(|id| !after.executions.contains_key(*id)).collect();
@@ -298,7 +299,7 @@ impl Chaos {
         self.restored.push(Restored { before, after });
     }
 
-    /// Starts the server again; what was acknowledged is there.
+    /// Restarts the server, and checks that acknowledged executions exist.
     fn start(&mut self) {
         self.server = Some(start(self.folder.path()));
         let executions = self.executions();
@@ -306,14 +307,14 @@ impl Chaos {
         assert!(lost.is_empty(), "acknowledged and gone: {lost:?}");
     }
 
-    /// The ids of all executions, and whether they have ended.
+    /// The ids of all executions; true if the execution has ended.
     fn executions(&self) -> BTreeMap<String, bool> {
         let store = SqliteStore::open_read_only(&self.file("")).unwrap();
         let rows = store.executions(&Filter::default(), None, usize::MAX).unwrap();
         rows.into_iter().map(|row| (row.id, row.completed_at.is_some())).collect()
     }
 
-    /// What the journals of a store say, each of which proves itself.
+    /// Reads and verifies all journals of a store.
     fn journals(&self, file: &Path) -> Journals {
         let store = Arc::new(SqliteStore::open_read_only(file).unwrap());
         let rows = store.executions(&Filter::default(), None, usize::MAX).unwrap();
@@ -339,15 +340,15 @@ impl Chaos {
         journals
     }
 
-    /// Everything ends; then the marks are held against the journals. Gives the attempts that were open in backups that
-    /// were put back.
+    /// Waits until all executions have ended, and compares the files of the steps with the journals. Returns the
+    /// number of attempts that were open in restored backups.
     fn check(&mut self) -> usize {
         wait("the end of every execution", || self.executions().values().all(|has_ended| *has_ended));
         self.stop();
         let journals = self.journals(&self.file(""));
         let marks = marks(&self.marks());
         for (attempt, times) in &marks {
-            // What a backup does not know of may run once more after it was put back.
+            // An attempt that the backup does not contain may run once more after the restore.
             let forgotten = |restored: &&Restored| {
                 restored.before.attempts.contains_key(attempt) && !restored.after.attempts.contains_key(attempt)
             };
@@ -379,12 +380,12 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Steps that have begun.
+/// Counts the started steps.
 fn count(marks: &Path) -> usize {
     fs::read_dir(marks).unwrap().count()
 }
 
-/// How often each attempt has run.
+/// Counts the runs of each attempt.
 fn marks(folder: &Path) -> BTreeMap<Attempt, usize> {
     let mut marks = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -397,8 +398,8 @@ fn marks(folder: &Path) -> BTreeMap<Attempt, usize> {
     marks
 }
 
-/// Everything in turn, at moments that a seed gives: in a test run so many blows, elsewhere (`cargo xtask chaos`) as many as
-/// fit into `MAINSPRING_CHAOS_SECONDS`.
+/// Injects all faults in turn, at times drawn from a seed: a fixed number in a test run, or for
+/// `MAINSPRING_CHAOS_SECONDS` under `cargo xtask chaos`.
 #[test]
 fn whatever_befalls_an_embedded_store_what_was_acknowledged_is_there() {
     let seconds = std::env::var("MAINSPRING_CHAOS_SECONDS").ok().map(|text| text.parse().expect("seconds"));

@@ -1,4 +1,4 @@
-//! Every example compiles, is in the list of examples, and every scenario beside it holds.
+//! Every example compiles and is listed, and every scenario next to it passes.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Gates of what a workflow has started: known, shown and decided from above.
+//! Approvals of child executions: listed, shown and decided through the parent.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use mainspring_kernel::{time::rfc3339, value::Value};
 mod support;
 use support::{Answer, Ground, at, call};
 
-/// Asks, and then works.
+/// An approval, and then work.
 const CHILD: &str = r#"
 name: child
 steps:
@@ -16,14 +16,14 @@ steps:
   - {id: work, type: bash, command: "echo child >> log"}
 "#;
 
-/// Starts the child from inside of a workflow of its own.
+/// Starts the child from a workflow in between.
 const MIDDLE: &str = "
 name: middle
 steps:
   - {id: inner, type: subworkflow, workflow: child}
 ";
 
-/// A gate of its own, a child, and a child's child, all at once.
+/// An own approval, a child, and a child of a child, all in parallel.
 const WIDE: &str = r#"
 name: wide
 steps:
@@ -41,7 +41,7 @@ steps:
   - {id: last, type: bash, command: echo parent >> log}
 ";
 
-/// A ground with all of the definitions.
+/// A folder with all definitions.
 fn ground() -> Ground {
     let ground = Ground::new();
     for (name, text) in [("child", CHILD), ("middle", MIDDLE), ("wide", WIDE), ("one", ONE)] {
@@ -106,7 +106,7 @@ fn a_denial_in_a_child_cancels_its_parent() {
     assert_eq!((denied.exit, log(&ground).as_str()), (Some(0), ""), "{denied:?}");
 }
 
-/// What a program is told: the own gate first, then the children's with the execution that each belongs to.
+/// The order in JSON: the own approval first, then those of children, each with its execution.
 #[test]
 fn programs_are_told_of_all_gates() {
     let ground = ground();
@@ -158,7 +158,7 @@ fn of_several_gates_one_is_named() {
         assert_eq!(answer.exit, Some(exit), "{answer:?}");
         assert_said(&answer.stderr, &[said]);
     }
-    // The whole way goes before the end of one: `gate` is the gate of the execution itself.
+    // A full path takes precedence over a suffix: `gate` is the approval of the execution itself.
     for (step, left) in [("gate", 2), ("inner/gate", 1), ("near/gate", 0)] {
         let answer = mainspring(&ground, &["approve", "p1", "--step", step, "--json"]);
         assert_eq!(answer.at("approvals").as_list().map(<[Value]>::len), Some(left), "{step}: {answer:?}");
@@ -166,11 +166,11 @@ fn of_several_gates_one_is_named() {
     assert_eq!(status(&ground), "ok");
 }
 
-/// A child's gate whose time is over is about to be decided: that is waited for.
+/// An expired approval of a child is about to be decided, so the command waits for it.
 #[test]
 fn the_end_of_the_time_of_a_childs_gate_is_waited_for() {
     let ground = ground();
-    // A time that a run to the gate surely fits into.
+    // Long enough for the run to reach the approval.
     let child = CHILD.replace("type: approval", "type: approval, ttlMs: 1500, onTimeout: approve");
     fs::write(ground.root().join("child.yaml"), child).unwrap();
     let expires_at = mainspring(&ground, &["run", "one.yaml", "--id", "p1", "--json"]).text("approvals.0.expiresAt");

@@ -1,4 +1,4 @@
-//! What a command hands over to the process that holds the folder: taken in in the order of arrival, each for what it is.
+//! Inputs that commands delegate to the process that owns the data folder are processed in order of arrival.
 
 use std::{fs, os::unix::net::UnixDatagram, path::PathBuf, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use support::{Answer, Ground, call, spawn};
 
 const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n";
 
-/// A ground on which an execution waits.
+/// A folder in which an execution waits.
 fn waiting() -> Ground {
     let ground = Ground::new();
     fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
@@ -22,14 +22,14 @@ fn folder(ground: &Ground) -> PathBuf {
     ground.root().join("home/.local/state/mainspring")
 }
 
-/// Makes calls one after the other while this process holds the folder and takes nothing in; then it does, and the calls
-/// are answered. After each call so many letters must wait.
+/// Runs calls one after another while this process owns the folder without processing messages. After each call the
+/// inbox must contain the given number of messages. Then an engine processes them, and the calls return.
 fn handed_over<const CALLS: usize>(ground: &Ground, calls: [(&[&str], usize); CALLS]) -> [Answer; CALLS] {
     let home = Home::new(folder(ground));
     let key = keys::load(&ground.root().join("home/.config/mainspring/key")).unwrap();
     let held = home.hold(&key).unwrap();
     let store = SqliteStore::open(&home.journal()).unwrap();
-    // Every letter rings, a repeated one too.
+    // Every message notifies the socket, a repeated one too.
     let bell = UnixDatagram::bind(home.bell()).unwrap();
     bell.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let children = calls.map(|(arguments, letters)| {
@@ -82,7 +82,7 @@ fn the_same_decision_again_is_the_same_letter() {
     assert_eq!((first.exit, second.exit), (Some(0), Some(0)), "{first:?} {second:?}");
 }
 
-/// A decision at the gate of a child goes to the child, whatever name it was given under.
+/// A decision for an approval of a child is sent to the child, under each name of the approval.
 #[test]
 fn a_decision_for_a_child_is_handed_over_to_it() {
     let ground = Ground::new();
@@ -97,7 +97,7 @@ fn a_decision_for_a_child_is_handed_over_to_it() {
     assert_eq!(shown.text("status"), "ok", "{shown:?}");
 }
 
-/// What was posted for an execution that has come to its end by then is not there, and is not said to be.
+/// A signal for an execution that a cancel ends first is lost, and reported as such.
 #[test]
 fn a_signal_behind_a_cancel_is_not_kept() {
     let ground = waiting();
@@ -110,7 +110,7 @@ fn a_signal_behind_a_cancel_is_not_kept() {
 #[test]
 fn what_is_too_large_is_not_handed_over() {
     let ground = waiting();
-    // Fractions take more bytes in binary form than in JSON, of which an argument has 128 KiB at the most.
+    // Fractions take more bytes in binary form than in JSON, and an argument is limited to 128 KiB.
     let payload = format!("[{}1.1]", "1.1,".repeat(31_000));
     let long = "x".repeat(2_001);
     for (arguments, code) in [

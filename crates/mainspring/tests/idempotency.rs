@@ -1,4 +1,4 @@
-//! Idempotency keys hold between the executions of one state folder, for each workflow.
+//! Idempotency keys apply to all executions of one state folder, separately for each workflow.
 
 use std::process::Stdio;
 
@@ -7,7 +7,7 @@ use mainspring_kernel::{json::compact, value::Value};
 mod support;
 use support::{Answer, Ground, call, yaml};
 
-/// A workflow that leaves a line behind each time it runs.
+/// A workflow that appends a line each time it runs.
 fn marking(name: &str) -> Value {
     yaml(&format!("name: {name}\nsteps:\n  - {{id: mark, type: bash, command: echo {name} >> ran}}\n"))
 }
@@ -39,11 +39,11 @@ fn a_repeated_key_gives_the_first_execution_of_its_workflow() {
         assert_eq!(answer.text("status"), "ok", "{answer:?}");
         assert_eq!(ground.file("ran"), lines, "{id} {key}");
     }
-    // The key is the workflow's: of another definition under the same name it is no repeat.
+    // The key belongs to the workflow's name: another definition with that name is an error.
     let changed = yaml("name: ship\nsteps:\n  - {id: mark, type: bash, command: echo changed >> ran}\n");
     let refused = ran(&ground, "f", &changed, "k1");
     assert_eq!((refused.exit, refused.text("error.code")), (Some(20), "hash_mismatch".into()), "{refused:?}");
-    // In another state folder it is another key.
+    // Another state folder has its own keys.
     let elsewhere = ground.root().join("elsewhere");
     let mut command = ground.run("b", &ship);
     command.arg("--state-dir").arg(&elsewhere);
@@ -80,7 +80,7 @@ fn of_many_at_the_same_moment_one_begins() {
     assert_eq!(ground.file("ran"), "ship\n", "{answers:?}");
     let fine: Vec<&Answer> = answers.iter().filter(|answer| answer.exit == Some(0)).collect();
     assert!(!fine.is_empty() && fine.iter().all(|answer| answer.text("executionId") == fine[0].text("executionId")));
-    // The others met the first while it ran, and say so.
+    // The other calls found the folder in use.
     let refused = answers.iter().filter(|answer| answer.exit != Some(0));
     refused.for_each(|answer| assert_eq!(answer.text("error.code"), "folder_in_use", "{answer:?}"));
 }

@@ -1,4 +1,4 @@
-//! `mainspring` at a terminal: what it asks, what it takes for an answer, and how it is interrupted.
+//! `mainspring` at a terminal: prompts, answers and interrupts.
 
 use std::{fs, process::Command};
 
@@ -12,7 +12,7 @@ use rexpect::{
 mod support;
 use support::{Ground, call};
 
-/// A gate that shows what a step found, and a step behind it.
+/// An approval that shows the output of a step, and a step after it.
 const RELEASE: &str = r#"
 name: release
 steps:
@@ -25,7 +25,7 @@ steps:
   - {id: send, type: bash, command: "echo sent >> log"}
 "#;
 
-/// A step that tells that it has begun, and waits for good the first time.
+/// A step that reports its start, and hangs in its first attempt.
 const HANGS: &str = r#"
 steps:
   - id: a
@@ -33,21 +33,21 @@ steps:
     command: '[ "$MAINSPRING_ATTEMPT" = 2 ] || { echo begun > begun; read -r line < never; }; echo done >> log'
 "#;
 
-/// What a person is asked.
+/// The prompt.
 const QUESTION: &str = "[y]es, [n]o, [l]ater? ";
 
-/// A terminal with a command on it. The bound only turns what would hang into a failure.
+/// Runs a command in a pseudoterminal. The timeout only turns a hang into a failure.
 fn at_a_terminal(command: Command) -> PtySession {
     let options = Options::new().timeout_ms(Some(60_000)).strip_ansi_escape_codes(true);
     spawn_with_options(command, options).unwrap()
 }
 
-/// What was printed: the library takes every byte for a character of its own.
+/// The printed text. The library represents each byte as one character.
 fn text(read: &str) -> String {
     String::from_utf8(read.chars().map(|letter| u8::try_from(letter).expect("a byte")).collect()).unwrap()
 }
 
-/// What is printed up to the end, and the exit code.
+/// The remaining output, and the exit code.
 fn to_its_end(mut terminal: PtySession) -> (String, i32) {
     let printed = text(&terminal.exp_eof().unwrap());
     match terminal.process().wait().unwrap() {
@@ -63,7 +63,7 @@ fn assert_said(printed: &str, said: &[&str]) {
     }
 }
 
-/// Runs the release up to its question, which is shown with all that it is about.
+/// Runs the release up to its prompt, which must show the items.
 fn asked(ground: &Ground) -> PtySession {
     fs::write(ground.root().join("wf.yaml"), RELEASE).unwrap();
     let command = ground.mainspring(&["run", "wf.yaml", "--id", "r1", "--var", "to=ann\n  ✓ all\u{1b}[2J"]);
@@ -77,7 +77,7 @@ fn asked(ground: &Ground) -> PtySession {
     terminal
 }
 
-/// The execution as it is kept, and whether the step behind the gate ran.
+/// The stored status and steps; true if the step after the approval ran.
 fn kept(ground: &Ground) -> (String, Value, bool) {
     let shown = call(ground.mainspring(&["show", "r1", "--json"]), b"");
     (shown.text("status"), shown.at("steps"), ground.root().join("log").exists())
@@ -107,7 +107,7 @@ fn no_denies_and_cancels() {
     assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (0, "cancelled", false));
 }
 
-/// Later, the end of the input and Ctrl-C leave the gate as it is, and say how it goes on; which then does.
+/// "Later", the end of input and Ctrl-C leave the approval open and print how to continue, which then works.
 #[test]
 fn whoever_does_not_decide_leaves_the_gate_open() {
     for leave in ["later", "end", "interrupt"] {
@@ -121,7 +121,7 @@ fn whoever_does_not_decide_leaves_the_gate_open() {
         let (printed, exit) = to_its_end(terminal);
         assert_said(&printed, &["r1 waiting_approval", "mainspring approve r1", "mainspring deny r1"]);
         assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (0, "needs_approval", false), "{leave}");
-        // Somebody else decides, or the same person comes back and is asked again.
+        // The same or another person returns, and is prompted again.
         let mut terminal = at_a_terminal(ground.mainspring(&["resume", "r1"]));
         terminal.exp_string(QUESTION).unwrap();
         terminal.send_line("yes").unwrap();
@@ -130,7 +130,7 @@ fn whoever_does_not_decide_leaves_the_gate_open() {
     }
 }
 
-/// What a child asks is asked where its parent is run.
+/// The prompt of a child appears at the terminal of its parent's run.
 #[test]
 fn a_child_asks_at_the_terminal_of_its_parent() {
     for (answer, expected) in [("y", (0, "ok", true)), ("n", (0, "cancelled", false))] {
@@ -146,7 +146,7 @@ fn a_child_asks_at_the_terminal_of_its_parent() {
     }
 }
 
-/// Whoever has no terminal to answer at is not asked.
+/// Without a terminal there is no prompt.
 #[test]
 fn without_a_terminal_nobody_is_asked() {
     let ground = Ground::new();
@@ -174,7 +174,7 @@ fn ctrl_c_ends_what_runs_and_says_how_it_goes_on() {
     assert_eq!((exit, fs::read_to_string(ground.root().join("log")).unwrap().as_str()), (0, "done\n"));
 }
 
-/// A list fits a terminal and is whole in a pipe.
+/// A list is cut to the width of a terminal, and not cut in a pipe.
 #[test]
 fn long_names_are_cut_at_a_terminal_and_whole_in_a_pipe() {
     let ground = Ground::new();

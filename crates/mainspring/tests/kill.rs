@@ -1,8 +1,8 @@
-//! The process is killed, again and again, and the execution comes to its end as if nothing had been.
+//! Kills the process repeatedly. The execution completes as if it had not been killed.
 //!
-//! Every step writes down when it starts and when it ends, and holds a lock for as long as any process of its group
-//! lives: a second group of the same step, alive at the same time, says `OVERLAP`. Moments are chosen by what was seen
-//! of the progress, from a seed. `MAINSPRING_KILLS` raises their number, `MAINSPRING_SEED` gives another seed.
+//! Every step logs its start and its end, and holds a lock as long as any process of its group lives: a concurrent
+//! second group of the same step logs `OVERLAP`. Kills follow observed events, at times drawn from a seed.
+//! `MAINSPRING_KILLS` sets their number, and `MAINSPRING_SEED` the seed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,8 +18,8 @@ use rustix::process::{Pid, Signal, kill_process};
 mod support;
 use support::{Answer, Ground, at, call, request, spawn, yaml};
 
-/// What each of the steps runs. The lock is inherited, so that what is left in the background holds it too; every third
-/// step leaves something there. A pipe that nobody writes to is a few milliseconds of waiting.
+/// The script of each step. Background processes inherit the lock; every third step leaves one. Reading a pipe
+/// without a writer waits a few milliseconds.
 const WORK: &str = r#"
 exec 9>"lock.$MAINSPRING_STEP_ID"
 flock -n 9 || echo "OVERLAP $MAINSPRING_STEP_ID $MAINSPRING_ATTEMPT" >> log
@@ -47,7 +47,7 @@ fn thirty_steps() -> Value {
     yaml(&text)
 }
 
-/// A generator of moments: the same seed gives the same moments (xorshift, Marsaglia 2003).
+/// A deterministic random generator (xorshift, Marsaglia 2003).
 struct Dice(u64);
 
 impl Dice {
@@ -59,7 +59,7 @@ impl Dice {
     }
 }
 
-/// What was certain at a kill: the steps that had a receipt, and the length of the log then.
+/// The state at a kill: steps with a receipt, and the length of the log.
 struct Certain {
     settled: BTreeSet<String>,
     log_lines: usize,
@@ -78,7 +78,7 @@ fn killed_at_random_moments_it_completes_and_repeats_nothing_that_has_a_receipt(
     println!("{done} kills in {rounds} executions");
 }
 
-/// One execution, killed at most so many times; how many times it was.
+/// Runs one execution with at most `kills` kills. Returns the number of kills.
 fn killed_until_it_completes(dice: &mut Dice, kills: u64) -> u64 {
     let (ground, definition) = (Ground::new(), thirty_steps());
     prepare(&ground);
@@ -106,14 +106,14 @@ fn make_pipe(ground: &Ground, name: &str) {
     assert!(Command::new("mkfifo").arg(ground.workspace().join(name)).status().unwrap().success());
 }
 
-/// Runs and kills; false if it has ended before.
+/// Runs and kills. Returns false if the execution ended before.
 fn killed_on_its_way(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> bool {
     let mut child = spawn_and_wait(ground, definition, dice, seen);
     child.kill().unwrap();
     !child.wait().unwrap().success()
 }
 
-/// Runs until some new events were told and some more polls are over.
+/// Runs until some new events were printed, and some polls later.
 fn spawn_and_wait(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> Child {
     let mut child = spawn(ground.run("e", definition), &request(definition));
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -130,7 +130,7 @@ fn spawn_and_wait(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &m
     child
 }
 
-/// The steps of which the journal has a receipt.
+/// The steps with a receipt in the journal.
 fn settled(ground: &Ground) -> BTreeSet<String> {
     let rows = trace(ground).map(|trace| trace.attempts).unwrap_or_default();
     rows.into_iter().filter(|row| row.status == Status::Completed).map(|row| row.step).collect()
@@ -159,8 +159,8 @@ fn check_log(ground: &Ground, certain: &[Certain]) {
     assert!(starts.values().all(|count| *count == 1), "an attempt began twice: {starts:?}");
 }
 
-/// Every step has attempts without gaps, of which only the last completed and all others were interrupted; and the
-/// journal, decided again from its beginning, says the same. How many attempts were interrupted.
+/// Checks that the attempts of every step have no gaps, that only the last completed and all others were
+/// interrupted, and that the journal verifies. Returns the number of interrupted attempts.
 fn check_trace(ground: &Ground, answer: &Answer) -> usize {
     let mut attempts = BTreeMap::<String, Vec<(u64, String, Value)>>::new();
     for row in answer.at("steps").as_list().unwrap() {
@@ -184,7 +184,7 @@ fn check_trace(ground: &Ground, answer: &Answer) -> usize {
     interrupted
 }
 
-/// A step that tells that it has begun and then waits for good, the first time; what follows it would leave a mark.
+/// A step that reports its start and hangs in its first attempt, and a step after it that would leave a mark.
 fn hanging(on_interrupted: &str) -> Value {
     yaml(&format!(
         r#"
@@ -273,7 +273,7 @@ fn asked_to_stop_it_ends_its_groups_and_can_go_on() {
         make_pipe(&ground, "begun");
         make_pipe(&ground, "never");
         let child = spawn(ground.run("e", &definition), &request(&definition));
-        // Open for writing too: it does not end when the first of the two has written.
+        // Opened for writing too, so that it does not end after the first of two writers.
         let begun = fs::File::options().read(true).write(true).open(ground.workspace().join("begun")).unwrap();
         let mut begun = BufReader::new(begun).lines();
         let groups: Vec<i32> = (0..2).map(|_| begun.next().unwrap().unwrap().parse().unwrap()).collect();
@@ -291,7 +291,7 @@ fn asked_to_stop_it_ends_its_groups_and_can_go_on() {
     }
 }
 
-/// Two branches, each with a child in the background, which both hang in their first attempt.
+/// Two branches with background processes, which both hang in their first attempt.
 fn hanging_twice() -> Value {
     let command = r#"echo "$MAINSPRING_STEP_ID $MAINSPRING_ATTEMPT" >> tries
 if [ "$MAINSPRING_ATTEMPT" = 1 ]; then sleep 300 & echo $$ > begun; read < never; fi"#;
@@ -318,10 +318,10 @@ fn asked_to_stop_at_random_moments_nothing_is_left_running() {
     }
 }
 
-/// How often an execution must have been stopped on its way.
+/// The required number of interrupted runs.
 const STOPS: u32 = 15;
 
-/// One execution, asked to stop at most so many times; how many times it was.
+/// Runs one execution with at most `stops_max` interrupts. Returns their number.
 fn stopped_until_it_completes(dice: &mut Dice, stops_max: u32) -> u32 {
     let (ground, definition) = (Ground::new(), thirty_steps());
     prepare(&ground);
@@ -329,13 +329,13 @@ fn stopped_until_it_completes(dice: &mut Dice, stops_max: u32) -> u32 {
     while stops < stops_max {
         let log_before = ground.file("log");
         let child = spawn_and_wait(&ground, &definition, dice, &mut seen);
-        // It may have ended just now.
+        // The process may have ended by now.
         let _ = kill_process(Pid::from_child(&child), Signal::INT);
         let answer = Answer::of(child.wait_with_output().unwrap());
         assert_eq!(locks_held(&ground), "", "stop {stops}");
         match answer.exit {
             Some(40) => assert_eq!(answer.text("error.code"), "interrupted", "stop {stops}"),
-            // So early that it heard no signals yet: then it has begun nothing either.
+            // The signal came before its handler, so nothing was started.
             None => assert_eq!(ground.file("log"), log_before, "stop {stops}"),
             Some(0) => break,
             exit => panic!("stop {stops} came to {exit:?}: {answer:?}"),
@@ -348,7 +348,7 @@ fn stopped_until_it_completes(dice: &mut Dice, stops_max: u32) -> u32 {
     stops
 }
 
-/// The steps of which a process is alive.
+/// The steps with a live process.
 fn locks_held(ground: &Ground) -> String {
     let look = r#"shopt -s nullglob; for lock in lock.*; do flock -n "$lock" true || echo "$lock"; done"#;
     let output = Command::new("bash").args(["-c", look]).current_dir(ground.workspace()).output().unwrap();

@@ -1,4 +1,4 @@
-//! Looking makes nothing: no key, no folder, no database, whatever is missing.
+//! Read-only commands create no key, folder or database, whatever is missing.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use support::{Ground, call};
 
 const DEFINITION: &str = "steps:\n  - {id: gate, type: approval}\n";
 
-/// Commands that only look at executions.
+/// The read-only commands.
 const LOOKS: &[&[&str]] = &[
     &["list"],
     &["list", "--json"],
@@ -25,8 +25,7 @@ const LOOKS: &[&[&str]] = &[
     &["verify", "--all"],
 ];
 
-/// Every file and folder below a folder, without the log and the index that SQLite has beside a file that is open and
-/// that the last reader leaves empty.
+/// All files and folders below a folder, except for the WAL and its index, which the last reader leaves empty.
 fn everything(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -40,7 +39,7 @@ fn everything(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Makes a call that is to leave everything as it is, and be answered with a code and words.
+/// Runs a call that must change nothing, and checks its exit code and message.
 #[track_caller]
 fn check(ground: &Ground, arguments: &[&str], exit: i32, said: &[&str]) {
     let before = everything(ground.root());
@@ -55,7 +54,7 @@ fn check(ground: &Ground, arguments: &[&str], exit: i32, said: &[&str]) {
     }
 }
 
-/// A ground on which an execution waits.
+/// A folder in which an execution waits.
 fn with_an_execution() -> Ground {
     let ground = Ground::new();
     fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
@@ -89,7 +88,7 @@ fn in_a_folder_of_nothing_or_of_something_else() {
     check(&ground, &["list"], 10, &["there are no executions in"]);
 }
 
-/// A run that came to nothing leaves a store without executions.
+/// A failed run leaves a store without executions.
 #[test]
 fn in_a_store_without_executions() {
     let ground = with_an_execution();
@@ -112,7 +111,7 @@ fn what_is_there_is_only_looked_at() {
     check(&ground, &["show", "e2"], 10, &["there is no execution `e2`"]);
 }
 
-/// A key that is made anew opens nothing: that it is missing is the answer.
+/// A new key would be useless, so a missing key is an error.
 #[test]
 fn a_missing_key_is_missed() {
     let ground = with_an_execution();
@@ -133,7 +132,7 @@ fn definitions_are_looked_at_without_a_home() {
     check(&ground, &["validate", "none.yaml"], 10, &["none.yaml"]);
 }
 
-/// The executable of a sandbox looks for its key as well.
+/// The executable `workflow` needs its key as well.
 #[test]
 fn a_resume_makes_no_key() {
     let ground = Ground::new();

@@ -1,5 +1,5 @@
-//! Several processes on one real PostgreSQL: nodes that are killed, stand still, leave, and a server that dies under them.
-//! Whatever happens, every execution ends, and a step runs as often as its journal has attempts at the most.
+//! Nodes on a real PostgreSQL: they are killed, stopped, suspended, and their server dies. Every execution ends,
+//! and a step runs at most as often as its journal has attempts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,7 +33,7 @@ use rustix::process::{Pid, Signal, kill_process};
 mod support;
 use support::Ground;
 
-/// Longer than anything here takes on the busiest machine.
+/// A timeout longer than any step of the tests takes on the busiest machine.
 const BOUND: Duration = Duration::from_secs(120);
 
 const PARTITIONS: usize = 64;
@@ -47,7 +47,7 @@ steps:
   - {id: c, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"; sleep 0.2', onInterrupted: retry, retry: {maxAttempts: 9, initialDelayMs: 0}}
 "#;
 
-/// The first step goes on until somebody makes the file `go`; who stops it is told by the file `stopped`.
+/// The first step runs until the file `go` exists. It creates the file `stopped` if it is terminated.
 const HELD_UP: &str = r#"
 name: held up
 variables: {folder: {type: string}}
@@ -61,7 +61,7 @@ steps:
 /// Sleeps for two seconds.
 const SLEEPS: &str = "name: sleeps\nsteps:\n  - {id: s, type: sleep, durationMs: 2000}\n";
 
-/// A node that runs, and what it has said of what it holds.
+/// A running node, and the number of its partitions by its output.
 struct Node {
     process: Child,
     held: Arc<(Mutex<usize>, Condvar)>,
@@ -72,7 +72,7 @@ impl Node {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }
 
-    /// Waits until it holds as many partitions as are wanted.
+    /// Waits until the number of its partitions satisfies the condition.
     fn wait_until(&self, is_so: impl Fn(usize) -> bool) {
         let (held, changed) = &*self.held;
         let guard = held.lock().unwrap();
@@ -88,7 +88,7 @@ impl Drop for Node {
     }
 }
 
-/// A server, its store, and nodes on it.
+/// A database server, its store, and nodes on it.
 struct Fleet {
     ground: Ground,
     server: Server,
@@ -124,7 +124,7 @@ impl Fleet {
         let folder = self.ground.root().join(format!("node-{}", self.nodes));
         let mut command = self.ground.mainspring(&["node", "--json", "--lease-seconds", "2", "--dir"]);
         command.arg(folder).env("MAINSPRING_STORE", self.server.address("")).env("MAINSPRING_LOG", "error");
-        // Its scripts say what they do in a folder of the test.
+        // The scripts write into a folder of the test.
         command.env("MAINSPRING_SCRIPTS", "uncontained");
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
@@ -152,7 +152,7 @@ impl Fleet {
         inbox::post_start(&*self.store, None, request, &self.ground.key())
     }
 
-    /// Waits until so many attempts have begun.
+    /// Waits until a number of attempts have started.
     fn wait_for_marks(&self, count: usize) {
         let began = Instant::now();
         while fs::read_dir(self.marks()).unwrap().count() < count {
@@ -161,7 +161,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until so many of the executions have a status.
+    /// Waits until a number of executions have a status.
     fn wait_for(&self, executions: &BTreeSet<ExecutionKey>, status: &str, count: usize) {
         let began = Instant::now();
         loop {
@@ -176,8 +176,8 @@ impl Fleet {
         }
     }
 
-    /// Every journal proves itself; every step was done, and never more often than it was tried. Gives the attempts that
-    /// were more than one.
+    /// Verifies every journal, and checks that every step ran, and at most once per attempt. Returns the number of
+    /// repeated attempts.
     fn check(&self, executions: &BTreeSet<ExecutionKey>) -> usize {
         let loader = Loader::new(self.store.clone(), self.ground.key());
         let mut repeated = 0;
@@ -208,7 +208,7 @@ impl Fleet {
     }
 }
 
-/// The digits at the end of a file's name.
+/// The hexadecimal digits at the end of a file name.
 fn hex_of(name: &std::ffi::OsStr) -> String {
     name.to_str().unwrap().rsplit(':').next().unwrap().to_owned()
 }
@@ -239,11 +239,11 @@ fn a_node_that_stood_still_begins_nothing_that_is_another_s() {
     first.signal(Signal::CONT);
     fleet.wait_for(&executions, "completed", 24);
     fleet.check(&executions);
-    // It comes to its share again: it lives on under another name.
+    // It gets its share back: it has rejoined with a new incarnation.
     first.wait_until(|held| held == PARTITIONS / 2);
 }
 
-/// A row that somebody else wrote into a journal keeps only that execution from going on.
+/// A row that was inserted into a journal quarantines that execution only.
 #[test]
 fn a_foreign_frame_sets_one_execution_aside_and_keeps_nobody_else_from_going_on() {
     let mut fleet = Fleet::of(SLEEPS);
@@ -288,7 +288,7 @@ fn a_node_that_is_asked_to_stop_leaves_at_once() {
     fleet.check(&executions);
 }
 
-/// Two nodes that share what is going on, all of which began at the first one.
+/// Two nodes that share running executions, all of which started on the first one.
 fn joined(executions: usize) -> (Fleet, Node, Node, BTreeSet<ExecutionKey>) {
     let mut fleet = Fleet::of(HELD_UP);
     let first = fleet.node();
@@ -344,7 +344,7 @@ fn a_server_that_dies_and_comes_back_loses_nothing() {
     fleet.check(&executions);
 }
 
-/// As in the others, with so much to write that pages have to be added to the tables.
+/// Like the other definitions, with so much output that tables must grow.
 const FILLING: &str = r#"
 name: filling
 variables: {folder: {type: string}}
@@ -354,7 +354,7 @@ steps:
   - {id: c, type: bash, env: {FOLDER: "@vars.folder"}, command: 'echo >> "$FOLDER/$MAINSPRING_INTENT"', onInterrupted: retry, retry: {maxAttempts: 99, initialDelayMs: 0}}
 "#;
 
-/// Unmounts what a test has mounted, however it ends.
+/// Unmounts on drop.
 struct Mounted(PathBuf);
 
 impl Drop for Mounted {
@@ -363,7 +363,7 @@ impl Drop for Mounted {
     }
 }
 
-/// The server's tables lie on a small disk of memory, where the machine lets us have one.
+/// The database is on a small tmpfs, if the machine permits the mount.
 #[test]
 fn a_full_disk_of_the_server_loses_nothing() {
     let ground = Ground::new();
@@ -386,7 +386,7 @@ fn a_full_disk_of_the_server_loses_nothing() {
     let balloon = disk.join("balloon");
     let full = fs::write(&balloon, vec![1; 64 << 20]).unwrap_err();
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
-    // Rows find room in pages that are there; some time there is none.
+    // Rows fit into existing pages for a while, until there is none left.
     let refused = loop {
         match fleet.try_post() {
             Ok(execution) => drop(executions.insert(execution)),
@@ -399,7 +399,7 @@ fn a_full_disk_of_the_server_loses_nothing() {
     fleet.check(&executions);
 }
 
-/// Commands of a newer release change nothing of a store that an older one works on.
+/// Commands of a newer release do not change a store that nodes of an older one use.
 #[test]
 fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_living_nodes() {
     let server = Server::start(Options { fsync: false, ..Options::default() }).unwrap();
@@ -431,16 +431,16 @@ fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_liv
     assert_eq!((format().as_str(), listed.text("error.code").as_str()), ("9", "no_executions"));
 }
 
-/// What befalls the nodes or their server.
+/// A fault of the nodes or of their server.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
     Kill,
     StandStill,
     Stop,
-    /// A new one is there before the old one is asked to stop.
+    /// A new node starts before the old one is stopped.
     Replace,
     ServerDies,
-    /// While others take over what a killed node held.
+    /// While other nodes acquire the partitions of a killed one.
     ServerDiesAmidRecovery,
     LinesAreCut,
 }
@@ -458,7 +458,7 @@ const BLOWS: [Blow; 7] = [
 impl Fleet {
     fn strike(&mut self, nodes: &mut [Node; 3], blow: Blow, which: usize) {
         match blow {
-            // It is gone when it is replaced.
+            // The assignment drops the old node, which kills it.
             Blow::Kill => nodes[which] = self.node(),
             Blow::StandStill => {
                 nodes[which].signal(Signal::STOP);
@@ -504,14 +504,14 @@ impl Fleet {
     }
 }
 
-/// Blows in a test run: about a minute.
+/// Faults in a test run, which takes about a minute.
 const BLOWS_OF_A_TEST: usize = 36;
 
-/// Executions that are posted before each blow.
+/// Executions that are enqueued before each fault.
 const POSTED_AT_A_TIME: usize = 12;
 
-/// Everything in turn, in an order that a seed gives: in a test run so many blows, elsewhere (`cargo xtask chaos`) as many
-/// as fit into `MAINSPRING_CHAOS_SECONDS`.
+/// Injects all faults in turn, in an order drawn from a seed: a fixed number in a test run, or for
+/// `MAINSPRING_CHAOS_SECONDS` under `cargo xtask chaos`.
 #[test]
 fn whatever_befalls_three_nodes_every_execution_ends() {
     let seconds = std::env::var("MAINSPRING_CHAOS_SECONDS").ok().map(|text| text.parse().expect("seconds"));
@@ -526,9 +526,9 @@ fn whatever_befalls_three_nodes_every_execution_ends() {
             break;
         }
         executions.extend(fleet.post(POSTED_AT_A_TIME));
-        // Some of those before still run.
+        // Earlier executions may still run.
         fleet.wait_for(&executions, "completed", executions.len().saturating_sub(3 * POSTED_AT_A_TIME));
-        // A linear congruential generator (Knuth's MMIX): enough to choose with.
+        // A linear congruential generator (Knuth's MMIX), sufficient for choices.
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (blow, which) = (BLOWS[number % BLOWS.len()], (dice >> 33) as usize % 3);
         fleet.strike(&mut nodes, blow, which);
@@ -538,7 +538,7 @@ fn whatever_befalls_three_nodes_every_execution_ends() {
     println!("{} executions in {:?}, {repeated} attempts again", executions.len(), began.elapsed());
 }
 
-/// Measures. A backlog of more than a gigabyte is taken in by a node that keeps less than a gigabyte in memory.
+/// A measurement: a node processes a backlog of more than a gigabyte with less than a gigabyte of memory.
 #[test]
 #[ignore = "writes more than a gigabyte; run it by name"]
 fn a_backlog_of_a_gigabyte_is_taken_in_with_less_memory() {

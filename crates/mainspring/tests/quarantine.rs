@@ -1,5 +1,5 @@
-//! Executions whose journals are damaged: those that wait for them go on, and operators release or end them. Values that
-//! are erased: gone, named, proven.
+//! Executions with damaged journals: their parents continue, and operators release or end them. Erased values are
+//! gone, listed, and proven by notes.
 
 use std::{fs, path::PathBuf};
 
@@ -53,14 +53,15 @@ fn database(ground: &Ground) -> PathBuf {
     ground.root().join("state/journal.db")
 }
 
-/// The key of the only child, and how its row stands.
+/// The key and the status of the only child.
 fn child(ground: &Ground) -> (String, String) {
     let connection = Connection::open(database(ground)).unwrap();
     let sql = "SELECT id, status FROM executions WHERE trigger_type = 'subworkflow'";
     connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
 }
 
-/// Starts a parent whose child waits, and damages the child's frame of this number. Gives what the frame was.
+/// Starts a parent whose child waits, and damages a frame of the child. Returns the child's id and the original
+/// frame.
 fn damaged(ground: &Ground, frame: i64) -> (String, Vec<u8>) {
     fine(ground, &["run", "parent.yaml", "--id", "p1"]);
     let (id, _) = child(ground);
@@ -118,7 +119,7 @@ fn a_quarantined_execution_is_ended_by_an_operator_and_the_end_is_proven() {
     for again in ["end", "release"] {
         assert_eq!(mainspring(&ground, &["quarantine", again, &id, "--reason", "again"]).exit, Some(20));
     }
-    // A note that was changed proves nothing.
+    // A changed note proves nothing.
     let connection = Connection::open(database(&ground)).unwrap();
     connection.execute("UPDATE notes SET reason = 'nothing'", []).unwrap();
     drop(connection);
@@ -158,7 +159,7 @@ fn erased_values_are_gone_and_verify_names_them() {
         let bytes = fs::read(ground.root().join("state").join(name)).unwrap_or_default();
         assert!(!bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()), "{name}");
     }
-    // Without its notes nothing proves that it was erased.
+    // Without its notes the erasure is not proven.
     Connection::open(database(&ground)).unwrap().execute("DELETE FROM notes", []).unwrap();
     let refused = mainspring(&ground, &["verify", "s1"]);
     assert!(refused.exit != Some(0) && refused.stdout.contains("no note"), "{refused:?}");

@@ -1,4 +1,4 @@
-//! A backup is put back: what ran after it was made is not run again as if it had never begun.
+//! Restored backups: an attempt that started after the backup is not repeated as if it had never started.
 
 use std::{
     fs,
@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, kill_process_group};
 mod support;
 use support::{Answer, Ground, call, spawn};
 
-/// How long a process may take for what takes it milliseconds.
+/// The timeout of operations that take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The first step pays, and ends when somebody writes into the pipe.
+/// The first step pays, and ends when the pipe is written.
 const PAYS: &str = r#"
 steps:
   - {id: pay, type: bash, command: 'echo paid >> log; read -r go < pipe', onInterrupted: fail}
@@ -66,7 +66,7 @@ fn back_up(ground: &Ground, name: &str) -> PathBuf {
     file
 }
 
-/// As the documentation has it: the database with its log away, the copy in its place.
+/// Restores as documented: removes the database with its WAL, and copies the backup.
 fn restore(ground: &Ground, backup: &Path) {
     for ending in ["", "-wal", "-shm"] {
         let _ = fs::remove_file(state(ground).join(format!("journal.db{ending}")));
@@ -94,7 +94,7 @@ fn a_script_that_ended_after_the_backup_is_not_run_again() {
     check_interrupted(&ground, "e1", 1);
 }
 
-/// Nothing is written at an end that does not come.
+/// A killed process writes nothing at its end.
 #[test]
 fn nor_after_a_kill() {
     let ground = ground(PAYS);
@@ -111,11 +111,11 @@ fn nor_after_a_kill() {
     child.wait().unwrap();
     restore(&ground, &backup);
     check_interrupted(&ground, "e1", 2);
-    // The second script is of an attempt that the restored store does not know, and nobody's.
+    // The second script belongs to an attempt that the restored store does not contain.
     let_go(&ground);
 }
 
-/// The execution is not looked at by the first process after the restore, and not by the second.
+/// The second process after the restore is the first that loads the execution.
 #[test]
 fn nor_by_a_later_process_than_the_first() {
     let ground = ground(PAYS);
@@ -143,7 +143,7 @@ fn nor_when_the_whole_folder_is_put_back() {
     copy(&state(&ground), &aside);
     let_go(&ground);
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
-    // What was left of the running script was copied with the rest; this is about the one that was not.
+    // The process records were copied with the folder. This case is about a script without a record.
     fs::remove_dir_all(aside.join("processes")).unwrap();
     fs::create_dir(aside.join("processes")).unwrap();
     fs::remove_dir_all(state(&ground)).unwrap();
@@ -151,14 +151,14 @@ fn nor_when_the_whole_folder_is_put_back() {
     check_interrupted(&ground, "e1", 1);
 }
 
-/// Without a backup, a script that certainly never began is still begun for the first time.
+/// Without a restore, a script that certainly never started is started for the first time.
 #[test]
 fn what_was_never_started_is_started_after_a_kill() {
     let ground = ground(PAYS);
     let mut child = run(&ground, "e1");
     child.kill().unwrap();
     child.wait().unwrap();
-    // The note of a script that began is there. Without it, the attempt is one that was handed out and did not begin.
+    // The process record proves that the script started. Without it, the attempt was dispatched but not started.
     let notes: Vec<_> =
         fs::read_dir(state(&ground).join("processes")).unwrap().map(|note| note.unwrap().path()).collect();
     assert_eq!(notes.len(), 1);
@@ -173,7 +173,7 @@ fn what_was_never_started_is_started_after_a_kill() {
     assert_eq!((answer.exit, answer.text("status").as_str()), (Some(0), "ok"), "{answer:?}");
 }
 
-/// An `http` step leaves nothing behind: whoever did not perform it himself never takes it for one that did not begin.
+/// An `http` step leaves no process record, so a process that did not perform it never treats it as not started.
 #[test]
 fn a_request_that_was_answered_after_the_backup_is_not_sent_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

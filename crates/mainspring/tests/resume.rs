@@ -1,4 +1,4 @@
-//! `resume` from anywhere, with nothing but a name, a token and a decision; and the bounds that a call gives.
+//! `resume` from another folder with an id, a token and a decision; and the limits of a call.
 
 use std::{fs, process::Command, thread};
 
@@ -8,7 +8,7 @@ use mainspring_kernel::{plan::Decision, value::Value};
 mod support;
 use support::{Answer, Ground, at, call, request, spawn, yaml};
 
-/// Work, a gate, work: each step leaves a line.
+/// Work, an approval, work: each step appends a line.
 fn gated(gate: &str) -> Value {
     yaml(&format!(
         r#"
@@ -20,7 +20,7 @@ steps:
     ))
 }
 
-/// Runs to the gate; its token.
+/// Runs to the approval, and returns its token.
 #[track_caller]
 fn at_its_gate(ground: &Ground, id: &str, definition: &Value) -> String {
     let answer = ground.ran(id, definition).expect(0, "needs_approval");
@@ -126,7 +126,7 @@ steps:
 fn an_expired_token_opens_nothing_and_the_gate_decides_itself() {
     for (on_timeout, status, log) in [("deny", "cancelled", BEFORE), ("approve", "ok", BEFORE_AND_AFTER)] {
         let ground = Ground::new();
-        // One millisecond, or a time that a call to the gate surely fits into: then it is waited for.
+        // One millisecond, or long enough for the call to reach the approval first.
         for (id, ttl_ms) in [("short", 1), ("e", 1_500)] {
             let definition = gated(&format!("ttlMs: {ttl_ms}, onTimeout: {on_timeout}"));
             let answer = ground.ran(id, &definition);
@@ -143,7 +143,7 @@ fn an_expired_token_opens_nothing_and_the_gate_decides_itself() {
     }
 }
 
-/// Returns when the time of the gate is over, or it was decided already while its process was on its way out.
+/// Returns when the approval has expired, or was decided while its process ended.
 fn wait_for_expiry(ground: &Ground, id: &str) {
     let (loader, key) = ground.loader(id).unwrap();
     let state = loader.journal(key).unwrap().unwrap().journal.state;
@@ -179,7 +179,7 @@ fn each_approver_counts_once() {
     assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
 }
 
-/// The operating system knows us by one name, so the other approver comes by the engine.
+/// The operating system provides one user only, so the other approver decides through the engine.
 fn approved_by_somebody_else(ground: &Ground) {
     let (loader, key) = ground.loader("e").unwrap();
     let state = loader.journal(key).unwrap().unwrap().journal.state;
@@ -273,7 +273,7 @@ fn another_definition_under_the_same_name_breaks_the_contract_and_moves_nothing(
 
 #[test]
 fn branches_at_a_time_are_bounded_by_the_flag() {
-    // Each says when it comes and goes; a moment of waiting on a pipe that nobody writes lets others in.
+    // Each branch logs its start and its end. Reading a pipe without a writer lets other branches run.
     let command = "echo + >> log; read -t 0.05 <> pipe; echo - >> log";
     let branch = |number: u64| {
         let id = format!("b{number}");
@@ -321,7 +321,7 @@ fn an_executions_clock_stands_still_while_only_people_are_waited_for() {
     let limit_ms = 20_000;
     command.args(["--timeout-ms", &limit_ms.to_string()]);
     let waiting = call(command, &request(&definition)).expect(0, "needs_approval");
-    // The journal says how: the time that is left is held, and no deadline is among what it waits for.
+    // The journal holds the remaining time, and the deadline is not among its wake-up times.
     let (loader, key) = ground.loader("e").unwrap();
     let state = loader.journal(key).unwrap().unwrap().journal.state;
     let left = state.deadline_held.expect("the clock stands still");

@@ -1,4 +1,5 @@
-//! A run of a name that is taken: the same again attaches, and anything else is told apart and moves nothing.
+//! Repeated runs with an existing name: an equal request attaches, and a different one is an error that changes
+//! nothing.
 
 use std::fs;
 
@@ -16,7 +17,7 @@ steps:
   - {id: gate, type: approval, prompt: '@vars.x'}
 ";
 
-/// Flags of `mainspring run`, and what is said of the difference to `--var x=1 --input '{\"n\": 1}' --max-steps 9`.
+/// Flags of `mainspring run`, and the reported difference to `--var x=1 --input '{\"n\": 1}' --max-steps 9`.
 const FLAGS: &[(&[&str], &[&str])] = &[
     (&["--var", "x=2", "--input", "{\"n\":1}", "--max-steps", "9"], &["variable `x` was 1", "is 2 now"]),
     (&["--input", "{\"n\":1}", "--max-steps", "9"], &["variable `x` was 1", "is not given now"]),
@@ -59,7 +60,7 @@ fn a_run_that_differs_is_refused_and_says_in_what() {
         assert_eq!(answer.text("error.code"), "request_mismatch", "{flags:?}");
         assert!(answer.at("error.details.differs").as_list().is_some_and(|list| !list.is_empty()), "{answer:?}");
     }
-    // The same again, also from another folder: where it works was not asked for.
+    // An equal request from another folder attaches too, since it names no workspace.
     for detach in [&[][..], &["--detach"]] {
         let again = run(&ground, &[SAME, detach]);
         assert_eq!(again.exit, Some(0), "{again:?}");
@@ -75,7 +76,7 @@ fn a_run_that_differs_is_refused_and_says_in_what() {
     assert_eq!(fs::read_to_string(ground.root().join("log")).unwrap(), log, "nothing ran again");
 }
 
-/// A key gives the first execution whatever else is asked for: that is what it is for.
+/// A repeated idempotency key returns the first execution, whatever the request contains.
 #[test]
 fn a_repeated_idempotency_key_gives_the_first_execution() {
     let ground = Ground::new();
@@ -90,7 +91,7 @@ fn a_repeated_idempotency_key_gives_the_first_execution() {
     assert_eq!(second.text("requiresApproval.prompt"), "1");
 }
 
-/// Changes of the request of `workflow run`, and of its flags, and whether they make it another one.
+/// Requests and flags of `workflow run`, with the reported differences.
 const REQUESTS: &[(&str, &[&str], &[&str])] = &[
     (r#"{"variables": {"x": 1}, "input": [1]}"#, &[], &[]),
     (r#"{"variables": {"x": 1}, "input": [1], "runtime": {"attempt": 2}}"#, &[], &[]),

@@ -1,4 +1,4 @@
-//! `mainspring test` as an author meets it.
+//! `mainspring test` on the command line.
 
 use std::fs;
 

@@ -1,4 +1,5 @@
-//! What a person is shown: nothing that stands in a name or a text passes for a line of ours, and nothing is obeyed.
+//! Display of untrusted text: no name or value looks like a line of Mainspring, and no control character reaches
+//! the terminal.
 
 use std::fs;
 
@@ -7,13 +8,14 @@ use mainspring_kernel::{json::compact, value::Value};
 mod support;
 use support::{Ground, call, hash_of, request, yaml};
 
-/// Begins every line that an attacker would have us print.
+/// The start of every forged line.
 const FORGED: &str = "  ✓ forged";
 
-/// What a terminal would obey or hide: an escape, a right-to-left override, a space of no width, a line separator.
+/// Characters that a terminal interprets or hides: an escape, a right-to-left override, a zero-width space, a line
+/// separator.
 const OBEYED: [&str; 4] = ["\u{1b}[", "\u{202e}", "\u{200b}", "\u{2028}"];
 
-/// A text that tries everything.
+/// A text with all of them.
 fn hostile(what: &str) -> String {
     format!("{what}\n{FORGED}{}", OBEYED.concat())
 }
@@ -77,7 +79,7 @@ fn no_name_and_no_text_passes_for_a_line_of_ours() {
     assert!(shown.contains("name\\n  ✓ forged\\u{1b}["), "{shown}");
 }
 
-/// `workflow` takes any name for an execution, and `mainspring` shows what it left.
+/// `workflow` accepts any execution id, and `mainspring` displays it.
 #[test]
 fn a_name_given_to_the_executable_of_a_sandbox_is_shown_on_one_line() {
     let (ground, id) = (Ground::new(), hostile("e"));
@@ -92,7 +94,7 @@ fn a_name_given_to_the_executable_of_a_sandbox_is_shown_on_one_line() {
     }
 }
 
-/// Standard error of `workflow` is read by programs: whatever an argument says, it makes no event.
+/// Programs parse the standard error of `workflow`, so no argument may forge an event.
 #[test]
 fn no_argument_forges_an_event() {
     let ground = Ground::new();

@@ -1,8 +1,8 @@
-//! A stored journal that is not what was written: `verify` and the next load say which frame, and nothing else of the
-//! store is harmed.
+//! Modified journals: `verify` and the next load report the frame, and other executions of the store are not
+//! affected.
 //!
-//! One thing cannot be seen by anybody who has only the store: frames and head put back together to an older state that
-//! was once true. What it takes is a witness outside (an exported head, a backup's), and the last test here shows it.
+//! One modification cannot be detected with the store alone: frames and head that are consistently rolled back to
+//! an earlier state. It needs an external witness, such as an exported head, as the last test shows.
 
 use std::{
     fs,
@@ -34,7 +34,7 @@ const KEY: [u8; 32] = [7; 32];
 const OTHER_KEY: [u8; 32] = [8; 32];
 const SECRET: &str = "xyzzy-a-secret-that-is-erased";
 
-/// A step with a secret, one whose output is a blob of its own, a gate, and a step behind it.
+/// A step with a secret, a step with an output of its own blob, an approval, and a step after it.
 const DEFINITION: &str = r#"
 name: NAME
 steps:
@@ -44,8 +44,7 @@ steps:
   - {id: last, type: bash, command: echo shipped}
 "#;
 
-/// One store with three executions: one that has ended, one that waits, and one that is tampered with, which waits or
-/// has ended.
+/// A store with three executions: an ended one, a waiting one, and the victim, which waits or has ended.
 struct Stage {
     folder: TempDir,
     victim: ExecutionKey,
@@ -56,7 +55,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A copy of its own of a store that was made once.
+    /// Copies a store that is built once.
     fn new(victim_ends: bool) -> Self {
         static WAITS: OnceLock<Stage> = OnceLock::new();
         static ENDS: OnceLock<Stage> = OnceLock::new();
@@ -85,7 +84,7 @@ impl Stage {
             }
             engine.drain().await;
             drop(engine);
-            // The last connection to close, on a thread of its own, empties the log: then the file is all there is.
+            // The thread that closes the last connection removes the WAL. After that, the store is one file.
             while folder.path().join("journal.db-wal").exists() {
                 std::thread::yield_now();
             }
@@ -93,7 +92,7 @@ impl Stage {
         })
     }
 
-    /// A connection of somebody who has the file and not the key. It need not be durable.
+    /// A connection of an attacker with the file and without the key. It need not be durable.
     fn intruder(&self) -> Connection {
         let connection = Connection::open(Home::new(self.folder.path()).journal()).unwrap();
         connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
@@ -104,7 +103,7 @@ impl Stage {
         Arc::new(SqliteStore::open(&Home::new(self.folder.path()).journal()).unwrap())
     }
 
-    /// The neighbours verify, whatever was done to the victim.
+    /// Checks that the other executions verify.
     #[track_caller]
     fn assert_neighbours_are_well(&self, store: &Arc<dyn Store>) {
         for key in [self.ended, self.waiting] {
@@ -112,7 +111,7 @@ impl Stage {
         }
     }
 
-    /// What the next engine makes of the victim: it is set aside with the reason and stays so, its neighbour goes on.
+    /// Opens an engine, which must quarantine the victim and continue the waiting execution. Returns the reason.
     fn load(&self) -> String {
         block_on(async {
             let engine = open(self.folder.path()).await;
@@ -146,9 +145,9 @@ async fn open(folder: &Path) -> Engine {
     Engine::open(options, |home, held| executors(Default::default(), home, held)).await.unwrap()
 }
 
-/// Submits, and waits until it rests at its gate.
+/// Submits, and waits until the approval is open.
 async fn submit(engine: &Engine, id: &str) -> ExecutionKey {
-    // Named as the execution, so that each has a plan of its own.
+    // The definition contains the execution's name, so that each has its own plan.
     let definition = DEFINITION.replace("NAME", id);
     let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
     let variables = Map::from([("secret".to_string(), Value::text(SECRET))]);
@@ -164,7 +163,7 @@ async fn approve(engine: &Engine, key: ExecutionKey) -> Result<(), EngineError> 
     Ok(())
 }
 
-/// Approves at the gate, which has the third place in the plan.
+/// Approves the gate, which is the third step of the plan.
 async fn decide(engine: &Engine, key: ExecutionKey) -> Result<bool, EngineError> {
     let gate = mainspring_kernel::instance::Instance::of_step(2);
     engine.decide(key, gate, 1, Decision::Approve, "owner", Value::Null).await
@@ -180,12 +179,12 @@ async fn rest(engine: &Engine, key: ExecutionKey) -> ExecutionStatus {
 }
 
 fn verify(store: &Arc<dyn Store>, key: ExecutionKey) -> Result<mainspring_kernel::journal::Verified, String> {
-    // A fresh one every time: what it remembers of plans would hide a changed one.
+    // A new loader, because the plans that a used one has cached would hide a change.
     let verified = Loader::new(store.clone(), KEY).verify(key).map_err(|error| error.to_string())?;
     Ok(verified.expect("it is there"))
 }
 
-/// Whether a message names one of these frames, and not by chance the beginning of another's number.
+/// True if a message names one of these frames by its whole number.
 fn names(message: &str, frames: &[u64]) -> bool {
     let mut words = message.split(|c: char| !c.is_ascii_alphanumeric());
     let mut named = Vec::new();
@@ -212,7 +211,7 @@ fn every_changed_byte_is_seen_and_its_frame_is_named() {
     assert_eq!(rows.len() as u64, last + 1);
     let mut positions = 0;
     for (number, sequence) in rows {
-        // The chain says that two neighbours do not fit, and cannot say which of them was changed.
+        // The chain proves that two adjacent frames do not match, and not which one was changed.
         let row = format!("rowid = {number}");
         positions += flip_all(&stage, &store, ("frames", "frame", &row), &[sequence, sequence + 1]);
         positions += flip_all(&stage, &store, ("frames", "\"values\"", &row), &[sequence]);
@@ -227,7 +226,7 @@ fn every_changed_byte_is_seen_and_its_frame_is_named() {
     verify(&store, stage.victim).unwrap();
 }
 
-/// Changes every byte of one table's column in one row, one at a time; how many there were.
+/// Changes every byte of a column in one row, one at a time. Returns the number of bytes.
 fn flip_all(stage: &Stage, store: &Arc<dyn Store>, place: (&str, &str, &str), frames: &[u64]) -> usize {
     let (intruder, (table, column, row)) = (stage.intruder(), place);
     let select = format!("SELECT {column} FROM {table} WHERE {row}");
@@ -245,8 +244,8 @@ fn flip_all(stage: &Stage, store: &Arc<dyn Store>, place: (&str, &str, &str), fr
     copy.len()
 }
 
-/// A damage: what it is called, the statements that do it, and the frames of which one is named. `:victim` is the
-/// tampered execution, `last` its last frame.
+/// A damage: its name, the statements, and the frames of which one must be named. `:victim` is the tampered
+/// execution, and `last` its last frame.
 const DAMAGES: &[(&str, &str, &[Named])] = &[
     (
         "a byte of the first frame",
@@ -296,11 +295,11 @@ const DAMAGES: &[(&str, &str, &[Named])] = &[
     ("no plan", "DELETE FROM plans WHERE hash = :plan", &[Named::At(0)]),
 ];
 
-/// A frame by its place.
+/// A frame by its position.
 #[derive(Debug, Clone, Copy)]
 enum Named {
     At(u64),
-    /// Counted back from the last.
+    /// Counted from the last frame.
     Last(u64),
 }
 
@@ -332,15 +331,15 @@ fn literal(bytes: &[u8]) -> String {
     format!("x'{}'", mainspring_kernel::hash::hex(bytes))
 }
 
-/// Whose key seals the head of a forged journal.
+/// The key that seals the head of a forged journal.
 #[derive(Clone, Copy, PartialEq)]
 enum Sealed {
     ByTheirs,
     ByOurs,
 }
 
-/// Rewrites what step `large` printed, which nothing refers to, and everything behind it so that every hash fits. `in_input` says whether the
-/// receipt is changed as well as the record made from it. Gives the frame of the receipt.
+/// Rewrites the output of step `large`, which has no references, and all later frames with matching hashes.
+/// `in_input` also changes the receipt from which the record was made. Returns the sequence of the receipt's frame.
 fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
     let store = stage.store();
     let forged = || Value::map([("exitCode", 0u64.into()), ("stdout", "forged".into())]);
@@ -428,8 +427,8 @@ fn an_older_head_alone_is_seen() {
     assert!(names(&why, &[older, older + 1]), "{why}");
 }
 
-/// The one thing that needs a witness outside: everything of an execution, put back to what it once was. The catalogue
-/// and whoever has kept a head know better; the journal does not.
+/// The case for an external witness: all rows of an execution are rolled back. The catalogue and an exported head
+/// detect it; the journal does not.
 #[test]
 fn a_complete_rollback_is_seen_by_a_witness_alone() {
     let stage = Stage::new(true);
@@ -474,7 +473,7 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
             }
         }
     }
-    // The other two have the same secret, in places of their own.
+    // The other two executions contain the same secret.
     for key in [stage.ended, stage.waiting] {
         erase_all(&store, key);
     }
@@ -484,7 +483,7 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
     assert!(!is_in_files(stage.folder.path(), SECRET), "with the store open");
     drop(store);
     assert!(!is_in_files(stage.folder.path(), SECRET), "and closed");
-    // It can still be decided on and come to its end.
+    // The execution can still be decided and completed.
     block_on(async {
         let engine = open(stage.folder.path()).await;
         approve(&engine, stage.victim).await.unwrap();
@@ -499,7 +498,7 @@ fn erase(store: &Arc<dyn Store>, key: ExecutionKey, sequence: u64, place: usize)
     store.erase(note.execution, &Noted::of(std::slice::from_ref(&note))).unwrap()
 }
 
-/// Takes a value away as somebody does who has the file and not the key: the row says that it was erased.
+/// Removes a value as an attacker without the key: the row says that it was erased.
 fn take_away(stage: &Stage, sequence: u64) {
     let intruder = stage.intruder();
     let place = params![stage.victim.0, sequence as i64];
@@ -524,7 +523,7 @@ fn a_value_that_is_gone_without_a_sealed_note_is_refused() {
     let refused = verify(&store, stage.victim).unwrap_err();
     assert!(refused.contains("frame 0") && refused.contains("no note"), "{refused}");
     stage.assert_neighbours_are_well(&store);
-    // Notes of another key, of another execution and of another place prove nothing.
+    // Notes with another key, execution or position prove nothing.
     for (key, execution, place) in [(OTHER_KEY, stage.victim, 0), (KEY, stage.ended, 0), (KEY, stage.victim, 7)] {
         let subject = Subject::Erased { sequence: 0, place };
         let note = Note::sealed(&key, execution, subject, 1, "mallory", "");
@@ -532,7 +531,7 @@ fn a_value_that_is_gone_without_a_sealed_note_is_refused() {
         stage.intruder().execute(sql, params![stage.victim.0, place as i64, note.seal.0]).unwrap();
         assert!(verify(&store, stage.victim).is_err());
     }
-    // It does not go on either.
+    // The execution does not continue either.
     block_on(async {
         let engine = open(stage.folder.path()).await;
         let refused = approve(&engine, stage.victim).await.unwrap_err();
@@ -550,7 +549,7 @@ fn erase_all(store: &Arc<dyn Store>, key: ExecutionKey) {
     }
 }
 
-/// Whether a text is in any file of a folder.
+/// True if any file of a folder contains the text.
 fn is_in_files(folder: &Path, text: &str) -> bool {
     fs::read_dir(folder).unwrap().map(Result::unwrap).any(|entry| match entry.file_type().unwrap() {
         kind if kind.is_dir() => is_in_files(&entry.path(), text),
@@ -562,7 +561,8 @@ fn is_in_files(folder: &Path, text: &str) -> bool {
     })
 }
 
-/// A row that somebody without the key puts into the inbox is no approval, also after the mark of sealed inboxes is gone.
+/// A row that is inserted into the inbox without the key is no approval, even if the flag of sealed inboxes is
+/// removed.
 #[test]
 fn a_row_in_the_inbox_is_no_approval() {
     let stage = Stage::new(false);

@@ -1,5 +1,5 @@
-//! What people and programs are told: which execution a step runs, why a step was left out, what a wait is for, how many
-//! steps there are, what of an input does not fit.
+//! Output for people and programs: the execution that a step runs, the reason for a skip, the purpose of a wait,
+//! the number of steps, the errors of an input.
 
 use std::{
     fs,
@@ -122,7 +122,7 @@ fn a_failure_in_a_round_names_the_round() {
     assert_said(&ran.stdout, &["  bash_exit_code:3 in `b[1]`: "]);
 }
 
-/// No line that people read ends with blanks, whatever a step has printed.
+/// No displayed line has trailing blanks, whatever a step has printed.
 #[test]
 fn no_line_ends_with_blanks() {
     let text = "steps:\n  - {id: c, type: code, code: 'export default () => { console.log(\"\"); console.log(\"a \\n\\nb\"); }'}\n  - {id: gate, type: approval, prompt: \"one \\n\\ntwo\"}\n";
@@ -144,7 +144,7 @@ steps:
   - {id: a, type: bash, env: {N: '@input.n'}, command: 'printf %s \"$N\"'}
 ";
 
-/// Where an object is wanted and nothing is given, what has a default is there.
+/// If the schema wants an object and none is given, the defaults of its properties apply.
 #[test]
 fn no_input_is_an_empty_object_where_one_is_wanted() {
     let ground = with(&[("wf.yaml", SCHEMA), ("list.yaml", &SCHEMA.replace("type: object", "type: [object, string]"))]);
@@ -190,7 +190,7 @@ fn an_address_that_is_refused_says_how_it_is_allowed() {
     assert_ne!(call(command, b"").text("error.code"), "http_address_refused");
 }
 
-/// A run that has come to its rest has nothing left to go on with, however fast that was.
+/// A settled run leaves no work, however short it was.
 #[test]
 fn nothing_is_gone_on_with_that_nobody_handed_over() {
     let ground = with(&[
@@ -203,7 +203,7 @@ fn nothing_is_gone_on_with_that_nobody_handed_over() {
     }
 }
 
-/// What a workflow has started and does not wait for is ended before the process goes, which is called what it is.
+/// A child that its parent does not wait for ends before the process does, and is reported as what it is.
 #[test]
 fn what_was_started_and_is_not_waited_for_is_told_as_that() {
     let child = "steps: [{id: a, type: bash, command: 'read -r line < go; echo $line >> log'}]\n";
@@ -220,7 +220,7 @@ fn what_was_started_and_is_not_waited_for_is_told_as_that() {
     assert_eq!(fs::read_to_string(ground.root().join("log")).unwrap(), "done\n");
 }
 
-/// Of a long execution a part can be asked for, and how much there is is told with it.
+/// A range of a long execution's attempts can be shown, with their total number.
 #[test]
 fn what_an_execution_did_is_shown_in_parts() {
     let definition = "steps: [{id: all, type: loop, while: {ref: '@index', lt: 9}, steps: [{id: c, type: conditional, condition: true, then: []}]}]";

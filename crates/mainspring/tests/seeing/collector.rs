@@ -1,4 +1,4 @@
-//! A collector that keeps what it is sent, and reads it with types that are not ours.
+//! A collector that stores its requests, and decodes them with the types of the OpenTelemetry library.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message;
 
-/// A request, read.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) line: String,
@@ -21,7 +21,7 @@ pub(crate) struct Asked {
     pub(crate) body: Vec<u8>,
 }
 
-/// Answers everything with a status, and keeps it.
+/// Responds to every request with a status, and stores it.
 pub(crate) struct Collector {
     pub(crate) address: String,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -50,7 +50,7 @@ impl Collector {
         self.asked.lock().unwrap().clone()
     }
 
-    /// Every span that came, in its order.
+    /// All received spans, in order.
     pub(crate) fn spans(&self) -> Vec<Seen> {
         let read = |asked: &Asked| {
             assert_eq!(asked.line, "POST /v1/traces HTTP/1.1");
@@ -89,7 +89,7 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<Asked>>) {
     }
 }
 
-/// A span in words.
+/// A span as text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) trace: String,

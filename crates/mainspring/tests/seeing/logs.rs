@@ -1,4 +1,4 @@
-//! Logs: every line an object, with the ids of what it is about, and nothing of what steps are given or give.
+//! Logs: every line is an object with the relevant ids, and contains no inputs or outputs of steps.
 
 use std::io::BufRead;
 

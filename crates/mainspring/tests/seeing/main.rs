@@ -1,4 +1,4 @@
-//! What a real process shows of itself: metrics that a scraper reads, traces that a collector takes, logs.
+//! Telemetry of real processes: metrics, traces and logs.
 
 use std::{
     fs,
@@ -26,10 +26,10 @@ mod traces;
 
 use support::Ground;
 
-/// Longer than anything here takes on the busiest machine.
+/// A timeout longer than any step of the tests takes on the busiest machine.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Waits for a fact.
+/// Polls until a condition holds.
 #[track_caller]
 fn wait_for<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
@@ -42,7 +42,7 @@ fn wait_for<T>(what: &str, mut fact: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// A definition in the ground's folder.
+/// Writes a definition into the test folder.
 fn definition(ground: &Ground, name: &str, text: &str) {
     fs::write(ground.root().join(format!("{name}.yaml")), text).unwrap();
 }
@@ -54,7 +54,7 @@ fn pipe(ground: &Ground, name: &str) -> PathBuf {
     path
 }
 
-/// Lets the step go on that waits for a pipe.
+/// Releases the step that waits for a pipe.
 fn release(pipe: &Path) {
     fs::OpenOptions::new().write(true).open(pipe).unwrap().write_all(b"\n").unwrap();
 }
@@ -68,7 +68,7 @@ fn loader(ground: &Ground) -> Option<(Arc<SqliteStore>, Loader)> {
     Some((store.clone(), Loader::new(store, ground.key())))
 }
 
-/// All executions, with their journals.
+/// All executions with their frames.
 fn journals(ground: &Ground) -> Vec<(ExecutionKey, Vec<Frame>)> {
     let Some((store, loader)) = loader(ground) else { return Vec::new() };
     let rows = store.executions(&Filter::default(), None, 100).unwrap();
@@ -94,7 +94,7 @@ fn input_word(input: &Input) -> &'static str {
     }
 }
 
-/// A process whose standard error is read as it comes.
+/// A process whose standard error is read while it runs.
 struct Running {
     child: Child,
     stderr: BufReader<std::process::ChildStderr>,
@@ -108,7 +108,7 @@ impl Running {
         Self { child, stderr }
     }
 
-    /// The address at which it says that its metrics are.
+    /// The address of its metrics, as it prints it.
     fn metrics(&mut self) -> String {
         loop {
             let mut line = String::new();
@@ -119,7 +119,7 @@ impl Running {
         }
     }
 
-    /// The exit code, and what it said of the rest.
+    /// The exit code, and the remaining output.
     fn end(mut self) -> (Option<i32>, String, String) {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         self.stderr.read_to_string(&mut stderr).unwrap();

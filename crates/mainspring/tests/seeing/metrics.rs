@@ -1,4 +1,4 @@
-//! Metrics over HTTP, while a workflow runs and as its journal says.
+//! Metrics over HTTP while a workflow runs, compared with its journal.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
 
 use super::{prometheus::Scraped, support::Ground, *};
 
-/// Every family that is promised, with its type.
+/// Every documented metric with its type.
 const FAMILIES: [(&str, &str); 38] = [
     ("mainspring_attempt_seconds", "histogram"),
     ("mainspring_attempts_adopted_total", "counter"),
@@ -86,16 +86,16 @@ fn held(ground: &Ground) -> std::path::PathBuf {
 fn the_numbers_are_those_of_the_journal() {
     let ground = Ground::new();
     let hold = held(&ground);
-    // A collector that nobody is at: spans are counted as well.
+    // No collector listens there; dropped spans are counted.
     let arguments = ["run", "held.yaml", "--metrics", "127.0.0.1:0", "--json", "--otlp", "http://127.0.0.1:1"];
     let mut running = Running::start(ground.mainspring(&arguments));
     let address = running.metrics();
     let is_held = || {
         let scraped = scrape(&address);
-        // Whoever scrapes early finds the engine not begun yet, or some of its numbers.
+        // Early scrapes precede the engine's start, or some of its values.
         let is_last = scraped.sample(r#"mainspring_turns_total{input="timer"}"#)? >= 2.0;
         let is_out = scraped.sample(r#"mainspring_attempts_running{effect="bash"}"#)? == 1.0;
-        // They are read one after another, while they change.
+        // The values are read one by one while they change.
         let is_begun = scraped.sample(r#"mainspring_attempts_begun_total{effect="bash"}"#)? == 4.0;
         (is_last && is_out && is_begun).then_some(scraped)
     };
@@ -145,7 +145,7 @@ fn whoever_connects_and_is_silent_holds_nobody_up_and_anything_else_is_refused()
     assert!(ask(&address, "GET / HTTP/1.1").starts_with("HTTP/1.1 404"));
     let answer = ask(&address, "POST /metrics HTTP/1.1");
     assert!(answer.starts_with("HTTP/1.1 405") && answer.to_ascii_lowercase().contains("allow: get"), "{answer}");
-    // More than have a place at a time, and none of them says a word.
+    // More silent connections than are served concurrently.
     let silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(&address).unwrap()).collect();
     scrape(&address);
     drop(silent);

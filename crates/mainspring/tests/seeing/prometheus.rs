@@ -1,8 +1,8 @@
-//! A strict reader of the Prometheus text format, version 0.0.4.
+//! A strict parser of the Prometheus text format, version 0.0.4.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was scraped.
+/// A parsed scrape.
 #[derive(Debug, Default)]
 pub(crate) struct Scraped {
     kinds: BTreeMap<String, String>,
@@ -11,7 +11,7 @@ pub(crate) struct Scraped {
 }
 
 impl Scraped {
-    /// Reads a text; panics at whatever a scraper would not take.
+    /// Parses a text. Panics on anything that a scraper would reject.
     #[track_caller]
     pub(crate) fn read(text: &str) -> Self {
         assert!(text.ends_with('\n'), "the last line ends");
@@ -50,7 +50,7 @@ impl Scraped {
             let (key, value) = label.split_once('=').expect("a label has a value");
             let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).expect("in quotes");
             assert!(is_name(key), "{sample}");
-            // Words of ours: never a name that somebody gave, and no key of an execution.
+            // Label values are constants of Mainspring: no names of users and no execution keys.
             let is_ours = value == "+Inf"
                 || value.len() <= 16 && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.".contains(&byte));
             assert!(is_ours, "{sample}");
@@ -78,7 +78,7 @@ impl Scraped {
         }
     }
 
-    /// A family and its type.
+    /// The type of a metric.
     pub(crate) fn kind(&self, family: &str) -> Option<&str> {
         self.kinds.get(family).map(String::as_str)
     }
@@ -87,18 +87,18 @@ impl Scraped {
         self.kinds.keys().map(String::as_str)
     }
 
-    /// One sample, by its name with labels as they are written.
+    /// The value of a sample, by its name with labels as they are written.
     #[track_caller]
     pub(crate) fn one(&self, sample: &str) -> f64 {
         self.sample(sample).unwrap_or_else(|| panic!("{sample} is not there"))
     }
 
-    /// The same, if it is there yet.
+    /// The value of a sample; `None` if it is absent.
     pub(crate) fn sample(&self, sample: &str) -> Option<f64> {
         self.samples.get(sample).copied()
     }
 
-    /// All samples of a name, whatever their labels.
+    /// The sum of all samples of a metric.
     pub(crate) fn sum(&self, name: &str) -> f64 {
         let is_of =
             |sample: &str| sample == name || sample.strip_prefix(name).is_some_and(|rest| rest.starts_with('{'));

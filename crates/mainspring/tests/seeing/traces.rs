@@ -1,4 +1,4 @@
-//! Traces: what a collector gets of executions that are tried again, fail, start others, and outlive their process.
+//! Traces that a collector receives of executions that retry, fail, start children, and outlive their process.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,8 @@ use super::{
     *,
 };
 
-/// Exactly one trace, no span twice, one execution for each of `executions`; its spans by their words.
+/// Checks that there is one trace without duplicate spans, and one root span per execution. Returns the spans by
+/// their text.
 #[track_caller]
 fn one_trace(spans: &[Seen], root: ExecutionKey, executions: usize) -> BTreeMap<String, Seen> {
     let trace = hex(&TraceId::of_family(root).0);
@@ -167,7 +168,7 @@ steps:
     let interrupted = &found["killed: b 1 interrupted"];
     assert!(interrupted.is_error);
     assert_eq!(interrupted.attribute("error.type"), "interrupted");
-    // The journal's times: the execution began before the kill.
+    // Times come from the journal: the execution started before the kill.
     let root = &found["killed: completed"];
     assert!(found.values().all(|span| root.began <= span.began && span.ended <= root.ended));
 }
@@ -242,7 +243,7 @@ fn a_collector_is_checked_by_those_who_are_trusted() {
     assert!(code == Some(0) && spans == 0 && stderr.contains("invalid peer certificate"), "{stderr}");
     let mut before = 0;
     for name in ["SSL_CERT_FILE", "OTEL_EXPORTER_OTLP_CERTIFICATE", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"] {
-        // What is not asked is not read.
+        // A file with lower precedence is not read.
         let other = if name.contains("TRACES") { "SSL_CERT_FILE" } else { "OTHER" };
         let (code, stderr, spans) = told(&[(name, file), (other, "/no/such/file")]);
         assert!(code == Some(0) && spans > before, "{name}: {stderr}");

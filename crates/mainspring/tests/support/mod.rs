@@ -1,4 +1,4 @@
-//! What the tests with real processes share: a ground of their own to stand on, and the calls of `workflow`.
+//! Shared code of tests with real processes: an isolated test folder, and calls of both executables.
 #![allow(dead_code, reason = "every test file compiles this one and uses its own part of it")]
 
 use std::{
@@ -18,30 +18,27 @@ use mainspring_kernel::{
 use mainspring_store::{Store, sqlite::SqliteStore};
 use tempfile::TempDir;
 
-/// The executable under test.
+/// The executable `workflow`.
 pub(crate) const WORKFLOW: &str = env!("CARGO_BIN_EXE_workflow");
 
-/// The user's executable.
+/// The executable `mainspring`.
 pub(crate) const MAINSPRING: &str = env!("CARGO_BIN_EXE_mainspring");
 
-/// A folder that is nobody else's, with a home and a workspace in it.
+/// An isolated test folder with a home and a workspace.
 pub(crate) struct Ground {
     root: TempDir,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The exit code; nothing for a process that a signal ended.
+    /// The exit code; `None` if a signal ended the process.
     pub(crate) exit: Option<i32>,
-    /// Standard output.
     pub(crate) stdout: String,
-    /// Standard error.
     pub(crate) stderr: String,
 }
 
 impl Ground {
-    /// A fresh one.
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["home", "workspace"] {
@@ -50,17 +47,17 @@ impl Ground {
         Self { root }
     }
 
-    /// The folder of all.
+    /// The test folder.
     pub(crate) fn root(&self) -> &Path {
         self.root.path()
     }
 
-    /// Where steps work.
+    /// The workspace of steps.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.root.path().join("workspace")
     }
 
-    /// Where the journals are.
+    /// The folder of journals.
     pub(crate) fn state(&self) -> PathBuf {
         self.root.path().join("home/.local/state/workflow")
     }
@@ -70,17 +67,17 @@ impl Ground {
         self.state().join(id).join("journal.db")
     }
 
-    /// A file of the workspace; nothing where there is none.
+    /// The contents of a file in the workspace; empty if it is missing.
     pub(crate) fn file(&self, name: &str) -> String {
         fs::read_to_string(self.workspace().join(name)).unwrap_or_default()
     }
 
-    /// The executable, with an environment of this ground and nothing else of ours but the way to programs.
+    /// A call of `workflow` with an environment of this folder, and nothing of the caller's but `PATH`.
     pub(crate) fn workflow(&self, arguments: &[&str]) -> Command {
         self.program(WORKFLOW, arguments)
     }
 
-    /// The user's executable, in the same surroundings.
+    /// A call of `mainspring` in the same environment.
     pub(crate) fn mainspring(&self, arguments: &[&str]) -> Command {
         self.program(MAINSPRING, arguments)
     }
@@ -93,7 +90,7 @@ impl Ground {
         command
     }
 
-    /// `run` of a definition under a name.
+    /// `run` of a definition with an execution id.
     pub(crate) fn run(&self, id: &str, definition: &Value) -> Command {
         let workspace = self.workspace();
         let hash = hash_of(definition);
@@ -101,12 +98,12 @@ impl Ground {
         self.workflow(&["run", "--execution-id", id, "--workflow-hash", &hash, "--workspace", workspace])
     }
 
-    /// `run` of a definition to its rest.
+    /// Runs a definition until it has settled.
     pub(crate) fn ran(&self, id: &str, definition: &Value) -> Answer {
         call(self.run(id, definition), &request(definition))
     }
 
-    /// `resume` with a decision, from another folder than the one before.
+    /// `resume` with a decision, from another folder than `run`.
     pub(crate) fn resumed(&self, id: &str, token: &str, decision: &str) -> Answer {
         let mut command =
             self.workflow(&["resume", "--execution-id", id, "--resume-token", token, "--decision", decision]);
@@ -114,7 +111,7 @@ impl Ground {
         call(command, b"")
     }
 
-    /// The journal of an execution as it lies there, and its key in the store.
+    /// The journal of an execution as it is stored, and its key.
     pub(crate) fn loader(&self, id: &str) -> Option<(Loader, ExecutionKey)> {
         let store = SqliteStore::open_read_only(&self.journal(id)).ok()?;
         let row = store.execution_by_id(id).unwrap()?;
@@ -128,13 +125,13 @@ impl Ground {
 }
 
 impl Answer {
-    /// Of a process that has ended.
+    /// The result of an ended process.
     pub(crate) fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("streams are UTF-8");
         Self { exit: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// The envelope, which is the one line of standard output.
+    /// The envelope, which must be the only line of standard output.
     #[track_caller]
     pub(crate) fn envelope(&self) -> Value {
         assert_eq!(self.stdout.lines().count(), 1, "one line of output, please: {self:?}");
@@ -142,13 +139,13 @@ impl Answer {
         read.unwrap_or_else(|error| panic!("no JSON, {error}: {self:?}")).value
     }
 
-    /// The events of standard error: the lines that are objects with a type.
+    /// The events on standard error: the lines that are objects with a type.
     pub(crate) fn events(&self) -> Vec<Value> {
         let event = |line: &str| json::read(line.as_bytes()).ok().map(|read| read.value);
         self.stderr.lines().filter_map(event).filter(|value| value.get("type").is_some()).collect()
     }
 
-    /// A value of the envelope by its path, `null` where there is none.
+    /// A value of the envelope by its path; null if it is absent.
     #[track_caller]
     pub(crate) fn at(&self, path: &str) -> Value {
         at(&self.envelope(), path)
@@ -160,7 +157,7 @@ impl Answer {
         self.at(path).as_text().unwrap_or_else(|| panic!("no text at {path}: {self:?}")).to_string()
     }
 
-    /// Checks the exit code and the envelope's status; gives itself back to go on with.
+    /// Checks the exit code and the status of the envelope.
     #[track_caller]
     pub(crate) fn expect(self, exit: i32, status: &str) -> Self {
         assert_eq!((self.exit, self.text("status").as_str()), (Some(exit), status), "{self:?}");
@@ -174,7 +171,7 @@ pub(crate) fn yaml(text: &str) -> Value {
     read(text.as_bytes(), Syntax::Guess).unwrap_or_else(|error| panic!("{error}")).value
 }
 
-/// The hash of a definition, by its compiler.
+/// The hash of a definition, by the compiler.
 #[track_caller]
 pub(crate) fn hash_of(definition: &Value) -> String {
     let document = read(compact(definition).as_bytes(), Syntax::Guess).unwrap();
@@ -186,23 +183,23 @@ pub(crate) fn request(definition: &Value) -> Vec<u8> {
     compact(&Value::map([("workflow", definition.clone())])).into_bytes()
 }
 
-/// Starts a call; its input is written whole.
+/// Starts a call, and writes its input in the background.
 pub(crate) fn spawn(mut command: Command, stdin: &[u8]) -> Child {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut pipe = child.stdin.take().unwrap();
     let stdin = stdin.to_vec();
-    // A call that refuses early does not read all that it is given.
+    // A call that fails early does not read all of its input.
     std::thread::spawn(move || pipe.write_all(&stdin));
     child
 }
 
-/// Makes a call and waits for its end.
+/// Runs a call until it ends.
 pub(crate) fn call(command: Command, stdin: &[u8]) -> Answer {
     Answer::of(spawn(command, stdin).wait_with_output().unwrap())
 }
 
-/// A value by its path: names and places, separated by dots.
+/// A value by its path: names and indexes, separated by dots.
 pub(crate) fn at(value: &Value, path: &str) -> Value {
     let step = |value: &Value, name: &str| match value {
         Value::List(list) => list.get(name.parse::<usize>().ok()?).cloned(),
@@ -211,7 +208,8 @@ pub(crate) fn at(value: &Value, path: &str) -> Value {
     path.split('.').try_fold(value.clone(), |value, name| step(&value, name)).unwrap_or_default()
 }
 
-/// Where an expectation is not contained in what came; nothing where it is. Objects may have more, all else is equal.
+/// The path of the first difference; `None` if `actual` contains `expected`. Objects may have further keys;
+/// everything else must be equal.
 pub(crate) fn missing(actual: &Value, expected: &Value, place: &str) -> Option<String> {
     match (actual, expected) {
         (Value::Map(actual), Value::Map(expected)) => expected.iter().find_map(|(key, expected)| {

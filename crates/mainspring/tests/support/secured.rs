@@ -1,4 +1,4 @@
-//! What speaks TLS before something that does not.
+//! A TLS proxy for servers without TLS.
 
 use std::{sync::Arc, thread};
 
@@ -11,7 +11,7 @@ use tokio_rustls::{
     rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer},
 };
 
-/// Speaks TLS before a server, in the name of `localhost`: the address, and the certificate in PEM.
+/// Starts a TLS proxy for `localhost` before a server. Returns its URL and its certificate in PEM.
 pub(crate) fn before(server: &str) -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
