@@ -23,6 +23,9 @@ pub(crate) const UNCOVERED: &str = "conformance/uncovered.txt";
 /// The number of commits that are read: more than one change has, and few enough that an old slip is forgotten.
 const COMMITS_READ: &str = "-30";
 
+/// The branch that changes land on.
+const MAIN: &str = "main";
+
 /// The files and the crates of a checkout.
 #[derive(Debug, Default)]
 pub(crate) struct Repository {
@@ -31,6 +34,8 @@ pub(crate) struct Repository {
     pub(crate) packages: Vec<Package>,
     /// The last ones; none where there is no history.
     pub(crate) commits: Vec<Commit>,
+    /// The paths of tracked files that differ from the branch `main`; none where there is no such branch.
+    pub(crate) changed: BTreeSet<String>,
 }
 
 /// One file of the checkout.
@@ -76,7 +81,8 @@ impl Repository {
         {
             files.push(File::read(root, &path).map_err(|error| format!("The file {path} cannot be read: {error}."))?);
         }
-        Ok(Repository { commits: commits(root), ..Repository::of(files, packages(root)?) })
+        let (commits, changed) = (commits(root), changed(root));
+        Ok(Repository { commits, changed, ..Repository::of(files, packages(root)?) })
     }
 
     /// Puts the files in order and marks those that are tests as a whole.
@@ -90,7 +96,7 @@ impl Repository {
                 file.tokens.iter_mut().for_each(|token| token.in_test = true);
             }
         }
-        Repository { files, packages, commits: Vec::new() }
+        Repository { files, packages, ..Repository::default() }
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
@@ -204,14 +210,24 @@ fn may_be_run(_: &fs::Metadata) -> bool {
 
 /// The last commits. A copy of the files without git has none.
 fn commits(root: &Path) -> Vec<Commit> {
-    let arguments = ["log", "--no-merges", "--abbrev=8", COMMITS_READ, "--format=%h%x09%s"];
-    let output = Command::new("git").args(arguments).current_dir(root).output();
-    let log = output.ok().filter(|output| output.status.success()).map(|output| output.stdout).unwrap_or_default();
+    let log = git(root, &["log", "--no-merges", "--abbrev=8", COMMITS_READ, "--format=%h%x09%s"]).unwrap_or_default();
     let commit = |line: &str| {
         let (hash, subject) = line.split_once('\t')?;
         Some(Commit { hash: hash.to_owned(), subject: subject.to_owned() })
     };
-    String::from_utf8_lossy(&log).lines().filter_map(commit).collect()
+    log.lines().filter_map(commit).collect()
+}
+
+fn changed(root: &Path) -> BTreeSet<String> {
+    let base = git(root, &["merge-base", "HEAD", MAIN]);
+    let names = base.and_then(|base| git(root, &["diff", "--name-only", base.trim()]));
+    names.unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+/// The output of git; None if it fails.
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The crates of the workspace, as cargo reports them.

@@ -15,7 +15,10 @@ use super::measure::Measure;
 use super::{circles, echoes, fields, lengths, links, subjects, terms, uncovered, voice};
 use crate::finding::Finding;
 use crate::repository::Repository;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// So many places in changed files are shown beside a number that has grown.
+const PLACES_SHOWN_MAX: usize = 5;
 
 pub(super) const PATH: &str = "xtask/ratchet.txt";
 
@@ -28,7 +31,7 @@ pub(super) struct Comparison {
 
 pub(super) fn look(repository: &Repository) -> Comparison {
     let text = repository.file(PATH).map(|file| file.text.as_str()).unwrap_or_default();
-    compare(text, &measure(repository))
+    compare(text, &measure(repository), &repository.changed)
 }
 
 /// All that is too much, by key.
@@ -62,7 +65,7 @@ pub(super) fn lowered(text: &str, measured: &BTreeMap<String, Measure>) -> Strin
     text.lines().filter_map(line_after).collect()
 }
 
-fn compare(text: &str, measured: &BTreeMap<String, Measure>) -> Comparison {
+fn compare(text: &str, measured: &BTreeMap<String, Measure>, changed: &BTreeSet<String>) -> Comparison {
     let mut comparison = Comparison::default();
     let mut unexcused = measured.clone();
     for (line, number) in text.lines().zip(1..) {
@@ -70,7 +73,9 @@ fn compare(text: &str, measured: &BTreeMap<String, Measure>) -> Comparison {
             Line::Comment => {}
             Line::Unreadable => comparison.findings.push(Finding::at(PATH, number, "An entry is `what where number`.")),
             Line::Entry(key, allowed) => match unexcused.remove(key) {
-                Some(measure) if measure.number > allowed => comparison.findings.push(grown(&measure, allowed, number)),
+                Some(measure) if measure.number > allowed => {
+                    comparison.findings.push(grown(&measure, allowed, number, changed))
+                }
                 Some(measure) if measure.number == allowed => {}
                 _ => comparison.lowerable += 1,
             },
@@ -80,18 +85,19 @@ fn compare(text: &str, measured: &BTreeMap<String, Measure>) -> Comparison {
     comparison
 }
 
-/// One finding: which of many places is the new one cannot be told.
-fn grown(measure: &Measure, allowed: usize, line: usize) -> Finding {
-    let Measure { key, number, unit, .. } = measure;
-    match measure.places.as_slice() {
-        [place] => Finding { message: format!("{number} and the ratchet allows {allowed}: {unit}."), ..place.clone() },
-        _ => {
-            let message = format!(
-                "`{key}` is {number} and the ratchet allows {allowed}: {unit}. Places: `cargo xtask tidy --list '{key}'`."
-            );
-            Finding::at(PATH, line, message)
-        }
+/// One finding. The new one among many places cannot be told; it is probably in a changed file.
+fn grown(measure: &Measure, allowed: usize, line: usize, changed: &BTreeSet<String>) -> Finding {
+    let Measure { key, number, unit, places, .. } = measure;
+    if let [place] = places.as_slice() {
+        return Finding { message: format!("{number} and the ratchet allows {allowed}: {unit}."), ..place.clone() };
     }
+    let in_changed = places.iter().filter(|place| changed.contains(&place.path)).take(PLACES_SHOWN_MAX);
+    let shown: String = in_changed.map(|place| format!("\n    {place}")).collect();
+    let message = format!(
+        "`{key}` is {number} and the ratchet allows {allowed}: {unit}. Places: `cargo xtask tidy --list '{key}'`{}{shown}",
+        if shown.is_empty() { "." } else { ", and of those in changed files:" },
+    );
+    Finding::at(PATH, line, message)
 }
 
 /// A finding for each place.
@@ -124,7 +130,7 @@ mod tests {
     use super::{Measure, PATH, compare, lowered, measure};
     use crate::finding::Finding;
     use crate::tidy::tests::{assert_found, repository};
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     const KEY: &str = "function a.rs::b";
 
@@ -145,7 +151,7 @@ mod tests {
     ) {
         let text = |entry: Option<usize>| entry.map(|number| format!("# why\n{KEY} {number}\n")).unwrap_or_default();
         let before = text(allowed);
-        let comparison = compare(&before, &measured(number, 70));
+        let comparison = compare(&before, &measured(number, 70), &BTreeSet::new());
         assert_found(comparison.findings, expected);
         assert_eq!(comparison.lowerable, lowerable);
         let kept = if allowed.is_some() && after.is_none() { "# why\n".to_owned() } else { text(after) };
@@ -165,18 +171,22 @@ mod tests {
     #[test]
     fn a_count_shows_its_places_or_says_how_to_see_them() {
         let mut count = Measure::count("openers a".to_owned(), "openers");
-        [1, 5].into_iter().for_each(|line| count.add(Finding::at("a.rs", line, "What.")));
+        ["a.rs", "b.rs"].into_iter().for_each(|path| count.add(Finding::at(path, 1, "What.")));
         let measured = BTreeMap::from([(count.key.clone(), count)]);
-        let of = |text: &str| compare(text, &measured).findings;
-        assert_found(of(""), &[("a.rs", 1, "(What.)"), ("a.rs", 5, "(What.)")]);
-        assert_found(of("openers a 1\n"), &[(PATH, 1, "--list 'openers a'")]);
+        let changed = BTreeSet::from(["b.rs".to_owned()]);
+        let of = |text: &str| compare(text, &measured, &changed).findings;
+        assert_found(of(""), &[("a.rs", 1, "(What.)"), ("b.rs", 1, "(What.)")]);
+        assert_found(
+            of("openers a 1\n"),
+            &[(PATH, 1, "--list 'openers a'`, and of those in changed files:\n    b.rs:1: What.")],
+        );
         assert_found(of("openers a 2\n"), &[]);
     }
 
     #[test]
     fn an_unreadable_entry_is_a_finding_and_is_kept() {
         assert_found(
-            compare("b 3\nfunction a.rs::b many\n", &BTreeMap::new()).findings,
+            compare("b 3\nfunction a.rs::b many\n", &BTreeMap::new(), &BTreeSet::new()).findings,
             &[(PATH, 1, "entry"), (PATH, 2, "entry")],
         );
         assert_eq!(lowered("b 3\n", &BTreeMap::new()), "b 3\n");
