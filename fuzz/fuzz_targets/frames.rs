@@ -1,6 +1,6 @@
 //! Stored bytes, under libFuzzer.
 #![no_main]
-#![allow(dead_code, reason = "each target calls one of the doors")]
+#![allow(dead_code, reason = "each target calls one of these functions")]
 
 #[path = "../../crates/kernel/tests/fuzz/targets.rs"]
 mod targets;

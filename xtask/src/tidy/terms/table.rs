@@ -108,7 +108,12 @@ pub(super) const TERMS: [Term; 59] = [
             "docs/",
         ],
     ),
-    term("noting", &["noted", "noting"], "audit, audited", CRATES),
+    term(
+        "noting",
+        &["noted", "noting"],
+        "audit, audited",
+        &["crates/engine/", "crates/mainspring/", "crates/server/", "crates/store/"],
+    ),
     term("ground", &["ground", "grounds"], "location, test folder, options", CRATES),
     // The store and the server.
     term("shelf", &["shelf", "shelves"], "repository", EVERYWHERE),
