@@ -1,4 +1,4 @@
-//! Invalid command lines: with `--json` the error is JSON, whatever else is wrong.
+//! Invalid command lines: with `--json` the error is JSON, even if other flags are wrong.
 
 mod support;
 use support::{Ground, call};

@@ -1,5 +1,5 @@
 //! Columns of the store that are changed without the engine: `verify` and `doctor --deep` find them, and an engine
-//! finds executions whose wake-up time was removed.
+//! finds executions whose wake-up time was changed.
 
 use std::{
     fs,

@@ -1,4 +1,4 @@
-//! Read-only commands create no key, folder or database, whatever is missing.
+//! Read-only commands create no key, folder or database, even if all are missing.
 
 use std::{
     collections::BTreeSet,

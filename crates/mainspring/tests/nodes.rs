@@ -510,7 +510,7 @@ const BLOWS_OF_A_TEST: usize = 36;
 /// Executions that are enqueued before each fault.
 const POSTED_AT_A_TIME: usize = 12;
 
-/// Injects all faults in turn, in an order drawn from a seed: a fixed number in a test run, or for
+/// Injects all faults in turn, on nodes drawn from a seed: a fixed number in a test run, or for
 /// `MAINSPRING_CHAOS_SECONDS` under `cargo xtask chaos`.
 #[test]
 fn whatever_befalls_three_nodes_every_execution_ends() {

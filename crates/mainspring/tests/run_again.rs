@@ -76,7 +76,7 @@ fn a_run_that_differs_is_refused_and_says_in_what() {
     assert_eq!(fs::read_to_string(ground.root().join("log")).unwrap(), log, "nothing ran again");
 }
 
-/// A repeated idempotency key returns the first execution, whatever the request contains.
+/// A repeated idempotency key returns the first execution; the rest of the request is not compared.
 #[test]
 fn a_repeated_idempotency_key_gives_the_first_execution() {
     let ground = Ground::new();

@@ -122,7 +122,7 @@ fn a_failure_in_a_round_names_the_round() {
     assert_said(&ran.stdout, &["  bash_exit_code:3 in `b[1]`: "]);
 }
 
-/// No displayed line has trailing blanks, whatever a step has printed.
+/// No displayed line has trailing blanks, even if a step has printed some.
 #[test]
 fn no_line_ends_with_blanks() {
     let text = "steps:\n  - {id: c, type: code, code: 'export default () => { console.log(\"\"); console.log(\"a \\n\\nb\"); }'}\n  - {id: gate, type: approval, prompt: \"one \\n\\ntwo\"}\n";

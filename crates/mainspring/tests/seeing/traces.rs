@@ -14,8 +14,8 @@ use super::{
     *,
 };
 
-/// Checks that there is one trace without duplicate spans, and one root span per execution. Returns the spans by
-/// their text.
+/// Checks that there is one trace without duplicate spans, with one root and one span per execution. Returns the
+/// spans by their text.
 #[track_caller]
 fn one_trace(spans: &[Seen], root: ExecutionKey, executions: usize) -> BTreeMap<String, Seen> {
     let trace = hex(&TraceId::of_family(root).0);

@@ -1,4 +1,4 @@
-//! Cancels and signals: what is answered is so, at whichever node.
+//! Cancels and signals: the response is true on every node.
 
 use std::{fs::OpenOptions, io::Write, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ use super::{
     starts::{save, start},
 };
 
-/// Two messages that are waited for, one after the other.
+/// Two signal steps in sequence.
 fn waits() -> Value {
     let step = |name: &str| Value::map([("id", Value::from(name)), ("type", "signal".into()), ("signal", name.into())]);
     Value::List(vec![step("go"), step("stop")])
@@ -42,7 +42,7 @@ fn ended(client: &Client, id: &str) -> String {
     client.get(&format!("/api/executions/{id}/wait")).expect(200).text_at("status")
 }
 
-/// A step that says when it runs, and that ends when it is told to and not when it is asked to.
+/// A step that reports its start, and ends when the test releases it instead of at SIGTERM.
 fn slow(folder: &Path) -> Value {
     for name in ["up", "go"] {
         assert!(Command::new("mkfifo").arg(folder.join(name)).status().unwrap().success());
@@ -61,7 +61,7 @@ fn runs(folder: &Path) {
 }
 
 fn let_go(folder: &Path) {
-    // Also where nobody reads any more.
+    // Works without a reader too.
     OpenOptions::new().read(true).write(true).open(folder.join("go")).unwrap().write_all(b"\n").unwrap();
 }
 
@@ -92,7 +92,7 @@ fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
         let body = seen(&owner, &id).json();
         assert_eq!(body.get("errorCode"), Some(&"enough".into()));
         assert_eq!(body.get("cancelRequested"), Some(requested));
-        // It comes behind what else there is of its frame, so that the others have the places that they always had.
+        // The event is the last of its frame, so that earlier events keep their indexes.
         let all = Watcher::new(&owner, &id, None).all();
         let at = all.iter().position(|event| *event == at_once).unwrap();
         let (frame, index) = at_once.id.split_once('.').unwrap();
@@ -108,7 +108,7 @@ fn between_a_cancel_and_its_end_it_is_said_who_has_called_it_off() {
     });
 }
 
-/// At the node of the execution and at any other.
+/// On the node that owns the execution, and on another one.
 #[test]
 fn what_has_ended_is_not_cancelled_again() {
     everywhere(|place| {
@@ -148,7 +148,7 @@ fn a_signal_is_there_or_it_is_refused() {
         signal(&owner, &id, "s2", "go", Value::Null).expect(200);
         assert_eq!(ended(&owner, &id), "completed");
         for client in &everybody {
-            // One that was taken is there for ever; another one is not.
+            // A received signal id stays known after the end; a new one is rejected.
             let again = signal(client, &id, "s1", "stop", Value::from(1u64)).expect(200);
             assert_eq!(again.text_at("status"), "completed");
             let refused = signal(client, &id, "s3", "go", Value::Null).expect(409);
@@ -164,7 +164,7 @@ fn a_signal_for_which_there_is_no_room_is_refused() {
     let owner = server.owner();
     save(&owner, "waits", waits());
     let id = begin(&owner, "waits", "r1");
-    // The head of a text of this length takes five bytes.
+    // The header of a text of this length takes five bytes.
     let largest = Value::from("x".repeat(SIGNAL_BYTES_MAX - 5));
     for number in 0..SIGNALS_KEPT_BYTES_MAX / SIGNAL_BYTES_MAX {
         signal(&owner, &id, &format!("s{number}"), "other", largest.clone()).expect(200);
@@ -175,7 +175,7 @@ fn a_signal_for_which_there_is_no_room_is_refused() {
     signal(&owner, &id, "awaited", "go", Value::Null).expect(200);
 }
 
-/// Also where another node holds the execution and the act is posted to it.
+/// An act that is sent through another node's inbox is logged too.
 #[test]
 fn every_act_is_in_the_log_wherever_it_was_asked_for() {
     everywhere(|place| {

@@ -1,4 +1,4 @@
-//! Acceptance criteria 2 and 3 of the first specification: gates, who may decide there, and what a decision does.
+//! Acceptance criteria 2 and 3 of the first specification: approvals, approvers, and the effect of a decision.
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -18,7 +18,7 @@ fn gate(more: &[(&str, Value)]) -> Value {
     Value::List(vec![gate, Value::map(after.map(|(key, value)| (key, Value::from(value))))])
 }
 
-/// Starts an execution and waits until it asks.
+/// Starts an execution and waits until its approval is open.
 fn asking(client: &Client, request: &str) -> String {
     let variables = Map::from([("version".to_string(), Value::from("1.2"))]);
     let id = start(client, "ship", request, variables).expect(202).text_at("executionId");
@@ -87,12 +87,12 @@ fn a_denial_cancels() {
     });
 }
 
-/// A gate at which two who are named, and nobody else, must both approve.
+/// An approval with two named approvers, who must both approve.
 struct Named {
     ours: Organization,
     bob: Client,
     cem: Client,
-    /// The execution that asks.
+    /// The execution that waits for the approval.
     id: String,
 }
 
@@ -154,7 +154,7 @@ fn log_of(client: &Client) -> Vec<Value> {
     log.get("entries").and_then(Value::as_list).unwrap().to_vec()
 }
 
-/// The newest entry of an action: its actor, its target and its detail.
+/// The newest audit entry of an action: actor, target and detail.
 #[track_caller]
 fn noted(client: &Client, action: &str) -> (String, String, Value) {
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_text).unwrap().to_string();
@@ -236,7 +236,7 @@ fn a_gate_that_nobody_decides_in_time_is_in_the_log() {
     });
 }
 
-/// Whoever has the server's folder and its key is in the log too, whether the server runs or not.
+/// Commands with the server's folder and key are audited too, whether the server runs or not.
 #[test]
 fn what_is_done_beside_the_server_is_in_its_log() {
     everywhere(|place| {
@@ -267,7 +267,8 @@ fn what_is_done_beside_the_server_is_in_its_log() {
     });
 }
 
-/// `mainspring approvals` at a server, and on the folder of the same: the same list; `doctor` names what nobody can approve.
+/// `mainspring approvals` gives the same list through the server and on its folder. `doctor` names approvals
+/// without enough approvers.
 #[test]
 fn the_command_line_lists_what_waits_and_who_can_decide() {
     everywhere(|place| {
@@ -304,7 +305,7 @@ fn the_command_line_lists_what_waits_and_who_can_decide() {
         let second = json(&answer(&["approvals", "--json", "--limit", "1", "--cursor", cursor]).stdout);
         let pages = [&first, &second].map(|page| page.get("approvals").and_then(Value::as_list).unwrap()[0].clone());
         assert_eq!(pages.to_vec(), gates.to_vec());
-        // Bob goes: nobody is left who can.
+        // Without Bob no named approver can decide.
         owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
         assert!(answer(&["approvals"]).stdout.contains("nobody can approve it"));
         let Some(mut beside) = place.command(&["approvals", "--json"]) else { return };

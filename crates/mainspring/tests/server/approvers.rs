@@ -1,4 +1,5 @@
-//! Gates that ask people who cannot decide: whoever saves, checks, starts or looks is told, and nobody is refused.
+//! Approvals with approvers who cannot decide: saving, validating, starting and showing give warnings, and no
+//! errors.
 
 use std::fs;
 
@@ -18,7 +19,7 @@ use super::{
 const CANNOT: &str = "approver_cannot_decide";
 const TOO_FEW: &str = "too_few_approvers";
 
-/// Ada is the owner, bob a member, eve a viewer, robot an agent; there is nobody else.
+/// Ada is the owner, bob a member, eve a viewer, robot an agent. There are no other members.
 fn organization(server: &Server) -> Organization {
     let ours = Organization::new(server, "acme");
     for (id, role) in [("bob", "member"), ("eve", "viewer"), ("robot", "agent")] {
@@ -27,7 +28,7 @@ fn organization(server: &Server) -> Organization {
     ours
 }
 
-/// Definitions, and where they are warned of what, in order.
+/// Definitions with their expected warnings, in order.
 const WARNED: [(&str, &[(&str, &str)]); 10] = [
     (r#"{"steps":[{"type":"approval","id":"a","approvers":["bob"]}]}"#, &[]),
     (r#"{"steps":[{"type":"approval","id":"a","approvers":["bob","ada"],"count":2}]}"#, &[]),
@@ -41,7 +42,7 @@ const WARNED: [(&str, &[(&str, &str)]); 10] = [
         r#"{"steps":[{"type":"approval","id":"a","approvers":["robot"]}]}"#,
         &[(TOO_FEW, "steps[0].approvers"), (CANNOT, "steps[0].approvers[0]")],
     ),
-    // The owner, and whoever starts it if that is somebody else.
+    // At most two users can decide: the owner, and the user who starts the execution.
     (r#"{"steps":[{"type":"approval","id":"a","count":3}]}"#, &[(TOO_FEW, "steps[0].count")]),
     (
         r#"{"steps":[
@@ -130,7 +131,7 @@ fn whoever_checks_saves_or_starts_a_definition_is_told_who_cannot_decide_there()
     });
 }
 
-/// Without names the owner of an execution decides beside the admins: who that is, is known when it starts.
+/// Without named approvers the owner of an execution and the admins decide. The owner is known at the start only.
 #[test]
 fn whoever_starts_a_workflow_is_one_of_those_who_decide() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +147,7 @@ fn whoever_starts_a_workflow_is_one_of_those_who_decide() {
     }
 }
 
-/// The text says where, and the sentence why, as far as the caller may know who is there.
+/// The position is for every caller, and the reason only as far as the caller may see members.
 #[test]
 fn a_warning_says_where_and_why_to_those_who_may_know() {
     let folder = tempfile::tempdir().unwrap();
@@ -193,7 +194,7 @@ fn what_a_workflow_starts_is_looked_into_and_what_changes_is_told_at_the_next_st
             text(&warning, "message").starts_with("in \"last\", which it starts, at steps[0].approvers"),
             "{warning:?}"
         );
-        // One that starts itself is told of once.
+        // A workflow that starts itself gives one warning.
         let own = r#"{"steps":[{"type":"approval","id":"a","approvers":["zoe","bob"]},{"type":"subworkflow","id":"b","workflow":"again","when":{"ref":"@input.more"}}]}"#;
         saved(owner, "again", own);
         assert_eq!(places(&saved(owner, "again", own)), [(CANNOT.to_string(), "steps[0].approvers[0]".to_string())]);
@@ -206,7 +207,7 @@ fn what_a_workflow_starts_is_looked_into_and_what_changes_is_told_at_the_next_st
     });
 }
 
-/// What is saved together is looked into together, as it is going to be.
+/// Workflows that are saved together are checked in their new versions.
 #[test]
 fn workflows_that_are_saved_together_are_looked_into_as_they_become() {
     everywhere(|place| {
@@ -224,7 +225,7 @@ fn workflows_that_are_saved_together_are_looked_into_as_they_become() {
         assert_eq!(synced(vec![one("calls", caller), one("asks", &asks("ada"))]), []);
         assert_eq!(synced(vec![one("calls", caller), one("asks", &asks("eve"))]), told);
         assert_eq!(synced(vec![one("calls", caller)]), [], "what it starts is gone");
-        // One that starts itself is told of once, and of what it is from now on.
+        // A workflow that starts itself gives one warning, about its new version.
         let own = |who: &str| {
             format!(
                 r#"{{"steps":[{{"type":"approval","id":"a","approvers":["{who}","bob"]}},{{"type":"subworkflow","id":"b","workflow":"again","when":{{"ref":"@input.more"}}}}]}}"#
@@ -235,7 +236,7 @@ fn workflows_that_are_saved_together_are_looked_into_as_they_become() {
     });
 }
 
-/// Whoever is told that saving failed has saved nothing.
+/// If a save fails, nothing is saved.
 #[test]
 fn where_it_cannot_be_looked_up_who_decides_nothing_is_saved() {
     let folder = tempfile::tempdir().unwrap();
@@ -270,7 +271,7 @@ fn where_it_cannot_be_looked_up_who_decides_nothing_is_saved() {
     assert_eq!(list(&owner.get("/api/workflows/kept/history").expect(200).json(), "history").len(), 1);
 }
 
-/// More people than are looked up one by one.
+/// More approvers than are looked up one by one.
 #[test]
 fn many_names_are_looked_up_as_well() {
     let folder = tempfile::tempdir().unwrap();
@@ -298,7 +299,7 @@ fn gate_of(client: &Client, id: &str) -> Value {
     found
 }
 
-/// Each of those whom a gate names as `name role approved decides`, and whether it can be approved.
+/// Each approver of a gate as `name role approved decides`, and true if the gate can be approved.
 fn pictured(gate: &Value) -> (Vec<String>, bool) {
     let each = |one: &Value| {
         let is = |key: &str| one.get(key).and_then(Value::as_bool).unwrap();
@@ -334,7 +335,7 @@ fn a_gate_that_waits_says_who_can_decide_and_whether_they_are_enough() {
         let page = format!("/approve/{}", text(&gate, "id"));
         let warns = |client: &Client| client.get(&page).expect(200).text.contains("Too few");
         assert!(warns(&ours.owner));
-        // Who may not list the members learns who can decide, and not as what.
+        // A caller who may not list members sees who can decide, and no roles.
         let robot = ours.member("robot", "agent");
         assert_eq!(
             pictured(&gate_of(&robot, &id)),
@@ -347,17 +348,17 @@ fn a_gate_that_waits_says_who_can_decide_and_whether_they_are_enough() {
         approve(&bob, &gate).expect(200);
         let half = told(["bob member true false", "eve viewer false false", "zoe admin false true"], true);
         assert_eq!(pictured(&gate_of(&ours.owner, &id)), half);
-        // Bob has approved, and would have to be two.
+        // Bob has approved, and cannot approve a second time.
         ours.member("zoe", "viewer");
         let few = told(["bob member true false", "eve viewer false false", "zoe viewer false false"], false);
         assert_eq!(pictured(&gate_of(&ours.owner, &id)), few);
         ours.member("zoe", "admin");
-        // What somebody has approved stays approved when they go.
+        // An approval by a user stays valid after the user is removed.
         ours.owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
         let gone = told(["bob - true false", "eve viewer false false", "zoe admin false true"], true);
         assert_eq!(pictured(&gate_of(&ours.owner, &id)), gone);
         approve(&zoe, &gate).expect(200);
-        // Nobody is named: the owner of the execution and the admins.
+        // Without named approvers: the owner of the execution and the admins.
         let id = begin("open", r#"{"steps":[{"type":"approval","id":"a","count":3}]}"#);
         let gate = gate_of(&ours.owner, &id);
         assert_eq!(pictured(&gate), (Vec::new(), false));

@@ -1,4 +1,4 @@
-//! The audit log outside of the server: what was exported is proven by a file alone.
+//! Audit logs outside of the server: an exported file is verified by itself.
 
 use std::{io::BufRead, os::unix::fs::PermissionsExt, path::Path, process::Command};
 
@@ -55,8 +55,8 @@ fn an_export_is_the_whole_log_and_is_proven_without_the_server() {
     });
 }
 
-/// One that is started and not waited for goes on by itself, whoever has started what started it. One that is waited for
-/// is a part of what waits.
+/// A detached child is audited as an execution of its own, with the user who started its parent. A child that its
+/// parent waits for is part of the parent.
 #[test]
 fn what_a_workflow_starts_and_does_not_wait_for_is_in_the_log() {
     everywhere(|place| {
@@ -160,7 +160,7 @@ fn pages_of_the_log_and_of_a_journal_are_asked_for_as_all_others_are() {
     }
 }
 
-/// Copies what is in a folder.
+/// Copies the contents of a folder.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -173,7 +173,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Everything in the old store fits together: only what is kept outside of it tells.
+/// The old store is consistent in itself, so only the marks outside of it detect the rollback.
 #[test]
 fn a_log_that_is_put_back_to_an_earlier_state_is_noticed() {
     let (folder, kept) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -1,4 +1,4 @@
-//! Somebody who stands between a command line and a server, or where a server should be.
+//! A proxy between a command line and a server, or in place of the server, which injects faults.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -6,29 +6,29 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// What becomes of a request.
+/// The treatment of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Fate {
-    /// It goes on to the server, and the answer comes back.
+    /// Forwards the request and the response.
     Pass,
-    /// It goes on to the server, whose answer is lost.
+    /// Forwards the request, and drops the response.
     Swallow,
-    /// The answer comes back up to this text, and then nothing.
+    /// Forwards the response up to this text, and then closes.
     CutBehind(&'static str),
-    /// This is the answer, and no server is asked.
+    /// Responds with these bytes, without a server.
     Say(Vec<u8>),
 }
 
-/// Somebody between. Every request is written down: its first line and its headers.
+/// A proxy that records each request: its first line and its headers.
 pub(crate) struct Between {
-    /// Where it listens, as `127.0.0.1:40000`.
+    /// The address that it listens on, such as `127.0.0.1:40000`.
     pub(crate) address: String,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Between {
-    /// Stands before a server. The fate of a request is found by its head, and by how many heads that one is the same for
-    /// have come before.
+    /// Starts a proxy before a server. The treatment of a request is chosen by its head, and by the number of
+    /// earlier requests with the same first line.
     pub(crate) fn new(server: &str, fate: impl Fn(&str, usize) -> Fate + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -43,13 +43,13 @@ impl Between {
         Self { address, seen }
     }
 
-    /// Answers everything with the same bytes.
+    /// A server that always sends the same bytes.
     pub(crate) fn saying(answer: &[u8]) -> Self {
         let answer = answer.to_vec();
         Self::new("", move |_, _| Fate::Say(answer.clone()))
     }
 
-    /// The heads of the requests whose first line has this in it.
+    /// The heads of the requests whose first line contains a text.
     pub(crate) fn seen(&self, part: &str) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         seen.iter().filter(|head| head.lines().next().unwrap_or_default().contains(part)).cloned().collect()
@@ -88,7 +88,7 @@ fn serve(
     let mut upstream = TcpStream::connect(server)?;
     upstream.write_all(head.as_bytes())?;
     upstream.write_all(&body)?;
-    // Who leaves is told to the other side.
+    // A disconnect of the client is passed on to the server.
     let gone = (back.try_clone()?, upstream.try_clone()?);
     std::thread::spawn(move || {
         let _ = (&gone.0).read(&mut [0]);
@@ -98,7 +98,7 @@ fn serve(
     back.shutdown(Shutdown::Both)
 }
 
-/// Brings an answer back, as far as its fate lets it come.
+/// Forwards a response as far as its treatment allows.
 fn carry(upstream: &mut TcpStream, back: &mut TcpStream, fate: &Fate) -> std::io::Result<()> {
     let (mut said, mut piece) = (Vec::new(), [0; 4096]);
     loop {

@@ -1,4 +1,4 @@
-//! Bounds of one member and of one request, at a server as it is wired.
+//! Limits of one member and of one request, on a server process.
 
 use mainspring_kernel::value::Value;
 
@@ -41,7 +41,7 @@ fn a_version_is_a_semantic_version() {
     edit("2.0.0-rc.1+build.01").expect(200);
 }
 
-/// A definition whose schema has so many regular expressions.
+/// A definition whose schema has a number of regular expressions.
 fn data(patterns: usize, title: &str) -> Value {
     let property = |number: usize| (format!("p{number}"), Value::map([("pattern", Value::from("^a$"))]));
     let properties: std::collections::BTreeMap<String, Value> = (0..patterns).map(property).collect();

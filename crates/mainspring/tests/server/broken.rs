@@ -1,4 +1,5 @@
-//! A server that is gone, that breaks off, that talks nonsense: the command line says so, loses nothing and obeys nothing.
+//! Servers that are gone, disconnect, or send invalid responses: the command line reports it, loses nothing, and
+//! interprets no control characters.
 
 use std::net::TcpListener;
 
@@ -10,7 +11,7 @@ use super::{
     process::Server,
 };
 
-/// A server with a workflow, and somebody before it.
+/// A server with workflows, and a proxy before it.
 fn behind(fate: impl Fn(&str, usize) -> Fate + Send + Sync + 'static) -> (tempfile::TempDir, Server, Between, Caller) {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
@@ -150,7 +151,7 @@ fn a_connection_that_stays_lost_is_said_to_be() {
 fn what_was_seen_is_not_shown_again() {
     let (_folder, server, _between, caller) = behind(|_, _| Fate::Pass);
     let id = caller.call(&["run", "ship", "--yes", "--json", "--var", "name=Ada"]).text("executionId");
-    // One that sends everything from the beginning, whatever it is told was seen.
+    // A server that ignores `Last-Event-ID` and sends all events again.
     let stream = server.owner().get(&format!("/api/executions/{id}/events")).expect(200).text;
     let head =
         format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", stream.len());

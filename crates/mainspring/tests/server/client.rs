@@ -1,4 +1,4 @@
-//! A caller of the server: one request, one connection, JSON both ways.
+//! An HTTP client of the server: one connection per request, JSON bodies.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -11,10 +11,10 @@ use mainspring_kernel::{
     value::Value,
 };
 
-/// Nothing here takes as long: a server that says nothing for this time is broken.
+/// Timeout of a response, longer than any request of the tests takes.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Whoever has a credential, or nobody.
+/// A client with a credential, or without one.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     address: String,
@@ -22,19 +22,17 @@ pub(crate) struct Client {
     cookie: Option<String>,
 }
 
-/// What was answered.
+/// A response.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
-    /// The status.
     pub(crate) status: u16,
-    /// The headers, with names in small letters.
+    /// The headers, with names in lower case.
     pub(crate) headers: Vec<(String, String)>,
-    /// The body.
     pub(crate) text: String,
 }
 
 impl Reply {
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         json::read(self.text.as_bytes()).map(|document| document.value).unwrap_or_default()
     }
@@ -51,7 +49,7 @@ impl Reply {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The same, if the status is the one that is expected.
+    /// Checks the status, and returns the response.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{self:?}");
@@ -60,12 +58,12 @@ impl Reply {
 }
 
 impl Client {
-    /// Somebody with a token.
+    /// A client with a token, or without one.
     pub(crate) fn new(address: &str, token: Option<&str>) -> Self {
         Self { address: address.into(), token: token.map(Into::into), cookie: None }
     }
 
-    /// The same person in a browser that is signed in, on the server's own pages.
+    /// The same user in a signed-in browser, on the server's own pages.
     pub(crate) fn signed_in(&self) -> Self {
         let body = Value::map([("token", Value::from(self.token.as_deref().unwrap()))]);
         let reply = Self::new(&self.address, None).post("/api/session", &body).expect(201);
@@ -73,12 +71,12 @@ impl Client {
         Self { address: self.address.clone(), token: None, cookie: Some(cookie) }
     }
 
-    /// The same person at another address.
+    /// The same credential at another address of the server.
     pub(crate) fn moved_to(&self, address: &str) -> Self {
         Self { address: address.into(), ..self.clone() }
     }
 
-    /// The cookie of a browser that is signed in.
+    /// The session cookie.
     pub(crate) fn cookie(&self) -> &str {
         self.cookie.as_deref().unwrap()
     }
@@ -88,7 +86,7 @@ impl Client {
         Self { address: address.into(), ..self.clone() }
     }
 
-    /// What lets in, of somebody who has a token.
+    /// The token.
     pub(crate) fn token(&self) -> &str {
         self.token.as_deref().unwrap()
     }
@@ -105,12 +103,12 @@ impl Client {
         self.send("PUT", path, &[], Some(&compact(body)))
     }
 
-    /// Any request.
+    /// Sends a request.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Reply {
         self.try_send(method, path, headers, body).unwrap()
     }
 
-    /// The same, of a server that may be gone.
+    /// Like [`Client::send`], for a server that may be gone.
     pub(crate) fn try_send(
         &self,
         method: &str,
@@ -138,7 +136,7 @@ impl Client {
         Ok(Reply { status, headers, text: String::from_utf8(text).unwrap() })
     }
 
-    /// Sends a request; what comes back is read by the caller.
+    /// Sends a request, and leaves the response to the caller.
     pub(crate) fn open(
         &self,
         method: &str,
@@ -179,7 +177,7 @@ impl Client {
     }
 }
 
-/// The status and the headers of an answer.
+/// The status and the headers of a response.
 pub(crate) fn head(reader: &mut BufReader<TcpStream>) -> (u16, Vec<(String, String)>) {
     try_head(reader).unwrap()
 }
@@ -196,7 +194,7 @@ fn try_head(reader: &mut BufReader<TcpStream>) -> io::Result<(u16, Vec<(String, 
     }
 }
 
-/// The next piece of an answer that is sent in pieces; `None` behind the last, and where the server has gone.
+/// The next chunk of a chunked response; `None` after the last one, or if the server is gone.
 pub(crate) fn chunk(reader: &mut BufReader<TcpStream>) -> Option<Vec<u8>> {
     let mut size = String::new();
     reader.read_line(&mut size).ok()?;

@@ -1,4 +1,4 @@
-//! The commands at a server: what they do there, and that they say the same as beside its store.
+//! The commands at a server: their effects, and that their output equals that of a local store.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use super::{
     support::{Answer, MAINSPRING, call, missing},
 };
 
-/// Somebody's command line, with a server to talk to.
+/// A command line of a user, with a server.
 pub(crate) struct Caller {
     folder: tempfile::TempDir,
     server: String,
@@ -29,29 +29,29 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Whoever has a token.
+    /// A command line with a token.
     pub(crate) fn new(address: &str, token: &str) -> Self {
         Self { folder: tempfile::tempdir().unwrap(), server: format!("http://{address}"), token: token.into() }
     }
 
-    /// The owner of a server.
+    /// The command line of the server's owner.
     pub(crate) fn owner(server: &Server) -> Self {
         Self::new(&server.address, server.token.as_deref().unwrap())
     }
 
-    /// Where this command line is.
+    /// The current folder of the command line.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A call with the server and the token in its environment.
+    /// A command with server and token in its environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.without_server(arguments);
         command.env("MAINSPRING_SERVER", &self.server).env("MAINSPRING_TOKEN", &self.token);
         command
     }
 
-    /// A call that knows of no server.
+    /// A command without a server.
     pub(crate) fn without_server(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(MAINSPRING);
         command.args(arguments).current_dir(self.folder.path()).env_clear();
@@ -59,12 +59,12 @@ impl Caller {
         command
     }
 
-    /// Makes a call and waits for its end.
+    /// Runs a command until it ends.
     pub(crate) fn call(&self, arguments: &[&str]) -> Answer {
         call(self.command(arguments), b"")
     }
 
-    /// Makes a call that ends as it should, and gives what it said.
+    /// Runs a command that must succeed, and returns its output.
     #[track_caller]
     pub(crate) fn fine(&self, arguments: &[&str]) -> String {
         let answer = self.call(arguments);
@@ -72,7 +72,7 @@ impl Caller {
         answer.stdout
     }
 
-    /// Makes a call that is refused: with this exit code, and with these words.
+    /// Runs a command that must fail with an exit code and a message.
     #[track_caller]
     pub(crate) fn refused(&self, arguments: &[&str], exit: i32, words: &[&str]) {
         let answer = self.call(arguments);
@@ -96,7 +96,7 @@ pub(crate) fn assert_refused(answer: &Answer, exit: i32, words: &[&str]) {
     }
 }
 
-/// A gate that shows what a function found, and a function behind it.
+/// A function, an approval that shows its output, and a function after it.
 pub(crate) const SHIP: &str = r#"
 name: ship
 steps:
@@ -105,7 +105,7 @@ steps:
   - {id: last, type: code, code: "export default function () { return 'shipped'; }", outputVariable: last}
 "#;
 
-/// Waits for a message.
+/// A workflow that waits for a signal.
 pub(crate) const WAITS: &str = r#"
 name: waits
 steps:
@@ -113,7 +113,7 @@ steps:
   - {id: go, type: signal, signal: go, outputVariable: went}
 "#;
 
-/// Something of everything that is shown in a way of its own.
+/// One step of each kind with its own display.
 const EVERYTHING: &str = r#"
 name: everything
 steps:
@@ -140,14 +140,14 @@ fn executions(caller: &Caller) -> Vec<Value> {
     listed.lines().map(|line| json::read(line.as_bytes()).unwrap().value).collect()
 }
 
-/// What was said without when it began: a server tells when it took the start in, the journal when it was begun, which may
-/// be a millisecond later.
+/// The output without start times: the server reports when it accepted the request, and the journal when the
+/// execution started, up to a millisecond later.
 fn untimed(said: &str) -> Vec<&str> {
     let lines = said.lines().map(|line| line.split_once(" after ").map_or(line, |(before, _)| before));
     lines.filter(|line| !line.starts_with("started ")).collect()
 }
 
-/// A row without what a server does not say: which workflow a child is of.
+/// A row without the workflow of a child, which a server does not return.
 fn as_a_server_lists(row: Value) -> Value {
     let Value::Map(mut map) = row else { panic!("no row: {row:?}") };
     if map.get("triggerType").and_then(Value::as_text).is_some_and(is_child) {
@@ -210,13 +210,13 @@ fn yes_and_json_go_to_the_end_and_answer_as_on_this_machine() {
     let ran = owner.call(&["run", "ship", "--yes", "--var", "name=Ada", "--json"]).expect(0, "ok");
     assert_eq!(ran.text("output.last"), "shipped");
     assert_eq!(kinds(&ran).last().unwrap(), "execution.finished");
-    // A request that is named is made once.
+    // Repeated requests with a key start one execution.
     let first = owner
         .call(&["run", "ship", "--detach", "--json", "--idempotency-key", "k", "--var", "name=Ada"])
         .text("executionId");
     let again = owner.call(&["run", "ship", "--yes", "--json", "--idempotency-key", "k"]).expect(0, "ok");
     assert_eq!(again.text("executionId"), first);
-    // What nobody told it fails as it does here.
+    // Without its variable the workflow fails, as locally.
     let failed = owner.call(&["run", "ship", "--json"]);
     assert_eq!((failed.exit, failed.text("status").as_str()), (Some(40), "failed"), "{failed:?}");
 }
@@ -285,7 +285,7 @@ fn what_is_shown_at_a_server_is_what_is_shown_beside_its_store() {
     assert!(ended.contains("with failures let through"), "{ended}");
     let here = |arguments: &[&str]| {
         let mut command = owner.without_server(arguments);
-        // The key is the server's.
+        // The command uses the server's key.
         command.arg("--dir").arg(&data).env("HOME", folder.path());
         call(command, b"")
     };
@@ -354,7 +354,7 @@ fn what_cannot_be_is_refused_with_what_can() {
         let arguments: Vec<&str> = command.iter().copied().chain(["--server", &url]).collect();
         owner.refused(&arguments, 10, &[&format!("`{}`", command[0])]);
     }
-    // A flag goes before the environment, and two words of the environment are one too many.
+    // A flag takes precedence over the environment. Two locations in the environment are an error.
     let mut both = owner.command(&["list"]);
     both.env("MAINSPRING_DIR", owner.folder());
     assert_refused(&call(both, b""), 10, &["both set"]);
@@ -385,7 +385,7 @@ fn definitions_are_checked_here_and_there() {
     assert_refused(&owner.call(&["validate", "ship.yaml", "--server", &url]), 40, &["cannot be reached"]);
 }
 
-/// A terminal with a command on it. The bound only turns what would hang into a failure.
+/// Runs a command in a pseudoterminal. The timeout only turns a hang into a failure.
 pub(crate) fn at_a_terminal(command: Command) -> PtySession {
     let options = Options::new().timeout_ms(Some(60_000)).strip_ansi_escape_codes(true);
     spawn_with_options(command, options).unwrap()
@@ -405,7 +405,7 @@ fn at_a_terminal_it_asks_and_goes_on() {
     terminal.exp_string("shipped").unwrap();
     terminal.exp_eof().unwrap();
     assert!(matches!(terminal.process().wait().unwrap(), WaitStatus::Exited(_, 0)));
-    // Who leaves a question leaves the gate; who leaves an execution leaves it running.
+    // An interrupt at a prompt leaves the approval open; an interrupt while following leaves the execution running.
     let mut terminal = at_a_terminal(owner.command(&["run", "ship", "--var", "name=Bob"]));
     terminal.exp_string("[y]es, [n]o, [l]ater? ").unwrap();
     terminal.send_control('c').unwrap();

@@ -1,4 +1,4 @@
-//! Connections when more are asked for than there are.
+//! More connections than a server accepts.
 
 use std::io::BufRead;
 
@@ -7,10 +7,10 @@ use super::{
     process::{Organization, Server},
 };
 
-/// Files of a server that has 64 connections.
+/// The open file limit of a server with 64 connections.
 const FILES: u64 = 384;
 
-/// Opens requests whose bodies never come: how many of them hold a connection. The others are refused.
+/// Opens requests without ever sending their bodies. Returns those that got a connection; the others were rejected.
 fn hold(client: &Client, count: usize) -> Vec<std::io::BufReader<std::net::TcpStream>> {
     let headers = [("expect", "100-continue"), ("content-length", "9000"), ("content-type", "application/json")];
     let mut held = Vec::new();
@@ -40,7 +40,7 @@ fn an_organization_that_holds_all_it_can_leaves_connections_to_everybody_else() 
     good.owner.get("/api/me").expect(200);
     server.owner().get("/api/me").expect(200);
     server.nobody().get("/readyz").expect(200);
-    // An owner of the same organization ends it.
+    // The owner of the same organization ends them.
     bad.owner.get("/api/me").expect(503);
     bad.owner.send("DELETE", "/api/members/vic", &[], None).expect(204);
     drop(first);

@@ -1,4 +1,4 @@
-//! What contained scripts can do, who may start them, and what a server says of it.
+//! Contained scripts: their abilities, the permission to start them, and the reports of a server.
 
 use std::{fs, process::Command, time::Instant};
 
@@ -11,7 +11,7 @@ use super::{
     support::MAINSPRING,
 };
 
-/// What ordinary builds do, without a network.
+/// Steps of ordinary builds, without a network.
 const BUILDS: &[(&str, &str, &str)] = &[
     (
         "git",
@@ -91,7 +91,7 @@ fn what_ordinary_builds_need_works() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// Toolchains outside of the system's folders are shown to scripts where the configuration says so.
+/// Toolchains outside of the system's folders are readable if the configuration lists them.
 #[test]
 fn toolchains_are_shown_by_a_list() {
     let (folder, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -118,7 +118,8 @@ fn script(text: &str) -> Value {
     Value::List(vec![Value::map(script.map(|(key, value)| (key, Value::from(value))))])
 }
 
-/// Every organization may run scripts, by those who have the permission; not programs, whatever they start.
+/// Members with the permission may start scripts in every organization. Agents and sessions may not, not even
+/// inside of a subworkflow or a branch.
 #[test]
 fn scripts_are_started_by_permission() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +153,7 @@ fn scripts_are_started_by_permission() {
     start(&agent, "plain", "r3", Map::new()).expect(202);
 }
 
-/// A workflow of one's own with a script.
+/// Saves a workflow with a script as this client.
 fn here(client: &super::client::Client) -> String {
     save(client, "bobs", script("pwd"));
     "bobs".into()
@@ -192,8 +193,9 @@ fn scripts_are_off_where_that_is_said_or_no_container_can_be_made() {
     assert!(String::from_utf8_lossy(&doctor.stdout).contains("scripts of a server are off"), "{doctor:?}");
 }
 
-/// A step of a contained script takes at most 15 ms more than of one that is not. Run on a quiet machine with a release build:
-/// `MAINSPRING_BINARY=target/release/mainspring cargo test --test server -- --ignored --nocapture cost_of_a_container`.
+/// A step with a contained script takes at most 15 ms more than one without a container. Run it on a quiet machine
+/// with a release build: `MAINSPRING_BINARY=target/release/mainspring cargo test --test server -- --ignored
+/// --nocapture cost_of_a_container`.
 #[test]
 #[ignore = "it measures: with a release build, on a quiet machine"]
 fn cost_of_a_container() {

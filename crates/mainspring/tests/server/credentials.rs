@@ -1,4 +1,4 @@
-//! What lets in at a server: stored, found, taken away, and kept from who is not to have it.
+//! Credentials for a server: stored, found, removed, and protected.
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
@@ -39,7 +39,7 @@ fn a_token_is_checked_stored_used_and_taken_away() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     assert_refused(&here(&["workflows"]), 10, &["chmod 600"]);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-    // The environment goes before the file.
+    // The environment takes precedence over the file.
     let mut other = caller.without_server(&["workflows", "--server", &url]);
     other.env("MAINSPRING_TOKEN", "msp_wrong");
     assert_refused(&call(other, b""), 20, &["does not know this token"]);
@@ -85,7 +85,7 @@ fn a_token_that_is_typed_is_not_shown() {
 #[test]
 fn no_token_goes_over_plain_http_to_another_machine() {
     let caller = Caller::new("192.0.2.1:7300", "msp_x");
-    // Refused before anybody is connected to: nobody is at that address.
+    // Rejected before any connection: nothing listens at that address.
     caller.refused(&["list"], 20, &["another machine", "--plain-http"]);
     caller.refused(&["login", "http://flows.example.com"], 20, &["another machine", "--plain-http"]);
     caller.refused(&["list", "--server", "http://ada:hunter2@127.0.0.1"], 10, &["has a user or a password in it"]);

@@ -1,5 +1,5 @@
-//! Many at a time: watchers of executions while others are started, and clients that start the same. Small here; with
-//! `MAINSPRING_CROWD=full`, and `MAINSPRING_BINARY` set to a release build, as large as the server promises.
+//! Load: many watchers while executions start, and many clients that send equal requests. The default size is
+//! small; `MAINSPRING_CROWD=full`, with `MAINSPRING_BINARY` set to a release build, tests the documented size.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,13 +16,13 @@ use super::{
     starts::{save, start},
 };
 
-/// How many of what.
+/// The size of the load.
 struct Size {
     watchers: usize,
     executions: usize,
-    /// Who starts other executions meanwhile.
+    /// Clients that start other executions at the same time.
     starters: usize,
-    /// Starts, of which each second one is a repeat, and who makes them.
+    /// Start requests, of which every second one is a repeat, and the clients that send them.
     starts: usize,
     clients: usize,
 }
@@ -36,7 +36,7 @@ impl Size {
     }
 }
 
-/// A server whose limits are in nobody's way.
+/// A server without effective concurrency limits.
 fn server(folder: &std::path::Path) -> Server {
     let server = Server::start(folder);
     let limits = r#"{"limits":{"perUser":1000000,"perOrganization":1000000}}"#;
@@ -44,7 +44,7 @@ fn server(folder: &std::path::Path) -> Server {
     server
 }
 
-/// Works for some seconds, with something to see all the time; and what is over at once.
+/// Saves a workflow that runs for seconds with continuous events, and one that ends at once.
 fn save_all(client: &Client) {
     let sleep = Value::map([("id", Value::from("nap")), ("type", "sleep".into()), ("durationMs", 100u64.into())]);
     let again =
@@ -130,7 +130,7 @@ fn many_who_start_the_same_start_it_once() {
                 if number >= size.starts {
                     return answered;
                 }
-                // Each request twice, by whoever comes, mostly at the same time.
+                // Each request is sent twice, mostly concurrently.
                 let request = number / 2;
                 let reply = start(&owner, "quick", &format!("r{request}"), Map::new());
                 answered.push((request, reply.text_at("executionId"), reply.status));

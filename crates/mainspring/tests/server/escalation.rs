@@ -1,4 +1,4 @@
-//! Ways up that must not lead there: sessions, scopes, names of others, roles that have been.
+//! Privilege escalation: sessions, scopes, identities of others, former roles.
 
 use mainspring_kernel::{
     json::compact,
@@ -38,7 +38,7 @@ fn a_session_has_no_more_than_its_member_and_its_own_execution_alone() {
     let cancel =
         |id: &str| session.post(&format!("/api/executions/{id}/cancel"), &Value::map([("reason", Value::from("x"))]));
     cancel(&other).expect(403);
-    // What an execution is made of is not for it to change.
+    // A session cannot change the workflow of its execution.
     let body = Value::map([("id", Value::from("gated")), ("data", Value::map([("steps", echo())]))]);
     session.post("/api/workflows/sync", &body).expect(403);
     token(&session, &[]).expect(403);
@@ -64,7 +64,7 @@ fn nobody_changes_what_anothers_names_mean() {
     save(&ours.owner, "parent", Value::List(vec![child]));
     sync(&agent, "guard", None, echo()).expect(409);
     sync(&agent, "w-other", Some("parent"), echo()).expect(409);
-    // The same slug of another member is another workflow, and the owner's steps go on meaning the owner's.
+    // The same slug of another member is another workflow, and the owner's steps still start the owner's.
     sync(&agent, "w-robot", Some("guard"), echo()).expect(200);
     let id = start(&ours.owner, "parent", "r1", Map::new()).expect(202).text_at("executionId");
     let seen = ours.owner.get(&format!("/api/executions/{id}/wait")).expect(200);
@@ -85,7 +85,7 @@ fn what_a_role_gave_goes_with_it() {
     put(&owner, "adm", "admin").expect(200);
     let of = |member: &str| server.client(&token(&owner, &[("userId", member.into())]).expect(201).text_at("token"));
     let admin = of("adm");
-    // An admin touches no owner: neither what they are, nor what lets them in.
+    // An admin cannot change an owner's role or tokens.
     put(&admin, "eve", "viewer").expect(403);
     token(&admin, &[("userId", "eve".into())]).expect(403);
     let tokens = owner.get("/api/tokens").expect(200).json();
@@ -93,7 +93,7 @@ fn what_a_role_gave_goes_with_it() {
     let of_owner =
         of_owner.filter(|one| one.get("userId") == Some(&"owner".into())).find_map(|one| one.get("id")?.as_text());
     admin.send("DELETE", &format!("/api/tokens/{}", of_owner.unwrap()), &[], None).expect(403);
-    // Who was made an owner keeps nothing that an admin has made for them before, and nothing that was made with that.
+    // Promotion to owner revokes tokens that an admin created for the member before, and tokens created with those.
     put(&owner, "bob", "member").expect(200);
     let planted = token(&admin, &[("userId", "bob".into())]).expect(201);
     let id = planted.text_at("id");
@@ -128,21 +128,21 @@ fn who_runs_the_installation_is_made_and_unmade_by_others_who_do() {
     put(&owner, "eve", ("role", "owner".into())).expect(200);
     put(&owner, "bob", ("role", "member".into())).expect(200);
     let (eve, id) = (of("eve"), token(&owner, &[]).expect(201).text_at("id"));
-    // An owner who does not run it takes that from nobody, in no way.
+    // An owner who is no operator cannot remove an operator, in any way.
     put(&eve, "owner", ("role", "viewer".into())).expect(403);
     put(&eve, "eve", ("operator", true.into())).expect(403);
     token(&eve, &[("userId", "owner".into())]).expect(403);
     remove(&eve, "/api/members/owner").expect(403);
     remove(&eve, &format!("/api/tokens/{id}")).expect(403);
     found(&eve, "acme").expect(403);
-    // The last who does goes on, and only an owner does.
+    // The last operator stays, and stays an owner.
     for field in [("role", Value::from("admin")), ("operator", false.into())] {
         let last = put(&owner, "owner", field).expect(409);
         assert!(last.text.contains("the last who runs the installation"), "{last:?}");
     }
     remove(&owner, "/api/members/owner").expect(409);
     put(&owner, "bob", ("operator", true.into())).expect(400);
-    // Another one begins with nothing that let them in before.
+    // A new operator loses all earlier credentials.
     let made = put(&owner, "eve", ("operator", true.into())).expect(200);
     assert_eq!(made.json().get("operator"), Some(&true.into()));
     eve.get("/api/me").expect(401);
@@ -165,7 +165,7 @@ fn a_credential_makes_none_that_outlives_it() {
     assert_eq!(made.text_at("expiresAt"), until, "{}", compact(&made.json()));
 }
 
-/// Also where it asks for a later end than it has itself.
+/// A requested expiry later than that of the creating token is reduced to it.
 #[test]
 fn an_end_that_is_asked_for_is_bounded_by_that_of_the_maker() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,14 +202,14 @@ fn members_see_their_own_credentials_and_admins_all_of_their_organization() {
     assert_eq!(seen(&theirs.owner), "ada bob");
 }
 
-/// An admin makes credentials of other members. With them they would be all approvers at once.
+/// An admin can create tokens for other members. If those could decide, the admin could act as all approvers.
 #[test]
 fn what_an_admin_has_made_for_others_decides_nothing_and_neither_does_what_is_made_with_that() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");
     let adm = ours.member("adm", "admin");
-    // Made by an owner, who may change who decides: these decide.
+    // Tokens created by an owner can decide, since an owner may change the approvers anyway.
     let (p, q) = (ours.member("p", "member"), ours.member("q", "member"));
     let step = r#"{"steps":[{"type":"approval","id":"a","approvers":["p","q"],"count":2}]}"#;
     let steps = mainspring_kernel::json::read(step.as_bytes()).unwrap().value.get("steps").unwrap().clone();
@@ -244,7 +244,7 @@ fn what_an_admin_has_made_for_others_decides_nothing_and_neither_does_what_is_ma
     let makers: Vec<_> =
         entries.iter().filter(decided).map(|entry| entry.get("detail").unwrap().get("madeBy").cloned()).collect();
     assert_eq!(makers, [Some("ada".into()), Some("ada".into())]);
-    // What the admin makes for themselves is theirs.
+    // Tokens that an admin creates for themselves can decide.
     let own = made(&adm, "adm");
     assert!(own.get("/api/me").text.contains("approvals:decide"));
 }

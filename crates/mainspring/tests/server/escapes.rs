@@ -1,5 +1,5 @@
-//! Scripts of an organization that try to get out of their containers, each through the server as a process. A try prints
-//! `ESCAPED` where it succeeds; what it prints otherwise is in the trace of its step.
+//! Attempts of scripts to escape from their containers, through a server process. A successful attempt prints
+//! `ESCAPED`; other output is in the history of its step.
 
 use std::{
     fs,
@@ -19,20 +19,20 @@ use super::{
     starts::{save, start},
 };
 
-/// What a try meets.
+/// One attempt.
 struct Try {
     name: &'static str,
     script: String,
 }
 
-/// A step of a script that goes on where it fails.
+/// A step with a script. The workflow continues after its failure.
 fn step(name: &str, script: &str) -> Value {
     let fields =
         [("id", name), ("type", "bash"), ("command", script), ("onError", "continue"), ("outputVariable", name)];
     Value::map(fields.map(|(key, value)| (key, Value::from(value))))
 }
 
-/// Runs scripts one after the other in one execution, and gives it with its steps.
+/// Runs scripts one after another in one execution. Returns the execution and its steps.
 pub(crate) fn run(client: &Client, workflow: &str, scripts: &[(&str, &str)]) -> (Value, Vec<Value>) {
     let steps = scripts.iter().map(|(name, script)| step(name, script)).collect();
     save(client, workflow, Value::List(steps));
@@ -55,18 +55,18 @@ pub(crate) fn run(client: &Client, workflow: &str, scripts: &[(&str, &str)]) -> 
     }
 }
 
-/// What a step printed and why it failed, as one text.
+/// The output and the failure of a step, as one text.
 pub(crate) fn said(steps: &[Value], name: &str) -> String {
     let step = steps.iter().find(|step| step.get("stepId").and_then(Value::as_text) == Some(name));
     mainspring_kernel::json::compact(step.unwrap_or_else(|| panic!("no step {name}")))
 }
 
-/// A server with what there is to be had.
+/// A server with secrets to find.
 struct Target {
     folder: TempDir,
     server: Server,
     organization: Organization,
-    /// A process of the user who runs the server.
+    /// A process of the server's user.
     victim: Child,
     loopback: TcpListener,
     _abstract: UnixListener,
@@ -78,7 +78,7 @@ impl Target {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let secrets = ["MYSECRET_DB", "AWS_SECRET_ACCESS_KEY", "MAINSPRING_TOKEN"].map(|name| (name, SECRET));
-        // Workspaces of executions that have ended are there to be had.
+        // Workspaces of ended executions are kept as targets.
         let environment = [&secrets[..], &[("MAINSPRING_SCRIPTS_KEEP_MINUTES", "60")]].concat();
         let server = Server::start_as(folder.path(), "data", &[], &environment);
         let organization = Organization::new(&server, "acme");
@@ -103,7 +103,7 @@ impl Drop for Target {
     }
 }
 
-/// A system call by its number, with its arguments; what came of it.
+/// Runs a system call by its number, and prints the result.
 fn call(what: &str, number: i64, arguments: &str) -> String {
     format!(
         "perl -e 'my $r = syscall({number}{}{arguments}); print $r >= 0 ? \"ESCAPED {what}\\n\" : \"{what}: $!\\n\"'",
@@ -111,7 +111,7 @@ fn call(what: &str, number: i64, arguments: &str) -> String {
     )
 }
 
-/// Reads a file and says so where it can.
+/// Tries to read a file.
 fn read(path: &Path) -> String {
     format!("cat '{0}' >/dev/null && echo ESCAPED read || echo contained", path.display())
 }
@@ -120,12 +120,12 @@ fn plain(name: &'static str, script: String) -> Try {
     Try { name, script }
 }
 
-/// Writes to a file and says so where it can.
+/// Tries to write to a file.
 fn write(path: &str) -> String {
     format!("(echo x > '{path}') 2>&1 && echo ESCAPED write || echo contained")
 }
 
-/// Files of the server, of others and of the system.
+/// Files of the server, of other organizations and of the system.
 fn of_files(target: &Target, other: &Path) -> Vec<Try> {
     let (root, outside) = (target.folder.path(), target.folder.path().join("outside"));
     let list = |path: &str| format!("ls '{path}' 2>&1 && echo ESCAPED list || echo contained");
@@ -142,7 +142,7 @@ fn of_files(target: &Target, other: &Path) -> Vec<Try> {
             ),
         ),
         plain("outside_read", read(&outside)),
-        // It may write to a file of this name in its own `/tmp`; that outside is looked at below.
+        // The script may create a file of this name in its own `/tmp`; the file outside is checked below.
         plain("outside_write", format!("echo x > '{}'; echo contained", outside.display())),
         plain("passwords", read(Path::new("/etc/shadow"))),
         plain("home_of_root", list(&["", "root", ".ssh"].join("/"))),
@@ -168,7 +168,7 @@ fn of_files(target: &Target, other: &Path) -> Vec<Try> {
     ]
 }
 
-/// Other processes, their memory, their environments and descriptors.
+/// Other processes: memory, environments and descriptors.
 fn of_processes(target: &Target) -> Vec<Try> {
     let (server, victim) = (target.server.pid(), target.victim.id());
     vec![
@@ -208,7 +208,7 @@ fn of_the_network(target: &Target) -> Vec<Try> {
     ]
 }
 
-/// Mounts, namespaces, and what else the kernel has.
+/// Mounts, namespaces and other kernel interfaces.
 fn of_the_kernel() -> Vec<Try> {
     vec![
         plain("mount", "mount -t tmpfs none /tmp 2>&1 && echo ESCAPED || echo contained".into()),
@@ -219,7 +219,7 @@ fn of_the_kernel() -> Vec<Try> {
         plain("clone_namespace", call("clone", 56, "0x10000011, 0, 0, 0, 0")),
         plain("clone3", call("clone3", 435, "0, 0")),
         plain("clone_x32", call("clone_x32", 0x4000_0038, "0x10000011, 0, 0, 0, 0")),
-        // Numbers that x32 alone has: ioctl, ptrace, process_vm_readv.
+        // System calls with numbers of x32 only: ioctl, ptrace, process_vm_readv.
         plain("ioctl_x32", call("ioctl_x32", 0x4000_0202, "1, 0x5401, my $c = \"\" x 64")),
         plain("ptrace_x32", call("ptrace_x32", 0x4000_0209, "0, 0, 0, 0")),
         plain("read_x32", call("process_vm_readv_x32", 0x4000_021b, "$$, 0, 0, 0, 0, 0")),
@@ -255,7 +255,7 @@ fn of_the_kernel() -> Vec<Try> {
     ]
 }
 
-/// Requests of ioctl(2) that take room on a disk without making a file larger.
+/// Requests of ioctl(2) that allocate disk space without growing a file.
 const PREALLOCATE: &str = r#"/usr/bin/python3 - <<'X'
 import fcntl, os, struct
 fd = os.open("room", os.O_CREAT | os.O_RDWR)
@@ -267,7 +267,7 @@ for request in [0x40305828, 0x4030582a, 0x40305839, 0x4030580a, 0x40305824, 0xca
 print("ESCAPED" if os.fstat(fd).st_blocks else "contained")
 X"#;
 
-/// More rights, more room.
+/// More rights, and more disk space.
 fn of_rights_and_room() -> Vec<Try> {
     vec![
         plain("set_uid", "cp /usr/bin/id su; chmod u+s su && echo ESCAPED; chmod 2755 su && echo ESCAPED; find . -perm /6000 | grep . && echo ESCAPED; echo contained".into()),
@@ -305,7 +305,7 @@ fn every_way_out_is_closed() {
     assert!(tries.len() >= 40);
     let scripts: Vec<_> = tries.iter().map(|one| (one.name, one.script.as_str())).collect();
     let mut wrong = String::new();
-    // An execution has at most so many steps in a sequence without saying more.
+    // The default limit of steps in a sequence.
     for (number, some) in scripts.chunks(40).enumerate() {
         let (ended, steps) = run(owner, &format!("hunter-{number}"), some);
         for (name, _) in some {
@@ -323,7 +323,7 @@ fn every_way_out_is_closed() {
     assert!(target.loopback.accept().is_err(), "a service of the host was reached");
 }
 
-/// Processes of the host whose command line has this word.
+/// Processes of the host whose command line contains a word.
 pub(crate) fn running(word: &str) -> usize {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok());

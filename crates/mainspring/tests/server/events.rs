@@ -1,4 +1,4 @@
-//! Executions as they happen: server-sent events, gone on with where they broke off.
+//! Event streams of executions, and their continuation after a disconnect.
 
 use std::{io::BufReader, net::TcpStream};
 
@@ -19,7 +19,7 @@ pub(crate) struct Watcher {
     rest: String,
 }
 
-/// An event as it came.
+/// A received event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
     pub(crate) id: String,
@@ -37,7 +37,7 @@ impl Watcher {
         Self { reader, rest: String::new() }
     }
 
-    /// The next event; `None` when the stream has ended.
+    /// The next event; `None` if the stream has ended.
     pub(crate) fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((one, rest)) = self.rest.split_once("\n\n") {
@@ -92,7 +92,7 @@ fn a_watcher_sees_all_of_it_live_and_goes_on_where_it_broke_off() {
         seen.extend(live.all());
         assert_eq!(seen.last().unwrap().kind, "execution.finished");
         assert_eq!(seen.last().unwrap().data.get("status"), Some(&"ok".into()));
-        // From the beginning and from the middle, after its end: the same events under the same ids.
+        // After the end, a stream from the start or from the middle has the same events with the same ids.
         assert_eq!(Watcher::new(&owner, &id, None).all(), seen);
         let place = seen.iter().position(|event| event.id == last_seen).unwrap();
         assert_eq!(Watcher::new(&owner, &id, Some(&last_seen)).all(), seen[place + 1..]);
@@ -129,7 +129,7 @@ fn more_events_than_are_kept_at_hand_come_to_a_late_watcher_all_the_same() {
     assert_eq!(ids.len(), all.len(), "every event has an id of its own");
 }
 
-/// The event of a gate as a watcher is told it.
+/// The approval event that a watcher receives.
 fn asked(client: &Client, id: &str, after: Option<&str>) -> Event {
     let mut watcher = Watcher::new(client, id, after);
     loop {
@@ -140,7 +140,7 @@ fn asked(client: &Client, id: &str, after: Option<&str>) -> Event {
     }
 }
 
-/// Each watcher of the same events is looked at for itself, also while it watches: rights may change.
+/// Rights are checked for each watcher and each event, since they may change.
 #[test]
 fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
     everywhere(|place| {
@@ -168,11 +168,11 @@ fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
             [&ours.owner, &bob, &cem, &eve, &agent].map(|one| has(one, &id)),
             [false, true, false, false, false]
         );
-        // What was told decides, once.
+        // The token of the event decides once.
         let event = asked(&bob, &id, None);
         let token = event.data.get("resumeToken").cloned().unwrap();
         let mut waits = Watcher::new(&cem, &id, Some(&event.id));
-        // A watcher whose rights have gone is told of gates without what opens them.
+        // A watcher who has lost the right gets approvals without their tokens.
         ours.owner.put("/api/members/cem", &Value::map([("role", Value::from("viewer"))])).expect(200);
         let body = Value::map([("approve", Value::Bool(true)), ("resumeToken", token)]);
         bob.post(&format!("/api/executions/{id}/approve"), &body).expect(200);
@@ -187,7 +187,7 @@ fn what_opens_a_gate_is_told_to_those_alone_who_may_decide_there() {
     });
 }
 
-/// What happens afterwards is not for whoever was let in before.
+/// Later events are not sent with a revoked credential.
 #[test]
 fn a_watcher_is_cut_off_when_its_credential_is_revoked_or_its_member_changes() {
     let folder = tempfile::tempdir().unwrap();

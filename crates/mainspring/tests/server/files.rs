@@ -1,5 +1,5 @@
-//! Other programs at the files of a server's store: those that read change nothing, and after one that removes or replaces a
-//! file nothing is acknowledged.
+//! Other programs at the files of a server's store: readers change nothing, and after a file was removed or
+//! replaced, nothing is acknowledged.
 
 use std::{
     fs, io,
@@ -18,7 +18,7 @@ use super::{
     support::MAINSPRING,
 };
 
-/// How long a server may take to notice, which it does within a second or two.
+/// Timeout of the detection, which takes a second or two.
 const NOTICE: Duration = Duration::from_secs(60);
 
 fn database(folder: &Path) -> PathBuf {
@@ -33,7 +33,7 @@ fn inode(path: &Path) -> u64 {
     fs::metadata(path).unwrap().ino()
 }
 
-/// Whether the server holds a lock on its database, without which another program may remove the log.
+/// True if the server holds a lock on its database. Without one, another program may remove the WAL.
 fn is_locked(server: &Server, folder: &Path) -> bool {
     let (pid, ending) = (server.pid().to_string(), format!(":{}", inode(&database(folder))));
     fs::read_to_string("/proc/locks").unwrap().lines().any(|line| {
@@ -46,7 +46,7 @@ fn put(client: &Client, member: &str) -> io::Result<Reply> {
     client.try_send("PUT", &format!("/api/members/{member}"), &[], Some(r#"{"role":"member"}"#))
 }
 
-/// This process is another program than the server; the installed SQLite is another release than ours.
+/// This process reads as another program. The installed `sqlite3` is another release of SQLite.
 fn read_as_another_program(folder: &Path) {
     for _ in 0..3 {
         let connection = Connection::open(database(folder)).unwrap();
@@ -65,7 +65,7 @@ fn our_commands(folder: &Path) {
     for arguments in [&["doctor"][..], &["list"], &["verify", "--all"], &["token"]] {
         let mut command = Command::new(MAINSPRING);
         command.args(arguments).arg("--dir").arg(folder.join("data")).env("HOME", folder);
-        // What they answer is for others to test: here it counts that they open and close the files.
+        // Their output is tested elsewhere; here they only open and close the files.
         command.output().unwrap();
     }
 }
@@ -96,7 +96,7 @@ fn programs_that_read_the_store_lose_nothing_of_it() {
     assert_eq!(entries(&server).get("entries"), known.get("entries"));
 }
 
-/// What is done to the files, and whether all that was acknowledged before is there after the next start.
+/// A damage to the files; true if all acknowledged data exists after a restart.
 type Damage = (&'static str, fn(&Path), bool);
 
 const DAMAGES: [Damage; 4] = [
@@ -121,7 +121,7 @@ fn a_server_that_has_lost_a_file_acknowledges_nothing_and_stops() {
         let (owner, token) = (server.owner(), server.token.clone().unwrap());
         put(&owner, "before").unwrap().expect(200);
         damage(folder);
-        // Refused, or not answered by a server that has stopped.
+        // Rejected, or without a response because the server has stopped.
         if let Ok(reply) = put(&owner, "lost") {
             assert_eq!(reply.status, 503, "{name}: {reply:?}");
         }

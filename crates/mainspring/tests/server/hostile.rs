@@ -1,6 +1,7 @@
-//! A hostile organization beside an ordinary one: it sends whatever an authenticated tenant can send, and the ordinary one
-//! works on. Short here; with `MAINSPRING_HOSTILE=full`, and `MAINSPRING_BINARY` set to a release build, ten minutes with a
-//! bound on the delay; with a number in place of `full`, so many seconds.
+//! A hostile organization next to an ordinary one: it sends every kind of request that an authenticated tenant can
+//! send, and the ordinary one must not suffer. The default run is short. `MAINSPRING_HOSTILE=full`, with
+//! `MAINSPRING_BINARY` set to a release build, runs ten minutes with a latency bound; a number runs so many
+//! seconds.
 
 mod attacks;
 
@@ -24,22 +25,22 @@ use super::{
 };
 use attacks::{ATTACKS, Sent, Target};
 
-/// Memory of the server at most while it is attacked, in MiB.
+/// Peak memory of the server under attack, in MiB.
 const PEAK_MIB_MAX: u64 = 2_048;
 
-/// The ordinary tenant's 99th percentile beside the hostile one, as a multiple of that alone.
+/// The ordinary tenant's 99th percentile under attack, as a multiple of the one without.
 const DELAY_MAX: u32 = 3;
 
-/// A percentile below this time is not compared: the machine's own jitter is as large.
+/// Percentiles below this duration are not compared, since the jitter of the machine is as large.
 const JITTER: Duration = Duration::from_millis(20);
 
-/// A half of the ordinary executions beside the attack ends within this time, also where the machine is small and busy.
+/// Bound of the median under attack in a short run, for small and busy machines too.
 const DELAY_SHORT_MAX: Duration = Duration::from_secs(30);
 
-/// How often the attack goes on for as long again where not every attack was sent.
+/// Extensions of the attack by its duration if not every attack was sent.
 const LONGER_MAX: u32 = 5;
 
-/// Attacks that may have no answer: the server closes their connections.
+/// Attacks that may get no response: the server closes their connections.
 const WITHOUT_ANSWER: [&str; 4] =
     ["half requests", "bodies that never end", "watchers that do not read", "large signals"];
 
@@ -67,7 +68,7 @@ impl Size {
     }
 }
 
-/// Two functions, a choice and a short sleep.
+/// Two functions, a branch and a short sleep.
 fn ordinary() -> Value {
     let text = r#"[
         {"id":"a","type":"code","code":"export default () => ({n: 1})","outputVariable":"a"},
@@ -76,10 +77,10 @@ fn ordinary() -> Value {
     mainspring_kernel::json::read(text.as_bytes()).unwrap().value
 }
 
-/// How long an execution took: until it had begun, until it had ended, and until it was in a list.
+/// The durations of an execution: until it was accepted, until it ended, and until a list was read.
 type Times = [Duration; 3];
 
-/// One execution from its start to its end.
+/// Runs one execution and lists executions.
 fn work(client: &Client, number: u64) -> Times {
     let began = Instant::now();
     let id = start(client, "ordinary", &format!("r{number}"), Default::default()).expect(202).text_at("executionId");
@@ -91,8 +92,8 @@ fn work(client: &Client, number: u64) -> Times {
     [started, has_ended, began.elapsed()]
 }
 
-/// Ordinary work of two clients for some time, each at a node of its own where there are several: how long each execution
-/// took, in order.
+/// Runs ordinary work of two clients for a duration, each on its own node if there are several. Returns the
+/// durations of all executions, in order.
 fn measured(clients: &[Client], numbers: &AtomicU64, lasts: Duration) -> Vec<Times> {
     let until = Instant::now() + lasts;
     let all = Mutex::new(Vec::new());
@@ -110,21 +111,21 @@ fn measured(clients: &[Client], numbers: &AtomicU64, lasts: Duration) -> Vec<Tim
     all.into_inner().unwrap()
 }
 
-/// How long a percentage of the executions took at most, from the start to the list.
+/// A percentile of the total durations.
 fn percentile(all: &[Times], percent: usize) -> Duration {
     let mut sorted: Vec<Duration> = all.iter().map(|times| times[2]).collect();
     sorted.sort();
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
 }
 
-/// The mean time of each stage.
+/// The mean duration of each stage.
 fn stages(all: &[Times]) -> String {
     let sums = all.iter().fold([Duration::ZERO; 3], |sums, times| std::array::from_fn(|at| sums[at] + times[at]));
     let [begin, end, list] = sums.map(|sum| sum / all.len().max(1) as u32);
     format!("start {begin:?}, wait {:?}, list {:?}", end - begin, list - end)
 }
 
-/// Kills a server that takes more memory than it may, before the machine has none left.
+/// Kills a server above its memory bound, before the machine runs out of memory.
 fn guard(process: u32, is_over: &AtomicBool) {
     let pid = rustix::process::Pid::from_raw(process as i32).unwrap();
     while !is_over.load(Ordering::Relaxed) {
@@ -137,13 +138,13 @@ fn guard(process: u32, is_over: &AtomicBool) {
     }
 }
 
-/// Accepts connections and never answers.
+/// A server that accepts connections and never responds.
 fn tarpit() -> (u16, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let accepting = std::thread::spawn(move || {
         let mut held = Vec::new();
-        // A connection that says goodbye ends the tarpit.
+        // A connection that sends `!` ends the tarpit.
         for connection in listener.incoming().flatten() {
             let mut first = [0; 1];
             let is_end = connection.peer_addr().is_ok_and(|peer| peer.port() == 0)
@@ -162,7 +163,7 @@ fn tarpit() -> (u16, std::thread::JoinHandle<()>) {
     (port, accepting)
 }
 
-/// Ordinary work beside the attack, until each attack was sent.
+/// Runs ordinary work under attack, until each attack was sent.
 fn measured_until_sent(clients: &[Client], numbers: &AtomicU64, size: &Size, sent: &Sent) -> Vec<Times> {
     let mut all = measured(clients, numbers, size.attacked);
     for _ in 0..LONGER_MAX {
@@ -174,7 +175,7 @@ fn measured_until_sent(clients: &[Client], numbers: &AtomicU64, size: &Size, sen
     all
 }
 
-/// Each attack was sent, none broke the server, and those that have an answer got one.
+/// Checks that each attack was sent, that none caused an internal error, and that those with a response got one.
 fn check_answers(answers: &BTreeMap<&'static str, BTreeMap<u16, u64>>) {
     for (name, _) in ATTACKS {
         let of = answers.get(name).unwrap_or_else(|| panic!("{name} was never sent"));
@@ -185,7 +186,7 @@ fn check_answers(answers: &BTreeMap<&'static str, BTreeMap<u16, u64>>) {
     }
 }
 
-/// Sends the attacks to every node while the ordinary organization works: how long each of its executions took.
+/// Sends the attacks to every node while the ordinary organization works. Returns the durations of its executions.
 fn attacked(servers: &[Server], target: &Target<'_>, good: &[Client], numbers: &AtomicU64, size: &Size) -> Vec<Times> {
     std::thread::scope(|scope| {
         for attacker in 0..size.attackers {
@@ -202,7 +203,7 @@ fn attacked(servers: &[Server], target: &Target<'_>, good: &[Client], numbers: &
     })
 }
 
-/// What was acknowledged before and amid the attack is there, and so is the audit log.
+/// Checks that starts acknowledged before and during the attack exist, and that the audit log verifies.
 fn check_nothing_lost(owner: &Client, count: u64) {
     for number in [0, count / 2, count - 1] {
         start(owner, "ordinary", &format!("r{number}"), Default::default()).expect(200);
@@ -211,7 +212,7 @@ fn check_nothing_lost(owner: &Client, count: u64) {
     assert_eq!(proof.get("ok"), Some(&Value::Bool(true)), "{proof:?}");
 }
 
-/// A hostile organization attacks every node that `start` starts, beside an ordinary one.
+/// Attacks every node by a hostile organization, next to an ordinary one.
 fn takes_nothing_from_another(nodes: usize, start: &dyn Fn(usize, &str) -> Server) {
     let size = Size::asked();
     let (port, accepting) = tarpit();
@@ -251,7 +252,7 @@ fn takes_nothing_from_another(nodes: usize, start: &dyn Fn(usize, &str) -> Serve
     assert!(percentile(&attacked, 50) <= DELAY_SHORT_MAX, "{:?}", percentile(&attacked, 50));
     assert!(peak < PEAK_MIB_MAX, "{peak} MiB");
     let count = numbers.into_inner();
-    // In the same processes, and after a power cut.
+    // In the same processes, and after a kill.
     good_at.iter().for_each(|owner| check_nothing_lost(owner, count));
     servers.iter_mut().for_each(Server::kill);
     check_nothing_lost(&good.owner.at(&start(0, &reach).address), count);

@@ -1,4 +1,4 @@
-//! How much may run at a time: what is beyond waits in a queue, is shown to wait, and begins in its order.
+//! Concurrency limits: executions above them are queued, shown as queued, and started in order.
 
 use mainspring_kernel::{
     json::compact,
@@ -29,7 +29,7 @@ fn pending(behind: &str) -> (String, String) {
     ("pending".into(), behind.into())
 }
 
-/// Waits until the work of an execution has begun: it asks then.
+/// Waits until an execution has started and its approval is open.
 fn asks(client: &Client, id: &str) -> Reply {
     let seen = client.get(&format!("/api/executions/{id}/wait")).expect(200);
     assert_eq!(
@@ -43,7 +43,7 @@ fn approve(client: &Client, id: &str) {
     let token = asks(client, id).text_at("resumeToken");
     let body = Value::map([("approve", Value::Bool(true)), ("resumeToken", token.into())]);
     client.post(&format!("/api/executions/{id}/approve"), &body).expect(200);
-    // A decision for what runs at another node is on its way when it is answered.
+    // A decision is acknowledged before the node that owns the execution has processed it.
     let ended = std::iter::repeat_with(|| client.get(&format!("/api/executions/{id}/wait")).expect(200))
         .find(|seen| seen.text_at("status") != "waiting_approval")
         .unwrap();
@@ -75,16 +75,16 @@ fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
         let of_bob = [begin(&bob, "r0"), begin(&bob, "r1")];
         asks(&bob, &of_bob[0]);
         assert_eq!(seen(&bob, &of_bob[1]), pending("organization"));
-        // Whatever the limits are, a repeat is the first.
+        // A repeated request returns the first execution in spite of the limits.
         let again = start(&ada, "ship", "r4", Map::new()).expect(200);
         assert_eq!(again.text_at("executionId"), of_ada[4]);
-        // One that is called off in the queue never begins.
+        // A queued execution that is canceled never starts.
         ada.post(&format!("/api/executions/{}/cancel", of_ada[2]), &Value::Map(Map::new())).expect(200);
         let cancelled = ada.get(&format!("/api/executions/{}/wait", of_ada[2])).expect(200);
         assert_eq!(cancelled.text_at("status"), "cancelled");
         let steps = ada.get(&format!("/api/executions/{}/steps", of_ada[2])).expect(200).json();
         assert_eq!(steps.get("steps"), Some(&Value::List(Vec::new())));
-        // The place that ada leaves is her own next one's: it came before bob's.
+        // Ada's freed slot goes to her own next execution, which was queued before Bob's.
         approve(&ada, &of_ada[0]);
         asks(&ada, &of_ada[3]);
         assert_eq!(seen(&bob, &of_bob[1]), pending("organization"));
@@ -131,7 +131,7 @@ fn workflows_have_a_limit_of_their_own_and_what_is_turned_off_does_not_begin() {
     });
 }
 
-/// A loop of starts that nobody waits for is no way around the limits.
+/// A loop of detached starts does not bypass the limits.
 #[test]
 fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
     everywhere(|place| {
@@ -172,7 +172,7 @@ fn what_a_workflow_starts_and_does_not_wait_for_is_counted() {
     });
 }
 
-/// Two servers share a store: one of them counts, and what the other takes in waits until it has.
+/// Two servers share a store: one of them counts, and executions that the other accepts wait for it.
 #[test]
 fn nodes_count_together() {
     everywhere(|place| {

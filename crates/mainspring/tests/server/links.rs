@@ -1,4 +1,4 @@
-//! Links to approvals: whoever opens one decides nothing, and who is not signed in sees nothing.
+//! Links to approvals: opening one decides nothing, and shows nothing without a sign-in.
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -10,7 +10,7 @@ use super::{
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
-/// A gate that shows markup, and asks nobody else but whom it names.
+/// An approval whose items contain markup, with optional named approvers.
 fn gate(approvers: &[&str]) -> Value {
     let approvers: Vec<Value> = approvers.iter().map(|name| Value::from(*name)).collect();
     let items = Value::List(vec![Value::map([("note", Value::from("</pre><script>alert(1)</script>"))])]);
@@ -19,7 +19,7 @@ fn gate(approvers: &[&str]) -> Value {
     Value::List(vec![Value::map(step.into_iter().chain([("items", items)]).chain(named))])
 }
 
-/// Starts one: its execution, and the path of its link.
+/// Starts an execution. Returns its id, and the path of its approval link.
 fn asking(owner: &Client, request: &str) -> (String, String) {
     let id = start(owner, "ship", request, Map::new()).expect(202).text_at("executionId");
     owner.get(&format!("/api/executions/{id}/wait")).expect(200);
@@ -65,7 +65,7 @@ fn a_link_shows_what_is_approved_to_who_is_signed_in_and_its_form_decides() {
             send(&browser, &body).expect(status);
         }
         let body = format!("decision=approve&reason=looks+good&resumeToken={token}");
-        // Another site has the browser send it; a program that works for the owner; somebody who may only look.
+        // A request from another site, the session of the execution, an agent, and a viewer.
         let evil = [FORM, ("cookie", browser.cookie()), ("origin", "http://evil.example")];
         server.nobody().send("POST", &link, &evil, Some(&body)).expect(403);
         for client in [ours.session_of(&id), ours.member("robot", "agent"), ours.member("eve", "viewer")] {
@@ -101,10 +101,10 @@ fn who_is_not_signed_in_is_asked_to_and_learns_nothing() {
     let nobody = server.nobody();
     let page = nobody.get(&link).expect(401);
     assert!(page.text.contains("action=\"/sign-in\"") && !page.text.contains("Ship"), "{page:?}");
-    // One that is there and one that is not look the same.
+    // Existing and missing approvals look the same.
     let none = nobody.get("/approve/none").expect(401);
     assert_eq!(none.text, page.text.replace(&hidden(&page, "next").unwrap(), "/approve/none"));
-    // From another site: the browser is sent on to where it shows its cookie, once.
+    // From another site, the browser is redirected once to the same page, where it sends its cookie.
     let from_mail = nobody.send("GET", &link, &[("sec-fetch-site", "cross-site")], None).expect(401);
     assert!(from_mail.text.contains("http-equiv=\"refresh\"") && from_mail.text.contains("?again=1"), "{from_mail:?}");
     let again = nobody.send("GET", &format!("{link}?again=1"), &[("sec-fetch-site", "same-origin")], None).expect(401);
@@ -124,7 +124,7 @@ fn who_is_not_signed_in_is_asked_to_and_learns_nothing() {
     let entered = enter(token, &next, &[]).expect(303);
     assert_eq!(entered.header("location"), Some(link.as_str()));
     let cookie = entered.header("set-cookie").unwrap().split(';').next().unwrap();
-    // The owner is not the one whom the gate names.
+    // The owner is no named approver.
     let seen = nobody.send("GET", &link, &[("cookie", cookie)], None).expect(200);
     assert!(seen.text.contains("not decide") && hidden(&seen, "resumeToken").is_none(), "{seen:?}");
 }

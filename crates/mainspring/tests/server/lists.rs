@@ -1,5 +1,5 @@
-//! Lists whose things are large: a page ends before it holds too much, and all pages together are the list. On one store:
-//! that each of them reads no more than it is asked for is in the suite of stores.
+//! Lists of large items: a page ends at a byte limit, and all pages together are the list. One store is enough
+//! here, since the conformance suite tests that stores read no more than requested.
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -10,12 +10,12 @@ use super::{
     starts::{save, start},
 };
 
-/// Bytes of content that end a page, and of the largest thing that may be the last on it.
+/// Bytes that end a page, and bytes of the largest item that can be the last on it.
 const PAGE_BYTES: usize = 8 << 20;
 const THING_BYTES_MAX: usize = 4 << 20;
 
-/// KiB of a large thing: three of them end a page, and two do not. Each test has just three in a list, and small things
-/// beside them, as it is the large ones that take time.
+/// KiB of a large item: three of them end a page, and two do not. Large items are slow, so each list has only three
+/// of them, and small ones.
 const LARGE_KIB: usize = 2_750;
 
 const _: () = assert!((2 * LARGE_KIB) << 10 < PAGE_BYTES && (3 * LARGE_KIB) << 10 > PAGE_BYTES);
@@ -25,14 +25,14 @@ fn page(client: &Client, path: &str, key: &str) -> Vec<Value> {
     client.get(path).expect(200).json().get(key).and_then(Value::as_list).unwrap().to_vec()
 }
 
-/// The pages of a list, by its cursors; none is larger than it may be.
+/// All pages of a list, by their cursors. Checks the size of each.
 fn pages(client: &Client, path: &str, key: &str) -> Vec<Vec<Value>> {
     let (mut pages, mut cursor): (Vec<Vec<Value>>, _) = (Vec::new(), String::new());
     loop {
         let sign = if path.contains('?') { '&' } else { '?' };
         let asked = if cursor.is_empty() { path.to_string() } else { format!("{path}{sign}cursor={cursor}") };
         let answer = client.get(&asked).expect(200);
-        // What goes out beside the content is little.
+        // Content is nearly all of a response.
         assert!(answer.text.len() < PAGE_BYTES + THING_BYTES_MAX + (64 << 10), "{path}: {}", answer.text.len());
         let page = answer.json();
         pages.push(page.get(key).and_then(Value::as_list).unwrap().to_vec());
@@ -55,7 +55,7 @@ fn letters(letter: &str, kib: usize) -> Value {
     letter.repeat(kib << 10).into()
 }
 
-/// Steps of one type, with the same in each.
+/// Steps of one type with equal fields.
 fn steps(count: usize, fields: &[(&str, Value)]) -> Vec<Value> {
     let step = |number: usize| {
         let id = ("id", Value::from(format!("s{number:02}")));
@@ -113,7 +113,7 @@ fn attempts_come_in_pages_and_commands_read_all_of_them() {
     for asked in ["limit=0", "limit=201", "cursor=x", "from=1"] {
         owner.get(&format!("{path}?{asked}")).expect(400);
     }
-    // The values of frames do not go out with them.
+    // The journal route returns frames without their values.
     let frames = pages(&owner, &format!("/api/executions/{id}/journal?limit=200"), "frames");
     assert!(frames.len() == 1 && frames[0].len() > 1, "{:?}", counts(&frames));
     let caller = Caller::owner(&server);
@@ -145,9 +145,9 @@ fn what_waits_for_people_comes_in_pages_that_end_by_bytes() {
     let found = pages(&owner, "/api/approvals", "approvals");
     let gates = |id: &str| (0..4).map(|number| format!("{id}:s{number:02}:1")).collect::<Vec<_>>();
     assert_eq!(texts(&found, "id"), [gates(&second), gates(&first)].concat());
-    // The first page ends amid the gates of one execution, and the next begins with its fourth.
+    // The first page ends between gates of one execution, and the next starts with its fourth.
     assert_eq!(counts(&found), [3, 5]);
-    // A gate that is decided between two pages is in nobody's way.
+    // A decision between two pages does not break the pagination.
     let next = owner.get("/api/approvals?limit=1").expect(200).text_at("nextCursor");
     let decision = Value::map([("approve", Value::Bool(true))]);
     owner.post(&format!("/api/approvals/{second}:s00:1/decide"), &decision).expect(200);

@@ -1,4 +1,4 @@
-//! The server as a process, from outside: its routes over real connections.
+//! Tests of the server as a process, over real connections.
 
 #[path = "../support/secured.rs"]
 mod secured;

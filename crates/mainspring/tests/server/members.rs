@@ -1,10 +1,10 @@
-//! Members as things that are edited, and many credentials of one member at the same moment.
+//! Members as resources, and concurrent creation of tokens for one member.
 
 use mainspring_kernel::value::Value;
 
 use super::process::{Organization, Server, everywhere};
 
-/// Credentials that are made at the same moment.
+/// Tokens that are created concurrently.
 const AT_ONCE: usize = 10;
 
 #[test]
@@ -21,7 +21,7 @@ fn a_member_is_shown_and_edited_by_what_was_seen() {
     assert_eq!((&seen.text, seen.header("etag")), (&made.text, made.header("etag")));
     assert_eq!(seen.json().get("operator"), Some(&Value::Bool(false)));
     let tag = seen.header("etag").unwrap();
-    // What is not named stays.
+    // Absent fields stay unchanged.
     let named = put(tag, r#"{"name": "Bob"}"#).expect(200);
     assert_eq!((named.text_at("role"), named.text_at("name")), ("member".into(), "Bob".into()));
     put(tag, r#"{"role": "viewer"}"#).expect(412);
@@ -31,7 +31,7 @@ fn a_member_is_shown_and_edited_by_what_was_seen() {
     assert_eq!((changed.text_at("role"), changed.text_at("name")), ("viewer".into(), "Bob".into()));
     remove(changed.header("etag").unwrap()).expect(204);
     ours.owner.get("/api/members/bob").expect(404);
-    // Whoever has seen the one that is gone has not seen the one that has its name now.
+    // The tag of a removed member does not match a new one with the same name.
     put(tag, r#"{"role": "member"}"#).expect(412);
     put("*", r#"{"role": "member"}"#).expect(200);
     put(made.header("etag").unwrap(), r#"{"role": "admin"}"#).expect(412);

@@ -1,5 +1,5 @@
-//! Signing in by OpenID Connect, with a provider of our own over real connections: the way in, and every way that must not
-//! be one.
+//! Sign-in by OpenID Connect, with a test provider over real connections: the successful flow, and every flow that
+//! must fail.
 
 mod provider;
 
@@ -17,7 +17,7 @@ use super::{
     support::MAINSPRING,
 };
 
-/// A server that knows a provider.
+/// A server with a provider.
 struct Ground {
     _folder: TempDir,
     provider: Provider,
@@ -25,14 +25,14 @@ struct Ground {
 }
 
 impl Ground {
-    /// With more on the server's command line.
+    /// Starts both, with further arguments of the server.
     fn new(more: &[&str]) -> Self {
         let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
         let server = begin(folder.path(), "data", &provider.issuer(), more);
         Self { _folder: folder, provider, server }
     }
 
-    /// Makes somebody a member of `default`.
+    /// Adds a member of `default`.
     fn member(&self, id: &str, role: &str) {
         let role = Value::map([("role", Value::from(role))]);
         self.server.owner().put(&format!("/api/members/{}", encoded(id)), &role).expect(200);
@@ -66,7 +66,7 @@ fn begin_as(folder: &Path, name: &str, issuer: &str, more: &[&str], environment:
     Server::start_as(folder, name, &all, environment)
 }
 
-/// A browser: it keeps cookies.
+/// A browser with cookies.
 #[derive(Clone)]
 struct Browser {
     address: String,
@@ -95,7 +95,7 @@ impl Browser {
         self.cookies.borrow().contains_key(cookie)
     }
 
-    /// Goes to the provider and agrees there: the way that it is sent back by.
+    /// Visits the provider and consents. Returns the path of the callback.
     fn comes_back(&self, next: &str) -> String {
         let away = self.get(&format!("/sign-in/oidc?next={}", encoded(next))).expect(303);
         let (provider, path) = split(away.header("location").unwrap());
@@ -103,7 +103,7 @@ impl Browser {
         split(back.header("location").unwrap()).1
     }
 
-    /// All of the way.
+    /// Runs the whole sign-in.
     fn sign_in(&self) -> Reply {
         let back = self.comes_back("/");
         self.get(&back)
@@ -114,7 +114,7 @@ impl Browser {
     }
 }
 
-/// Host and port of an address, and what comes behind them.
+/// Splits a URL into authority and path.
 fn split(url: &str) -> (String, String) {
     let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("{url}"));
     let place = rest.find('/').unwrap();
@@ -125,7 +125,7 @@ fn split(url: &str) -> (String, String) {
 fn a_member_comes_in_goes_on_and_goes_out() {
     let ground = Ground::new(&[]);
     ground.member("ada@example.com", "member");
-    // However their provider writes it.
+    // Addresses are compared without case.
     ground.provider.claims(&[("email", "Ada@Example.com".into())]);
     let browser = ground.browser();
     let away = browser.get("/sign-in/oidc?next=/approve/x%3Fagain=1").expect(303);
@@ -144,7 +144,7 @@ fn a_member_comes_in_goes_on_and_goes_out() {
     let me = browser.get("/api/me").expect(200);
     assert_eq!((me.text_at("userId"), me.text_at("role")), ("ada@example.com".into(), "member".into()));
     assert_eq!(me.text_at("organizationId"), "default");
-    // It is a token in the list, that a person understands and that ends.
+    // The session is a token in the list, with a readable name and an expiry.
     let listed = browser.get("/api/tokens").expect(200).json();
     let token = listed.get("tokens").and_then(Value::as_list).unwrap()[0].clone();
     assert_eq!(token.get("name").and_then(Value::as_text), Some("signed in by 127.0.0.1"));
@@ -153,14 +153,14 @@ fn a_member_comes_in_goes_on_and_goes_out() {
     let issuer = ground.provider.issuer();
     assert!(audit.contains("\"oidc\"") && audit.contains(&issuer) && audit.contains("session.create"), "{audit}");
     assert!(!audit.contains("248289761001") && !audit.contains(SECRET), "{audit}");
-    // Signing out ends the token with it.
+    // Signing out deletes the token.
     let cookie = format!("mainspring={}", browser.cookies.borrow()["mainspring"]);
     let origin = format!("http://{}", ground.server.address);
     let before = ground.tokens().len();
     let headers = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
     ground.server.nobody().send("DELETE", "/api/session", &headers, None).expect(204);
     assert!(!browser.is_in() && ground.tokens().len() == before - 1);
-    // So does revoking the token, and removing the member.
+    // Revoking the token or removing the member ends the session too.
     browser.sign_in().expect(200);
     assert!(browser.is_in());
     let id = ground.tokens().iter().find_map(|token| {
@@ -190,7 +190,7 @@ fn keys_of_each_kind_sign_and_new_ones_are_found() {
         assert!(browser.is_in());
         assert_eq!(ground.provider.ways().asked_for_keys, 2 + place, "they are asked for where one is missing");
     }
-    // No more than twenty at a time of one member; the oldest goes.
+    // A member has at most twenty sessions; the oldest is ended.
     let browsers: Vec<_> = (0..21).map(|_| ground.browser()).collect();
     browsers.iter().for_each(|browser| drop(browser.sign_in().expect(200)));
     assert!(!browsers[0].is_in() && browsers[1].is_in() && browsers[20].is_in());
@@ -217,7 +217,7 @@ fn unknown_people_become_what_the_settings_say() {
     assert_eq!(browser.get("/api/me").expect(200).text_at("role"), "viewer");
     let audit = open.audit();
     assert!(audit.contains("member.put") && audit.contains("\"viewer\""), "{audit}");
-    // What an admin has made of them since is kept.
+    // A role that an admin has set later is kept.
     open.member("ada@example.com", "member");
     browser.sign_in().expect(200);
     assert_eq!(browser.get("/api/me").expect(200).text_at("role"), "member");
@@ -229,10 +229,10 @@ fn unknown_people_become_what_the_settings_say() {
     }
 }
 
-/// What a token says or how it is signed, what our server makes of it, and why.
+/// A deviation of the ID token or its signature, the expected status, and the expected reason.
 type Case = (&'static str, fn(&mut provider::Ways), u16, &'static str);
 
-/// With a claim that says something else.
+/// Sets a claim to another value.
 fn says(ways: &mut provider::Ways, name: &'static str, value: impl Into<Value>) {
     ways.claims.insert(name, value.into());
 }
@@ -287,14 +287,14 @@ fn what_is_not_proven_lets_nobody_in() {
         ground.provider.claims(&[]);
         ground.provider.ways().sign = Sign::Key;
     }
-    // The same kind of key, under the name of the one that is published.
+    // A forged signature by a key of the same type, under the published key id.
     ground.provider.ways().keys.push(Key::p256("second"));
     ground.provider.ways().sign = Sign::Other(Key::p256("second").into());
     let page = ground.browser().sign_in();
     if page.status != 401 || !page.text.contains("signature") {
         wrong.push(format!("forged: {page:?}"));
     }
-    // A key that nobody publishes.
+    // A signature by an unpublished key.
     let hidden = ground.provider.ways().keys.pop().unwrap();
     ground.provider.ways().keys.insert(0, Key::ed25519("third"));
     ground.provider.ways().sign = Sign::Other(hidden.into());
@@ -321,7 +321,7 @@ fn only_the_browser_that_went_comes_back_and_once() {
             wrong.push(format!("{name}: {page:?}"));
         }
     };
-    // Without its cookie, and with that of another browser, which is also on its way.
+    // Without its cookie, and with the cookie of another browser that is signing in.
     let back = ground.browser().comes_back("/");
     check("no cookie", &ground.browser(), &back, 400, "begun no sign-in");
     let (one, other) = (ground.browser(), ground.browser());
@@ -395,14 +395,14 @@ fn a_provider_that_does_not_answer_holds_up_nobody_else() {
     ground.provider.ways().calls_itself = Some("https://evil.example".into());
     assert!(ground.browser().get("/sign-in/oidc").expect(503).text.contains("calls itself"));
     ground.provider.ways().calls_itself = None;
-    // It is kept from now on: what is missing then are the tokens.
+    // The metadata are cached from now on, so only the token request fails.
     let browser = ground.browser();
     let back = browser.comes_back("/");
     ground.provider.ways().mood = Mood::NoJson;
     browser.get(&back).expect(503);
     ground.provider.ways().mood = Mood::Well;
     ground.browser().sign_in().expect(200);
-    // One that is not there at all.
+    // A provider that is unreachable.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let server = begin(folder.path(), "data", &format!("http://{nobody}"), &[]);
@@ -435,7 +435,7 @@ fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
     let browser = ground.browser();
     browser.sign_in().expect(200);
     assert_eq!(browser.get("/api/me").expect(200).text_at("organizationId"), "acme");
-    // The page of an approval leads there, and comes back.
+    // The page of an approval leads to the provider and back.
     let gate = Value::List(vec![Value::map([("id", Value::from("gate")), ("type", "approval".into())])]);
     save(&ours.owner, "ship", gate);
     let id = start(&ours.owner, "ship", "r1", Map::new()).expect(202).text_at("executionId");
@@ -454,10 +454,10 @@ fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
 
 #[test]
 fn one_node_sends_a_browser_away_and_another_takes_it_back() {
-    // They have one key; neither knows what the other has in memory, nor in its store.
+    // Both have one key, and share neither memory nor store.
     let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
     let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
-    // Behind a balancer both are at one address; here they are at two.
+    // Behind a load balancer both have one address; here they have two.
     provider.ways().looks_at_addresses = false;
     let [first, second] = ["data", "other"].map(|name| begin(folder.path(), name, &provider.issuer(), &more));
     let browser = Browser::new(&first);
@@ -465,7 +465,7 @@ fn one_node_sends_a_browser_away_and_another_takes_it_back() {
     let moved = Browser { address: second.address.clone(), ..browser };
     moved.get(&back).expect(200);
     assert!(moved.is_in());
-    // One with another key does not know the cookie.
+    // A server with another key rejects the cookie.
     let elsewhere = tempfile::tempdir().unwrap();
     let stranger = begin(elsewhere.path(), "data", &provider.issuer(), &more);
     let browser = Browser::new(&first);
@@ -489,7 +489,7 @@ fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
     let stranger = begin(folder.path(), "other", &public, &more);
     let page = Browser::new(&stranger).get("/sign-in/oidc").expect(503);
     assert!(page.text.contains("certificate"), "{page:?}");
-    // It says itself that codes, with our secret, are to go to another machine in plain text.
+    // The metadata name a plain HTTP endpoint on another machine for codes and the client secret.
     provider.ways().token_endpoint = Some("http://192.0.2.1/token".into());
     let server = begin_as(folder.path(), "third", &public, &more, &trusting);
     let page = Browser::new(&server).get("/sign-in/oidc").expect(503);
@@ -503,11 +503,11 @@ fn the_secret_goes_as_the_provider_takes_it_and_a_wrong_one_is_told_to_operators
     let more = ["--oidc-organization", "default", "--oidc-first-role", "viewer"];
     let server = begin(folder.path(), "data", &provider.issuer(), &more);
     Browser::new(&server).sign_in().expect(200);
-    // What it says of itself is kept: it refuses us now.
+    // The server has cached the metadata, and the provider now rejects its authentication method.
     provider.ways().takes_forms = false;
     let page = Browser::new(&server).sign_in().expect(503);
     assert!(page.text.contains("client id and secret") && !page.text.contains(SECRET), "{page:?}");
-    // With the same key, but told of another issuer: a sign-in that has begun there does not end here.
+    // The same key with another issuer: a sign-in that started at the first server does not complete here.
     let browser = Browser::new(&server);
     let back = browser.comes_back("/");
     let other = begin(folder.path(), "other", &format!("{}/", provider.issuer()), &more);
@@ -558,7 +558,7 @@ fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
         (vec!["--oidc-issuer", "https://id.example"], Some(SECRET), "oidcClientId"),
         (with(&["--oidc-client-secret-file", "/no/such/file"]), None, "/no/such/file"),
         (with(&["--oidc-first-role", "owner"]), Some(SECRET), "oidcFirstRole"),
-        // Nobody comes near to scripts by an organization that nobody has named.
+        // Scripts are not granted through an organization that is only the default.
         (with(&["--oidc-first-role", "viewer"]), Some(SECRET), "oidcOrganization"),
         (
             with(&["--oidc-first-role", "member", "--scripts", "contained"]),
@@ -586,7 +586,7 @@ fn settings_that_cannot_be_are_refused_and_no_secret_is_shown() {
         let (code, text) = config(&with(more), Some(SECRET));
         assert_eq!(code, Some(0), "{more:?}: {text}");
     }
-    // There is no flag that would show it to everybody on the machine.
+    // There is no flag for the secret, since arguments are visible to other users.
     assert_ne!(config(&with(&["--oidc-client-secret", "x"]), None).0, Some(0));
 }
 
@@ -629,7 +629,7 @@ fn who_was_removed_comes_back_when_an_admin_says_so_and_a_name_belongs_to_one_pe
     assert!(page.text.contains("was removed"), "{page:?}");
     ground.member("ada@example.com", "member");
     ground.browser().sign_in().expect(200);
-    // The address is somebody else's by now.
+    // The e-mail address belongs to another person now.
     ground.provider.claims(&[("sub", "another".into())]);
     let page = ground.browser().sign_in().expect(403);
     assert!(page.text.contains("somebody else") && page.text.contains("forgetIdentity"), "{page:?}");

@@ -1,4 +1,4 @@
-//! Organisations: how one begins, and how its settings are changed.
+//! Organizations: creation and changes of their settings.
 
 use mainspring_kernel::{json::compact, value::Map};
 
@@ -29,7 +29,7 @@ fn nothing_starts_in_a_new_organisation_before_its_runtime_is_turned_on() {
     let ada = server.client(&make(on).expect(201).text_at("token"));
     save(&ada, "hello", echo());
     start(&ada, "hello", "r1", Map::new()).expect(202);
-    // The first one is there to be used at once.
+    // The first organization can start workflows at once.
     save(&owner, "hello", echo());
     start(&owner, "hello", "r1", Map::new()).expect(202);
 }

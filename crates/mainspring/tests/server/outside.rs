@@ -1,7 +1,7 @@
-//! The description of the API, taken at its word by a program that knows nothing else of it: Schemathesis asks whatever the
-//! description allows and what it does not, and every answer must be one that it names.
+//! Tests the OpenAPI description with Schemathesis: it sends requests that the description allows and others that
+//! it forbids, and every response must match the description.
 //!
-//! It is no part of a landing: Schemathesis is a program of Python. `cargo xtask api` runs it.
+//! The test is not part of the default run, since Schemathesis needs Python. `cargo xtask api` runs it.
 
 use std::process::Command;
 
@@ -13,27 +13,27 @@ use super::{
     starts::{save, start},
 };
 
-/// What is held against every answer.
+/// The checks of every response.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_schema_conformance,response_headers_conformance,unsupported_method";
 
-/// What is not asked: streams and waits that end when the execution does, and routes that answer 501 until they are built.
+/// Excluded routes: streams and waits that last as long as an execution, and routes that respond with 501.
 const LEFT_OUT: &str = "/events$|/wait$|/proposals|/rollback$";
 
-/// What takes away the rights or the things with which the rest is asked.
+/// Routes that revoke credentials or delete what other requests need.
 const TAKES_AWAY: &str = "/tokens|/members|/session$|/sign-in$|/sync-all$";
 
 /// One run.
 struct Run<'a> {
-    /// With whose credential.
+    /// The client whose credential is used.
     asker: &'a Client,
-    /// Paths, and methods of paths, that are left out beside [`LEFT_OUT`].
+    /// Excluded paths, and excluded methods, in addition to [`LEFT_OUT`].
     without: (&'a str, &'a [&'a str]),
-    /// What names in paths are, by a pattern of the path: any, if nothing is said.
+    /// Values of path parameters, by a pattern of the path; random ones by default.
     names: &'a [(&'a str, &'a str)],
 }
 
-/// Runs Schemathesis, and gives how many requests it has made up.
+/// Runs Schemathesis. Returns the number of generated requests.
 fn ask(server: &Server, folder: &std::path::Path, cases: u32, run: &Run<'_>) -> u64 {
     let named = |(path, id): &(&str, &str)| {
         format!("[[operations]]\ninclude-path-regex = \"{path}\"\nparameters = {{ \"path.id\" = \"{id}\" }}\n")
@@ -49,7 +49,7 @@ fn ask(server: &Server, folder: &std::path::Path, cases: u32, run: &Run<'_>) -> 
         command.args(["--exclude-method", method]);
     }
     command.args(["--header", &format!("Authorization: Bearer {}", run.asker.token())]);
-    // How fast it is, and how much of what it makes up is refused, depends on the machine and on chance.
+    // Health checks depend on the machine and on chance, so they are suppressed.
     command.args(["--request-timeout", "60", "--suppress-health-check", "all", "--no-shrink"]).current_dir(folder);
     let output = command.output().expect("Schemathesis is there: python3 -m pip install schemathesis");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -72,11 +72,11 @@ fn every_answer_is_one_that_the_description_names() {
     let cases = std::env::var("MAINSPRING_API_CASES").map_or(10, |cases| cases.parse().expect("a number of cases"));
     let names = [("^/api/workflows/", "sample"), ("^/api/executions/", waiting.as_str())];
     let runs = [
-        // Of things that are there, with all rights.
+        // Existing resources, with all rights.
         Run { asker: &owner, without: (&format!("|{TAKES_AWAY}"), &["DELETE"]), names: &names },
-        // Whatever is asked, also what takes the rights away in the midst of it.
+        // All routes, including those that revoke the rights of the run.
         Run { asker: &other.owner, without: ("", &[]), names: &[] },
-        // By somebody who may do nothing.
+        // A caller without rights.
         Run { asker: &stranger, without: ("", &[]), names: &names },
     ];
     let made_up: u64 = runs.iter().map(|run| ask(&server, folder.path(), cases, run)).sum();

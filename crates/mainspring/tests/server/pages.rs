@@ -1,4 +1,4 @@
-//! Pages for people: what they show, to whom, and what they must not do.
+//! HTML pages: contents, access and content security.
 
 use mainspring_kernel::value::Value;
 
@@ -15,7 +15,7 @@ fn the_api_is_described_to_people_by_the_binary_itself() {
     assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
     assert!(!page.text.contains("<script") && !page.text.contains("src="), "nothing runs, nothing is fetched");
     assert!(nobody.get("/style.css").expect(200).header("content-type").unwrap().starts_with("text/css"));
-    // Every route with what it asks for, and a call of it.
+    // Every route, with its permission and a sample call.
     let described = nobody.get("/openapi.json").expect(200).json();
     for (path, item) in described.get("paths").and_then(Value::as_map).unwrap() {
         for (method, operation) in item.as_map().unwrap() {

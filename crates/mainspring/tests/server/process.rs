@@ -1,4 +1,4 @@
-//! `mainspring up` as a process, in a folder of its own.
+//! `mainspring up` as a process with its own folder.
 
 use std::{
     io::{BufRead, BufReader},
@@ -15,49 +15,50 @@ use tempfile::TempDir;
 
 use super::{client::Client, support::MAINSPRING};
 
-/// A server that runs. It is killed when this is dropped.
+/// A running server, killed on drop.
 pub(crate) struct Server {
     child: Child,
-    /// Where it listens, as `127.0.0.1:40000`.
+    /// The address that it listens on, such as `127.0.0.1:40000`.
     pub(crate) address: String,
     /// The owner's token, if the store was empty.
     pub(crate) token: Option<String>,
 }
 
 impl Server {
-    /// Starts one on a folder, on a port that is free.
+    /// Starts a server on a folder and a free port.
     pub(crate) fn start(folder: &Path) -> Self {
         Self::start_with(folder, &[])
     }
 
-    /// The same, with more on its command line.
+    /// Like [`Server::start`], with arguments.
     pub(crate) fn start_with(folder: &Path, arguments: &[&str]) -> Self {
         Self::start_in(folder, "data", arguments)
     }
 
-    /// The same, with a name for its folder within.
+    /// Like [`Server::start_with`], with the name of the data folder.
     pub(crate) fn start_in(folder: &Path, name: &str, arguments: &[&str]) -> Self {
         Self::start_as(folder, name, arguments, &[])
     }
 
-    /// The same, with more in its environment.
+    /// Like [`Server::start_in`], with environment variables.
     pub(crate) fn start_as(folder: &Path, name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         Self::started(Command::new(Self::program()), folder, name, arguments, environment)
     }
 
-    /// The program: another build of it for those who measure.
+    /// The executable, which measurements can replace by another build.
     fn program() -> std::ffi::OsString {
         std::env::var_os("MAINSPRING_BINARY").unwrap_or_else(|| MAINSPRING.into())
     }
 
-    /// The same, as a user without rights, who can make no control groups on most machines. Only root can be another user.
+    /// Like [`Server::start`], as a user without rights, who cannot create control groups on most machines. Only
+    /// root can switch the user.
     pub(crate) fn start_as_nobody(folder: &Path) -> Self {
         const NOBODY: u32 = 65_534;
         if !rustix::process::getuid().is_root() {
             return Self::start(folder);
         }
         std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
-        // Where that user may execute it.
+        // A copy that this user can execute.
         let (built, program) = (Self::program(), folder.join("program"));
         std::fs::hard_link(&built, &program).or_else(|_| std::fs::copy(&built, &program).map(drop)).unwrap();
         let mut command = Command::new(program);
@@ -65,7 +66,7 @@ impl Server {
         Self::started(command, folder, "data", &[], &[])
     }
 
-    /// The same, of a process that may have so many files open.
+    /// Like [`Server::start`], with a limit of open files.
     pub(crate) fn start_with_files(folder: &Path, files: u64) -> Self {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &format!("ulimit -n {files}; exec \"$0\" \"$@\""), MAINSPRING]);
@@ -92,49 +93,49 @@ impl Server {
         let told = json::read(first.as_bytes()).unwrap_or_else(|_| panic!("it said {first:?}")).value;
         let text = |key: &str| told.get(key).and_then(Value::as_text).map(ToString::to_string);
         let address = text("listening").unwrap().trim_start_matches("http://").to_string();
-        // No terminal: the token is in a file.
+        // Output is no terminal, so the token is in a file.
         assert_eq!(text("token"), None);
         let token = text("tokenFile").map(|file| std::fs::read_to_string(file).unwrap().trim().to_string());
         Self { child, address, token }
     }
 
-    /// Whoever has a token.
+    /// A client with a token.
     pub(crate) fn client(&self, token: &str) -> Client {
         Client::new(&self.address, Some(token))
     }
 
-    /// The owner of the organisation that it began with.
+    /// The owner of the first organization.
     pub(crate) fn owner(&self) -> Client {
         self.client(self.token.as_deref().unwrap())
     }
 
-    /// Whoever has none.
+    /// A client without a credential.
     pub(crate) fn nobody(&self) -> Client {
         Client::new(&self.address, None)
     }
 
-    /// The number of its process.
+    /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The most memory that it has had so far, in KiB.
+    /// The peak memory in KiB.
     pub(crate) fn peak_kib(&self) -> u64 {
         peak_kib(self.process()).unwrap()
     }
 
-    /// The number of its process.
+    /// The process id.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
-    /// Ends it as a power cut does.
+    /// Kills the process, as a power cut would.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Waits until it has ended by itself: its exit code, `None` if it had to be killed when the time was over.
+    /// Waits until it has ended by itself. Returns its exit code, or `None` if it was killed after the timeout.
     pub(crate) fn ended(&mut self, within: Duration) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         let (done, is_done) = mpsc::channel::<()>();
@@ -149,7 +150,7 @@ impl Server {
         status.code()
     }
 
-    /// Asks it to stop, and waits until it has: its exit code.
+    /// Asks it to stop and waits. Returns its exit code.
     pub(crate) fn stop(&mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -157,7 +158,7 @@ impl Server {
     }
 }
 
-/// The most memory that a process has had so far, in KiB; `None` for one that has ended.
+/// The peak memory of a process in KiB; `None` if it has ended.
 pub(crate) fn peak_kib(process: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -171,14 +172,14 @@ impl Drop for Server {
     }
 }
 
-/// An organisation of its own on a server, with somebody in each role.
+/// An organization on a server.
 pub(crate) struct Organization {
     pub(crate) owner: Client,
     server: String,
 }
 
 impl Organization {
-    /// Makes one.
+    /// Creates an organization.
     pub(crate) fn new(server: &Server, id: &str) -> Self {
         let features = Value::map([("workflow_runtime_v1", Value::Bool(true))]);
         let body = Value::map([("id", Value::from(id)), ("owner", "ada".into()), ("features", features)]);
@@ -186,13 +187,13 @@ impl Organization {
         Self { owner: server.client(&made.text_at("token")), server: server.address.clone() }
     }
 
-    /// A new member in a role.
+    /// Adds a member with a role.
     pub(crate) fn member(&self, id: &str, role: &str) -> Client {
         self.owner.put(&format!("/api/members/{id}"), &Value::map([("role", Value::from(role))])).expect(200);
         self.token(&[("name", "test".into()), ("userId", id.into())])
     }
 
-    /// The session of an execution: the owner's rights, and no person.
+    /// The session token of an execution: the owner's rights, without being a person.
     pub(crate) fn session_of(&self, execution: &str) -> Client {
         self.token(&[("name", "session".into()), ("sessionOf", execution.into())])
     }
@@ -204,13 +205,13 @@ impl Organization {
     }
 }
 
-/// A folder, and a store: one that is embedded, or one that is shared.
+/// A folder with an embedded store, or with the address of a shared one.
 pub(crate) struct Place {
     folder: TempDir,
     address: Option<String>,
 }
 
-/// Does the same on an embedded store and on a PostgreSQL.
+/// Runs a test on an embedded store and on PostgreSQL.
 pub(crate) fn everywhere(test: impl Fn(&Place)) {
     test(&Place { folder: tempfile::tempdir().unwrap(), address: None });
     static SERVER: OnceLock<postgres::Server> = OnceLock::new();
@@ -222,23 +223,23 @@ pub(crate) fn everywhere(test: impl Fn(&Place)) {
 }
 
 impl Place {
-    /// The installation's key.
+    /// The path of the installation's key.
     pub(crate) fn key_file(&self) -> std::path::PathBuf {
         self.folder.path().join(".config/mainspring/key")
     }
 
-    /// Starts a server here.
+    /// Starts a server.
     pub(crate) fn start(&self) -> Server {
         Server::start_with(self.folder.path(), &self.arguments())
     }
 
-    /// The same, whose scripts work on files of the test: they run as this user.
+    /// Starts a server whose scripts run as this user, so that they can use files of the test.
     pub(crate) fn start_uncontained(&self) -> Server {
         let arguments = [&self.arguments()[..], &["--scripts", "uncontained"]].concat();
         Server::start_with(self.folder.path(), &arguments)
     }
 
-    /// A command on the folder of an embedded store.
+    /// A command on the folder of an embedded store; `None` for a shared one.
     pub(crate) fn command(&self, arguments: &[&str]) -> Option<Command> {
         let mut command = Command::new(MAINSPRING);
         command.args(arguments).arg("--dir").arg(self.folder.path().join("data")).env("HOME", self.folder.path());

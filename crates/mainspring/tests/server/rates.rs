@@ -1,8 +1,8 @@
-//! Requests that come too often: who is told to wait, for how long, and who is not.
+//! Rate limits: the rejected callers, their `Retry-After`, and the callers that are not affected.
 
 use super::{client::Reply, process::Server};
 
-/// A burst of the smallest rate, and what may have come back of it while it was sent.
+/// More requests than the smallest burst, and than are refilled while they are sent.
 const MORE_THAN_A_BURST: usize = 200;
 
 fn told_to_wait(reply: &Reply) -> bool {
@@ -23,7 +23,7 @@ fn who_guesses_is_told_to_wait_and_nobody_else() {
     let owner = server.owner();
     owner.get("/api/me").expect(200);
     let guess = format!("msp_{}_{}", "0".repeat(18), "0".repeat(64));
-    // Nobody's credential, none at all, what is not there and what anybody may have: one account.
+    // Unknown and missing credentials, missing routes and public routes share one bucket by address.
     let (guesser, nobody) = (server.client(&guess), server.nobody());
     let mut guesses = (0..MORE_THAN_A_BURST).map(|_| guesser.get("/api/me"));
     assert!(guesses.any(|reply| told_to_wait(&reply)));
@@ -31,7 +31,7 @@ fn who_guesses_is_told_to_wait_and_nobody_else() {
         assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&nobody.get(path))), "{path}");
     }
     assert!((0..MORE_THAN_A_BURST).any(|_| told_to_wait(&nobody.send("DELETE", "/api/workflows", &[], None))));
-    // Somebody who was let in of late from the same address, and who asks after the server's health.
+    // An authenticated caller from the same address, and health checks.
     for _ in 0..MORE_THAN_A_BURST {
         let me = owner.get("/api/me").expect(200);
         assert_eq!(me.header("ratelimit-limit"), Some("10000"));

@@ -1,4 +1,4 @@
-//! Where requests of `http` steps may go is allowed for one organization at a time.
+//! The allowlist of `http` steps applies to one organization at a time.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -13,7 +13,7 @@ use super::{
     starts::{save, start},
 };
 
-/// A server of HTTP on a port of its own, which answers `200`, or sends on to an address.
+/// An HTTP server on its own port, which responds with 200 or redirects.
 fn serve(to: Option<String>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -25,7 +25,7 @@ fn serve(to: Option<String>) -> u16 {
             None => write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"),
         }
     };
-    // It lives as long as the tests do.
+    // The thread lives as long as the test process.
     std::thread::spawn(move || {
         listener.incoming().flatten().for_each(|stream| drop(answer(stream, to.as_deref())));
     });
@@ -36,7 +36,7 @@ fn steps(text: &str) -> Value {
     json::read(text.as_bytes()).unwrap().value
 }
 
-/// The status of an execution of a workflow that asks a port, and the code and the message of its failure.
+/// Runs a workflow that sends a request. Returns its status, and the code and message of its failure.
 fn asked(client: &Client, workflow: &str) -> (String, String, String) {
     let id = start(client, workflow, workflow, Default::default()).expect(202).text_at("executionId");
     let ended = client.get(&format!("/api/executions/{id}/wait")).expect(200);
@@ -71,13 +71,13 @@ fn an_organization_reaches_what_is_allowed_for_it_alone() {
         assert_eq!((status.as_str(), code.as_str()), ("failed", "http_address_refused"), "{workflow}: {message}");
         assert!(message.contains(&format!("MAINSPRING_HTTP_ALLOW={entry}")), "{message}");
     };
-    // A child belongs to the organization of its parent.
+    // A child belongs to its parent's organization.
     for of in ["", "parent-of-"] {
         let (status, ..) = asked(&server.owner(), &format!("{of}hidden"));
         assert_eq!(status, "completed");
         refused(&format!("{of}on"), &server.owner(), &format!("127.0.0.1:{on}"));
         refused(&format!("{of}hidden"), &acme, &format!("acme=127.0.0.1:{hidden}"));
-        // The first hop is allowed, and leads where only `default` may go.
+        // The first hop is allowed, and redirects to an address that is allowed for `default` only.
         refused(&format!("{of}on"), &acme, &format!("acme=127.0.0.1:{hidden}"));
     }
 }

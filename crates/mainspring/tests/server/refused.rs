@@ -1,4 +1,4 @@
-//! Requests that are refused are in the audit log of whose credential they came with, and do not fill it.
+//! Rejected requests are audited in the organization of their credential, in bounded number.
 
 use mainspring_kernel::value::Value;
 
@@ -7,7 +7,7 @@ use super::{
     process::{Organization, Server, everywhere},
 };
 
-/// The entries of an organization's log about refused requests: action, actor, target and detail.
+/// The audit entries of rejected requests: action, actor, target and detail.
 fn refusals(owner: &Client) -> Vec<(String, String, String, Value)> {
     let log = owner.get("/api/audit?limit=200").expect(200).json();
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
@@ -47,7 +47,7 @@ fn what_is_refused_is_in_the_log_of_whose_credential_it_was() {
         vic.get("/api/executions").expect(401);
         let sign_in = Value::map([("token", Value::from(signs_in.as_str()))]);
         server.nobody().post("/api/session", &sign_in).expect(401);
-        // Nobody's: a token that never was, the id of one with another secret, and none at all.
+        // Without an organization: an unknown token, a known id with another secret, and no token.
         server.client(&format!("msp_{}_{}", "0".repeat(18), "0".repeat(64))).get("/api/executions").expect(401);
         server.client(&format!("msp_{id}_{}", "0".repeat(64))).get("/api/executions").expect(401);
         server.nobody().get("/api/executions").expect(401);
@@ -77,11 +77,11 @@ fn credentials_that_end_in_other_ways_are_known_and_many_refusals_are_some_entri
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let ours = Organization::new(&server, "acme");
-    // The member is gone, with all that lets in.
+    // The member is removed with all tokens.
     let bob = ours.member("bob", "member");
     ours.owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
     bob.get("/api/executions").expect(401);
-    // Its time is over.
+    // The token has expired.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
     let soon = mainspring_kernel::time::rfc3339(now + 1_500);
     let (id, token) = made(&ours.owner, &[("expiresAt", soon.as_str().into())]);
@@ -97,12 +97,13 @@ fn credentials_that_end_in_other_ways_are_known_and_many_refusals_are_some_entri
         vic.get("/api/audit").expect(403);
         short.get("/api/me").expect(401);
     }
-    // Three of a token in ten minutes, and who is refused beside them is seen with how many were not written down.
+    // Three entries per token in ten minutes. The next entry of another caller contains the number of suppressed
+    // ones.
     assert_eq!(refusals(&ours.owner).len(), 1 + 3 + 3);
     ours.member("eve", "viewer").get("/api/audit").expect(403);
     let (_, actor, _, detail) = refusals(&ours.owner).pop().unwrap();
     assert_eq!((actor.as_str(), detail.get("suppressed")), ("eve", Some(&Value::from(37 + 38u64))));
-    // Another organization has entries of its own.
+    // Other organizations have their own bound.
     let others = Organization::new(&server, "globex");
     others.member("eve", "viewer").get("/api/audit").expect(403);
     assert_eq!(refusals(&others.owner).len(), 1);

@@ -1,4 +1,5 @@
-//! Every route times every role times whose things they are: the table is made from the server's own description.
+//! Every route for every role, on resources of the own and of another organization. The table is built from the
+//! server's OpenAPI description.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use super::{
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const ROLES: [&str; 5] = ["owner", "admin", "member", "viewer", "agent"];
 
-/// Which roles may, as people would say it: written down a second time, so that a change of one is noticed by the other.
+/// The roles of each permission, written independently of the code so that a change of either is noticed.
 const MAY: [(&str, &str); 18] = [
     ("credential", "owner admin member viewer agent"),
     ("workflows:read", "owner admin member viewer agent"),
@@ -35,7 +36,7 @@ const MAY: [(&str, &str); 18] = [
     ("installation:write", ""),
 ];
 
-/// What whoever asks is told by the routes that ask for nothing, where the request is of no use to them.
+/// The status of public routes for a request without meaning.
 const OPEN: [(&str, &str, u16); 7] = [
     ("POST", "/api/session", 400),
     ("DELETE", "/api/session", 204),
@@ -46,7 +47,7 @@ const OPEN: [(&str, &str, u16); 7] = [
     ("GET", "/sign-in/oidc/callback", 404),
 ];
 
-/// A route with the permission that it asks for.
+/// A route with its permission.
 struct Route {
     method: String,
     path: String,
@@ -67,7 +68,7 @@ fn routes(server: &Server) -> Vec<Route> {
     routes
 }
 
-/// Real things of an organisation, by the parts of paths that name them.
+/// Existing resources of an organization, by the path prefixes that name them.
 fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
     save(&ours.owner, "flow", echo());
     let gate = Value::List(vec![Value::map([("id", Value::from("gate")), ("type", "approval".into())])]);
@@ -95,7 +96,8 @@ fn path_of(route: &Route, things: &BTreeMap<&'static str, String>) -> String {
     route.path.replace("{id}", thing.unwrap_or("none")).replace("{proposalId}", "p1")
 }
 
-/// What would take things away, or go on for long, is asked of what is not there by those who may: they are told that.
+/// The path for a permitted caller. Deletions and streams get a missing resource, so that nothing is deleted and no
+/// stream stays open.
 fn path_for_who_may(route: &Route, things: &BTreeMap<&'static str, String>) -> String {
     if route.method == "DELETE" || route.path.ends_with("/events") {
         return path_of(route, &BTreeMap::new());
@@ -103,14 +105,14 @@ fn path_for_who_may(route: &Route, things: &BTreeMap<&'static str, String>) -> S
     path_of(route, things)
 }
 
-/// A request that nobody can carry out, because its body is of no route: whoever may ask is told so, and all others are
-/// told before. Without a body, what is there answers.
+/// Sends a request with an invalid body. A permitted caller gets a validation error, and others are rejected
+/// before. Requests without a body reach the resource.
 fn ask(client: &Client, route: &Route, path: &str) -> u16 {
     let body = (route.method != "GET" && route.method != "DELETE").then_some(r#"{"no such field": 1}"#);
     client.send(&route.method, path, &[], body).status
 }
 
-/// What is wrong with the answer of a route that is open to everybody.
+/// The error of a public route with an unexpected status.
 fn open_to(who: &str, client: &Client, route: &Route) -> Option<String> {
     let told = OPEN.iter().find(|(method, path, _)| (*method, *path) == (&*route.method, &*route.path));
     let Some((.., told)) = told else {
@@ -120,7 +122,7 @@ fn open_to(who: &str, client: &Client, route: &Route) -> Option<String> {
     (status != *told).then(|| format!("{who} {} {}: {status}", route.method, route.path))
 }
 
-/// With a cookie, what changes something comes from the server's own pages or is refused, whoever it is.
+/// A request with a cookie that changes something must be rejected unless its origin is the server, for every role.
 fn asked_by_another_site(server: &Server, browser: &Client, route: &Route, path: &str) -> Option<String> {
     let body = (route.method != "DELETE").then_some("{}");
     for said in [vec![("origin", "http://evil.example")], vec![("sec-fetch-site", "same-site")], vec![]] {
@@ -141,14 +143,14 @@ fn every_route_for_every_role_and_nobody() {
     let things = things(&ours);
     let mut wrong = Vec::new();
     let mut cells = 0;
-    // Whether by a token or by the cookie that stands for it: the same.
+    // A token and its cookie have the same rights.
     for (role, has_cookie) in ROLES.into_iter().flat_map(|role| [(role, false), (role, true)]) {
         let by_token = if role == "owner" { ours.owner.clone() } else { ours.member(role, role) };
         let client = if has_cookie { by_token.signed_in() } else { by_token.clone() };
         let (open, closed): (Vec<_>, Vec<_>) =
             routes(&server).into_iter().partition(|route| route.permission == "public");
         for route in &open {
-            // Signing out ends the credential that asks.
+            // Signing out ends the session, so each route gets its own.
             let client = if has_cookie { by_token.signed_in() } else { client.clone() };
             wrong.extend(open_to(role, &client, route));
             cells += 1;
@@ -200,7 +202,7 @@ fn nothing_of_another_organisation_is_there() {
         routes(&server).iter().filter(|route| route.path.contains("{id}") && route.permission != "executions:report")
     {
         let path = path_of(route, &things);
-        // With a body that is right, so that only the thing's absence can be told.
+        // The body is valid, so that only the missing resource is reported.
         let body = match (route.method.as_str(), route.path.rsplit('/').next().unwrap()) {
             ("GET" | "DELETE", _) => None,
             (_, "approve") => Some(r#"{"approve": true, "resumeToken": "wrf_rt_0"}"#),
@@ -211,7 +213,7 @@ fn nothing_of_another_organisation_is_there() {
             _ => Some("{}"),
         };
         if route.path == "/api/members/{id}" && route.method == "PUT" {
-            // Makes a member of theirs who is called the same: another one.
+            // The route would create another member with the same name.
             continue;
         }
         let is_gone = |status: u16| status == 404 || status == 501;
@@ -225,7 +227,7 @@ fn nothing_of_another_organisation_is_there() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(ours.owner.get("/api/audit").expect(200).text, before, "nothing of ours was changed");
-    // The same id is another thing there.
+    // The same id names another resource there.
     save(&theirs.owner, "flow", echo());
     theirs.owner.send("DELETE", "/api/workflows/flow", &[], None).expect(204);
     ours.owner.get("/api/workflows/flow").expect(200);

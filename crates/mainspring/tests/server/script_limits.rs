@@ -1,4 +1,4 @@
-//! Where the server's own files may lie, what scripts take together, and what becomes of their workspaces.
+//! Location of the server's files, shared limits of scripts, and removal of workspaces.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ fn step(name: &str, fields: &[(&str, Value)]) -> Value {
     Value::map(usual.into_iter().chain(fields.iter().map(|(key, value)| (key.to_string(), value.clone()))))
 }
 
-/// Runs steps, and gives them with what they said.
+/// Runs steps, and returns them with their results.
 fn steps_of(client: &Client, workflow: &str, steps: Vec<Value>) -> Vec<Value> {
     save(client, workflow, Value::List(steps));
     let id = start(client, workflow, "once", Map::new()).expect(202).text_at("executionId");
@@ -29,13 +29,13 @@ fn steps_of(client: &Client, workflow: &str, steps: Vec<Value>) -> Vec<Value> {
     page.get("steps").and_then(Value::as_list).unwrap().to_vec()
 }
 
-/// What a step printed, without the script that it was.
+/// The standard output of a step.
 fn printed(steps: &[Value], name: &str) -> String {
     let told = said(steps, name);
     told.split("\"stdout\":\"").nth(1).and_then(|told| told.split('"').next()).unwrap_or_default().to_owned()
 }
 
-/// A folder in one that every container shows, or nothing where this user may make none.
+/// A folder that every container shows; `None` if this user cannot create one.
 fn shown_folder() -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir_in("/usr/local").ok();
     if folder.is_none() {
@@ -76,7 +76,7 @@ fn the_server_s_files_are_not_seen_in_folders_that_scripts_are_shown() {
     assert!(said(&steps, "own").contains("mine"), "{steps:?}");
 }
 
-/// A file cannot be covered for good. Where the key is one, in a folder that scripts are shown, there are no scripts.
+/// A file cannot be hidden reliably. If the key is in a folder that containers show, scripts are off.
 #[test]
 fn a_key_in_a_folder_that_scripts_are_shown_turns_scripts_off() {
     let Some(shown) = shown_folder() else { return };
@@ -95,7 +95,7 @@ fn a_key_in_a_folder_that_scripts_are_shown_turns_scripts_off() {
     assert!(told.contains("scripts_off") && told.contains("move it"), "{told}");
 }
 
-/// A library that a step preloads is in none of the programs that build the walls.
+/// A preloaded library of a step is not loaded by the programs that build the container.
 #[test]
 fn a_preloaded_library_reaches_no_wall() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn a_preloaded_library_reaches_no_wall() {
     assert!(!told.contains("escaped"), "{told}");
 }
 
-/// A link in the workspace tells its author nothing of the host.
+/// A link in the workspace reveals nothing about the host.
 #[test]
 fn a_working_folder_behind_a_link_tells_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -145,7 +145,8 @@ fn a_working_folder_behind_a_link_tells_nothing() {
     assert!(said(&steps, "missing").contains("bash_missing_cwd"), "{steps:?}");
 }
 
-/// The folders lie too deep, which is seen when the script has ended: no look comes in so short a time on most machines.
+/// A folder tree that is too deep is found when the script has ended, since periodic checks rarely see it in so
+/// short a time.
 #[test]
 fn a_workspace_is_settled_when_its_script_has_ended() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +161,8 @@ fn a_workspace_is_settled_when_its_script_has_ended() {
     assert!(!said(&steps, "after").contains("script_limit"), "{}", said(&steps, "after"));
 }
 
-/// A script that knows how removed folders were called once stops no removal by it, and its `PATH` tells nothing of the host.
+/// Names of removed folders that a script guesses do not prevent the removal, and its `PATH` reveals nothing about
+/// the host.
 #[test]
 fn folders_in_the_way_stop_no_removal() {
     let folder = tempfile::tempdir().unwrap();
@@ -199,7 +201,7 @@ fn entries_of_a_workspace_are_bounded() {
     assert!(!said(&steps, "after").contains("script_limit"), "what was too much is gone: {}", said(&steps, "after"));
 }
 
-/// Memory files count for their container, whether anybody has them open or they are on their way through a socket.
+/// Memory files count for their container, even if no process has them open or they are in flight on a socket.
 #[test]
 fn memory_that_no_process_has_is_counted_or_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -221,7 +223,7 @@ X"#;
     assert_eq!(printed(&steps, "files"), "", "{told}");
 }
 
-/// Memory that is in no process's account, where only accounts of processes are looked at.
+/// Memory that belongs to no process, without control groups to count it.
 #[test]
 fn memory_that_nobody_counts_is_refused_without_control_groups() {
     let folder = tempfile::tempdir().unwrap();
@@ -256,7 +258,7 @@ fn score_of(process: &str) -> String {
     fs::read_to_string(format!("/proc/{process}/oom_score_adj")).unwrap().trim().to_owned()
 }
 
-/// Where memory or processors are short, a script and the code of a workflow give way to the server.
+/// If memory or processor time is short, scripts and workflow code yield to the server.
 #[test]
 fn scripts_go_before_their_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -289,7 +291,7 @@ fn bytes_of_a_workspace_are_bounded() {
     assert!(!said(&steps, "after").contains("script_limit"), "{steps:?}");
 }
 
-/// The group of a process for memory, in either version of control groups.
+/// The memory control group of a process, in either version of control groups.
 fn group_of(process: &str) -> String {
     let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
     let of = |prefix: &str| groups.lines().find_map(|line| line.split_once(prefix)).map(|(_, path)| path.to_owned());
@@ -326,7 +328,7 @@ fn workspaces(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
 }
 
-/// A server looks for them at its start, and then now and again.
+/// A server removes workspaces at its start and periodically.
 #[test]
 fn workspaces_go_with_their_execution() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A server behind TLS: the command line talks to one whose certificate it can check, and to no other.
+//! A server behind TLS: the command line accepts its certificate only with the right authority.
 
 use std::fs;
 

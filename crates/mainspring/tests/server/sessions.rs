@@ -1,4 +1,4 @@
-//! Signing in with a browser: what the cookie carries, what it does not, and when it ends.
+//! Browser sessions: the rights of a cookie, its protection, and its end.
 
 use mainspring_kernel::value::Value;
 
@@ -16,23 +16,23 @@ fn a_cookie_stands_for_its_token_and_ends_with_it() {
         assert_eq!((me.text_at("userId"), me.text_at("role")), ("bob".into(), "member".into()));
         assert_eq!(me.text, bob.get("/api/me").expect(200).text, "it carries what the token carries");
         assert!(!first.cookie().contains("msp_"), "{}", first.cookie());
-        // Signing out ends this browser's, and no other.
+        // Signing out ends the session of this browser only.
         first.send("DELETE", "/api/session", &[], None).expect(204);
         first.get("/api/me").expect(401);
         first.send("DELETE", "/api/session", &[], None).expect(204);
         second.get("/api/me").expect(200);
-        // It is kept: a restart ends nothing.
+        // Sessions are stored, so a restart ends none.
         server.kill();
         let server = place.start();
         let ada = ours.owner.moved_to(&server.address);
         let second = second.moved_to(&server.address);
         second.get("/api/me").expect(200);
-        // What is done with it says by which token.
+        // Audit entries of a session name its token.
         let name = Value::map([("name", Value::from("by a browser"))]);
         let made = second.post("/api/tokens", &name).expect(201).text_at("id");
         let audit = ada.get("/api/audit?limit=200").expect(200).text;
         assert!(audit.contains("session.create") && audit.contains("session.delete") && audit.contains(&made));
-        // The member goes, and it ends; so it does with its token.
+        // Removing the member ends the session, and so does revoking its token.
         ada.send("DELETE", "/api/members/bob", &[], None).expect(204);
         second.get("/api/me").expect(401);
         let owner = server.client(&token);
@@ -67,12 +67,12 @@ fn signing_in_takes_a_token_that_lets_in_and_comes_from_here() {
     let browser = server.client(&scoped).signed_in();
     browser.get("/api/workflows").expect(200);
     browser.get("/api/executions").expect(403);
-    // No more than twenty at a time, the newest.
+    // At most twenty sessions exist, and the oldest is ended.
     let browsers: Vec<_> = (0..21).map(|_| server.client(&scoped).signed_in()).collect();
     browser.get("/api/workflows").expect(401);
     browsers[0].get("/api/workflows").expect(401);
     browsers[1].get("/api/workflows").expect(200);
-    // A token in the request is meant, whatever cookies there are.
+    // A token in the request takes precedence over cookies.
     let both = [("cookie", browsers[1].cookie())];
     server.client("msp_0_0").send("GET", "/api/workflows", &both, None).expect(401);
     server.owner().send("GET", "/api/executions", &both, None).expect(200);

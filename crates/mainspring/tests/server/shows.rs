@@ -1,4 +1,4 @@
-//! What is shown of executions: names, whose they are, what started them, and what is asked for beside.
+//! Executions in the API: names, owners, triggers, and optional parts.
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -16,7 +16,7 @@ fn text(value: &Value, key: &str) -> Option<String> {
     value.get(key).and_then(Value::as_text).map(ToString::to_string)
 }
 
-/// Starts it and waits for its end or its gate: its id.
+/// Starts an execution, and waits until it has settled. Returns its id.
 fn ran(client: &Client, workflow: &str, request: &str) -> String {
     let id = start(client, workflow, request, Map::new()).expect(202).text_at("executionId");
     client.get(&format!("/api/executions/{id}/wait")).expect(200);
@@ -32,7 +32,7 @@ fn listed(client: &Client) -> Vec<Value> {
     client.get("/api/executions?limit=200").expect(200).json().get("executions").unwrap().as_list().unwrap().to_vec()
 }
 
-/// What is there in the end, looked for again and again.
+/// Polls until a value exists.
 fn eventually<T>(look: impl FnMut() -> Option<T>) -> T {
     std::iter::repeat_with(look).take(20_000).flatten().next().expect("it comes in the end")
 }
@@ -62,14 +62,14 @@ fn an_execution_shows_what_is_asked_for_and_nothing_more() {
         assert_eq!(runtime.get("waitingSteps"), Some(&Value::List(vec!["ask".into()])), "{runtime:?}");
         assert_eq!(runtime.get("executor").and_then(|executor| executor.get("dispatchCount")), Some(&1u64.into()));
         assert_eq!(runtime.get("policy").and_then(|policy| policy.get("maxSteps")), Some(&50u64.into()));
-        // The definition is that of its start, whatever the workflow has become.
+        // The definition is that of the start, even if the workflow has changed since.
         save(ada, "w", echo());
         assert_eq!(of(&ada.get(&query).expect(200), "workflowSnapshot"), data);
         ada.send("DELETE", "/api/workflows/w", &[], None).expect(204);
         assert_eq!(of(&ada.get(&query).expect(200), "workflowSnapshot"), data);
         let refused = ada.get(&format!("/api/executions/{id}?include=steps,all")).expect(400);
         assert!(refused.text.contains("`all` is none of steps, workflowSnapshot, runtimeState"), "{refused:?}");
-        // The definition is for those who may see workflows.
+        // The definition needs the right to read workflows.
         let scopes = Value::List(vec!["executions:read".into()]);
         let made =
             ada.post("/api/tokens", &Value::map([("name", Value::from("looks")), ("scopes", scopes)])).expect(201);
@@ -136,14 +136,14 @@ fn a_child_has_its_workflow_its_version_and_its_parent() {
         }
         let parents: Vec<_> = of_workflow("leaf").iter().map(|leaf| text(leaf, "parentExecutionId").unwrap()).collect();
         assert!(mids.iter().all(|mid| parents.contains(&text(mid, "id").unwrap())), "{rows:?}");
-        // The child by itself, with the definition that it runs, and by its workflow.
+        // The child by its id with its own definition, and in the list of its workflow.
         let child = text(mids[0], "id").unwrap();
         let shown = owner.get(&format!("/api/executions/{child}?include=workflowSnapshot")).expect(200);
         assert_eq!(shown.text_at("parentExecutionId"), top);
         assert!(of(&shown, "workflowSnapshot").get("steps").is_some(), "{shown:?}");
         let found = owner.get("/api/workflows/mid/executions").expect(200).json();
         assert_eq!(found.get("executions").and_then(Value::as_list).map(<[_]>::len), Some(2));
-        // The command line on the folder says the same.
+        // The command line on the folder shows the same.
         let Some(mut show) = place.command(&["show", &child, "--json"]) else { return };
         let output = String::from_utf8(show.output().unwrap().stdout).unwrap();
         assert!(output.contains(&format!(r#""parentExecutionId":"{top}""#)), "{output}");
@@ -154,7 +154,7 @@ fn a_child_has_its_workflow_its_version_and_its_parent() {
     });
 }
 
-/// A child that is waited for takes no place and never waits, but counts among those of its workflow.
+/// A child that its parent waits for needs no slot and never waits, but counts toward the limit of its workflow.
 #[test]
 fn children_count_among_the_executions_of_their_workflow() {
     let folder = tempfile::tempdir().unwrap();
@@ -174,10 +174,10 @@ fn children_count_among_the_executions_of_their_workflow() {
     let child = eventually(|| {
         let steps = owner.get(&format!("/api/executions/{top}/steps")).expect(200).json();
         let child = text(steps.get("steps").and_then(Value::as_list)?.first()?, "childExecutionId")?;
-        // The child exists with the commit that its parent's letter has reached.
+        // The child exists after its parent's inbox message was received and committed.
         (owner.get(&format!("/api/executions/{child}")).status == 200).then_some(child)
     });
-    // One of `leaf` runs: the child. A further one waits for it.
+    // The child is the one running execution of `leaf`, so another one must wait.
     let second = start(&owner, "leaf", "r1", Map::new()).expect(202).text_at("executionId");
     let seen = owner.get(&format!("/api/executions/{second}")).expect(200);
     assert_eq!((seen.text_at("status"), seen.text_at("waitingFor")), ("pending".into(), "workflow".into()));
@@ -188,7 +188,7 @@ fn children_count_among_the_executions_of_their_workflow() {
         assert_eq!(owner.get(&format!("/api/executions/{id}/wait")).expect(200).text_at("status"), "completed");
     };
     ended(&second);
-    // One that is not waited for waits for its place itself.
+    // A detached child is queued like any other execution.
     let third = start(&owner, "leaf", "r2", Map::new()).expect(202).text_at("executionId");
     ran(&owner, "loose", "r1");
     let detached = eventually(|| {

@@ -1,4 +1,4 @@
-//! Acceptance criteria 1 and 5 of the first specification, and starts that are repeated, refused, many.
+//! Acceptance criteria 1 and 5 of the first specification, and repeated, rejected and concurrent starts.
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -7,13 +7,13 @@ use super::{
     process::{Organization, Server, everywhere},
 };
 
-/// Saves a workflow of some steps.
+/// Saves a workflow with some steps.
 pub(crate) fn save(client: &Client, id: &str, steps: Value) -> Reply {
     let data = Value::map([("steps", steps)]);
     client.post("/api/workflows/sync", &Value::map([("id", Value::from(id)), ("data", data)])).expect(200)
 }
 
-/// A function that answers its input.
+/// A function that returns its input.
 pub(crate) fn echo() -> Value {
     let code = "export default function (input) { return input; }";
     let input = Value::map([("name", Value::from("@vars.name"))]);
@@ -50,7 +50,7 @@ fn an_execution_runs_to_its_end_and_keeps_what_it_began_with() {
             ended.json().get("outputs"),
             Some(&Value::map([("said", named("Ada").into())].map(|(key, value): (&str, Value)| (key, value))))
         );
-        // What the workflow becomes later changes nothing of it.
+        // A later change of the workflow does not affect the execution.
         let other = Value::map([(
             "data",
             Value::map([(
@@ -105,12 +105,12 @@ fn a_repeat_gives_the_first_whatever_else_it_says() {
         let again = start(&owner, "hello", "r1", named("Bob")).expect(200);
         assert_eq!(again.text_at("executionId"), first.text_at("executionId"));
         assert_eq!(again.json().get("variables"), Some(&named("Ada").into()));
-        // A request that was accepted once is accepted, also where a new one is not.
+        // A repeated request is accepted even if a new one would be rejected.
         owner.put("/api/workflows/hello", &Value::map([("enabled", Value::Bool(false))])).expect(200);
         start(&owner, "hello", "r1", named("Ada")).expect(200);
         let refused = start(&owner, "hello", "r2", named("Ada")).expect(409);
         assert_eq!(refused.text_at("code"), "WORKFLOW_DISABLED");
-        // And after a restart.
+        // The same after a restart.
         let token = server.token.clone().unwrap();
         server.kill();
         let server = place.start();
@@ -123,7 +123,7 @@ fn of(reply: &Reply, key: &str) -> Value {
     reply.json().get(key).unwrap_or_else(|| panic!("no `{key}` in {reply:?}")).clone()
 }
 
-/// The first answer knows nothing yet; a repeat says how it stands, to those who may see that.
+/// The first response has no results yet. A repeat shows the current status to callers who may see it.
 #[test]
 fn the_answer_to_a_start_is_the_envelope_of_what_was_started() {
     everywhere(|place| {
@@ -139,7 +139,7 @@ fn the_answer_to_a_start_is_the_envelope_of_what_was_started() {
         save(ada, "fails", Value::List(vec![fails]));
         save(ada, "asks", Value::List(asks));
         save(ada, "asks-first", Value::List(vec![gate]));
-        // What runs it, its status then, and whether that is well.
+        // Each workflow with its settled status, and the expected `ok`.
         for (workflow, status, ok) in [
             ("ends", "completed", true),
             ("fails", "failed", false),
@@ -162,7 +162,7 @@ fn the_answer_to_a_start_is_the_envelope_of_what_was_started() {
             assert_eq!(again.text.contains("wrf_rt_"), status == "waiting_approval", "{again:?}");
             assert_eq!(of(&again, "warnings"), Value::List(Vec::new()));
         }
-        // A credential that only starts does not see what comes of it; one that may not decide gets no token.
+        // A token that may only start sees no results, and a caller who may not decide gets no resume token.
         let token = |scopes: &[&str]| {
             let scopes = scopes.iter().map(|scope| Value::from(*scope)).collect::<Vec<_>>();
             let body = Value::map([("name", Value::from("ci")), ("scopes", Value::List(scopes))]);
@@ -193,7 +193,7 @@ fn a_repeat_gives_the_first_also_where_its_slug_means_several_by_now() {
     let again = start(ada, "ship", "r1", named("Ada")).expect(200);
     assert_eq!(again.text_at("executionId"), first.text_at("executionId"));
     start(ada, "ship", "r2", named("Ada")).expect(409);
-    // What was asked of both, by their ids, is not told by the slug.
+    // Both workflows have an execution of this request now, so the slug does not identify one.
     start(ada, "w-eve", "r1", named("Ada")).expect(202);
     start(ada, "ship", "r1", named("Ada")).expect(409);
 }

@@ -1,4 +1,4 @@
-//! The server is killed amid starts, approvals and cancels, again and again: what it has acknowledged is there, and nothing
+//! Kills the server repeatedly during starts, approvals and cancels: everything acknowledged is there, and nothing
 //! happens twice.
 
 use std::{
@@ -22,19 +22,19 @@ use super::{
 const ROUNDS: usize = 4;
 const CLIENTS: usize = 4;
 
-/// Acts that are acknowledged in a round before the server is killed, with all others on their way.
+/// Acknowledged requests of a round before the server is killed, while others are in flight.
 const ACTS: usize = 40;
 
-/// What one client has asked for, and what of it was acknowledged.
+/// The requests of one client and their results.
 #[derive(Default)]
 struct Asked {
     name: usize,
     dice: u64,
-    /// Requests, with the executions of those that were acknowledged.
+    /// Start requests; `Some` execution id if acknowledged.
     starts: Vec<Option<String>>,
     approved: BTreeSet<String>,
     cancelled: BTreeSet<String>,
-    /// What was decided on and not acknowledged: it is one or the other.
+    /// Executions with an unacknowledged decision, whose result is unknown.
     in_doubt: BTreeSet<String>,
 }
 
@@ -48,7 +48,7 @@ impl Asked {
         format!("c{}-{number}", self.name)
     }
 
-    /// Goes on until the server is gone.
+    /// Sends requests until the server is gone.
     fn work(&mut self, client: &Client, acknowledged: &mpsc::Sender<()>) {
         while self.act(client).is_ok() {
             let _ = acknowledged.send(());
@@ -98,7 +98,7 @@ impl Asked {
 
 fn post(client: &Client, path: &str, body: &Value, statuses: &[u16]) -> io::Result<Reply> {
     let reply = client.try_send("POST", path, &[], Some(&compact(body)))?;
-    // A server that is asked to stop, or whose disk is gone, says so; a killed one says nothing.
+    // A server that is stopping or has lost its disk responds; a killed one does not.
     assert!(statuses.contains(&reply.status), "{path}: {reply:?}");
     Ok(reply)
 }
@@ -133,7 +133,7 @@ fn text_of(value: &Value, key: &str) -> String {
     value.get(key).and_then(Value::as_text).unwrap_or_default().to_string()
 }
 
-/// Waits for the end of an execution: its status.
+/// Waits for the end of an execution. Returns its status.
 fn end(client: &Client, id: &str) -> String {
     client.get(&format!("/api/executions/{id}/wait")).expect(200).text_at("status")
 }
@@ -176,7 +176,7 @@ fn nothing_acknowledged_is_lost_and_nothing_happens_twice() {
             });
             server = place.start_uncontained();
             owner = server.client(&token);
-            // Whoever was not answered asks again.
+            // Unacknowledged requests are repeated.
             for client in &mut asked {
                 (0..client.starts.len()).for_each(|number| client.start(&owner, number).unwrap());
             }
@@ -211,7 +211,7 @@ fn check(owner: &Client, asked: &mut [Asked], file: &Path) {
     check_audit(owner, &ids);
 }
 
-/// What has a receipt happened once; what was interrupted happened once or not at all.
+/// Checks that steps with a receipt ran once, and interrupted ones at most once.
 fn check_effects(owner: &Client, statuses: &BTreeMap<String, String>, file: &Path) {
     let written = std::fs::read_to_string(file).unwrap();
     let mut lines: Vec<&str> = written.lines().collect();
@@ -230,7 +230,7 @@ fn check_effects(owner: &Client, statuses: &BTreeMap<String, String>, file: &Pat
     }
 }
 
-/// Every execution was started once, and decided once at most.
+/// Checks that every execution has one audit entry of its start, and at most one of its decision.
 fn check_audit(owner: &Client, ids: &BTreeSet<String>) {
     let proof = owner.get("/api/audit/verify").expect(200).json();
     assert_eq!(proof.get("ok"), Some(&Value::Bool(true)), "{proof:?}");
@@ -239,7 +239,7 @@ fn check_audit(owner: &Client, ids: &BTreeSet<String>) {
     let acts: Vec<_> = acts.filter(|(_, target)| ids.contains(target)).collect();
     let once: BTreeSet<_> = acts.iter().collect();
     assert_eq!(once.len(), acts.len(), "something is noted twice");
-    // What came in while the server held nothing yet was put into inboxes, and that is what is noted.
+    // Starts that arrived before the server owned its partitions are audited as enqueued.
     let starts = acts.iter().filter(|(action, _)| action.starts_with("execution.start"));
     assert_eq!(starts.count(), ids.len());
     assert!(acts.iter().any(|(action, _)| action == "execution.cancel"));

@@ -1,4 +1,4 @@
-//! Clients that ask and read nothing: what is made for them is bounded, and held up by it is nobody else.
+//! Clients that do not read responses: the memory for them is bounded, and other clients are not delayed.
 
 use std::{
     io::{Read, Write},
@@ -14,10 +14,10 @@ use super::{
     starts::{save, start},
 };
 
-/// The end of all waiting: a server that says nothing for this time is broken.
+/// Timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// The types of frames (RFC 9113, 6).
+/// Frame types (RFC 9113, section 6).
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
@@ -27,27 +27,27 @@ const PING: u8 = 6;
 /// `:status: 200` in the static table of HPACK (RFC 7541, appendix A).
 const STATUS_200: u8 = 0x88;
 
-/// A connection of HTTP/2 whose windows are zero: heads of responses come, and no byte of a body.
+/// An HTTP/2 connection with flow control windows of zero: response headers arrive, and no bytes of a body.
 pub(crate) struct Unread {
     stream: TcpStream,
     next: u32,
 }
 
-/// What has come on a stream.
+/// A received frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Came {
-    /// The head of a response with 200.
+    /// Response headers with status 200.
     Fine,
-    /// The head of another response.
+    /// Other response headers.
     Other,
-    /// The stream was refused or broken off.
+    /// The stream was reset.
     Reset,
-    /// The answer to a PING.
+    /// The acknowledgment of a PING.
     Alive,
 }
 
 impl Unread {
-    /// Opens one from an address of the loopback network: the last number of it.
+    /// Opens a connection from `127.0.0.from`.
     pub(crate) fn open(server: &str, from: u8) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let stream = runtime.block_on(async {
@@ -70,12 +70,12 @@ impl Unread {
         self.stream.write_all(&[&head, payload].concat()).unwrap();
     }
 
-    /// Sends a GET, with a credential or without one.
+    /// Sends a GET request, with a token or without one.
     pub(crate) fn get(&mut self, path: &str, token: Option<&str>) {
         let authorization = token.map(|token| format!("Bearer {token}"));
         let fields = [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", path)];
         let fields = fields.into_iter().chain(authorization.iter().map(|text| ("authorization", text.as_str())));
-        // Literals that are not indexed (RFC 7541, 6.2.2).
+        // Literals without indexing (RFC 7541, section 6.2.2).
         let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
         let block: Vec<u8> = fields.flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect();
         let (ends, stream) = (0x1 | 0x4, self.next);
@@ -83,12 +83,12 @@ impl Unread {
         self.frame(HEADERS, ends, stream, &block);
     }
 
-    /// Asks whether the server is there.
+    /// Sends a PING.
     fn ping(&mut self) {
         self.frame(PING, 0, 0, &[0; 8]);
     }
 
-    /// Waits for the head of the next response; `None` if the connection is closed.
+    /// Waits for the next response headers; `None` if the connection is closed.
     pub(crate) fn next(&mut self) -> Option<Came> {
         loop {
             let mut head = [0; 9];
@@ -114,7 +114,7 @@ fn strangers_who_read_nothing_hold_up_neither_health_nor_tenants() {
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let [ours, theirs] = ["acme", "globex"].map(|id| Organization::new(&server, id));
     let bytes = server.nobody().get("/openapi.json").expect(200).text.len();
-    // What was once the budget of all, in shares of what was that of an address.
+    // More than the budget of all anonymous clients, in parts below the budget of an address.
     let streams = (4 << 20) / bytes + 1;
     let strangers: Vec<Unread> = (2..70)
         .map(|from| {
@@ -126,7 +126,7 @@ fn strangers_who_read_nothing_hold_up_neither_health_nor_tenants() {
             one
         })
         .collect();
-    // Responses of ours are in memory as well.
+    // Unread responses of an organization are in memory as well.
     let mut held = Unread::open(&server.address, 1);
     (0..2).for_each(|_| held.get("/api/me", Some(ours.owner.token())));
     (0..2).for_each(|_| assert_eq!(held.next(), Some(Came::Fine)));
@@ -140,7 +140,7 @@ fn strangers_who_read_nothing_hold_up_neither_health_nor_tenants() {
     drop(strangers);
 }
 
-/// A workflow that is about a MiB when it is shown.
+/// A workflow whose JSON is about a MiB.
 fn save_large(owner: &Client) {
     let step = |number: usize| {
         let text = Value::from("x".repeat(250 << 10).as_str());
@@ -158,7 +158,7 @@ fn a_member_who_reads_nothing_leaves_memory_to_its_organization() {
     let vic = ours.member("vic", "viewer");
     let mut unread = Unread::open(&server.address, 1);
     (0..100).for_each(|_| unread.get("/api/workflows/large", Some(vic.token())));
-    // A quarter of 64 MiB, of which each has about one.
+    // A quarter of 64 MiB, of which each response takes about one.
     let fine = (0..15).filter(|_| unread.next() == Some(Came::Fine)).count();
     assert_eq!(fine, 15);
     for _ in 0..10 {
@@ -189,7 +189,7 @@ fn a_connection_whose_requests_are_turned_away_is_closed() {
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let owner = server.owner();
     let mut one = Unread::open(&server.address, 1);
-    // Those before a request that is let in do not count.
+    // Failures before an authenticated request do not count.
     for (token, count, came) in
         [("msp_0_0", 15, Came::Other), (owner.token(), 1, Came::Fine), ("msp_0_0", 16, Came::Other)]
     {
@@ -205,7 +205,7 @@ fn a_connection_whose_requests_are_turned_away_is_closed() {
 #[test]
 fn watchers_of_a_member_leave_places_to_others() {
     let folder = tempfile::tempdir().unwrap();
-    // Of 64 connections.
+    // 64 connections.
     let server = Server::start_with_files(folder.path(), 384);
     let ours = Organization::new(&server, "acme");
     let signal = [("id", Value::from("go")), ("type", "signal".into()), ("signal", "go".into())];

@@ -1,4 +1,4 @@
-//! How a server is started, found, asked to stop, and told what to do.
+//! Start, address, stop and configuration of a server.
 
 use std::{os::unix::fs::PermissionsExt, process::Command};
 
@@ -35,7 +35,7 @@ fn one_server_at_a_time_and_one_owner_for_ever() {
     let data = data.to_str().unwrap();
     let second = call(folder.path(), &["up", "--listen", "127.0.0.1:0", "--dir", data], &[]);
     assert!(second.0 == Some(40) && second.2.contains("in use by the process"), "{second:?}");
-    // Whoever has the folder in hand makes a token, also while the server runs.
+    // An operator with the folder can create a token while the server runs.
     let (exit, token, _) = call(folder.path(), &["token", "--dir", data], &[]);
     assert_eq!(exit, Some(0));
     server.client(token.trim()).get("/api/me").expect(200);
@@ -54,7 +54,7 @@ fn a_folder_that_came_open_again_is_closed_with_all_that_a_server_leaves_in_it()
     let mut server = Server::start(folder.path());
     let owner = server.owner();
     assert_eq!(server.stop(), Some(0));
-    // As after a restore by `cp -r`, or where a volume is mounted with the rights of a group.
+    // Such modes follow from a restore by `cp -r`, or from a volume that is mounted with group permissions.
     let data = folder.path().join("data");
     for mode in [0o755, 0o2770] {
         fs::set_permissions(&data, fs::Permissions::from_mode(mode)).unwrap();
@@ -166,10 +166,10 @@ fn an_edit_of_what_has_changed_since_is_refused() {
     assert_eq!(edit(&tag, "second").expect(412).text_at("code"), "PRECONDITION_FAILED");
     edit(edited.header("etag").unwrap(), "third").expect(200);
     assert_eq!(owner.get("/api/workflows/hello").text_at("name"), "third");
-    // The history has what was defined, and not what it was called.
+    // The history contains changes of the definition, and not of the name.
     let history = owner.get("/api/workflows/hello/history").expect(200).json();
     assert_eq!(history.get("history").and_then(Value::as_list).unwrap().len(), 1);
-    // The name goes to another workflow, with versions of its own.
+    // The id is reused by another workflow, with versions of its own.
     owner.send("DELETE", "/api/workflows/hello", &[], None).expect(204);
     save(&owner, "hello", super::starts::echo());
     edit(&tag, "fourth").expect(412);
@@ -178,11 +178,11 @@ fn an_edit_of_what_has_changed_since_is_refused() {
     owner.get("/api/workflows/hello").expect(200);
 }
 
-/// What is no terminal may be a log, which is kept and read by others.
+/// Output that is no terminal may be a log, which is stored and read by others.
 #[test]
 fn the_first_token_is_shown_by_a_terminal_and_else_in_a_file_of_the_owners_own() {
     let folder = tempfile::tempdir().unwrap();
-    // Something of a store that is gone lies there, open to everybody.
+    // A file of a deleted store exists, readable by everyone.
     let file = folder.path().join("data/first-token");
     std::fs::create_dir(folder.path().join("data")).unwrap();
     std::fs::set_permissions(folder.path().join("data"), std::fs::Permissions::from_mode(0o700)).unwrap();

@@ -1,5 +1,5 @@
-//! The vectors of the server: every case of `conformance/vectors/api.json`, as the page beside it says. Each begins in an
-//! organisation of its own, which is as empty as a server.
+//! The conformance vectors of the API: every case of `conformance/vectors/api.json`. Each starts in a new
+//! organization, which is as empty as a new server.
 
 use std::{
     collections::BTreeMap,
@@ -20,12 +20,12 @@ use super::{
 
 const FILE: &str = "vectors/api.json";
 
-/// How long a case may ask again.
+/// Timeout of a case with `wait_for`.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Names = BTreeMap<String, String>;
 
-/// Who calls in a case.
+/// The callers of a case.
 struct People {
     ours: Organization,
     other: Client,
@@ -88,7 +88,7 @@ fn one(call: &Value, people: &People, names: &mut Names) -> Result<(), String> {
         let reply = send(call, people, names);
         let stands = call.get("wait_for").is_none_or(|wanted| is_contained(wanted, &reply.json()));
         if !stands && Instant::now() < until {
-            // The server says when there is something to see: nobody sleeps here.
+            // A long poll, which returns on the next change instead of sleeping.
             let path = named(text(call, "path"), names);
             people.ours.owner.get(&format!("{path}/wait?timeoutMs=500"));
             continue;
@@ -126,7 +126,7 @@ fn send(call: &Value, people: &People, names: &Names) -> Reply {
     client.send(text(call, "method"), &named(text(call, "path"), names), &headers, body.as_deref())
 }
 
-/// One arm for each expectation, so that none of a case is passed over in silence.
+/// Each expectation has its own arm, so that an unknown one fails.
 fn check(call: &Value, reply: &Reply, stands: bool) -> Result<(), String> {
     let body = reply.json();
     for (key, wanted) in call.as_map().unwrap() {
@@ -160,7 +160,7 @@ fn named(text: &str, names: &Names) -> String {
     names.iter().fold(text.to_string(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
-/// Whether all that is expected is there; more may be.
+/// True if `found` contains everything of `wanted`.
 fn is_contained(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Map(wanted), Value::Map(found)) => {
@@ -179,7 +179,7 @@ fn is_anywhere(value: &Value, holds: &dyn Fn(&Value) -> bool) -> bool {
         }
 }
 
-/// The first field of a name, wherever it is: what stands higher comes first.
+/// The first field with a name at any depth, the outermost first.
 fn first(value: &Value, name: &str) -> Option<String> {
     let here = match value.get(name) {
         Some(Value::Text(text)) => Some(text.clone()),

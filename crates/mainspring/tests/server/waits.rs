@@ -1,4 +1,4 @@
-//! Starts that are waited for, and bounds of one execution.
+//! Starts with a wait, and limits of a single execution.
 
 use mainspring_kernel::{
     json::compact,
@@ -11,7 +11,7 @@ use super::{
     starts::{echo, save},
 };
 
-/// Starts a workflow with more in its request, and waits so long.
+/// Starts a workflow with additional fields of the request and a query.
 fn run(client: &Client, workflow: &str, request: &str, query: &str, more: &[(&str, Value)]) -> Reply {
     let name = Value::map([("name", Value::from("Ada"))]);
     let body = [("workflowId", workflow.into()), ("clientRequestId", request.into()), ("variables", name)];
@@ -35,7 +35,7 @@ fn signal() -> Value {
     Value::map([("id", Value::from("go")), ("type", "signal".into()), ("signal", "go".into())])
 }
 
-/// The envelope of the first specification (6.2, 6.5), with the steps in the form of the command line's.
+/// The envelope of the first specification (6.2, 6.5), with steps as on the command line.
 #[test]
 fn a_start_that_is_waited_for_is_answered_with_the_envelope() {
     everywhere(|place| {
@@ -64,14 +64,14 @@ fn a_start_that_is_waited_for_is_answered_with_the_envelope() {
             assert_eq!(of(&first, "error") == Value::Null, ok, "{first:?}");
             let token = of(&first, "requiresApproval").get("resumeToken").cloned();
             assert_eq!(token.is_some(), status == "needs_approval", "{first:?}");
-            // The same request again finds the same, and says that it was there.
+            // A repeated request returns the same execution with `existed`.
             let again = run(ada, workflow, "r1", if http == 200 { "?wait=60000" } else { "?wait=0" }, &[]).expect(http);
             assert_eq!((again.text_at("executionId"), of(&again, "existed")), (id, Value::Bool(true)));
             assert_eq!(of(&again, "steps"), of(&first, "steps"));
         }
         let ended = run(ada, "ends", "r1", "?wait=0", &[]).expect(200);
         assert_eq!(of(&ended, "output").get("said").and_then(|said| said.get("name").cloned()), Some("Ada".into()));
-        // Who waits for nothing gets the status of the API, and no steps.
+        // Without `wait` the response has the status of the API and no steps.
         let plain = run(ada, "ends", "r1", "", &[]).expect(200);
         assert_eq!(plain.text_at("status"), "completed");
         assert!(plain.json().get("steps").is_none() && plain.json().get("approvals").is_none(), "{plain:?}");
@@ -93,7 +93,7 @@ fn a_wait_is_bounded_and_whoever_may_not_see_executions_starts_nothing_by_it() {
     run(&server.client(&made.text_at("token")), "asks", "r1", "?wait=1", &[]).expect(403);
     let listed = ada.get("/api/executions").expect(200).json();
     assert_eq!(listed.get("executions").and_then(Value::as_list).map(<[_]>::len), Some(0), "nothing was started");
-    // Who may not decide sees the gate and not what opens it.
+    // A caller who may not decide sees the approval without its token.
     let scopes = Value::List(vec!["executions:start".into(), "executions:read".into()]);
     let made = ada.post("/api/tokens", &Value::map([("name", Value::from("ci")), ("scopes", scopes)])).expect(201);
     let seen = run(&server.client(&made.text_at("token")), "asks", "r1", "?wait=60000", &[]).expect(200);
@@ -101,14 +101,14 @@ fn a_wait_is_bounded_and_whoever_may_not_see_executions_starts_nothing_by_it() {
     assert!(seen.text.contains("Go on?") && !seen.text.contains("wrf_rt_"), "{seen:?}");
 }
 
-/// A new token of the owner with these scopes: its id, and whoever has it.
+/// Creates a token of the owner with scopes. Returns its id and a client.
 fn scoped(server: &Server, owner: &Client, scopes: &[&str]) -> (String, Client) {
     let scopes = Value::List(scopes.iter().map(|scope| Value::from(*scope)).collect());
     let made = owner.post("/api/tokens", &Value::map([("name", Value::from("ci")), ("scopes", scopes)])).expect(201);
     (made.text_at("id"), server.client(&made.text_at("token")))
 }
 
-/// The first execution of an organization, as soon as there are so many.
+/// Waits until an organization has a number of executions. Returns the first.
 fn first_of(owner: &Client, count: usize) -> String {
     let listed = || of(&owner.get("/api/executions").expect(200), "executions").as_list().unwrap().to_vec();
     let all = std::iter::repeat_with(listed).find(|all| all.len() >= count).unwrap();
@@ -127,12 +127,12 @@ fn who_was_revoked_while_waiting_sees_nothing() {
     let owner = server.owner();
     save(&owner, "waits", Value::List(vec![signal()]));
     let scopes = ["executions:start", "executions:read"];
-    // One starts and waits: it was let in when its execution is there.
+    // A caller that starts and waits: it was authenticated before its execution exists.
     let (id, caller) = scoped(&server, &owner, &scopes);
     let started = std::thread::spawn(move || run(&caller, "waits", "r1", "?wait=60000", &[]));
     let execution = first_of(&owner, 1);
     owner.send("DELETE", &format!("/api/tokens/{id}"), &[], None).expect(204);
-    // The other waits only: it was let in when its token was used.
+    // A caller that only waits: it was authenticated when its token was used.
     let (id, caller) = scoped(&server, &owner, &scopes);
     let path = format!("/api/executions/{execution}/wait?timeoutMs=60000");
     let waited = std::thread::spawn(move || caller.get(&path));
@@ -159,7 +159,7 @@ fn who_waits_holds_up_no_other_body() {
     let owner = server.owner();
     save(&owner, "waits", Value::List(vec![signal()]));
     let large = |body: &str| format!("{body}{}", " ".repeat((4 << 20) - body.len()));
-    // As many bodies of the largest size as an organization may have in memory.
+    // The largest bodies, as many as an organization may have in memory.
     let waiting = ["r1", "r2"].map(|request| {
         let (owner, body) = (owner.clone(), format!(r#"{{"workflowId": "waits", "clientRequestId": "{request}"}}"#));
         let body = large(&body);

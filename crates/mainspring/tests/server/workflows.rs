@@ -1,4 +1,4 @@
-//! Workflows as things that are saved, edited and listed.
+//! Workflows as resources: saving, editing and listing.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{
     starts::{echo, save},
 };
 
-/// Some fields of a workflow, as texts; what is null is empty.
+/// Some fields of a workflow as texts; empty for null.
 fn fields(body: &Value) -> [String; 4] {
     ["slug", "name", "description", "version"]
         .map(|key| body.get(key).and_then(Value::as_text).unwrap_or_default().to_string())
@@ -30,13 +30,13 @@ fn what_a_workflow_need_not_have_is_taken_away() {
     let full = r#"{"slug": "ship", "name": "Ship", "description": "It ships.", "tags": ["a", "b"]}"#;
     let all = ["ship", "Ship", "It ships.", "1.0.0"];
     assert!(fields(&put(full)) == all);
-    // What is not named stays; null takes away.
+    // Absent fields stay unchanged, and null clears a field.
     let kept = put(r#"{"enabled": false}"#);
     assert!(fields(&kept) == all && tags(&kept) == 2, "{kept:?}");
     let less = put(r#"{"slug": null, "description": null, "tags": null}"#);
     assert!(fields(&less) == ["", "Ship", "", "1.0.0"] && tags(&less) == 0, "{less:?}");
     owner.get("/api/workflows/ship").expect(404);
-    // Saved as a whole, it is what was said, but for whether it can be started.
+    // A save replaces all fields except `enabled`.
     put(full);
     let whole = save(&owner, "w1", echo()).json();
     assert!(fields(&whole) == ["", "w1", "", "1.0.0"] && tags(&whole) == 0, "{whole:?}");
@@ -63,7 +63,7 @@ fn a_history_ends_with_a_page_that_is_there() {
     owner.get("/api/workflows/w2/history").expect(404);
 }
 
-/// A definition that sleeps for so long.
+/// A definition that sleeps for a duration.
 fn sleeps(ms: u64) -> Value {
     Value::List(vec![Value::map([("id", Value::from("nap")), ("type", "sleep".into()), ("durationMs", ms.into())])])
 }
@@ -85,7 +85,7 @@ fn a_history_has_each_definition_once_and_a_version_is_one_definition() {
         assert_eq!([1, 1, 2, 1, 3].map(saved), ["1.0.0", "1.0.0", "1.0.1", "1.0.0", "1.0.2"]);
         let versions: Vec<String> = history(&owner, "w").into_iter().map(|(version, _)| version).collect();
         assert_eq!(versions, ["1.0.2", "1.0.1", "1.0.0"]);
-        // What is started again is what it was, under its version.
+        // A repeated definition returns to its version.
         save(&owner, "w", sleeps(1));
         let first = history(&owner, "w").pop().unwrap();
         let now = owner.get("/api/workflows/w").expect(200);
@@ -100,7 +100,7 @@ fn a_history_has_each_definition_once_and_a_version_is_one_definition() {
         assert!(refused.text.contains("this definition is version 1.0.0"), "{refused:?}");
         put("1.0.0", None).expect(200);
         assert_eq!(put("5.0.0", Some(9)).expect(200).text_at("version"), "5.0.0");
-        // Also of one that was deleted and made again.
+        // The same applies to a workflow that was deleted and created again.
         owner.send("DELETE", "/api/workflows/w", &[], None).expect(204);
         assert_eq!([2, 7].map(saved), ["1.0.1", "1.0.3"]);
     });
@@ -119,7 +119,7 @@ fn saves_at_the_same_moment_give_no_version_twice() {
                 let owner = owner.clone();
                 scope.spawn(move || {
                     for save in 0..SAVES {
-                        // Each definition is saved by two of them; one that is always outrun is told so.
+                        // Two clients save each definition. A save that loses every race is an error, and repeated.
                         let data = Value::map([("steps", sleeps(2 + save + (client % 2) * SAVES))]);
                         let body = Value::map([("id", Value::from("w")), ("data", data)]);
                         let is_saved = (0..TRIES).any(|_| owner.post("/api/workflows/sync", &body).status == 200);
@@ -136,7 +136,7 @@ fn saves_at_the_same_moment_give_no_version_twice() {
 
 #[test]
 fn no_name_is_an_id_and_a_slug_however_they_are_given() {
-    /// So often two try at the same moment.
+    /// Rounds of the race.
     const ROUNDS: usize = 40;
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());

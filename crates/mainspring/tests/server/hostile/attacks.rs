@@ -1,4 +1,4 @@
-//! What a hostile tenant sends: each attack is one function of a target, in one table.
+//! The attacks of a hostile tenant, in one table. Each is a function of a target.
 
 use std::{
     collections::BTreeMap,
@@ -30,18 +30,18 @@ pub(super) struct Target<'a> {
 pub(super) struct Sent {
     pub(super) is_over: AtomicBool,
     pub(super) number: AtomicU64,
-    /// How often each attack had which status; 0 for none.
+    /// Counts by attack and status; 0 for no response.
     pub(super) answers: Mutex<BTreeMap<&'static str, BTreeMap<u16, u64>>>,
 }
 
 impl Sent {
-    /// Whether each attack was sent once at least.
+    /// True if each attack was sent at least once.
     pub(super) fn has_all(&self) -> bool {
         self.answers.lock().unwrap().len() == ATTACKS.len()
     }
 }
 
-/// An attack: the status of its answer, 0 where there was none.
+/// An attack. Returns the status of the response, or 0 without one.
 type Attack = fn(&Target<'_>, u64) -> u16;
 
 /// Every attack by name.
@@ -84,7 +84,8 @@ pub(super) const ATTACKS: [(&str, Attack); 36] = [
     ("strange paths", |t, n| t.get(&t.viewer, &format!("/api/workflows/..%2f..%2f{n}%00%ff"))),
 ];
 
-/// The steps in which attackers go through the table: coprime with its length, so that each comes to every attack.
+/// Strides of the attackers through the table. They are coprime with its length, so each attacker sends every
+/// attack.
 const STRIDES: [u64; 8] = [1, 5, 7, 11, 13, 17, 19, 23];
 
 const _: () = assert!(ATTACKS.len() == 36, "choose strides that are coprime with the number of attacks");
@@ -102,7 +103,7 @@ impl Target<'_> {
         }
     }
 
-    /// Saves the workflows that are attacks, and asks for limits as high as they go.
+    /// Saves the workflows of the attacks, and sets the highest limits.
     pub(super) fn prepare(&self) {
         let limits = r#"{"limits":{"perUser":1000000,"perOrganization":1000000}}"#;
         let _ = self.owner.try_send("PATCH", "/api/organization", &[], Some(limits));
@@ -112,7 +113,7 @@ impl Target<'_> {
         }
     }
 
-    /// Sends one attack after the other until it is over, each attacker in an order of its own.
+    /// Sends one attack after another until the test ends, each attacker in its own order.
     pub(super) fn attack(&self, attacker: u64) {
         let mut at = attacker;
         while !self.sent.is_over.load(Ordering::Relaxed) {
@@ -184,7 +185,7 @@ impl Target<'_> {
             Some(stream)
         };
         let mut held: Vec<TcpStream> = (0..count).filter_map(open).collect();
-        // They stay until the server closes them or two seconds are over.
+        // The connections stay open until the server closes them, or for two seconds.
         held.first_mut().map_or(0, |first| first.read(&mut [0; 64]).map_or(0, |_| 408))
     }
 
@@ -232,7 +233,7 @@ fn items(count: usize, item: &str) -> String {
     format!("{{\"items\":[{}]}}", vec![item; count].join(","))
 }
 
-/// Aliases of aliases: each level has ten of the one before.
+/// Aliases of aliases: each level contains ten of the level before.
 fn bomb(levels: usize) -> String {
     let mut text = "steps: [{id: r, type: return, input: 1}]\nmeta:\n  a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n".to_string();
     for level in 1..levels {
@@ -279,7 +280,7 @@ fn code(id: &str, code: &str, more: &str) -> String {
     format!(r#"{{"id":"{id}","type":"code","code":{code}{more}}}"#)
 }
 
-/// The workflows that are attacks when they run.
+/// The workflows whose execution is an attack.
 fn workflows(tarpit_port: u16) -> Vec<(&'static str, String)> {
     let steps = |steps: &str| format!(r#"{{"steps":[{steps}]}}"#);
     let wide =

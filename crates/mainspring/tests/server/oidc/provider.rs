@@ -1,4 +1,4 @@
-//! A provider of OpenID Connect on this machine, with real keys, that can be told to misbehave.
+//! A test provider of OpenID Connect with real keys and configurable faults.
 
 use std::{
     collections::BTreeMap,
@@ -20,11 +20,11 @@ use ring::{
     signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256},
 };
 
-/// What our server is to it.
+/// The client id and the client secret of the server.
 pub(crate) const CLIENT: &str = "flows of ours";
 pub(crate) const SECRET: &str = "s3cret+/ of ours";
 
-/// A key, and the name that it is published by.
+/// A key with its published id.
 pub(crate) enum Key {
     Rsa(String, rsa::KeyPair),
     P256(String, EcdsaKeyPair),
@@ -32,7 +32,7 @@ pub(crate) enum Key {
 }
 
 impl Key {
-    /// The key of RSA that lies beside the tests: to make one takes too long.
+    /// An RSA key from a file, since generating one is slow.
     pub(crate) fn rsa(kid: &str) -> Self {
         let pem = include_str!("only-for-tests.pem");
         let base64: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
@@ -60,7 +60,7 @@ impl Key {
         }
     }
 
-    /// The public part, by which others know it.
+    /// The public key.
     pub(crate) fn public(&self) -> Vec<u8> {
         match self {
             Self::Rsa(_, pair) => pair.public_key().as_ref().to_vec(),
@@ -104,57 +104,57 @@ impl Key {
     }
 }
 
-/// How it signs.
+/// The signature of ID tokens.
 pub(crate) enum Sign {
-    /// By its key.
+    /// By the published key.
     Key,
-    /// Not at all, and says so.
+    /// Unsigned, with `alg: none`.
     None,
-    /// With a text that others know as well.
+    /// By HMAC with a text that is publicly known.
     Shared(Vec<u8>),
-    /// By a key of its own that is published nowhere, under the name of the one that is.
+    /// By an unpublished key, under the published key id.
     Other(Box<Key>),
 }
 
-/// How it answers.
+/// The behavior of responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
     Well,
-    /// Takes connections and says nothing.
+    /// Accepts connections without responding.
     Silent,
-    /// Never stops.
+    /// Never ends.
     Endless,
     NoJson,
-    /// Sends on to somebody else.
+    /// Redirects.
     Elsewhere,
 }
 
-/// What it does, to be changed at any time.
+/// The configuration, which can change at any time.
 pub(crate) struct Ways {
     pub(crate) keys: Vec<Key>,
     pub(crate) sign: Sign,
     pub(crate) mood: Mood,
-    /// What tokens say besides or instead; null for a claim that is left out.
+    /// Claims of ID tokens that replace the defaults; null omits a claim.
     pub(crate) claims: BTreeMap<&'static str, Value>,
-    /// What it calls itself in its description.
+    /// The issuer in the metadata, if it differs.
     pub(crate) calls_itself: Option<String>,
-    /// Where it is reached, if that is elsewhere.
+    /// The public URL, if it differs.
     pub(crate) public: Option<String>,
-    /// Where it says that codes are redeemed, if that is elsewhere.
+    /// The token endpoint in the metadata, if it differs.
     pub(crate) token_endpoint: Option<String>,
-    /// Whether it takes our secret in a form, and not in a header.
+    /// True if the client secret is expected in the form, and not in a header.
     pub(crate) takes_forms: bool,
-    /// Whether it looks at where a code was sent to.
+    /// True if the redirect URI of a code is checked.
     pub(crate) looks_at_addresses: bool,
-    /// How often its keys were asked for.
+    /// Requests for the keys.
     pub(crate) asked_for_keys: usize,
-    /// Codes with what they were given for: nonce, challenge, where to.
+    /// Issued codes with nonce, challenge and redirect URI.
     codes: BTreeMap<String, [String; 3]>,
-    /// Connections that are left open.
+    /// Connections that are kept open.
     open: Vec<TcpStream>,
 }
 
-/// One that listens on this machine, until the tests end.
+/// A running provider, which lives as long as the test process.
 #[derive(Clone)]
 pub(crate) struct Provider {
     pub(crate) address: String,
@@ -198,7 +198,7 @@ impl Provider {
         self.ways.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Says something else of whoever signs in.
+    /// Sets the claims of ID tokens.
     pub(crate) fn claims(&self, claims: &[(&'static str, Value)]) {
         self.ways().claims = claims.iter().cloned().collect();
     }
@@ -285,7 +285,7 @@ impl Provider {
         Value::map(usual.into_iter().chain(methods))
     }
 
-    /// Whoever comes agrees at once.
+    /// Consents at once.
     fn consent(&self, asked: &BTreeMap<String, String>) -> Option<String> {
         let is = |name: &str, value: &str| assert_eq!(asked.get(name).map(String::as_str), Some(value), "{asked:?}");
         is("tenant", "a");
@@ -298,12 +298,12 @@ impl Provider {
         let mut ways = self.ways();
         let code = format!("code-{}", ways.codes.len());
         ways.codes.insert(code.clone(), [of("nonce")?, of("code_challenge")?, of("redirect_uri")?]);
-        // As real ones do, it says more than it has to.
+        // Further parameters, as real providers add them.
         let more = "session_state=1&authuser=0";
         Some(format!("{}?code={code}&state={}&iss={issuer}&{more}", of("redirect_uri")?, encoded(&of("state")?)))
     }
 
-    /// Gives a token for a code, once.
+    /// Redeems a code once for an ID token.
     fn redeem(&self, given: &Option<String>, form: &BTreeMap<String, String>) -> Result<Value, &'static str> {
         let ours = BASE64_STANDARD.encode(format!("{}:{}", encoded(CLIENT), encoded(SECRET)));
         let of = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
@@ -364,7 +364,7 @@ impl Ways {
     }
 }
 
-/// Seconds since 1970.
+/// Seconds since the epoch.
 pub(crate) fn now_s() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
