@@ -27,6 +27,7 @@ use arguments::{Command, Parsed};
 /// The result of a command: the exit code and the envelope.
 type Answer = (Exit, Value);
 
+/// Runs the command line, and prints its envelope on standard output.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let (exit, envelope) = match arguments::parse(arguments) {
         Parsed::Shown(exit) => return exit,
