@@ -108,7 +108,7 @@ pub struct Tagged<T> {
 }
 
 /// The ETag of one state of a resource. Version numbers restart when a resource is deleted and created again under the
-/// same name; the time of creation tells the two apart.
+/// same name; the time of creation distinguishes the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tag {
     version: u64,

@@ -77,7 +77,7 @@ pub struct Compared {
 }
 
 impl Marks {
-    /// Marks in a file below `folder`, created with the first head. `store` tells stores that share a key apart: the
+    /// Marks in a file below `folder`, created with the first head. `store` distinguishes stores that share a key: the
     /// path of a folder, or an address.
     pub fn of(folder: &Path, store: &str, key: [u8; 32]) -> Self {
         Self { path: file(folder, store), others: Vec::new(), key, seen: Mutex::default() }

@@ -27,7 +27,7 @@ pub trait Noun: Serialize + DeserializeOwned {
 /// A stored resource.
 #[derive(Debug, Clone)]
 pub struct Held<T> {
-    /// Its id.
+    /// Unique among the resources of this type in the organization.
     pub id: String,
     /// Version, incremented by each change.
     pub version: u64,
@@ -209,7 +209,7 @@ pub fn retried<T>(
 /// An audit entry for an action of the caller. It contains no secrets and no payloads, because the log cannot be
 /// erased; only the reasons of decisions are meant for it.
 pub fn entry(caller: &Caller, action: &str, target: &str, detail: Value) -> AuditEntry {
-    // Names the credential: one that an admin created for a member is told apart from the member's own.
+    // Names the credential, so that one created by an admin is distinguished from the member's own.
     let mut map = detail.as_map().cloned().unwrap_or_default();
     map.insert("by".into(), caller.token.as_str().into());
     let detail = Value::Map(map);

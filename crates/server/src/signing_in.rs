@@ -40,7 +40,6 @@ const PLAIN_BINDING: &str = "mainspring-oidc";
 
 /// A new session.
 pub(crate) struct Begun {
-    /// The caller.
     pub caller: Caller,
     /// Value of `Set-Cookie`.
     pub cookie: String,

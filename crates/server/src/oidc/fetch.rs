@@ -31,7 +31,7 @@ pub struct Request {
 pub struct Fetched {
     /// HTTP status.
     pub status: u16,
-    /// The body.
+    /// Body of at most `Request::bytes_max` bytes.
     pub body: Vec<u8>,
 }
 
