@@ -114,6 +114,17 @@ pub const IDLE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 const _: () = assert!(mainspring_kernel::limits::EXECUTION_MEMORY_BYTES_MAX <= ORGANIZATION_MEMORY_BYTES_MAX);
 
+/// Journals read back at a time. One organization has half of the permits, rounded up, and another one that comes finds
+/// some that are free. A store keeps about as many connections for readers; whoever recovers would open, and close again,
+/// one for each of hundreds of threads.
+pub const LOADS_AT_A_TIME: usize = 7;
+
+/// Journals read back at a time without a look at the organizations of their executions, which costs a read of the store.
+/// They leave one organization its own share, and others a free permit.
+pub const UNSHARED_LOADS_MAX: usize = 2;
+
+const _: () = assert!(UNSHARED_LOADS_MAX + (LOADS_AT_A_TIME - UNSHARED_LOADS_MAX).div_ceil(2) < LOADS_AT_A_TIME);
+
 /// Evaluations that have a thread, most of them waiting for a worker. Loads, inbox reads and callers of this process take
 /// their threads from the same 512 of the runtime.
 pub const EVALUATIONS_AT_A_TIME: usize = 64;

@@ -5,6 +5,7 @@ mod admitting;
 mod aside;
 mod failing;
 mod files;
+mod loading;
 mod looking;
 mod meters;
 mod owning;
@@ -17,7 +18,6 @@ mod turns;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -46,7 +46,7 @@ use crate::{
     limits::{COUNTS_AT_A_TIME, EVALUATIONS_AT_A_TIME},
     load::Loader,
     member::{Member, Word, reading, tick},
-    shard::{Event, Fate, GivenUp, LoadAnswer, Moment, Output, Queued, Reply, Shard, Ticket, panics},
+    shard::{Event, Fate, GivenUp, Moment, Output, Queued, Reply, Shard, Ticket},
     span::Spans,
 };
 use admitting::Admitting;
@@ -79,10 +79,6 @@ const PAUSE_MAX: Duration = Duration::from_millis(1_000);
 
 /// Commits in a row of which nobody knows whether they were written, before this process gives up.
 const UNKNOWN_COMMITS_MAX: u32 = 3;
-
-/// Journals read at the same time. A store keeps about as many connections for readers; whoever recovers would open, and
-/// close again, one for each of hundreds of threads.
-const LOADS_AT_A_TIME: usize = 4;
 
 /// What reaches the rim.
 pub(crate) enum Command {
@@ -220,7 +216,7 @@ pub(crate) struct Rim {
     shard: Shard,
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
-    loads: Arc<Semaphore>,
+    loads: loading::Loads,
     /// Permits of counts and looks at organizations: they do not wait behind loads, which may be many and long.
     counting: Arc<Semaphore>,
     evaluations: FairSemaphore<String>,
@@ -295,7 +291,7 @@ impl Rim {
             shard,
             store,
             loader,
-            loads: Arc::new(Semaphore::new(LOADS_AT_A_TIME)),
+            loads: loading::Loads::default(),
             counting: Arc::new(Semaphore::new(COUNTS_AT_A_TIME)),
             evaluations: FairSemaphore::new(Bounds::of(EVALUATIONS_AT_A_TIME)),
             effects,
@@ -642,33 +638,6 @@ impl Rim {
                 self.watchers.remove(&moment.execution);
             }
         }
-    }
-
-    fn load(&self, execution: ExecutionKey, number: u64) {
-        let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.loads.clone());
-        let meters = self.meters.loads.clone();
-        if let Some(why) = self.setting_aside.get(&execution) {
-            // After what is being carried out: it may give outputs of its own.
-            let answer = Box::new(LoadAnswer::Quarantined(why.clone()));
-            let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
-            return;
-        }
-        tokio::spawn(async move {
-            // Nobody closes it.
-            let permit = loads.acquire_owned().await;
-            tokio::task::spawn_blocking(move || {
-                let began = std::time::Instant::now();
-                let load = || loader.load(execution);
-                // An execution whose journal cannot be read without a panic is set aside, like one that is damaged.
-                let answer = catch_unwind(AssertUnwindSafe(load));
-                let answer = answer.unwrap_or_else(|panic| LoadAnswer::Broken(panics::why(&*panic)));
-                let answer = Box::new(answer);
-                meters.count(&answer, began.elapsed());
-                seeing::see_load(execution, &answer);
-                drop(permit);
-                let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
-            });
-        });
     }
 
     fn perform(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {

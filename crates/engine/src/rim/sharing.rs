@@ -7,9 +7,12 @@ use mainspring_kernel::key::ExecutionKey;
 use tokio::time::Instant;
 
 use super::{Command, Rim, queue::Sent};
-use crate::shard::{
-    Event,
-    tenants::{Tenant, Turns},
+use crate::{
+    evaluator::tenant_of,
+    shard::{
+        Event, LoadAnswer,
+        tenants::{Tenant, Turns},
+    },
 };
 
 /// How long queued commands are obeyed before new commands, timers and messages are looked at. Each of those is late by so
@@ -76,23 +79,55 @@ impl Rim {
 
     /// The execution that a command is for, and its organization as far as that is known.
     fn subject(&self, command: &Command) -> Option<(ExecutionKey, Tenant)> {
-        let execution = match command {
-            Command::Ask(_, _, Event::Submit(submission)) | Command::Event(Event::Submit(submission)) => {
-                let organization = submission.row.organization.as_deref().unwrap_or_default();
-                return Some((submission.execution, Tenant::of(organization)));
-            }
-            Command::Ask(_, _, event) => event.execution(),
-            Command::Event(event) if event.is_of_execution() => event.execution(),
-            Command::Ended(execution, ..) | Command::Attend(execution) => *execution,
+        let (execution, organization) = match command {
+            Command::Ask(_, _, event) => (event.execution(), organization_of(event)),
+            Command::Event(event) if event.is_of_execution() => (event.execution(), organization_of(event)),
+            Command::Ended(execution, ..) | Command::Attend(execution) => (*execution, None),
             _ => return None,
         };
-        Some((execution, self.shard.tenant_key(execution)))
+        Some((execution, organization.map_or_else(|| self.shard.tenant_key(execution), Tenant::of)))
+    }
+}
+
+/// The organization that an event of an execution names. Those of the journals that were read back would be one otherwise.
+fn organization_of(event: &Event) -> Option<&str> {
+    match event {
+        Event::Submit(submission) => Some(submission.row.organization.as_deref().unwrap_or_default()),
+        Event::Loaded(_, _, answer) => match &**answer {
+            LoadAnswer::Journal(journal) => Some(tenant_of(&journal.state)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use mainspring_kernel::{
+        decide::decide,
+        definition::{Syntax, compile, read},
+        input::{Input, ORGANIZATION_IN_TRIGGER},
+        state::State,
+        stored::Head,
+        value::Value,
+    };
+
     use super::*;
+    use crate::{load::Journal, request::Request};
+
+    #[test]
+    fn a_journal_that_was_read_waits_for_its_own_organization() {
+        let definition = r#"{"steps":[{"type":"signal","id":"s","signal":"go"}]}"#;
+        let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
+        let (execution, mut request) = (ExecutionKey([1; 16]), Request::new(plan.into(), "me"));
+        request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, "a".into())]);
+        let mut state = State::new(execution, request.plan.clone());
+        decide(&mut state, &Input::Start(Box::new(request.start(execution))), 1).unwrap();
+        let head = Head::sealed(&[1; 32], execution, 0, Default::default());
+        let journal = Journal { state, head, bytes: 0, remote: Vec::new() };
+        assert_eq!(organization_of(&Event::Loaded(execution, 1, Box::new(journal.into()))), Some("a"));
+        assert_eq!(organization_of(&Event::Loaded(execution, 1, Box::new(LoadAnswer::Unknown))), None);
+    }
 
     #[test]
     fn commands_of_one_execution_stay_in_order() {

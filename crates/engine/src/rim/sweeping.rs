@@ -64,7 +64,7 @@ impl Rim {
             return;
         }
         let held: BTreeSet<u32> = self.shard.held().collect();
-        let Ok(permit) = self.loads.clone().try_acquire_owned() else { return };
+        let Some(permit) = self.loads.try_acquire() else { return };
         self.sweep.is_out = true;
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
         let before = self.sweep.before;

@@ -8,6 +8,7 @@ mod failing;
 mod hooked;
 mod inbox;
 mod live;
+mod loading;
 mod quarantine;
 mod silence;
 mod watching;

@@ -1,0 +1,91 @@
+//! Journals that are read back: a few at a time, and shared between organizations while many wait.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Instant,
+};
+
+use mainspring_kernel::key::ExecutionKey;
+use tokio::sync::Semaphore;
+
+use super::{Command, Rim, seeing};
+use crate::{
+    fair::{Bounds, FairPermit, FairSemaphore, QueueFull},
+    limits::{LOADS_AT_A_TIME, UNSHARED_LOADS_MAX},
+    load::Loader,
+    shard::{Event, LoadAnswer, panics},
+};
+
+/// Permits of loads.
+#[derive(Clone)]
+pub(super) struct Loads {
+    permits: FairSemaphore<String>,
+    /// Permits of looks at the organizations of executions: they do not wait behind loads.
+    looks: Arc<Semaphore>,
+    /// Held by each load that is asked for, and by this.
+    asked: Arc<()>,
+}
+
+impl Default for Loads {
+    fn default() -> Self {
+        Self {
+            permits: FairSemaphore::new(Bounds::of(LOADS_AT_A_TIME)),
+            looks: Arc::new(Semaphore::new(LOADS_AT_A_TIME)),
+            asked: Arc::default(),
+        }
+    }
+}
+
+impl Loads {
+    /// A permit for what can wait for a time with fewer loads.
+    pub(super) fn try_acquire(&self) -> Option<FairPermit<String>> {
+        self.permits.try_acquire(String::new())
+    }
+
+    /// The organization that a load counts for; empty as long as few are asked for. Only the store knows it, as the
+    /// execution is not in memory.
+    async fn organization(&self, loader: &Arc<Loader>, execution: ExecutionKey) -> String {
+        // The driver holds one.
+        if Arc::strong_count(&self.asked) <= 1 + UNSHARED_LOADS_MAX {
+            return String::new();
+        }
+        let (loader, permit) = (loader.clone(), self.looks.acquire().await);
+        let row = tokio::task::spawn_blocking(move || loader.store().execution(execution)).await;
+        drop(permit);
+        // Where the store does not say, the load itself will.
+        row.ok().and_then(Result::ok).flatten().and_then(|row| row.organization).unwrap_or_default()
+    }
+}
+
+impl Rim {
+    pub(super) fn load(&self, execution: ExecutionKey, number: u64) {
+        let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.loads.clone());
+        let meters = self.meters.loads.clone();
+        if let Some(why) = self.setting_aside.get(&execution) {
+            // After what is being carried out: it may give outputs of its own.
+            let answer = Box::new(LoadAnswer::Quarantined(why.clone()));
+            let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
+            return;
+        }
+        tokio::spawn(async move {
+            let organization = loads.organization(&loader, execution).await;
+            let permit = match loads.permits.acquire(organization) {
+                Ok(request) => Some(request.await),
+                Err(QueueFull) => None,
+            };
+            tokio::task::spawn_blocking(move || {
+                let began = Instant::now();
+                let load = || loader.load(execution);
+                // An execution whose journal cannot be read without a panic is set aside, like one that is damaged.
+                let answer = catch_unwind(AssertUnwindSafe(load));
+                let answer = answer.unwrap_or_else(|panic| LoadAnswer::Broken(panics::why(&*panic)));
+                let answer = Box::new(answer);
+                meters.count(&answer, began.elapsed());
+                seeing::see_load(execution, &answer);
+                drop((permit, loads));
+                let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
+            });
+        });
+    }
+}
