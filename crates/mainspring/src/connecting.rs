@@ -19,7 +19,7 @@ use tokio_rustls::{
 pub(crate) enum Secrecy<'a> {
     /// TLS. The server proves its name by a certificate.
     Tls(&'a Arc<ClientConfig>),
-    /// Plain HTTP to any address. Everything between the two ends can read the traffic.
+    /// Plain HTTP to any address. Everyone on the network path can read the traffic.
     Plain,
     /// Plain HTTP to a loopback address only. The text completes the error message for any other address.
     Here(&'static str),

@@ -146,9 +146,9 @@ impl ScriptSettings {
         let sockets = global.store.iter().flat_map(|store| PostgresStore::sockets(store));
         let hidden = hidden.chain(sockets).chain(self.own.iter().cloned());
         if works {
-            // The trial container expects the folder to exist.
+            // The trial container checks that the folder is hidden, so the folder must exist.
             make_folder(&folder)?;
-            // Before the store is opened, because opening it needs disk space.
+            // Frees disk space before the store is opened, which needs some.
             for workspace in make_room(&folder.join("workspaces")) {
                 let shown = workspace.display();
                 let said = format!("The disk is full: the workspace {shown} lost files, so that the server can start.");

@@ -274,7 +274,7 @@ struct File {
 }
 
 impl File {
-    /// Reads the named file, which must exist, or the default one, which may not.
+    /// Reads the named file, which must exist, or the default one, which is optional.
     fn of(flags: &ServerFlags) -> Result<Self, Refusal> {
         let Some((path, is_named)) = flags.file() else {
             return Ok(Self { path: PathBuf::new(), value: Value::Map(Default::default()) });

@@ -26,8 +26,8 @@ pub(crate) enum Answer {
     Elsewhere,
 }
 
-/// Prompts for a decision, and polls if the gate is still open. The execution continues while the prompt is open,
-/// and Ctrl-C leaves the gate open.
+/// Prompts for a decision, and polls whether the gate is still open. The execution continues while the prompt is
+/// open, and Ctrl-C leaves the gate open.
 pub(crate) async fn ask(
     question: &str,
     items: &Value,

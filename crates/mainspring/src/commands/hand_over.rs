@@ -30,7 +30,8 @@ pub(crate) fn hand_over(
 ) -> Result<Handed, Refusal> {
     let ground = &looked.ground;
     let store = ground.store()?;
-    // Only the receiver finds out if the input has an effect, so the audit log says that it was posted.
+    // Only the receiver finds out whether the input has an effect, so the action of the entry has the suffix
+    // `.posted`.
     let noted = noted.map(|entry| AuditEntry { action: format!("{}.posted", entry.action), ..entry });
     let id = inbox::post(&*store, ground.home(), &looked.key, (key, input), noted.as_ref())?;
     let gone = || -> Result<Option<()>, EngineError> {

@@ -110,7 +110,7 @@ const LOOKS_FOR_LETTERS: u32 = 40;
 /// Inbox messages read at most.
 const ROWS: usize = 10_000;
 
-/// Selects if the reason for waiting is printed.
+/// Selects whether the reason for waiting is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Told {
     Nothing,

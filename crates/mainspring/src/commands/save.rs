@@ -66,7 +66,8 @@ pub(crate) async fn saved(
         None => stem(file)?,
     };
     let mut body = Map::from([("slug".to_string(), Value::from(slug.as_str()))]);
-    // Name and description are always sent: a save replaces the whole workflow, and absent fields are cleared.
+    // The name and the description of the definition, if it has them. A save replaces the whole workflow, so it
+    // clears absent fields.
     let own = |key: &str| document.value.get(key).filter(|text| text.as_text().is_some()).cloned();
     body.extend(["name", "description"].into_iter().filter_map(|key| Some((key.to_string(), own(key)?))));
     body.insert("data".into(), document.value);

@@ -27,7 +27,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Follows the execution until it has settled.
+    /// The flags that follow an execution until it has settled.
     pub(super) fn of(id: String) -> Self {
         Self { id, no_follow: false }
     }

@@ -46,7 +46,7 @@ pub(crate) struct Client {
     line: Line,
 }
 
-/// Says if a request may be sent again after its result was lost.
+/// Says whether a request may be sent again after its response was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// The request changes nothing, or its idempotency key lets the server recognize it.

@@ -32,7 +32,7 @@ pub(super) fn first_of(base: &Path, workflow: Option<&str>, key: &str, execution
 }
 
 fn file_name(workflow: Option<&str>, key: &str) -> String {
-    // The length marks the end of the name, so different pairs of name and key never have one hash.
+    // The length marks the end of the name, so different pairs of name and key give different texts.
     let (kind, name) = workflow.map_or(("unnamed", ""), |name| ("named", name));
     Hash::of(format!("{kind} {}:{name}{key}", name.len()).as_bytes()).hex()
 }

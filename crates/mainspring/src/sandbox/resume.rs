@@ -59,7 +59,7 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
     })
 }
 
-/// Checks if a decision of this user would count at the open gate.
+/// Checks whether a decision of this user would count at the open gate.
 fn may_decide(gate: &GateState, by: &str) -> Result<(), Refusal> {
     if !gate.approvers.is_empty() && !gate.approvers.iter().any(|approver| approver == by) {
         let approvers = gate.approvers.join(", ");

@@ -12,7 +12,8 @@ use super::{Opened, Patient, check::Check, refused};
 /// Timeout of the quick check. A longer read would delay checkpoints of a busy server.
 const QUICK_CHECK: Duration = Duration::from_secs(10);
 
-/// A checkpoint moves the WAL into the file every 8 MiB. If it has so many bytes, a reader blocks the checkpoints.
+/// A checkpoint moves the WAL into the file every 8 MiB. A WAL of this size means that a reader blocks the
+/// checkpoints.
 const LOG_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// The checks that need an open store.

@@ -22,7 +22,7 @@ const PAGE: usize = 200;
 /// Approvals that are named in a message.
 const NAMED_MAX: usize = 3;
 
-/// Checks if enough users can approve each open approval.
+/// Checks whether enough users can approve each open approval.
 pub(super) fn look(patient: &Patient, contents: &Contents) -> Check {
     let store = match contents {
         Contents::Nothing => return Check::ok(NAME, "no gate waits"),

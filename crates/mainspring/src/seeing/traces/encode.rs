@@ -19,7 +19,7 @@ const CLIENT: u64 = 3;
 /// A value of `StatusCode`.
 const ERROR: u64 = 2;
 
-/// `Span.flags`: sampled, and the parent is known to be of the same process.
+/// `Span.flags`: sampled, and the parent is known not to be remote.
 const FLAGS: u32 = 0x101;
 
 /// Encodes the `Resource`, which is equal in all requests.

@@ -58,6 +58,7 @@ fn refused(place: &str, why: &str) -> Refusal {
 }
 
 /// Trusts Mozilla's authorities and those of one file: named by a variable of OpenTelemetry, or by the general one.
+/// No file is read if the endpoint has no TLS.
 fn trust(is_secret: bool, variable: impl Fn(&str) -> Option<String>) -> Result<Arc<ClientConfig>, Refusal> {
     let names = ["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE", tls::AUTHORITIES_VARIABLE];
     let named = names.into_iter().filter(|_| is_secret).find_map(|name| Some((name, variable(name)?)));
