@@ -82,7 +82,7 @@ fn the_same_decision_again_is_the_same_letter() {
     assert_eq!((first.exit, second.exit), (Some(0), Some(0)), "{first:?} {second:?}");
 }
 
-/// A decision for an approval of a child is sent to the child, under each name of the approval.
+/// A decision for an approval of a child is sent to the child, even if the command names the parent.
 #[test]
 fn a_decision_for_a_child_is_handed_over_to_it() {
     let ground = Ground::new();

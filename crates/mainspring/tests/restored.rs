@@ -115,7 +115,7 @@ fn nor_after_a_kill() {
     let_go(&ground);
 }
 
-/// The second process after the restore is the first that loads the execution.
+/// The first processes after the restore run other executions, and a later one loads this one.
 #[test]
 fn nor_by_a_later_process_than_the_first() {
     let ground = ground(PAYS);

@@ -126,7 +126,7 @@ steps:
 fn an_expired_token_opens_nothing_and_the_gate_decides_itself() {
     for (on_timeout, status, log) in [("deny", "cancelled", BEFORE), ("approve", "ok", BEFORE_AND_AFTER)] {
         let ground = Ground::new();
-        // One millisecond, or long enough for the call to reach the approval first.
+        // One millisecond, or a time that is long enough for the call to reach the approval.
         for (id, ttl_ms) in [("short", 1), ("e", 1_500)] {
             let definition = gated(&format!("ttlMs: {ttl_ms}, onTimeout: {on_timeout}"));
             let answer = ground.ran(id, &definition);

@@ -203,7 +203,8 @@ fn nothing_is_gone_on_with_that_nobody_handed_over() {
     }
 }
 
-/// A child that its parent does not wait for ends before the process does, and is reported as what it is.
+/// A child that its parent does not wait for ends before the process does, and the message names it as such a
+/// child.
 #[test]
 fn what_was_started_and_is_not_waited_for_is_told_as_that() {
     let child = "steps: [{id: a, type: bash, command: 'read -r line < go; echo $line >> log'}]\n";

@@ -32,7 +32,7 @@ fn pages(client: &Client, path: &str, key: &str) -> Vec<Vec<Value>> {
         let sign = if path.contains('?') { '&' } else { '?' };
         let asked = if cursor.is_empty() { path.to_string() } else { format!("{path}{sign}cursor={cursor}") };
         let answer = client.get(&asked).expect(200);
-        // Content is nearly all of a response.
+        // A response has little data besides the items.
         assert!(answer.text.len() < PAGE_BYTES + THING_BYTES_MAX + (64 << 10), "{path}: {}", answer.text.len());
         let page = answer.json();
         pages.push(page.get(key).and_then(Value::as_list).unwrap().to_vec());

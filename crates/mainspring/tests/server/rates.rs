@@ -2,7 +2,7 @@
 
 use super::{client::Reply, process::Server};
 
-/// More requests than the smallest burst, and than are refilled while they are sent.
+/// More requests than a burst at the smallest rate, the refill while they are sent included.
 const MORE_THAN_A_BURST: usize = 200;
 
 fn told_to_wait(reply: &Reply) -> bool {

@@ -114,7 +114,7 @@ fn strangers_who_read_nothing_hold_up_neither_health_nor_tenants() {
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let [ours, theirs] = ["acme", "globex"].map(|id| Organization::new(&server, id));
     let bytes = server.nobody().get("/openapi.json").expect(200).text.len();
-    // More than the budget of all anonymous clients, in parts below the budget of an address.
+    // Each of 68 addresses requests more than 4 MiB of responses.
     let streams = (4 << 20) / bytes + 1;
     let strangers: Vec<Unread> = (2..70)
         .map(|from| {
@@ -205,7 +205,7 @@ fn a_connection_whose_requests_are_turned_away_is_closed() {
 #[test]
 fn watchers_of_a_member_leave_places_to_others() {
     let folder = tempfile::tempdir().unwrap();
-    // 64 connections.
+    // The limit of open files leaves 64 connections.
     let server = Server::start_with_files(folder.path(), 384);
     let ours = Organization::new(&server, "acme");
     let signal = [("id", Value::from("go")), ("type", "signal".into()), ("signal", "go".into())];

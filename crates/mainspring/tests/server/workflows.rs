@@ -85,7 +85,7 @@ fn a_history_has_each_definition_once_and_a_version_is_one_definition() {
         assert_eq!([1, 1, 2, 1, 3].map(saved), ["1.0.0", "1.0.0", "1.0.1", "1.0.0", "1.0.2"]);
         let versions: Vec<String> = history(&owner, "w").into_iter().map(|(version, _)| version).collect();
         assert_eq!(versions, ["1.0.2", "1.0.1", "1.0.0"]);
-        // A repeated definition returns to its version.
+        // A definition that is saved again gets its former version.
         save(&owner, "w", sleeps(1));
         let first = history(&owner, "w").pop().unwrap();
         let now = owner.get("/api/workflows/w").expect(200);
@@ -180,7 +180,7 @@ fn workflows_that_start_each_other_whatever_happens_are_not_saved() {
     let refused = save("c", starts("a", None)).expect(400);
     assert!(refused.text.contains("`a`") && refused.text.contains("`b`"), "{refused:?}");
     save("c", starts("a", Some(false))).expect(200);
-    // All of them in one request.
+    // Both workflows in one request.
     let all = vec![whole("d", starts("e", None)), whole("e", starts("d", None))];
     let refused = owner.post("/api/workflows/sync-all", &Value::map([("workflows", Value::List(all))])).expect(400);
     assert!(refused.text.contains("start each other"), "{refused:?}");
