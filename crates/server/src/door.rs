@@ -31,7 +31,7 @@ use crate::{
     problem::{Answer, Code, Failed, Problem},
     rate::Verdict,
     receiving::{BodyRoom, receive},
-    refusals::{Refused, Whose, line_key, record},
+    refusals::{Refused, Whose, failure_key, line_key, record},
     responses::{Static, untaken},
     routes::{links, oidc},
     sending::Clock,
@@ -267,7 +267,7 @@ fn refused(app: &App, asked: Asked, whose: Option<Whose>, response: &Response) -
         _ => return None,
     };
     let Asked { method, path, from, .. } = asked;
-    Some(Refused { whose: whose?, action, target: format!("{method} {path}"), code, from: Some(from) })
+    Some(Refused { whose: whose?, action, target: format!("{method} {path}"), code, from: Some(from), reason: None })
 }
 
 /// Writes the audit entry of a refused request. The request stays refused if the write fails; the next entry reports
@@ -284,7 +284,7 @@ async fn write_down(app: &App, from: IpAddr, refused: Refused) {
 /// busy slots gets as many as it sends requests. The caller receives the id of the log line and not the cause.
 fn log_failure(app: &App, account: &Account, asked: &Asked, response: &mut Response) {
     let Some(Failed(why)) = response.extensions_mut().remove::<Failed>() else { return };
-    let Some(is_last) = app.refusals.line(&format!("failed/{}/{}", response.status(), account.key)) else { return };
+    let Some(is_last) = app.refusals.line(&failure_key(account, response.status())) else { return };
     let (more, request) =
         (if is_last { "no more is logged of it this minute" } else { "" }, random(8).unwrap_or_default());
     let status = response.status().as_u16();

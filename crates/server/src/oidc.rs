@@ -15,5 +15,5 @@ mod signature;
 pub(crate) use entering::enter;
 pub use fetch::{Fetch, Fetched, Fetching, Request};
 pub use provider::Provider;
-pub(crate) use provider::Returned;
+pub(crate) use provider::{Returned, provider_reason};
 pub use settings::{Settings, Wrong, usual};

@@ -7,6 +7,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use axum::http::StatusCode;
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{AuditEntry, Change};
@@ -18,6 +19,7 @@ use crate::{
     problem::{Code, STATUSES},
     rate::Clock,
     shelf::make,
+    slots::Account,
 };
 
 /// Counter of refused requests.
@@ -25,8 +27,17 @@ const METRIC: &str = "mainspring_requests_refused_total";
 
 /// Key under which log lines are limited: the token if it is genuine, otherwise the address. Ids of unverified tokens
 /// are not used, because the client chooses them.
-pub(crate) fn line_key(whose: Option<&Whose>, from: IpAddr) -> String {
-    whose.map_or_else(|| from.to_string(), |whose| format!("token/{}", whose.token))
+pub(crate) fn line_key(whose: Option<&Whose>, from: IpAddr) -> LineKey {
+    match whose {
+        Some(whose) => LineKey::Known(format!("token/{}", whose.token)),
+        None => LineKey::Address(from.to_string()),
+    }
+}
+
+/// The key of a request that was answered with 500 or 503.
+pub(crate) fn failure_key(account: &Account, status: StatusCode) -> LineKey {
+    let key = format!("failed/{status}/{}", account.key);
+    if account.is_anonymous() { LineKey::Address(key) } else { LineKey::Known(key) }
 }
 
 /// Log lines per minute and key: enough to recognize an attempt.
@@ -51,7 +62,7 @@ const _: () = assert!(ENTRIES_OF_TOKEN < ENTRIES_OF_MEMBER && 4 * ENTRIES_OF_MEM
 
 const SPELL_US: u64 = 10 * MINUTE_US;
 
-/// Organizations with a limit of their own; further ones share a limit.
+/// Organizations with refusals in the last [`SPELL_US`] whose entries are counted apart; those beyond share one count.
 const ORGANIZATIONS_MAX: usize = 4_096;
 
 /// Limits and counters: log lines per minute and key, audit entries per organization, and metrics by error code.
@@ -112,19 +123,33 @@ impl From<&Caller> for Whose {
 pub(crate) struct Refused {
     /// Owner of the credential.
     pub(crate) whose: Whose,
-    /// `session.refused` or `access.refused`.
+    /// `session.refused`, `access.refused` or `session.failed`.
     pub(crate) action: &'static str,
     /// Method and route.
     pub(crate) target: String,
     pub(crate) code: Code,
     /// Address of the client.
     pub(crate) from: Option<IpAddr>,
+    /// The reason, where it is more than the code says.
+    pub(crate) reason: Option<String>,
 }
 
 #[derive(Default)]
 struct Minute {
     began_us: u64,
-    lines: HashMap<String, u32>,
+    /// Lines of addresses, of which a caller may have any number.
+    of_addresses: HashMap<String, u32>,
+    /// Lines of known credentials and of accounts, so that a flood from many addresses does not hide them.
+    of_known: HashMap<String, u32>,
+}
+
+/// Under which key lines of the log are counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LineKey {
+    /// An address without a known credential.
+    Address(String),
+    /// A known credential, or an account whose request failed.
+    Known(String),
 }
 
 impl Refusals {
@@ -146,6 +171,9 @@ impl Refusals {
     fn entry(&self, whose: &Whose) -> Option<u64> {
         let (now, organization) = ((self.clock)(), whose.organization.as_str());
         let mut spells = self.spells.lock().unwrap_or_else(PoisonError::into_inner);
+        if spells.len() >= ORGANIZATIONS_MAX && !spells.contains_key(organization) {
+            spells.retain(|_, spell| now.saturating_sub(spell.began_us) < SPELL_US);
+        }
         let has_room = spells.len() < ORGANIZATIONS_MAX || spells.contains_key(organization);
         let spell = spells.entry(if has_room { organization } else { "" }.to_string()).or_default();
         if spell.entries == 0 || now.saturating_sub(spell.began_us) >= SPELL_US {
@@ -168,14 +196,18 @@ impl Refusals {
     }
 
     /// `Some` if one more refusal is logged; `Some(true)` for the last line of a minute.
-    pub(crate) fn line(&self, key: &str) -> Option<bool> {
+    pub(crate) fn line(&self, key: &LineKey) -> Option<bool> {
         let now = (self.clock)();
         let mut minute = self.minute.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_sub(minute.began_us) >= MINUTE_US {
-            *minute = Minute { began_us: now, lines: HashMap::new() };
+            *minute = Minute { began_us: now, ..Minute::default() };
         }
-        let has_room = minute.lines.len() < KEYS_MAX || minute.lines.contains_key(key);
-        let count = minute.lines.entry(if has_room { key } else { "" }.to_string()).or_default();
+        let (lines, key) = match key {
+            LineKey::Address(key) => (&mut minute.of_addresses, key.as_str()),
+            LineKey::Known(key) => (&mut minute.of_known, key.as_str()),
+        };
+        let has_room = lines.len() < KEYS_MAX || lines.contains_key(key);
+        let count = lines.entry(if has_room { key } else { "" }.to_string()).or_default();
         *count = count.saturating_add(1);
         (*count <= LINES_PER_MINUTE).then_some(*count == LINES_PER_MINUTE)
     }
@@ -183,13 +215,14 @@ impl Refusals {
 
 /// Adds a refused request to the audit log of its organization, within the limits. Blocks.
 pub(crate) fn record(app: &App, refused: &Refused) {
-    let Refused { whose, action, target, code, from } = refused;
+    let Refused { whose, action, target, code, from, reason } = refused;
     let Some(suppressed) = app.refusals.entry(whose) else { return };
     let mut detail = vec![
         ("by", Value::from(whose.token.as_str())),
         ("code", code.word().as_str().into()),
         ("address", from.map(|from| from.to_string()).into()),
     ];
+    detail.extend(reason.as_deref().map(|reason| ("reason", reason.into())));
     detail.extend((suppressed > 0).then_some(("suppressed", suppressed.into())));
     let entry = AuditEntry {
         organization: whose.organization.clone(),
@@ -219,14 +252,17 @@ mod tests {
         let now = Arc::new(AtomicU64::new(0));
         let hand = now.clone();
         let refusals = Refusals::new(Arc::new(move || hand.load(Ordering::Relaxed)));
-        let lines = |key: &str, count: usize| (0..count).filter(|_| refusals.line(key).is_some()).count();
+        let of = |key: &str| LineKey::Address(key.into());
+        let lines = |key: &str, count: usize| (0..count).filter(|_| refusals.line(&of(key)).is_some()).count();
         assert_eq!((lines("a", 100), lines("b", 3)), (10, 3));
         now.store(MINUTE_US, Ordering::Relaxed);
-        let told: Vec<_> = (0..11).map(|_| refusals.line("a")).collect();
+        let told: Vec<_> = (0..11).map(|_| refusals.line(&of("a"))).collect();
         assert_eq!((told[0], told[9], told[10]), (Some(false), Some(true), None));
         let flood: usize = (0..3 * KEYS_MAX).map(|number| lines(&format!("x{number}"), 1)).sum();
         assert!(flood < KEYS_MAX + LINES_PER_MINUTE as usize, "{flood}");
-        assert_eq!(refusals.minute.lock().unwrap().lines.len(), KEYS_MAX + 1);
+        assert_eq!(refusals.minute.lock().unwrap().of_addresses.len(), KEYS_MAX + 1);
+        let known = |number: u32| refusals.line(&LineKey::Known(format!("token/{number}")));
+        assert!((0..100).all(|number| known(number).is_some()), "a flood from addresses hides known credentials");
     }
 
     #[test]
@@ -256,6 +292,15 @@ mod tests {
             entries(&format!("x{number}"), "u", "t", 1);
         }
         assert_eq!(refusals.spells.lock().unwrap().len(), ORGANIZATIONS_MAX + 1);
+        now.store(3 * SPELL_US, Ordering::Relaxed);
+        for number in 0..100 {
+            assert_eq!(
+                entries(&format!("late{number}"), "u", "t", 3).len(),
+                3,
+                "organizations of before take the room"
+            );
+        }
+        assert_eq!(refusals.spells.lock().unwrap().len(), 100);
     }
 
     #[test]
@@ -267,7 +312,7 @@ mod tests {
         });
         let [one, two] = ["t1", "t2"].map(|token| line_key(Some(&whose(token)), from));
         assert!(one != two && one == line_key(Some(&whose("t1")), IpAddr::from([192, 0, 2, 2])));
-        assert_eq!(line_key(None, from), "192.0.2.1");
+        assert_eq!(line_key(None, from), LineKey::Address("192.0.2.1".into()));
     }
 
     #[test]

@@ -56,7 +56,8 @@ pub(crate) fn sign_in(app: &App, token: &str, from: IpAddr) -> Answer<Begun> {
         Found::Nobody => return Err(refused()),
         Found::Ended(whose) => {
             let (action, target) = ("session.refused", "sign-in".to_string());
-            record(app, &Refused { whose, action, target, code: Code::Unauthorized, from: Some(from) });
+            let code = Code::Unauthorized;
+            record(app, &Refused { whose, action, target, code, from: Some(from), reason: None });
             return Err(refused());
         }
     };

@@ -4,7 +4,7 @@ use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{AuditEntry, Change, Removal};
 
-use super::{Settings, id_token::Claims, settings::EMAIL};
+use super::{Settings, id_token::Claims, provider::unavailable, settings::EMAIL};
 use crate::{
     app::App,
     first::check_member_id,
@@ -105,9 +105,9 @@ pub(crate) fn enter(app: &App, settings: &Settings, claims: &Claims) -> Answer<E
     let (organization, user) = (&settings.organization, named(settings, claims)?);
     let (installation, own) = (Shelf::of(app.catalogue(), ""), Shelf::of(app.catalogue(), organization));
     if installation.get::<Organization>(organization)?.is_none() {
-        let message =
-            format!("There is no organization `{organization}` to sign in to: make it, or set `oidcOrganization`.");
-        return Err(Problem::new(Code::Unavailable, message));
+        let why =
+            format!("there is no organization `{organization}` to sign in to: create it, or set `oidcOrganization`");
+        return Err(unavailable().because(why));
     }
     for _ in 0..TRIES {
         let held = own.get::<Member>(&user)?;

@@ -2,15 +2,18 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jsonwebtoken::jwk::Jwk;
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::{
+    engine::now_ms,
+    fair::{Bounds, FairPermit, FairSemaphore},
+};
 use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
-use tokio::sync::{Semaphore, SemaphorePermit};
 use url::{Url, form_urlencoded};
 
 use super::{
@@ -32,6 +35,10 @@ const METADATA_LASTS_US: u64 = 60 * 60 * 1_000_000;
 /// serve them any sooner.
 const WAITING_MAX: usize = 64;
 
+/// Sign-ins of one address that wait for the provider at a time. Anyone can start a sign-in, so that one address must leave
+/// room to all others.
+const WAITING_OF_ADDRESS_MAX: usize = 16;
+
 /// The provider. The discovery document is cached for an hour, the key set until a token names an unknown key.
 pub struct Provider {
     settings: Settings,
@@ -39,7 +46,7 @@ pub struct Provider {
     clock: Clock,
     metadata: Mutex<Option<(u64, Arc<Metadata>)>>,
     keys: Mutex<Option<Arc<Vec<Jwk>>>>,
-    room: Semaphore,
+    room: FairSemaphore<IpAddr>,
 }
 
 /// The used part of the discovery document (OpenID Connect Discovery 1.0, 3).
@@ -91,18 +98,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reports a failure of the provider. The log contains more detail than the response.
+/// Marks a problem of the provider, in its details.
+const COMPONENT: &str = "oidc";
+
+/// The provider did not answer as it should. Anyone can start a sign-in: the browser gets a general text, and the log and the
+/// audit log get the reason, which can name hosts, certificates and settings.
 fn provider_fails(what: &str, why: &str) -> Problem {
-    tracing::warn!(what, why, "the OpenID Connect provider");
-    let message =
-        format!("The provider that people sign in with does not do its part ({what}): {why}. Try again later.");
-    Problem::new(Code::Unavailable, message)
+    unavailable().because(format!("OpenID Connect provider, {what}: {why}"))
+}
+
+/// The answer to a sign-in while the provider, or its settings here, are broken.
+pub(super) fn unavailable() -> Problem {
+    let message = "Signing in is not possible at the moment: the OpenID Connect provider is not available. Try again later, \
+                   or sign in with a token. An admin finds the reason in the audit log, and an operator in the log of the \
+                   server.";
+    Problem::new(Code::Unavailable, message).with(serde_json::json!({ "component": COMPONENT }))
+}
+
+/// The reason of a problem of the provider; `None` for all other problems.
+pub(crate) fn provider_reason(problem: &Problem) -> Option<&str> {
+    let is_of_provider = problem.details.get("component").and_then(Value::as_str) == Some(COMPONENT);
+    problem.reason.as_deref().filter(|_| is_of_provider)
 }
 
 impl Provider {
     /// Builds a client that sends its requests through `fetch`. The first sign-in sends the first request.
     pub fn new(settings: Settings, fetch: Arc<dyn Fetch>) -> Self {
-        let (clock, room) = (clock(), Semaphore::new(WAITING_MAX));
+        let bounds = Bounds { per_key: WAITING_OF_ADDRESS_MAX, ..Bounds::of(WAITING_MAX) };
+        let (clock, room) = (clock(), FairSemaphore::new(bounds));
         Self { settings, fetch, clock, metadata: Mutex::default(), keys: Mutex::default(), room }
     }
 
@@ -110,7 +133,7 @@ impl Provider {
     /// failure.
     pub async fn look(&self) -> Result<usize, String> {
         let keys = async { self.fresh_keys(&*self.metadata().await?).await };
-        keys.await.map(|keys| keys.len()).map_err(|problem| problem.whole())
+        keys.await.map(|keys| keys.len()).map_err(|problem| problem.reason.unwrap_or(problem.message))
     }
 
     /// Settings of the provider.
@@ -120,8 +143,8 @@ impl Provider {
 
     /// Starts a sign-in: redirects the browser to the provider, with `callback` as the return address and `next` as the
     /// page afterwards.
-    pub(crate) async fn begin(&self, callback: &str, next: &str, key: &[u8; 32]) -> Answer<Leaving> {
-        let _room = self.room()?;
+    pub(crate) async fn begin(&self, callback: &str, next: &str, key: &[u8; 32], from: IpAddr) -> Answer<Leaving> {
+        let _room = self.room(from)?;
         let metadata = self.metadata().await?;
         let Settings { issuer, client_id, scopes, .. } = &self.settings;
         let binding = Binding::new(next, issuer, client_id, now_ms())?;
@@ -140,7 +163,13 @@ impl Provider {
     }
 
     /// Completes a sign-in: returns the verified claims and the page to show.
-    pub(crate) async fn end(&self, callback: &str, returned: Returned, key: &[u8; 32]) -> Answer<(Claims, String)> {
+    pub(crate) async fn end(
+        &self,
+        callback: &str,
+        returned: Returned,
+        key: &[u8; 32],
+        from: IpAddr,
+    ) -> Answer<(Claims, String)> {
         let Settings { issuer, client_id, .. } = &self.settings;
         let of_us = |binding: &Binding| binding.of.0 == *issuer && binding.of.1 == *client_id;
         let binding = returned.cookie.and_then(|text| Binding::open(&text, key, now_ms())).filter(of_us);
@@ -162,15 +191,16 @@ impl Provider {
         }
         let none = || Problem::new(Code::ValidationError, "The answer has no code. Sign in anew.");
         let code = returned.code.filter(|code| !code.is_empty()).ok_or_else(none)?;
-        let _room = self.room()?;
+        let _room = self.room(from)?;
         let metadata = self.metadata().await?;
         let token = self.redeem(&metadata, callback, &code, &binding.verifier).await?;
         let expected = Expected { issuer, client_id, nonce: &binding.nonce, now_s: now_ms() / 1000 };
         Ok((self.verified(&metadata, &token, &expected).await?, binding.next))
     }
 
-    fn room(&self) -> Answer<SemaphorePermit<'_>> {
-        self.room.try_acquire().map_err(|_| provider_fails("speed", "too many wait for it already"))
+    fn room(&self, from: IpAddr) -> Answer<FairPermit<IpAddr>> {
+        let message = "Too many sign-ins wait for the OpenID Connect provider. Try again in a moment.";
+        self.room.try_acquire(from).ok_or_else(|| Problem::new(Code::Unavailable, message))
     }
 
     /// The discovery document, from the cache or from the provider.
@@ -294,4 +324,56 @@ fn word(error: &str) -> &str {
 /// The first 200 printable characters of a provider's text.
 fn shown(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::oidc::Fetching;
+
+    /// A provider that never answers.
+    struct Silent;
+
+    impl Fetch for Silent {
+        fn fetch(&self, _: Request) -> Fetching<'_> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    fn settings() -> Settings {
+        let of = |name: &str| match name {
+            "oidcIssuer" => Some("https://id.example.com".into()),
+            "oidcClientId" | "oidcClientSecret" => Some("x".into()),
+            _ => None,
+        };
+        Settings::of(of).unwrap().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sign_ins_of_one_address_leave_room_to_others() {
+        let provider = Arc::new(Provider::new(settings(), Arc::new(Silent)));
+        let begin = |last: u8| {
+            let provider = provider.clone();
+            tokio::spawn(
+                async move { provider.begin("/", "/", &[0; 32], IpAddr::from([192, 0, 2, last])).await.is_ok() },
+            )
+        };
+        let waiting: Vec<_> = (0..200).map(|_| begin(1)).collect();
+        // The clock stands still: it goes on when nothing else is left to do.
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        let of_one = waiting.iter().filter(|sign_in| !sign_in.is_finished()).count();
+        assert_eq!(of_one, WAITING_OF_ADDRESS_MAX);
+        let other = begin(2);
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        assert!(!other.is_finished(), "another address was turned away");
+    }
+
+    #[test]
+    fn a_browser_learns_nothing_of_the_provider_and_the_log_all() {
+        let problem = provider_fails("its keys", "10.0.0.7:443: connection refused");
+        assert!(!problem.message.contains("10.0.0.7") && problem.whole().contains("its keys: 10.0.0.7"), "{problem:?}");
+        assert!(provider_reason(&problem).is_some_and(|reason| reason.contains("10.0.0.7")));
+        let other = Problem::new(Code::Unavailable, "m").because("the store");
+        assert_eq!(provider_reason(&other), None);
+    }
 }

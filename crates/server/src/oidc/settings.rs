@@ -15,7 +15,7 @@ pub struct Settings {
     pub(super) client_secret: String,
     pub(super) scopes: Vec<String>,
     pub(super) claim: String,
-    pub(super) organization: String,
+    pub(crate) organization: String,
     pub(super) first_role: Option<Role>,
     pub(super) email_domains: Vec<String>,
 }

@@ -1,6 +1,9 @@
 //! Sign-in through OpenID Connect: the redirect to the provider, and the callback.
 
+use std::net::IpAddr;
+
 use axum::{
+    Extension,
     extract::State,
     http::{
         HeaderMap, StatusCode,
@@ -15,10 +18,14 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
+    door::CameFrom,
     extract::Asked,
     html::Html,
-    oidc::{Provider, Returned, enter},
+    nouns::Organization,
+    oidc::{Provider, Returned, enter, provider_reason},
     problem::{Answer, Code, Problem, ProblemBody},
+    refusals::{Refused, Whose, record},
+    shelf::Shelf,
     signing_in::{binding_cookie, set_binding},
 };
 
@@ -30,6 +37,12 @@ const CALLBACK: &str = "/sign-in/oidc/callback";
 
 /// Most bytes of the return path. It is stored in a cookie, which browsers limit to 4 KiB.
 const NEXT_MAX: usize = 1024;
+
+/// The actor of audit entries about the provider. No member can have this name.
+const PROVIDER: &str = "(provider)";
+
+/// Characters of a reason in an audit entry: the provider chooses a part of it.
+const REASON_CHARACTERS_MAX: usize = 500;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(begin)).routes(routes!(end))
@@ -52,11 +65,15 @@ struct BeginQuery {
             ("Set-Cookie" = String, description = "By which the browser is known again"),
             ("Location" = String, description = "The provider"))),
         (status = 404, body = ProblemBody, description = "No provider is set up (`NOT_FOUND`)")))]
-async fn begin(State(app): State<App>, asked: Answer<Asked<BeginQuery>>) -> Response {
+async fn begin(
+    State(app): State<App>,
+    Extension(CameFrom(from)): Extension<CameFrom>,
+    asked: Answer<Asked<BeginQuery>>,
+) -> Response {
     let Some(provider) = &app.settings.oidc else { return not_set_up().into_response() };
     let begun = async {
         let next = local(&app.settings.base, asked?.0.next.as_deref().unwrap_or("/"))?;
-        provider.begin(&callback(&app), &next, app.engine.key()).await
+        provider.begin(&callback(&app), &next, app.engine.key(), from).await
     };
     match begun.await {
         Ok(leaving) => {
@@ -64,8 +81,34 @@ async fn begin(State(app): State<App>, asked: Answer<Asked<BeginQuery>>) -> Resp
             let cookie = set_binding(&app.settings.base, value, *seconds);
             (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, leaving.location)]).into_response()
         }
-        Err(problem) => sorry(&problem),
+        Err(problem) => {
+            audit_failure(&app, BEGIN, from, &problem).await;
+            sorry(&problem)
+        }
     }
+}
+
+/// Records a failure of the provider in the audit log of the organization that it signs in to: few in ten minutes, as anyone
+/// can start a sign-in.
+async fn audit_failure(app: &App, target: &str, from: IpAddr, problem: &Problem) {
+    let (Some(reason), Some(provider)) = (provider_reason(problem), &app.settings.oidc) else { return };
+    let organization = provider.settings().organization.clone();
+    let refused = Refused {
+        whose: Whose { organization: organization.clone(), user: PROVIDER.into(), token: "oidc".into() },
+        action: "session.failed",
+        target: target.into(),
+        code: problem.code,
+        from: Some(from),
+        reason: Some(reason.chars().take(REASON_CHARACTERS_MAX).collect()),
+    };
+    let write = app.run(move |app| {
+        // An organization that does not exist has no log: the log of the server has the reason.
+        if Shelf::of(app.catalogue(), "").get::<Organization>(&organization)?.is_some() {
+            record(app, &refused);
+        }
+        Ok(())
+    });
+    let _ = write.await;
 }
 
 /// What a provider sends a browser back with. It may say more, which is passed over.
@@ -90,11 +133,19 @@ struct EndQuery {
         (status = 401, content_type = "text/html", body = String, description = "The provider's answer is not accepted"),
         (status = 403, content_type = "text/html", body = String, description = "Whoever it is, they may not come in"),
         (status = 404, body = ProblemBody, description = "No provider is set up (`NOT_FOUND`)")))]
-async fn end(State(app): State<App>, headers: HeaderMap, asked: Answer<Asked<EndQuery>>) -> Response {
+async fn end(
+    State(app): State<App>,
+    Extension(CameFrom(from)): Extension<CameFrom>,
+    headers: HeaderMap,
+    asked: Answer<Asked<EndQuery>>,
+) -> Response {
     let Some(provider) = app.settings.oidc.clone() else { return not_set_up().into_response() };
-    let mut response = match finish(&app, &provider, &headers, asked).await {
+    let mut response = match finish(&app, &provider, &headers, asked, from).await {
         Ok(response) => response,
-        Err(problem) => sorry(&problem),
+        Err(problem) => {
+            audit_failure(&app, CALLBACK, from, &problem).await;
+            sorry(&problem)
+        }
     };
     // A binding cookie is valid for one callback, successful or not.
     if let Ok(gone) = set_binding(&app.settings.base, "", 0).parse() {
@@ -108,11 +159,12 @@ async fn finish(
     provider: &Provider,
     headers: &HeaderMap,
     asked: Answer<Asked<EndQuery>>,
+    from: IpAddr,
 ) -> Answer<Response> {
     let EndQuery { state, code, error, iss: issuer } = asked?.0;
     let cookie = binding_cookie(&app.settings.base, headers);
     let returned = Returned { cookie, state, code, error, issuer };
-    let (claims, next) = provider.end(&callback(app), returned, app.engine.key()).await?;
+    let (claims, next) = provider.end(&callback(app), returned, app.engine.key(), from).await?;
     let settings = provider.settings().clone();
     let entered = app.run(move |app| enter(app, &settings, &claims)).await?;
     // A page instead of a redirect: browsers withhold the `SameSite=Strict` cookie on navigation that another site
