@@ -136,8 +136,10 @@ impl App {
     /// Fails with 503 if no slot is free in time.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
         let app = self.for_one_request();
-        let broke_off =
-            |why: String| Problem::new(Code::InternalError, format!("The work on this request broke off: {why}."));
+        // The message of a panic can have data of others, and is for the log.
+        let broke_off = |why: String| {
+            Problem::new(Code::InternalError, "The server failed at this request. Its log has the reason.").because(why)
+        };
         let slot = self.slot().await?;
         // The slot moves to the thread: the work continues, and still counts, if the client disconnects.
         let done = tokio::task::spawn_blocking(move || {

@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
+const WINDOW_UPDATE: u8 = 8;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 
@@ -89,6 +90,25 @@ impl Unread {
     }
 
     /// Waits for the next response headers; `None` if the connection is closed.
+    fn read(&mut self) -> (usize, bool) {
+        self.frame(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]);
+        self.frame(WINDOW_UPDATE, 0, 0, &[0x7f, 0, 0, 0]);
+        let mut bytes = 0;
+        loop {
+            let mut head = [0; 9];
+            self.stream.read_exact(&mut head).unwrap();
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+            self.stream.read_exact(&mut vec![0; length as usize]).unwrap();
+            match head[3] {
+                DATA if head[4] & 1 == 1 => return (bytes, true),
+                DATA => bytes += length as usize,
+                RST_STREAM => return (bytes, false),
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for the head of the next response; `None` if the connection is closed.
     pub(crate) fn next(&mut self) -> Option<Came> {
         loop {
             let mut head = [0; 9];
@@ -147,6 +167,36 @@ fn save_large(owner: &Client) {
         Value::map([("id", Value::from(format!("s{number}").as_str())), ("type", "return".into()), ("input", text)])
     };
     save(owner, "large", Value::List((0..4).map(step).collect()));
+}
+
+#[test]
+fn an_export_breaks_off_when_its_reader_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let step = Value::map([("id", Value::from("s")), ("type", "return".into()), ("input", 1u64.into())]);
+    let data = Value::map([("steps", Value::List(vec![step]))]);
+    for request in 0..10 {
+        let workflow = |number: usize| {
+            let id = format!("w{request}-{number}");
+            Value::map([("id", Value::from(id.as_str())), ("data", data.clone())])
+        };
+        let all = Value::List((0..100).map(workflow).collect());
+        ours.owner.post("/api/workflows/sync-all", &Value::map([("workflows", all)])).expect(200);
+    }
+    let mia = ours.member("mia", "admin");
+    let export = || {
+        let mut reader = Unread::open(&server.address, 1);
+        reader.get("/api/audit/export", Some(mia.token()));
+        assert_eq!(reader.next(), Some(Came::Fine));
+        reader
+    };
+    let (bytes, is_whole) = export().read();
+    assert!(is_whole && bytes > 200_000, "{bytes}");
+    let mut reader = export();
+    ours.owner.send("DELETE", "/api/members/mia", &[], None).expect(204);
+    let (read, is_whole) = reader.read();
+    assert!(!is_whole && read < bytes, "{read} of {bytes}");
 }
 
 #[test]

@@ -25,9 +25,10 @@ use crate::{
     app::App,
     body::Data,
     clock,
+    door::let_in_still,
     export::{Entry, Head, line, prove},
     extract::Asked,
-    identity::Caller,
+    identity::{Caller, Permission},
     page::{PAGE_MAX, Page, most, number},
     problem::{Answer, Code, Problem},
     shelf::{entry, make},
@@ -176,14 +177,15 @@ async fn export(
     let (to, from) = mpsc::channel(PAGES_ON_THE_WAY);
     let name = format!("attachment; filename=\"audit-{}.ndjson\"", caller.organization);
     let last = head.map_or(0, |head| head.number);
-    tokio::spawn(on_account(current(), carry(app, caller.organization, first, last, to)));
+    tokio::spawn(on_account(current(), carry(app, caller, first, last, to)));
     let headers = [(CONTENT_TYPE, "application/x-ndjson".to_string()), (CONTENT_DISPOSITION, name)];
     Ok((headers, Body::from_stream(ReceiverStream::new(from))))
 }
 
-/// Streams the first line and the entries up to the last one, page by page. A read error breaks off the response, and
-/// an incomplete export fails verification.
-async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mpsc::Sender<io::Result<Bytes>>) {
+/// Sends the first line and the entries up to the last, a page at a time. The answer breaks off where they cannot be read, and
+/// where the credential has lost the right to read them since: an export takes as long as its reader does. An export that
+/// breaks off proves nothing.
+async fn carry(app: App, caller: Caller, first: Vec<u8>, last: u64, to: mpsc::Sender<io::Result<Bytes>>) {
     let (mut page, mut after, mut before) = (first, 0, 0);
     loop {
         match app.responses.part(&current(), page) {
@@ -197,12 +199,19 @@ async fn carry(app: App, organization: String, first: Vec<u8>, last: u64, to: mp
             Err(page) => {
                 let bytes = page.len();
                 drop(page);
-                app.responses.room_for(&current(), bytes).await;
-                after = before;
+                let account = current();
+                tokio::select! {
+                    () = app.responses.room_for(&account, bytes) => after = before,
+                    () = to.closed() => return,
+                }
             }
         }
-        let whose = organization.clone();
-        let read = app.run(move |app| Ok(app.catalogue().audit(&whose, after, Most::of(PAGE_MAX))?)).await;
+        let asker = caller.clone();
+        let page_of = move |app: &App| {
+            let now = let_in_still(app, &asker, Permission::AuditRead)?;
+            Ok(app.catalogue().audit(&now.organization, after, Most::of(PAGE_MAX))?)
+        };
+        let read = app.run(page_of).await;
         let rows = match read {
             Ok(rows) if !rows.is_empty() => rows,
             Ok(_) => return,
