@@ -37,31 +37,64 @@ const PLANS_MAX: usize = 1024;
 /// Most cached plans per organization: eight busy organizations fill the cache.
 const PLANS_OF_ORGANIZATION_MAX: usize = 128;
 
+/// Most bytes of cached plans in their stored form. A plan in memory takes a multiple of it, and one definition can have
+/// 4 MiB.
+const PLANS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Most bytes of cached plans per organization: one plan of the largest size, and as much again for others.
+const PLANS_OF_ORGANIZATION_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Plan cache, by organization and by the hash of the definition.
 #[derive(Default)]
-pub(crate) struct Plans(Mutex<BTreeMap<String, BTreeMap<String, Made>>>);
+pub(crate) struct Plans(Mutex<BTreeMap<String, PlansOf>>);
+
+/// The plans of one organization.
+#[derive(Default)]
+struct PlansOf {
+    by_hash: BTreeMap<String, Made>,
+    bytes: usize,
+}
+
+impl PlansOf {
+    /// Caches a plan, and evicts all others where they are too many together.
+    fn keep(&mut self, hash: String, made: Made) {
+        let bytes = made.byte_count();
+        let is_full = self.by_hash.len() >= PLANS_OF_ORGANIZATION_MAX
+            || self.bytes.saturating_add(bytes) > PLANS_OF_ORGANIZATION_BYTES_MAX;
+        if is_full {
+            *self = Self::default();
+        }
+        let before = self.by_hash.insert(hash, made);
+        self.bytes = (self.bytes + bytes).saturating_sub(before.map_or(0, |before| before.byte_count()));
+    }
+}
 
 impl Plans {
     fn get(&self, organization: &str, hash: &str) -> Option<Made> {
-        self.plans().get(organization)?.get(hash).cloned()
+        self.plans().get(organization)?.by_hash.get(hash).cloned()
     }
 
     fn keep(&self, organization: &str, hash: String, made: Made) {
         let mut plans = self.plans();
-        if plans.values().map(BTreeMap::len).sum::<usize>() >= PLANS_MAX {
-            let largest = plans.iter().max_by_key(|(_, own)| own.len()).map(|(organization, _)| organization.clone());
-            largest.and_then(|largest| plans.remove(&largest));
+        if plans.values().map(|own| own.by_hash.len()).sum::<usize>() >= PLANS_MAX {
+            evict(&mut plans, |own| own.by_hash.len());
         }
-        let own = plans.entry(organization.to_string()).or_default();
-        if own.len() >= PLANS_OF_ORGANIZATION_MAX {
-            own.clear();
+        let bytes = made.byte_count();
+        while !plans.is_empty() && plans.values().map(|own| own.bytes).sum::<usize>() + bytes > PLANS_BYTES_MAX {
+            evict(&mut plans, |own| own.bytes);
         }
-        own.insert(hash, made);
+        plans.entry(organization.to_string()).or_default().keep(hash, made);
     }
 
-    fn plans(&self) -> MutexGuard<'_, BTreeMap<String, BTreeMap<String, Made>>> {
+    fn plans(&self) -> MutexGuard<'_, BTreeMap<String, PlansOf>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Evicts the plans of the organization that has the most by this measure.
+fn evict(plans: &mut BTreeMap<String, PlansOf>, measure: impl Fn(&PlansOf) -> usize) {
+    let largest = plans.iter().max_by_key(|(_, own)| measure(own)).map(|(organization, _)| organization.clone());
+    largest.and_then(|largest| plans.remove(&largest));
 }
 
 /// A compiled definition. Cheap to clone.
@@ -73,6 +106,13 @@ pub(crate) struct Made {
     pub asking: Arc<[(u32, Path)]>,
     /// Warnings of the compiler. They do not depend on the members of the organization.
     pub warnings: Arc<[Diagnostic]>,
+}
+
+impl Made {
+    /// Bytes of the plan as it is stored.
+    fn byte_count(&self) -> usize {
+        self.stored.bytes.len()
+    }
 }
 
 impl From<Compiled> for Made {
@@ -336,7 +376,7 @@ mod tests {
         let made = Made::from(mainspring_kernel::definition::compile(&document).unwrap());
         let plans = Plans::default();
         let keep = |organization: &str, number: usize| plans.keep(organization, number.to_string(), made.clone());
-        let all = || plans.plans().values().map(BTreeMap::len).sum::<usize>();
+        let all = || plans.plans().values().map(|own| own.by_hash.len()).sum::<usize>();
         keep("quiet", 0);
         (0..10 * PLANS_MAX + PLANS_MAX / 2).for_each(|number| keep("busy", number));
         assert!(plans.get("quiet", "0").is_some() && all() <= 1 + PLANS_OF_ORGANIZATION_MAX);
@@ -344,6 +384,21 @@ mod tests {
             (0..PLANS_OF_ORGANIZATION_MAX).for_each(|number| keep(&organization.to_string(), number));
         }
         assert!(plans.get("quiet", "0").is_some() && all() <= PLANS_MAX, "the largest gives way");
+        let large = |bytes: usize| Made {
+            stored: StoredPlan { bytes: vec![0; bytes].into(), ..made.stored.clone() },
+            ..made.clone()
+        };
+        let bytes = || plans.plans().values().map(|own| own.bytes).sum::<usize>();
+        for number in 0..100 {
+            plans.keep("busy", number.to_string(), large(PLANS_OF_ORGANIZATION_BYTES_MAX / 3));
+            plans.keep("busy", number.to_string(), large(PLANS_OF_ORGANIZATION_BYTES_MAX / 3));
+            assert!(plans.plans()["busy"].bytes <= PLANS_OF_ORGANIZATION_BYTES_MAX);
+        }
+        for number in 0..20 {
+            plans.keep(&number.to_string(), "large".into(), large(PLANS_OF_ORGANIZATION_BYTES_MAX));
+            assert!(bytes() <= PLANS_BYTES_MAX);
+        }
+        assert!(plans.get("quiet", "0").is_some() && plans.get("19", "large").is_some());
     }
 
     type Named = (&'static str, Option<&'static str>, &'static str);

@@ -10,10 +10,7 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     fmt,
     str::FromStr,
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
 use mainspring_kernel::key::ExecutionKey;
@@ -32,10 +29,16 @@ const RING: usize = 1024;
 /// Most bytes of these: some of the largest outputs. A watcher that is further behind reads the journal.
 const RING_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of all rings of a node beyond which each ring keeps less.
+/// Bytes of the rings of one organization, beyond which each of them keeps less.
+const RINGS_OF_ORGANIZATION_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Bytes of all rings of a node, beyond which those of the organizations with the most keep less.
 const RINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Most bytes of a ring while all rings together exceed their bound.
+/// Bytes that an organization has where all together have too many, so that no other organization takes them.
+const RINGS_OF_ORGANIZATION_BYTES_MIN: usize = 4 * 1024 * 1024;
+
+/// Bytes of a ring where its organization has too many.
 const CROWDED_RING_BYTES_MAX: usize = 16 * 1024;
 
 /// Position of an event: the sequence number of its frame, and its index in the frame, from 0.
@@ -106,8 +109,42 @@ pub(crate) enum Next {
 pub(crate) struct Feed {
     log: Mutex<Log>,
     grown: watch::Sender<u64>,
-    /// Bytes in all rings, shared by all feeds.
-    all: Arc<AtomicUsize>,
+    /// Bytes in all rings.
+    all: Arc<Rings>,
+    /// The organization of the execution.
+    organization: String,
+}
+
+/// Bytes in all rings of a node.
+#[derive(Debug, Default)]
+struct Rings(Mutex<RingBytes>);
+
+#[derive(Debug, Default)]
+struct RingBytes {
+    all: usize,
+    by_organization: HashMap<String, usize>,
+}
+
+impl Rings {
+    /// Counts bytes of an organization. True where its rings have too many by now.
+    fn add(&self, organization: &str, bytes: usize) -> bool {
+        let mut rings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.all += bytes;
+        let all = rings.all;
+        let own = rings.by_organization.entry(organization.to_string()).or_default();
+        *own += bytes;
+        *own > RINGS_OF_ORGANIZATION_BYTES_MAX || all > RINGS_BYTES_MAX && *own > RINGS_OF_ORGANIZATION_BYTES_MIN
+    }
+
+    fn remove(&self, organization: &str, bytes: usize) {
+        let mut rings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        rings.all = rings.all.saturating_sub(bytes);
+        let Some(own) = rings.by_organization.get_mut(organization) else { return };
+        *own = own.saturating_sub(bytes);
+        if *own == 0 {
+            rings.by_organization.remove(organization);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -122,8 +159,8 @@ struct Log {
 
 impl Feed {
     /// A feed that adds its bytes to the shared count.
-    fn new(all: Arc<AtomicUsize>) -> Self {
-        Self { log: Mutex::default(), grown: watch::Sender::new(0), all }
+    fn new(all: Arc<Rings>, organization: String) -> Self {
+        Self { log: Mutex::default(), grown: watch::Sender::new(0), all, organization }
     }
 
     /// The event after a position; the first one without a position.
@@ -149,15 +186,14 @@ impl Feed {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         for told in told {
             log.bytes += told.data.len();
-            self.all.fetch_add(told.data.len(), Ordering::Relaxed);
+            let is_crowded = self.all.add(&self.organization, told.data.len());
             log.ring.push_back(Arc::new(told));
-            let is_crowded = self.all.load(Ordering::Relaxed) > RINGS_BYTES_MAX;
             let bytes_max = if is_crowded { CROWDED_RING_BYTES_MAX } else { RING_BYTES_MAX };
             while log.ring.len() > RING || log.bytes > bytes_max && log.ring.len() > 1 {
                 let Some(oldest) = log.ring.pop_front() else { break };
                 log.dropped = Some(oldest.place);
                 log.bytes -= oldest.data.len();
-                self.all.fetch_sub(oldest.data.len(), Ordering::Relaxed);
+                self.all.remove(&self.organization, oldest.data.len());
             }
         }
         log.is_over = is_over;
@@ -169,7 +205,7 @@ impl Feed {
 impl Drop for Feed {
     fn drop(&mut self) {
         let log = self.log.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.all.fetch_sub(log.bytes, Ordering::Relaxed);
+        self.all.remove(&self.organization, log.bytes);
     }
 }
 
@@ -192,7 +228,7 @@ pub(crate) struct Feeds {
     /// Most watchers per member.
     watchers_max: usize,
     /// Bytes in all rings.
-    bytes: Arc<AtomicUsize>,
+    bytes: Arc<Rings>,
 }
 
 /// Key of a watcher count.
@@ -219,14 +255,14 @@ impl Feeds {
         Self { feeds: Mutex::default(), watching: Arc::default(), watchers_max, bytes: Arc::default() }
     }
 
-    /// The feed of an execution. It exists as long as a watcher holds it.
+    /// The feed of an execution of the current account's organization. It exists as long as a watcher holds it.
     pub(crate) fn of(&self, app: &App, key: ExecutionKey) -> Arc<Feed> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(feed) = feeds.get(&key).and_then(Weak::upgrade) {
             return feed;
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
-        let feed = Arc::new(Feed::new(self.bytes.clone()));
+        let feed = Arc::new(Feed::new(self.bytes.clone(), current().key));
         feeds.insert(key, Arc::downgrade(&feed));
         tokio::spawn(on_account(current(), pump::run(app.clone(), key, Arc::downgrade(&feed))));
         feed
@@ -286,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_watcher_goes_on_where_it_was_and_learns_when_it_is_behind() {
-        let feed = Feed::new(Arc::default());
+        let feed = Feed::new(Arc::default(), "acme".into());
         assert_eq!(feed.next(None), Next::None);
         feed.push([told(0, 0), told(0, 1), told(2, 0)], false);
         let place = |text: &str| Some(text.parse::<Place>().unwrap());
@@ -325,19 +361,35 @@ mod tests {
     #[test]
     fn a_ring_is_bounded_in_bytes_also_where_others_have_too_many() {
         let of = |sequence: u64, bytes: usize| Told { data: "x".repeat(bytes), ..told(sequence, 0) };
-        let (all, kept) = (Arc::<AtomicUsize>::default(), |feed: &Feed| feed.log.lock().unwrap().bytes);
-        let feed = Feed::new(all.clone());
+        let (all, kept) = (Arc::<Rings>::default(), |feed: &Feed| feed.log.lock().unwrap().bytes);
+        let (new, count) = (|name: &str| Feed::new(all.clone(), name.into()), || all.0.lock().unwrap().all);
+        let feed = new("acme");
         feed.push((0..9).map(|sequence| of(sequence, RING_BYTES_MAX / 4)), false);
-        assert_eq!((kept(&feed), all.load(Ordering::Relaxed)), (RING_BYTES_MAX, RING_BYTES_MAX));
+        assert_eq!((kept(&feed), count()), (RING_BYTES_MAX, RING_BYTES_MAX));
         assert_eq!(feed.next(None), Next::Behind);
         feed.push([of(9, RING_BYTES_MAX + 1)], false);
         assert_eq!(kept(&feed), RING_BYTES_MAX + 1, "the last one is kept whatever it has");
-        let others = Feed::new(all.clone());
-        all.fetch_add(RINGS_BYTES_MAX, Ordering::Relaxed);
-        others.push((0..9).map(|sequence| of(sequence, CROWDED_RING_BYTES_MAX / 2)), false);
-        assert_eq!(kept(&others), CROWDED_RING_BYTES_MAX);
-        drop((feed, others));
-        assert_eq!(all.load(Ordering::Relaxed), RINGS_BYTES_MAX, "rings that are gone have no bytes");
+        drop(feed);
+        // An organization with many rings keeps less of each, and others keep theirs.
+        let fill = |feed: &Feed| feed.push((0..64).map(|sequence| of(sequence, CROWDED_RING_BYTES_MAX / 2)), false);
+        let full = |name: &str| {
+            let feed = new(name);
+            fill(&feed);
+            feed
+        };
+        let many: Vec<_> = (0..500).map(|_| full("acme")).collect();
+        assert!(count() <= RINGS_OF_ORGANIZATION_BYTES_MAX + 500 * CROWDED_RING_BYTES_MAX, "{}", count());
+        let other = full("globex");
+        assert_eq!(kept(&other), 64 * CROWDED_RING_BYTES_MAX / 2);
+        let more: Vec<_> = (0..200).map(|number| full(&format!("o{}", number % 8))).collect();
+        assert!(count() > RINGS_BYTES_MAX - RING_BYTES_MAX, "all together have as many as they may");
+        let small = full("initech");
+        assert_eq!(kept(&small), 64 * CROWDED_RING_BYTES_MAX / 2, "an organization with few rings keeps them");
+        let crowded: Vec<_> = (0..20).map(|_| full("initech")).collect();
+        assert!(crowded.iter().any(|feed| kept(feed) == CROWDED_RING_BYTES_MAX));
+        drop((many, more, other, small, crowded));
+        assert_eq!(count(), 0, "rings that are gone have no bytes");
+        assert!(all.0.lock().unwrap().by_organization.is_empty());
     }
 
     #[test]

@@ -4,7 +4,12 @@
 //! others. Sign-ins, decisions, cancels, revocations and readiness have reserved slots, because an operator needs them
 //! to end an overload. Compiling also needs a permit, since the client controls its cost.
 
-use std::{future::Future, time::Duration};
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use axum::http::Method;
 use mainspring_engine::fair::{Bounds, FairPermit, FairSemaphore};
@@ -29,6 +34,18 @@ const RESERVED_MAX: usize = 16;
 /// Reserved slots of one organization, or of one address before authentication.
 const RESERVED_PER_KEY_MAX: usize = 4;
 
+/// Ordinary slots of one member, so that a member who asks all the time leaves some to the rest of its organization.
+const ORDINARY_PER_MEMBER_MAX: usize = 6;
+
+/// Reserved slots of one member: a member who lists tokens all the time does not hold up an owner who revokes them.
+const RESERVED_PER_MEMBER_MAX: usize = 2;
+
+const _: () = assert!(
+    ORDINARY_PER_MEMBER_MAX < ORDINARY_PER_KEY_MAX
+        && RESERVED_PER_MEMBER_MAX < RESERVED_PER_KEY_MAX
+        && COMPILING_PER_MEMBER_MAX < COMPILING_PER_KEY_MAX
+);
+
 /// Compiling requests at a time. The sandbox also shares its workers by organization.
 const COMPILING_MAX: usize = 16;
 
@@ -44,6 +61,9 @@ const WAITING_MAX: usize = 16_384;
 /// Requests of one organization in a queue: as many as the watchers of one member, which may all reconnect at once
 /// after a restart.
 const WAITING_PER_KEY_MAX: usize = 4_096;
+
+/// Requests that wait for other requests of their member: a half of what its organization has.
+const WAITING_PER_MEMBER_MAX: usize = WAITING_PER_KEY_MAX / 2;
 
 /// Longest wait for a slot. Clients give up after about 30 s, and a response with `Retry-After` is better than a closed
 /// connection.
@@ -153,33 +173,96 @@ pub(crate) struct Slots {
     ordinary: FairSemaphore<String>,
     reserved: FairSemaphore<String>,
     compiling: FairSemaphore<String>,
-    compiling_of_members: FairSemaphore<(String, String)>,
+    ordinary_of_members: OfMembers,
+    reserved_of_members: OfMembers,
+    compiling_of_members: OfMembers,
+    queues: Queues,
 }
+
+/// Permits of members, by organization and member. They bound each member and not all together.
+type OfMembers = FairSemaphore<(String, String)>;
 
 /// A taken slot. Dropping it releases the slot.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _slot: FairPermit<String>,
-    _compiling: Option<Compiling>,
-}
-
-/// The permits to compile of a member and of its organization.
-#[derive(Debug)]
-struct Compiling {
-    _member: FairPermit<(String, String)>,
-    _organization: FairPermit<String>,
+    _compiling: Option<FairPermit<String>>,
+    _member: Option<FairPermit<(String, String)>>,
 }
 
 impl Default for Slots {
     fn default() -> Self {
         let of =
             |permits, per_key| Bounds { permits, per_key, waiting: WAITING_MAX, waiting_per_key: WAITING_PER_KEY_MAX };
+        // As many permits as members can hold, and no queue of their own: `Queues` has the bounds of waiting.
+        let of_members = |per_key| FairSemaphore::new(Bounds { per_key, ..Bounds::of(usize::MAX / 2) });
         Self {
             ordinary: FairSemaphore::new(of(ORDINARY_MAX, ORDINARY_PER_KEY_MAX)),
             reserved: FairSemaphore::new(of(RESERVED_MAX, RESERVED_PER_KEY_MAX)),
             compiling: FairSemaphore::new(of(COMPILING_MAX, COMPILING_PER_KEY_MAX)),
-            // As many permits as members can wait: these bound each member, and not all of them together.
-            compiling_of_members: FairSemaphore::new(of(2 * WAITING_MAX, COMPILING_PER_MEMBER_MAX)),
+            ordinary_of_members: of_members(ORDINARY_PER_MEMBER_MAX),
+            reserved_of_members: of_members(RESERVED_PER_MEMBER_MAX),
+            compiling_of_members: of_members(COMPILING_PER_MEMBER_MAX),
+            queues: Queues::default(),
+        }
+    }
+}
+
+/// Requests that wait for other requests of their member, counted for the member, its organization and all.
+#[derive(Debug, Clone, Default)]
+struct Queues(Arc<Mutex<HashMap<Queue, usize>>>);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Queue {
+    Member(String, String),
+    Organization(String),
+    All,
+}
+
+/// A place in these queues, until it is dropped.
+#[derive(Debug)]
+struct Waiting {
+    queues: Queues,
+    of: [Queue; 3],
+}
+
+impl Queue {
+    fn length_max(&self) -> usize {
+        match self {
+            Self::Member(..) => WAITING_PER_MEMBER_MAX,
+            Self::Organization(_) => WAITING_PER_KEY_MAX,
+            Self::All => WAITING_MAX,
+        }
+    }
+}
+
+impl Queues {
+    fn enter(&self, account: &Account) -> Answer<Waiting> {
+        let (key, member) = (account.key.clone(), account.member.clone());
+        let of = [Queue::Member(key.clone(), member), Queue::Organization(key), Queue::All];
+        let mut lengths = self.lengths();
+        if of.iter().any(|queue| lengths.get(queue).is_some_and(|length| *length >= queue.length_max())) {
+            return Err(busy());
+        }
+        of.iter().for_each(|queue| *lengths.entry(queue.clone()).or_default() += 1);
+        drop(lengths);
+        Ok(Waiting { queues: self.clone(), of })
+    }
+
+    fn lengths(&self) -> MutexGuard<'_, HashMap<Queue, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut lengths = self.queues.lengths();
+        for queue in &self.of {
+            let Some(length) = lengths.get_mut(queue) else { continue };
+            *length -= 1;
+            if *length == 0 {
+                lengths.remove(queue);
+            }
         }
     }
 }
@@ -192,18 +275,33 @@ impl Slots {
     pub(crate) async fn take(&self) -> Answer<Slot> {
         let account = current();
         let asked = async {
+            let _member = self.of_member(&account).await?;
             let _compiling = match account.kind {
-                Kind::Compiling => {
-                    let member = (account.key.clone(), account.member.clone());
-                    let _member = of(&self.compiling_of_members, member).await?;
-                    Some(Compiling { _member, _organization: of(&self.compiling, account.key.clone()).await? })
-                }
+                Kind::Compiling => Some(of(&self.compiling, account.key.clone()).await?),
                 Kind::Ordinary | Kind::Reserved => None,
             };
             let slots = if account.kind == Kind::Reserved { &self.reserved } else { &self.ordinary };
-            Ok(Slot { _slot: of(slots, account.key.clone()).await?, _compiling })
+            Ok(Slot { _slot: of(slots, account.key.clone()).await?, _compiling, _member })
         };
         timeout(WAIT_MAX, asked).await.unwrap_or_else(|_| Err(busy()))
+    }
+
+    /// The permit of a request's member: what waits for it holds nothing that others need.
+    async fn of_member(&self, account: &Account) -> Answer<Option<FairPermit<(String, String)>>> {
+        if account.member.is_empty() {
+            return Ok(None);
+        }
+        let permits = match account.kind {
+            Kind::Ordinary => &self.ordinary_of_members,
+            Kind::Reserved => &self.reserved_of_members,
+            Kind::Compiling => &self.compiling_of_members,
+        };
+        let member = (account.key.clone(), account.member.clone());
+        if let Some(permit) = permits.try_acquire(member.clone()) {
+            return Ok(Some(permit));
+        }
+        let _waiting = self.queues.enter(account)?;
+        of(permits, member).await.map(Some)
     }
 }
 
@@ -277,6 +375,40 @@ mod tests {
             assert!(take(&slots, kind, key).await.is_ok(), "{kind:?} {key} waits");
         }
         assert_eq!(all(&slots, Kind::Reserved, "acme").await.len(), RESERVED_PER_KEY_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_member_leaves_slots_to_its_organization_and_its_queue_has_an_end() {
+        let slots = Slots::default();
+        let account = |kind: Kind, member: &str| Account { kind, key: "acme".into(), member: member.into() };
+        let take = |kind, member: &str| on_account(account(kind, member), slots.take());
+        let bounds = [(Kind::Ordinary, ORDINARY_PER_MEMBER_MAX), (Kind::Reserved, RESERVED_PER_MEMBER_MAX)];
+        for (kind, most) in bounds {
+            let mut held = Vec::new();
+            while let Ok(slot) = take(kind, "vic").await {
+                held.push(slot);
+            }
+            assert_eq!(held.len(), most, "{kind:?}");
+            let queue: Vec<_> = (0..WAITING_PER_MEMBER_MAX)
+                .map(|_| {
+                    let (slots, account) = (slots.clone(), account(kind, "vic"));
+                    tokio::spawn(on_account(account, async move { slots.take().await.is_ok() }))
+                })
+                .collect();
+            while slots.queues.lengths().get(&Queue::All).is_none_or(|all| *all < WAITING_PER_MEMBER_MAX) {
+                tokio::task::yield_now().await;
+            }
+            let began = tokio::time::Instant::now();
+            assert!(take(kind, "vic").await.is_err(), "{kind:?}");
+            assert!(take(kind, "ada").await.is_ok(), "{kind:?}: an owner waits behind a member");
+            assert_eq!(began.elapsed(), Duration::ZERO);
+            queue.iter().for_each(|one| one.abort());
+            drop(held);
+            while slots.queues.lengths().contains_key(&Queue::All) {
+                tokio::task::yield_now().await;
+            }
+        }
+        assert!(slots.queues.lengths().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

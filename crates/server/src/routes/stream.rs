@@ -1,6 +1,13 @@
 //! Event streams of executions, as server-sent events.
 
-use std::{convert::Infallible, future::Future, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use axum::{
     extract::State,
@@ -18,7 +25,7 @@ use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until, timeout},
 };
-use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
+use tokio_stream::{Stream, wrappers::ReceiverStream};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -88,15 +95,34 @@ async fn events(
         carry(app, caller, row, after, to).await;
         drop(place);
     }));
-    let event =
-        |Sent { told, .. }: Sent| Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data));
-    Ok(Sse::new(ReceiverStream::new(from).map(event)).keep_alive(KeepAlive::new().interval(BREATH)))
+    let events = Sending { from: ReceiverStream::new(from), held: None };
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(BREATH)))
 }
 
 /// An event for one watcher, counted in the memory of responses until it was read.
 struct Sent {
     told: Arc<Told>,
-    _held: HeldResponse,
+    held: HeldResponse,
+}
+
+/// The events of one watcher. The connection asks for the next event when it has taken the one before, which counts until
+/// then: a watcher that reads nothing has an event of any size in memory.
+struct Sending {
+    from: ReceiverStream<Sent>,
+    held: Option<HeldResponse>,
+}
+
+impl Stream for Sending {
+    type Item = Result<Event, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.held = None;
+        let next = ready!(Pin::new(&mut self.from).poll_next(context));
+        Poll::Ready(next.map(|Sent { told, held }| {
+            self.held = Some(held);
+            Ok(Event::default().id(told.place.to_string()).event(&told.kind).data(&told.data))
+        }))
+    }
 }
 
 /// Sends an event to a watcher. False if the watcher does not read the events before it in time.
@@ -104,8 +130,8 @@ async fn send(app: &App, told: Arc<Told>, to: &mpsc::Sender<Sent>) -> bool {
     let (account, bytes) = (current(), told.data.len());
     let sent = async {
         loop {
-            if let Some(_held) = app.responses.hold_events(&account, bytes) {
-                return to.send(Sent { told, _held }).await.is_ok();
+            if let Some(held) = app.responses.hold_events(&account, bytes) {
+                return to.send(Sent { told, held }).await.is_ok();
             }
             app.responses.room_for_events(&account, bytes).await;
         }
@@ -217,7 +243,11 @@ async fn repeated<T, F: Future<Output = Answer<T>>>(mut ask: impl FnMut() -> F) 
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Method;
+    use tokio_stream::StreamExt;
+
     use super::*;
+    use crate::{responses::Responses, slots::Account};
 
     #[tokio::test(start_paused = true)]
     async fn a_watcher_without_a_slot_asks_again_and_one_that_is_refused_does_not() {
@@ -231,5 +261,19 @@ mod tests {
             assert_eq!(answer.await.is_ok(), code == Code::Unavailable);
             assert_eq!(asked, times);
         }
+    }
+
+    #[tokio::test]
+    async fn an_event_counts_until_the_connection_asks_for_the_next() {
+        let (responses, account) = (Responses::default(), Account::of(&Method::GET, "/", "acme", "vic"));
+        let (to, from) = mpsc::channel(ON_THE_WAY);
+        let told = Told { place: "0.0".parse().unwrap(), kind: "k".into(), data: "{}".into(), opens: None };
+        let held = responses.hold_events(&account, 16 * 1024 * 1024).unwrap();
+        assert!(to.send(Sent { told: Arc::new(told), held }).await.is_ok());
+        let mut events = Sending { from: ReceiverStream::new(from), held: None };
+        assert!(events.next().await.is_some());
+        assert!(!responses.has_room(&account), "what the connection has not taken counts");
+        assert!(timeout(Duration::ZERO, events.next()).await.is_err());
+        assert!(responses.has_room(&account));
     }
 }

@@ -3,7 +3,7 @@
 use axum::{Json, extract::State, http::StatusCode};
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::value::Value;
-use mainspring_store::Change;
+use mainspring_store::{Change, Removal};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -32,6 +32,13 @@ pub(super) const TRIES: usize = SLOTS_MAX;
 /// Most active tokens of one member without those of sign-ins and sessions, and most of one execution's sessions. Few
 /// enough to scan when one is created.
 const TOKENS_MAX: usize = 50;
+
+/// Tokens of one member for sessions of all executions together. The removal of a member revokes all of them in one change.
+const SESSION_TOKENS_MAX: usize = 1_000;
+
+/// Expired tokens of one member that stay listed. A new token revokes the older ones, so that a member who makes tokens of a
+/// second each does not make a row for each of them.
+const EXPIRED_MAX: usize = 50;
 
 /// A credential, without what lets in.
 #[derive(Debug, Serialize, ToSchema)]
@@ -178,7 +185,7 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         crate::starting::check_control(caller, &row)?;
         session_of = Some(row.id);
     }
-    check_count(installation, &caller.organization, user, session_of.as_deref())?;
+    let expired = check_count(installation, &caller.organization, user, session_of.as_deref())?;
     let own = installation.get::<Token>(&caller.token)?;
     let own = own.ok_or_else(|| Problem::new(Code::Unauthorized, "This credential has just been revoked."))?;
     let text = TokenText::new()?;
@@ -201,28 +208,50 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
     };
     // Writes the member and the caller's credential unchanged too, so that a concurrent removal, promotion or
     // revocation makes this change fail.
-    let puts = vec![
+    let mut puts = vec![
         installation.put(&text.id, &token, 0)?,
         installation.put(&own.id, &own.body, own.version)?,
         members.put(user, &member.body, member.version)?,
     ];
+    let mut removals = Vec::new();
+    for held in expired.iter().filter(|held| held.id != own.id) {
+        puts.push(installation.put(&held.id, &Revoked::of(&held.body, now_ms()), 0)?);
+        removals.push(Removal { expected: None, ..installation.removal(held) });
+    }
     let audit = vec![entry(caller, "token.create", &text.id, described(&token))];
-    Ok((Change { puts, audit, sealing: *app.engine.key(), ..Change::default() }, text))
+    Ok((Change { puts, removals, audit, sealing: *app.engine.key() }, text))
 }
 
-/// Rejects one more token of a member with many. Concurrent creations conflict, because each writes the member.
-fn check_count(installation: Shelf<'_>, organization: &str, user: &str, session_of: Option<&str>) -> Answer<()> {
-    let (now, mut count) = (now_ms(), 0);
+/// Refuses one more token where a member has many. The change puts the member as it is, so that no two requests make the last
+/// one. The answer has the expired tokens that are too many to stay listed, the oldest ones.
+fn check_count(
+    installation: Shelf<'_>,
+    organization: &str,
+    user: &str,
+    session_of: Option<&str>,
+) -> Answer<Vec<Held<Token>>> {
+    let (now, mut count, mut of_sessions, mut expired) = (now_ms(), 0, 0, Vec::new());
     for held in installation.all::<Token>(Some(("member", Token::of_member(organization, user)))) {
-        let Token { expires_at, session_of: of, signed_in_by, .. } = held?.body;
-        let is_live = expires_at.is_none_or(|at| at > now) && signed_in_by.is_none();
-        count += usize::from(is_live && of.as_deref() == session_of);
+        let held = held?;
+        let Token { expires_at, session_of: of, signed_in_by, .. } = &held.body;
+        match (expires_at, signed_in_by) {
+            // Those of sign-ins have a bound of their own.
+            (_, Some(_)) => {}
+            (Some(at), None) if *at <= now => expired.push(held),
+            _ => {
+                count += usize::from(of.as_deref() == session_of);
+                of_sessions += usize::from(of.is_some());
+            }
+        }
     }
-    if count < TOKENS_MAX {
-        return Ok(());
+    let is_over = session_of.is_some() && of_sessions >= SESSION_TOKENS_MAX;
+    if count < TOKENS_MAX && !is_over {
+        expired.sort_by_key(|held| std::cmp::Reverse(held.body.expires_at));
+        return Ok(expired.split_off(EXPIRED_MAX.min(expired.len())));
     }
+    let most = if is_over { SESSION_TOKENS_MAX } else { TOKENS_MAX };
     let message = format!(
-        "`{user}` has {TOKENS_MAX} tokens of this kind that let in: revoke those that nobody uses (`GET /api/tokens` says when \
+        "`{user}` has {most} tokens of this kind that let in: revoke those that nobody uses (`GET /api/tokens` says when \
          each was used last, `DELETE /api/tokens/{{id}}` revokes one), or give them an end (`expiresAt`)."
     );
     Err(Problem::new(Code::Conflict, message))
@@ -297,11 +326,58 @@ async fn revoke(State(app): State<App>, caller: Caller, Named(id): Named<String>
         let removals = vec![installation.removal(&held)];
         let audit = vec![entry(&caller, "token.revoke", &id, Value::Null)];
         // Ignores the version, because the time of last use may be updated concurrently.
-        let removals = removals.into_iter().map(|removal| mainspring_store::Removal { expected: None, ..removal });
+        let removals = removals.into_iter().map(|removal| Removal { expected: None, ..removal });
         let puts = vec![installation.put(&id, &Revoked::of(&held.body, now_ms()), 0)?];
         let change = Change { removals: removals.collect(), puts, audit, sealing: *app.engine.key() };
         make(app.catalogue(), &change)?.map_err(|_| Problem::not_found("token"))?;
         Ok(StatusCode::NO_CONTENT)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_store::memory::MemoryStore;
+
+    use super::*;
+
+    fn token(expires_at: Option<u64>, session_of: Option<String>) -> Token {
+        Token {
+            organization: "acme".into(),
+            user: "vic".into(),
+            name: "n".into(),
+            hash: String::new(),
+            made_by: "vic".into(),
+            scopes: Vec::new(),
+            session_of,
+            created_at: 0,
+            expires_at,
+            last_used_at: None,
+            sign_ins: Vec::new(),
+            signed_in_by: None,
+            known_to: None,
+            is_by_owner: false,
+        }
+    }
+
+    #[test]
+    fn sessions_of_all_executions_and_expired_tokens_have_a_bound() {
+        let store = MemoryStore::new();
+        let installation = Shelf::of(&store, "");
+        let keep = |tokens: Vec<(String, Token)>| {
+            let puts = tokens.iter().map(|(id, token)| installation.put(id, token, 0).unwrap()).collect();
+            make(&store, &Change { puts, ..Change::default() }).unwrap().unwrap();
+        };
+        let check = |session_of: Option<&str>| check_count(installation, "acme", "vic", session_of);
+        keep((1..=60).map(|number| (format!("old{number}"), token(Some(number), None))).collect());
+        let mut retired: Vec<_> = check(None).unwrap().into_iter().map(|held| held.body.expires_at.unwrap()).collect();
+        retired.sort_unstable();
+        assert_eq!(retired, (1..=10).collect::<Vec<_>>(), "the oldest go");
+        let of = |number: usize| Some(format!("execution{number}"));
+        keep((1..SESSION_TOKENS_MAX).map(|number| (format!("s{number}"), token(None, of(number)))).collect());
+        assert!(check(Some("new")).is_ok() && check(None).is_ok());
+        keep(vec![("last".into(), token(None, of(0)))]);
+        assert!(check(Some("new")).is_err_and(|problem| problem.message.contains("1000")));
+        assert!(check(None).is_ok(), "tokens of no session have a bound of their own");
+    }
 }
