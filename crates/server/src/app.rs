@@ -136,7 +136,7 @@ impl App {
     /// Fails with 503 if no slot is free in time.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
         let app = self.for_one_request();
-        // The message of a panic can have data of others, and is for the log.
+        // The message of a panic may contain data of other callers, and goes to the log only.
         let broke_off = |why: String| {
             Problem::new(Code::InternalError, "The server failed at this request. Its log has the reason.").because(why)
         };

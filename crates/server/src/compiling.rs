@@ -37,8 +37,8 @@ const PLANS_MAX: usize = 1024;
 /// Most cached plans per organization: eight busy organizations fill the cache.
 const PLANS_OF_ORGANIZATION_MAX: usize = 128;
 
-/// Most bytes of cached plans in their stored form. A plan in memory takes a multiple of it, and one definition can have
-/// 4 MiB.
+/// Most bytes of cached plans, in their stored form. A plan in memory takes a multiple of that, and a definition may
+/// have 4 MiB.
 const PLANS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Most bytes of cached plans per organization: one plan of the largest size, and as much again for others.
@@ -56,7 +56,7 @@ struct PlansOf {
 }
 
 impl PlansOf {
-    /// Caches a plan, and evicts all others where they are too many together.
+    /// Caches a plan. If the organization has too many plans or bytes, its other plans are evicted first.
     fn keep(&mut self, hash: String, made: Made) {
         let bytes = made.byte_count();
         let is_full = self.by_hash.len() >= PLANS_OF_ORGANIZATION_MAX
@@ -91,7 +91,7 @@ impl Plans {
     }
 }
 
-/// Evicts the plans of the organization that has the most by this measure.
+/// Evicts all plans of the organization with the largest measure.
 fn evict(plans: &mut BTreeMap<String, PlansOf>, measure: impl Fn(&PlansOf) -> usize) {
     let largest = plans.iter().max_by_key(|(_, own)| measure(own)).map(|(organization, _)| organization.clone());
     largest.and_then(|largest| plans.remove(&largest));
@@ -109,7 +109,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// Bytes of the plan as it is stored.
+    /// Bytes of the plan in its stored form.
     fn byte_count(&self) -> usize {
         self.stored.bytes.len()
     }

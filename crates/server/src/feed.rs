@@ -29,16 +29,16 @@ const RING: usize = 1024;
 /// Most bytes of these: some of the largest outputs. A watcher that is further behind reads the journal.
 const RING_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of the rings of one organization, beyond which each of them keeps less.
+/// Bytes of the rings of one organization beyond which each of its rings keeps less.
 const RINGS_OF_ORGANIZATION_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Bytes of all rings of a node, beyond which those of the organizations with the most keep less.
+/// Bytes of all rings of a node beyond which the rings of the largest organizations keep less.
 const RINGS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes that an organization has where all together have too many, so that no other organization takes them.
+/// Bytes that an organization may keep even if all rings together exceed their bound.
 const RINGS_OF_ORGANIZATION_BYTES_MIN: usize = 4 * 1024 * 1024;
 
-/// Bytes of a ring where its organization has too many.
+/// Most bytes of a ring while its organization is over its bound.
 const CROWDED_RING_BYTES_MAX: usize = 16 * 1024;
 
 /// Position of an event: the sequence number of its frame, and its index in the frame, from 0.
@@ -126,7 +126,7 @@ struct RingBytes {
 }
 
 impl Rings {
-    /// Counts bytes of an organization. True where its rings have too many by now.
+    /// Counts bytes of an organization. True if its rings must keep less.
     fn add(&self, organization: &str, bytes: usize) -> bool {
         let mut rings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         rings.all += bytes;
@@ -255,7 +255,8 @@ impl Feeds {
         Self { feeds: Mutex::default(), watching: Arc::default(), watchers_max, bytes: Arc::default() }
     }
 
-    /// The feed of an execution of the current account's organization. It exists as long as a watcher holds it.
+    /// The feed of an execution, counted for the organization of the current account. It exists as long as a watcher
+    /// holds it.
     pub(crate) fn of(&self, app: &App, key: ExecutionKey) -> Arc<Feed> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(feed) = feeds.get(&key).and_then(Weak::upgrade) {
@@ -370,7 +371,7 @@ mod tests {
         feed.push([of(9, RING_BYTES_MAX + 1)], false);
         assert_eq!(kept(&feed), RING_BYTES_MAX + 1, "the last one is kept whatever it has");
         drop(feed);
-        // An organization with many rings keeps less of each, and others keep theirs.
+        // An organization with many rings keeps less in each, and other organizations keep theirs.
         let fill = |feed: &Feed| feed.push((0..64).map(|sequence| of(sequence, CROWDED_RING_BYTES_MAX / 2)), false);
         let full = |name: &str| {
             let feed = new(name);

@@ -34,7 +34,7 @@ pub(crate) fn line_key(whose: Option<&Whose>, from: IpAddr) -> LineKey {
     }
 }
 
-/// The key of a request that was answered with 500 or 503.
+/// The key of a request that was answered with 500 or 503: its account and status.
 pub(crate) fn failure_key(account: &Account, status: StatusCode) -> LineKey {
     let key = format!("failed/{status}/{}", account.key);
     if account.is_anonymous() { LineKey::Address(key) } else { LineKey::Known(key) }
@@ -62,7 +62,7 @@ const _: () = assert!(ENTRIES_OF_TOKEN < ENTRIES_OF_MEMBER && 4 * ENTRIES_OF_MEM
 
 const SPELL_US: u64 = 10 * MINUTE_US;
 
-/// Organizations with refusals in the last [`SPELL_US`] whose entries are counted apart; those beyond share one count.
+/// Organizations with an interval of their own; further ones share one. Expired intervals make room.
 const ORGANIZATIONS_MAX: usize = 4_096;
 
 /// Limits and counters: log lines per minute and key, audit entries per organization, and metrics by error code.
@@ -130,25 +130,25 @@ pub(crate) struct Refused {
     pub(crate) code: Code,
     /// Address of the client.
     pub(crate) from: Option<IpAddr>,
-    /// The reason, where it is more than the code says.
+    /// The cause, if it adds to the code.
     pub(crate) reason: Option<String>,
 }
 
 #[derive(Default)]
 struct Minute {
     began_us: u64,
-    /// Lines of addresses, of which a caller may have any number.
+    /// Lines per address. A client may have any number of addresses.
     of_addresses: HashMap<String, u32>,
-    /// Lines of known credentials and of accounts, so that a flood from many addresses does not hide them.
+    /// Lines per known credential and per account. A flood from many addresses does not use up their keys.
     of_known: HashMap<String, u32>,
 }
 
-/// Under which key lines of the log are counted.
+/// Key under which log lines are limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LineKey {
-    /// An address without a known credential.
+    /// The address of an unauthenticated client.
     Address(String),
-    /// A known credential, or an account whose request failed.
+    /// A known credential, or the account of a failed request.
     Known(String),
 }
 

@@ -34,12 +34,13 @@ const LAST_REQUESTS: Duration = Duration::from_secs(5);
 /// Bytes buffered per request beside the body: some round trips of a fast link.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Bytes of a request body that HTTP/2 buffers for a stream before anything reads it: the default of RFC 9113, 6.9.2. The
-/// budgets of bodies do not count them. hyper has 1 MiB, which a quarter of all connections would fill with gigabytes.
+/// HTTP/2 flow-control window per stream: bytes of a request body that are buffered before a handler reads it. This is
+/// the default of RFC 9113, 6.9.2. The memory budget of bodies does not count these bytes, and with hyper's 1 MiB a
+/// quarter of all connections could fill gigabytes.
 const STREAM_WINDOW_BYTES: u32 = 65_535;
 
-/// The same of a connection: twice a stream's, so that one upload does not stop the requests beside it. A body of 4 MiB
-/// takes 6 s on a line of 100 ms.
+/// HTTP/2 flow-control window per connection: twice that of a stream, so that one upload does not stop the requests
+/// beside it. A body of 4 MiB then takes 6 s at a latency of 100 ms.
 const CONNECTION_WINDOW_BYTES: u32 = 2 * STREAM_WINDOW_BYTES;
 
 /// Interval of HTTP/2 PINGs.

@@ -1,8 +1,9 @@
 //! Request slots: bound the threads that requests occupy with work on the store and the sandbox.
 //!
 //! Slots are shared fairly by organization: requests of one organization queue behind each other and not in front of
-//! others. Sign-ins, decisions, cancels, revocations and readiness have reserved slots, because an operator needs them
-//! to end an overload. Compiling also needs a permit, since the client controls its cost.
+//! others. Within an organization, each member has a bound too. Sign-ins, decisions, cancels, revocations and readiness
+//! have reserved slots, because an operator needs them to end an overload. Compiling also needs a permit, since the
+//! client controls its cost.
 
 use std::{
     collections::HashMap,
@@ -34,10 +35,10 @@ const RESERVED_MAX: usize = 16;
 /// Reserved slots of one organization, or of one address before authentication.
 const RESERVED_PER_KEY_MAX: usize = 4;
 
-/// Ordinary slots of one member, so that a member who asks all the time leaves some to the rest of its organization.
+/// Ordinary slots of one member, so that a busy member leaves some to the rest of the organization.
 const ORDINARY_PER_MEMBER_MAX: usize = 6;
 
-/// Reserved slots of one member: a member who lists tokens all the time does not hold up an owner who revokes them.
+/// Reserved slots of one member, so that a busy member cannot delay an owner who revokes credentials.
 const RESERVED_PER_MEMBER_MAX: usize = 2;
 
 const _: () = assert!(
@@ -62,7 +63,7 @@ const WAITING_MAX: usize = 16_384;
 /// after a restart.
 const WAITING_PER_KEY_MAX: usize = 4_096;
 
-/// Requests that wait for other requests of their member: a half of what its organization has.
+/// Requests of one member in its queue: half of the bound of an organization.
 const WAITING_PER_MEMBER_MAX: usize = WAITING_PER_KEY_MAX / 2;
 
 /// Longest wait for a slot. Clients give up after about 30 s, and a response with `Retry-After` is better than a closed
@@ -179,7 +180,7 @@ pub(crate) struct Slots {
     queues: Queues,
 }
 
-/// Permits of members, by organization and member. They bound each member and not all together.
+/// Permits per member, by organization and member. They bound each member, and not all of them together.
 type OfMembers = FairSemaphore<(String, String)>;
 
 /// A taken slot. Dropping it releases the slot.
@@ -194,7 +195,7 @@ impl Default for Slots {
     fn default() -> Self {
         let of =
             |permits, per_key| Bounds { permits, per_key, waiting: WAITING_MAX, waiting_per_key: WAITING_PER_KEY_MAX };
-        // As many permits as members can hold, and no queue of their own: `Queues` has the bounds of waiting.
+        // More permits than members can hold, and no queue bounds, because `Queues` has them.
         let of_members = |per_key| FairSemaphore::new(Bounds { per_key, ..Bounds::of(usize::MAX / 2) });
         Self {
             ordinary: FairSemaphore::new(of(ORDINARY_MAX, ORDINARY_PER_KEY_MAX)),
@@ -208,7 +209,7 @@ impl Default for Slots {
     }
 }
 
-/// Requests that wait for other requests of their member, counted for the member, its organization and all.
+/// Lengths of the queues for permits of members: per member, per organization, and in total.
 #[derive(Debug, Clone, Default)]
 struct Queues(Arc<Mutex<HashMap<Queue, usize>>>);
 
@@ -219,7 +220,7 @@ enum Queue {
     All,
 }
 
-/// A place in these queues, until it is dropped.
+/// A place in the queues. Dropping it releases the place.
 #[derive(Debug)]
 struct Waiting {
     queues: Queues,
@@ -286,7 +287,8 @@ impl Slots {
         timeout(WAIT_MAX, asked).await.unwrap_or_else(|_| Err(busy()))
     }
 
-    /// The permit of a request's member: what waits for it holds nothing that others need.
+    /// Waits for the permit of the account's member, which comes first: a waiting request holds nothing that others
+    /// need.
     async fn of_member(&self, account: &Account) -> Answer<Option<FairPermit<(String, String)>>> {
         if account.member.is_empty() {
             return Ok(None);

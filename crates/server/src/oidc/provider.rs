@@ -35,8 +35,8 @@ const METADATA_LASTS_US: u64 = 60 * 60 * 1_000_000;
 /// serve them any sooner.
 const WAITING_MAX: usize = 64;
 
-/// Sign-ins of one address that wait for the provider at a time. Anyone can start a sign-in, so that one address must leave
-/// room to all others.
+/// Most sign-ins of one address that wait for the provider. Sign-ins need no credential, and one address must leave
+/// room to the others.
 const WAITING_OF_ADDRESS_MAX: usize = 16;
 
 /// The provider. The discovery document is cached for an hour, the key set until a token names an unknown key.
@@ -98,16 +98,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Marks a problem of the provider, in its details.
+/// Value of `component` in the details of a provider's error, by which [`provider_reason`] recognizes it.
 const COMPONENT: &str = "oidc";
 
-/// The provider did not answer as it should. Anyone can start a sign-in: the browser gets a general text, and the log and the
-/// audit log get the reason, which can name hosts, certificates and settings.
+/// Reports a failure of the provider. Sign-ins need no credential: the browser gets a general text, and the log and the
+/// audit log get the cause, which may contain hosts, certificates and settings.
 fn provider_fails(what: &str, why: &str) -> Problem {
     unavailable().because(format!("OpenID Connect provider, {what}: {why}"))
 }
 
-/// The answer to a sign-in while the provider, or its settings here, are broken.
+/// The response to a sign-in while the provider fails or is misconfigured.
 pub(super) fn unavailable() -> Problem {
     let message = "Signing in is not possible at the moment: the OpenID Connect provider is not available. Try again later, \
                    or sign in with a token. An admin finds the reason in the audit log, and an operator in the log of the \
@@ -115,7 +115,7 @@ pub(super) fn unavailable() -> Problem {
     Problem::new(Code::Unavailable, message).with(serde_json::json!({ "component": COMPONENT }))
 }
 
-/// The reason of a problem of the provider; `None` for all other problems.
+/// The cause of a provider's error; `None` for all other errors.
 pub(crate) fn provider_reason(problem: &Problem) -> Option<&str> {
     let is_of_provider = problem.details.get("component").and_then(Value::as_str) == Some(COMPONENT);
     problem.reason.as_deref().filter(|_| is_of_provider)

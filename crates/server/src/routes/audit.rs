@@ -182,9 +182,9 @@ async fn export(
     Ok((headers, Body::from_stream(ReceiverStream::new(from))))
 }
 
-/// Sends the first line and the entries up to the last, a page at a time. The answer breaks off where they cannot be read, and
-/// where the credential has lost the right to read them since: an export takes as long as its reader does. An export that
-/// breaks off proves nothing.
+/// Streams the first line and the entries up to the last one, page by page. The response breaks off after a read error,
+/// or if the credential has lost its permission, which each page checks again because slow readers prolong an export.
+/// An incomplete export fails verification.
 async fn carry(app: App, caller: Caller, first: Vec<u8>, last: u64, to: mpsc::Sender<io::Result<Bytes>>) {
     let (mut page, mut after, mut before) = (first, 0, 0);
     loop {

@@ -38,10 +38,10 @@ const CALLBACK: &str = "/sign-in/oidc/callback";
 /// Most bytes of the return path. It is stored in a cookie, which browsers limit to 4 KiB.
 const NEXT_MAX: usize = 1024;
 
-/// The actor of audit entries about the provider. No member can have this name.
+/// Actor of audit entries about the provider. It is no valid id of a member.
 const PROVIDER: &str = "(provider)";
 
-/// Characters of a reason in an audit entry: the provider chooses a part of it.
+/// Most characters of a cause in an audit entry. The provider controls a part of the text.
 const REASON_CHARACTERS_MAX: usize = 500;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -88,8 +88,8 @@ async fn begin(
     }
 }
 
-/// Records a failure of the provider in the audit log of the organization that it signs in to: few in ten minutes, as anyone
-/// can start a sign-in.
+/// Records a failure of the provider in the audit log of the organization that it serves. The entries are limited,
+/// because sign-ins need no credential.
 async fn audit_failure(app: &App, target: &str, from: IpAddr, problem: &Problem) {
     let (Some(reason), Some(provider)) = (provider_reason(problem), &app.settings.oidc) else { return };
     let organization = provider.settings().organization.clone();
@@ -102,7 +102,7 @@ async fn audit_failure(app: &App, target: &str, from: IpAddr, problem: &Problem)
         reason: Some(reason.chars().take(REASON_CHARACTERS_MAX).collect()),
     };
     let write = app.run(move |app| {
-        // An organization that does not exist has no log: the log of the server has the reason.
+        // A missing organization has no audit log; the server's log has the cause.
         if Shelf::of(app.catalogue(), "").get::<Organization>(&organization)?.is_some() {
             record(app, &refused);
         }

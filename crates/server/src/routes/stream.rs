@@ -105,8 +105,8 @@ struct Sent {
     held: HeldResponse,
 }
 
-/// The events of one watcher. The connection asks for the next event when it has taken the one before, which counts until
-/// then: a watcher that reads nothing has an event of any size in memory.
+/// The events of one watcher. Each event counts as memory until the connection asks for the next one, because a stalled
+/// watcher keeps one event of any size in memory.
 struct Sending {
     from: ReceiverStream<Sent>,
     held: Option<HeldResponse>,

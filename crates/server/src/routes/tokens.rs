@@ -33,11 +33,12 @@ pub(super) const TRIES: usize = SLOTS_MAX;
 /// enough to scan when one is created.
 const TOKENS_MAX: usize = 50;
 
-/// Tokens of one member for sessions of all executions together. The removal of a member revokes all of them in one change.
+/// Most tokens of one member for execution sessions, over all executions. Removing a member revokes all of them in one
+/// change.
 const SESSION_TOKENS_MAX: usize = 1_000;
 
-/// Expired tokens of one member that stay listed. A new token revokes the older ones, so that a member who makes tokens of a
-/// second each does not make a row for each of them.
+/// Most expired tokens of one member that stay listed. Creating a token removes older ones, so that short-lived tokens
+/// do not accumulate.
 const EXPIRED_MAX: usize = 50;
 
 /// A credential, without what lets in.
@@ -222,8 +223,8 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
     Ok((Change { puts, removals, audit, sealing: *app.engine.key() }, text))
 }
 
-/// Refuses one more token where a member has many. The change puts the member as it is, so that no two requests make the last
-/// one. The answer has the expired tokens that are too many to stay listed, the oldest ones.
+/// Rejects one more token of a member with many. Concurrent creations conflict, because each writes the member. Returns
+/// the oldest expired tokens, which are too many to stay listed.
 fn check_count(
     installation: Shelf<'_>,
     organization: &str,
@@ -235,7 +236,7 @@ fn check_count(
         let held = held?;
         let Token { expires_at, session_of: of, signed_in_by, .. } = &held.body;
         match (expires_at, signed_in_by) {
-            // Those of sign-ins have a bound of their own.
+            // Tokens of sign-ins have a bound of their own.
             (_, Some(_)) => {}
             (Some(at), None) if *at <= now => expired.push(held),
             _ => {
