@@ -48,7 +48,7 @@ pub enum Adopted {
 /// The identity of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttemptName<'a> {
-    /// The execution.
+    /// The execution that the step belongs to.
     pub execution: ExecutionKey,
     /// The step instance.
     pub step: &'a str,

@@ -56,7 +56,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels.
+    /// All levels, in the order in which `console` gets its functions.
     pub const ALL: [Level; 5] = [Level::Log, Level::Info, Level::Warn, Level::Error, Level::Debug];
 
     /// The name of the function.

@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 /// The byte that a worker sends when it has read a request, before it parses it.
 pub(crate) const TAKEN: u8 = 0x51;
 
-/// Writes one frame.
+/// Writes a frame, which may have at most [`FRAME_BYTES_MAX`] bytes.
 pub(crate) fn write_frame(writer: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     let length = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= FRAME_BYTES_MAX);
     let length = length.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the message is too long"))?;

@@ -15,7 +15,7 @@ use std::thread;
 /// Confines the whole process permanently, then answers requests until the stream ends.
 ///
 /// Call it from the `main` of a worker with its standard input and output. It fails if the stream breaks or contains
-/// bytes that no [`Workers`](crate::Workers) sends. Where the kernel rejects the filter of system calls, no code runs
+/// bytes that no [`Workers`](crate::Workers) sends. If the kernel rejects the filter of system calls, no code runs
 /// unless `unconfined` permits it.
 pub fn serve(reader: impl Read + Send, writer: impl Write + Send, unconfined: bool) -> io::Result<()> {
     thread::scope(|scope| {

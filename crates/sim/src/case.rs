@@ -41,7 +41,7 @@ pub struct CaseReport {
 /// The result of one mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModeReport {
-    /// The mode.
+    /// The faults under which it ran.
     pub mode: Mode,
     /// Violations.
     pub failures: Vec<String>,

@@ -1,9 +1,9 @@
-//! Several nodes on one store, with everything that can go wrong between them, on virtual time.
+//! Several nodes on one store, on virtual time, under all faults of nodes, network and store.
 //!
-//! A seed makes nodes, workflows, people and misfortunes. The nodes are the engine's own shards, memberships and loaders;
-//! the store is the reference store behind a line that delays, fails and loses answers. While it runs, every durable
-//! commit and every call is held against the rules in [`ledger`] and [`calls`]; in the end the misfortunes stop, and
-//! everything that was accepted has to end. The same seed gives the same bytes.
+//! A seed generates nodes, workflows, clients and faults. The nodes are the engine's own shards, memberships and
+//! loaders; the store is the reference store behind a network that delays requests, fails them and loses responses.
+//! During the run, every durable commit and every call is checked against the rules in [`ledger`] and [`calls`]. At the
+//! end the faults stop, and every accepted execution must end. The same seed gives the same bytes.
 
 mod aside;
 mod calls;
@@ -52,69 +52,69 @@ pub(crate) use subject::Subject;
 pub use table::Table;
 use workflows::Workflows;
 
-/// What a seed is run with.
+/// The size of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Executions that are asked for; those that they start come on top.
+    /// Executions that clients start; those that they start in turn come on top.
     pub executions: u32,
-    /// Nodes that come and go.
+    /// Nodes that crash, leave and rejoin.
     pub nodes: usize,
     /// Partitions of the store.
     pub partitions: u32,
 }
 
-/// What came of a seed.
+/// The result of a seed.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Executions, those included that others started.
+    /// Executions, including those that other executions started.
     pub executions: u64,
     /// Durable frames.
     pub frames: u64,
-    /// Calls that were begun.
+    /// Calls that were started.
     pub calls: u64,
-    /// Receipts that came too late and were kept beside their journals.
+    /// Receipts that came too late and were stored beside their journals.
     pub late: u64,
-    /// Attempts that went on at a node which gave up their execution.
+    /// Attempts that kept running at a node which released their execution.
     pub handed_over: u64,
-    /// Everything that became durable and everything that was done, in order, as one hash.
+    /// The hash of all durable frames and all actions, in order.
     pub bytes: Hash,
-    /// Which kinds of records met which kinds of misfortune.
+    /// The combinations of record kinds and commit faults that occurred.
     pub table: Table,
 }
 
-/// Virtual time after the last misfortune in which everything has to come to its end.
-/// What people, timers and retries of these workflows need is minutes; what is stuck by then is stuck.
+/// Virtual time after the last fault in which every execution must end. Clients, timers and retries of these workflows
+/// need minutes, so an execution that is open later is stuck.
 const CALM_MS: u64 = 3600 * 1000;
 
-/// Virtual time after the last end in which everything that calls have brought has to be in the store. What is on its way
-/// then has to wait for the longest pause at the most.
+/// Virtual time after the last end in which all results of calls must reach the store. A result under way waits at most
+/// for the longest pause.
 const SETTLE_MS: u64 = 180 * 1000;
 
-/// How often it is looked whether it is.
+/// Interval of the checks for that.
 const LOOK_FOR_RECEIPTS_MS: u64 = 1000;
 
-/// Happenings of one seed, after which it is called endless.
+/// Events of one seed after which it counts as endless.
 const HAPPENINGS_MAX: u64 = 2_000_000;
 
-/// Runs a seed. An error is a rule that broke, and how.
+/// Runs a seed. An error describes the violated rule.
 pub fn run(seed: u64, size: Size) -> Result<Report, String> {
     let mut cluster = Cluster::new(seed, size, None, &[])?;
     cluster.play().map_err(|why| format!("at {} ms: {why}", cluster.now - START_MS))?;
     cluster.report()
 }
 
-/// What came of a seed that an author's case was run with.
+/// The result of a seed with an author's case.
 #[derive(Debug, Clone)]
 pub(crate) struct Came {
     pub(crate) report: Report,
-    /// How the executions ended that were asked for.
+    /// The outcomes of the executions that clients started.
     pub(crate) ended: Vec<(ExecutionKey, Ended)>,
-    /// Steps that were called again after a success, by how often.
+    /// The number of repeated calls of each step after a successful one.
     pub(crate) repeated: BTreeMap<String, u64>,
 }
 
-/// Runs a seed with an author's case in place of the workflows of this project. Only these faults may strike; none given
-/// means all.
+/// Runs a seed with an author's case instead of the project's own workflows. Only `faults` occur; an empty list means
+/// all.
 pub(crate) fn run_subject(seed: u64, size: Size, subject: &Subject, faults: &[Fault]) -> Result<Came, String> {
     let mut cluster = Cluster::new(seed, size, Some(subject.clone()), faults)?;
     cluster.play().map_err(|why| format!("at {} ms: {why}", cluster.now - START_MS))?;
@@ -122,42 +122,42 @@ pub(crate) fn run_subject(seed: u64, size: Size, subject: &Subject, faults: &[Fa
     Ok(Came { report: cluster.report()?, ended, repeated })
 }
 
-/// Something that happens at a time.
+/// An event at a time.
 enum Happening {
-    /// To a node, in one of its lives.
+    /// An event of a node, in one of its incarnations.
     Node(usize, u32, Inner),
-    /// What somebody asked of the store reaches it.
+    /// A request reaches the store.
     Store(line::Asked),
-    /// A node dies.
+    /// A node crashes.
     Crash(usize),
-    /// A node begins a life.
+    /// A node starts a new incarnation.
     Begin(usize),
-    /// A node leaves by its own word.
+    /// A node leaves in an orderly shutdown.
     Leave(usize),
-    /// A node does nothing for so long.
+    /// A node pauses for some milliseconds.
     Pause(usize, u64),
-    /// The store does not answer for so long.
+    /// The store does not respond for some milliseconds.
     Outage(u64),
-    /// Somebody asks for an execution.
+    /// A client starts an execution.
     Ask(u32),
-    /// People look at what waits for them.
+    /// Approvers handle what waits for them.
     People,
-    /// The next misfortune is thought up.
+    /// The next fault is drawn.
     Misfortune,
-    /// The next mishap is thought up.
+    /// The next mishap is drawn.
     Mishap,
-    /// Somebody writes into the store.
+    /// A foreign program writes into the store.
     ForeignRow,
-    /// Operators look at what is quarantined.
+    /// Operators handle quarantined executions.
     Operators,
-    /// The store is spread over another number of partitions.
+    /// The number of partitions changes.
     Repartition(u32),
 }
 
 struct Cluster {
     size: Size,
     now: u64,
-    /// What is to come: by time, and by the order in which it came about.
+    /// The pending events: by time, and by the order in which they were scheduled.
     queue: BinaryHeap<Reverse<(u64, u64)>>,
     happenings: BTreeMap<u64, Happening>,
     order: u64,
@@ -170,14 +170,14 @@ struct Cluster {
     people: People,
     misfortune: Misfortune,
     mishaps: Mishaps,
-    /// What began by letter and was not written once, and nobody was told.
+    /// Executions started by a message whose first commit was not written, without a reply to anyone.
     swallowed: BTreeSet<ExecutionKey>,
     workflows: Workflows,
-    /// Virtual time after the last misfortune in which everything has to end.
+    /// Virtual time after the last fault in which every execution must end.
     calm_ms: u64,
-    /// The store does not answer before this.
+    /// The store does not respond before this time.
     down_until: u64,
-    /// When everything had ended, and when the receipts were looked at last.
+    /// The time when all executions had ended, and the time of the last check of receipts.
     ended: Option<(u64, u64)>,
     table: Table,
     handed_over: u64,
@@ -240,7 +240,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Something happens after a while.
+    /// Schedules an event.
     fn at(&mut self, after_ms: u64, happening: Happening) {
         self.order += 1;
         self.queue.push(Reverse((self.now + after_ms, self.order)));
@@ -272,18 +272,19 @@ impl Cluster {
         self.now > START_MS + self.misfortune.lasts_ms
     }
 
-    /// All that was asked for has been accepted and has ended, nothing is in an inbox and no call is out.
+    /// Returns whether all requested executions were accepted and have ended, all inboxes are empty and no call is
+    /// open.
     fn is_done(&mut self) -> Result<bool, String> {
         if !self.people.all_accepted() || self.ledger.open() > 0 || self.calls.out() > 0 {
             return Ok(false);
         }
         let partitions: Vec<u32> = (0..self.store.partitions().map_err(|error| error.to_string())?).collect();
         let letters = self.store.inbox(&partitions, 0, Most::of(usize::MAX)).map_err(|error| error.to_string())?;
-        // What comes for an execution that was ended by force stays where it is.
+        // Messages to an execution that was ended by force stay in the inbox.
         Ok(letters.iter().all(|arrived| self.ledger.is_ended_by_force(arrived.letter.execution)))
     }
 
-    /// Whether no receipt is on its way any more. One that is so for too long is lost.
+    /// Returns whether no receipt is under way any more. A receipt that is under way for too long is lost.
     fn has_settled(&mut self) -> Result<bool, String> {
         let (since, looked_at) = *self.ended.get_or_insert((self.now, 0));
         if self.now < looked_at + LOOK_FOR_RECEIPTS_MS {
@@ -327,14 +328,15 @@ impl Cluster {
             Happening::ForeignRow => self.write_foreign_row(),
             Happening::Operators => self.operators_look(),
             Happening::Repartition(partitions) => {
-                // Whoever stands still now does not know it before it goes on, and lives by a later word all the same.
+                // A paused node learns of it only when it resumes, and its lease is renewed by a later heartbeat
+                // nevertheless.
                 self.calls.lose_all();
                 self.ledger.spread_anew(&self.store, partitions)
             }
         }
     }
 
-    /// What became durable, or was done, goes into the trace.
+    /// Adds a durable frame or an action to the trace.
     fn note(&mut self, what: &[&[u8]]) {
         let mut parts: Vec<&[u8]> = vec![&self.trace.0];
         parts.extend_from_slice(what);
@@ -361,7 +363,7 @@ impl Cluster {
     }
 }
 
-/// Adds up what came of many seeds.
+/// Adds up the results of many seeds.
 pub fn add(all: &mut BTreeMap<&'static str, u64>, report: &Report) {
     let counts = [
         ("executions", report.executions),

@@ -59,7 +59,6 @@ impl Faults {
     }
 }
 
-/// The fault of one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CommitFault {
     None,

@@ -34,7 +34,7 @@ pub use inbox::{At, Entry, Reached, What};
 pub(crate) use effects::{arguments, called, names};
 pub(crate) use reader::duration_text;
 
-/// One case.
+/// A workflow with its inputs, its scripted responses and the expected result.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Its name, unique in its file.
@@ -94,7 +94,7 @@ impl Mode {
 /// A scenario file that cannot be read, with every error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
     /// Several lines of plain text, ending with a newline.
     pub message: String,
@@ -172,7 +172,7 @@ fn bounded(file: &FilePath) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Reads the cases of a file.
+/// Reads and parses a file, at most as large as a definition.
 pub fn read(file: &FilePath) -> Result<Vec<Case>, Unreadable> {
     let unreadable = |message: String| Unreadable { file: file.into(), message };
     let text = bounded(file).map_err(|error| unreadable(format!("{error}\n")))?;

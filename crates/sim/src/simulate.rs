@@ -35,14 +35,14 @@ pub struct Ended {
     pub status: &'static str,
     /// True if a failure was tolerated.
     pub with_failures: bool,
-    /// Its output.
+    /// The value that the workflow returned.
     pub output: Value,
 }
 
 /// The result of one seed.
 #[derive(Debug, Clone)]
 pub struct SeedReport {
-    /// The seed.
+    /// The number from which the run was generated.
     pub seed: u64,
     /// Executions, including those that other executions started.
     pub executions: u64,

@@ -108,9 +108,9 @@ pub struct Put {
 pub struct Removal {
     /// Its kind.
     pub noun: String,
-    /// Its organization.
+    /// Its organization; empty for a resource of the installation.
     pub organization: String,
-    /// Its id.
+    /// Its id, unique within kind and organization.
     pub id: String,
     /// Its current version; `None` for any.
     pub expected: Option<u64>,
@@ -124,7 +124,7 @@ pub enum Changed {
     /// Nothing was written: the resource of this id has another version, does not exist, or exists already. The first
     /// such one, removals before updates.
     Conflict {
-        /// Its id.
+        /// The id of the first such resource.
         id: String,
     },
     /// Nothing was written: another resource has a name that must be unique. The first such name.
@@ -159,7 +159,7 @@ pub struct AuditEntry {
 pub struct AuditRow {
     /// Counted from 1 in each organization's log, without gaps.
     pub number: u64,
-    /// The entry.
+    /// The entry as it was hashed.
     pub entry: AuditEntry,
     /// The hash of the previous hash and of all fields here.
     pub hash: Hash,
@@ -170,7 +170,7 @@ pub struct AuditRow {
 pub struct AuditHead {
     /// The number of the last entry.
     pub number: u64,
-    /// Its hash.
+    /// The hash of the last entry.
     pub hash: Hash,
     /// The keyed hash of both and of the organization.
     pub seal: Hash,

@@ -294,7 +294,7 @@ pub struct Posting<'a> {
     pub plans: &'a [StoredPlan],
     /// The number of partitions from which the message's partition was computed.
     pub partitions: u32,
-    /// Its audit entries.
+    /// Audit entries that are written together with the message.
     pub audit: &'a [AuditEntry],
     /// The key that seals the heads of audit logs.
     pub sealing: [u8; 32],
@@ -312,7 +312,7 @@ impl<'a> Posting<'a> {
 pub struct Noted<'a> {
     /// The notes, all of one execution.
     pub notes: &'a [Note],
-    /// The audit entries.
+    /// Audit entries that are written together with the notes.
     pub audit: &'a [AuditEntry],
     /// The key that seals the heads of audit logs.
     pub sealing: [u8; 32],
@@ -331,11 +331,11 @@ pub const FORCED_END: &str = "ended_by_operator";
 /// A quarantined execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedRow {
-    /// The execution.
+    /// The quarantined execution.
     pub execution: ExecutionKey,
     /// Its external name, if it has a row in the catalogue.
     pub id: Option<String>,
-    /// Its organization.
+    /// The organization that it belongs to, if any.
     pub organization: Option<String>,
     /// The reason of the quarantine.
     pub reason: String,
@@ -344,7 +344,7 @@ pub struct QuarantinedRow {
 /// The proof of a lease: the epoch of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
-    /// The partition.
+    /// The partition that the lease covers.
     pub partition: u32,
     /// The epoch that [`Store::claim`] or [`Store::take`] returned.
     pub epoch: u64,
@@ -370,7 +370,7 @@ pub struct Node {
 /// An attempt that keeps running at a node which has released its execution.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RemoteAttempt {
-    /// The execution.
+    /// The execution that the attempt belongs to.
     pub execution: ExecutionKey,
     /// The name of the step instance.
     pub step: String,
@@ -398,9 +398,9 @@ pub struct Table {
 /// The part of a batch for one execution.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// The execution.
+    /// The execution that the part advances or creates.
     pub execution: ExecutionKey,
-    /// Its partition.
+    /// The partition of the execution's head.
     pub partition: u32,
     /// The head that this part continues; `None` for a new execution.
     pub expected: Option<Expected>,
@@ -469,9 +469,9 @@ impl Part {
 /// The head on which a part was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// Its sequence.
+    /// The sequence of the last frame.
     pub sequence: u64,
-    /// Its hash.
+    /// The hash of the last frame, which covers all earlier ones.
     pub hash: Hash,
 }
 
@@ -523,9 +523,9 @@ pub enum CommitError {
 /// A head with the other columns of its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadRow {
-    /// The head.
+    /// The end of the journal.
     pub head: Head,
-    /// The partition.
+    /// The partition that the execution belongs to.
     pub partition: u32,
     /// As in [`Part::wake_at`].
     pub wake_at: Option<u64>,
@@ -538,7 +538,7 @@ pub struct HeadRow {
 /// An execution with a wake-up time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// The execution.
+    /// The execution to wake up.
     pub execution: ExecutionKey,
     /// The wake-up time in milliseconds since 1970; 0 for at once.
     pub wake_at: u64,
@@ -549,7 +549,7 @@ pub struct Due {
 pub struct Letter {
     /// The receiving execution. It need not exist yet: a message may start it.
     pub execution: ExecutionKey,
-    /// Its partition.
+    /// The partition of the receiving execution.
     pub partition: u32,
     /// The message id, unique for its execution.
     pub id: String,
@@ -582,19 +582,19 @@ impl Letter {
     }
 }
 
-/// A compiled plan in the kernel's encoding.
+/// A compiled plan, stored once under its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredPlan {
     /// The hash of the bytes.
     pub hash: Hash,
-    /// The bytes.
+    /// The plan in the kernel's encoding.
     pub bytes: Arc<[u8]>,
 }
 
 /// An open approval gate as it is listed. Its question and the permitted approvers are in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateRow {
-    /// The execution.
+    /// The execution that waits at the gate.
     pub execution: ExecutionKey,
     /// The name of the step instance.
     pub step: String,
@@ -672,7 +672,7 @@ pub struct ExecutionRow {
     pub idempotency_key: Option<String>,
     /// The session that it is bound to.
     pub session_id: Option<String>,
-    /// Its partition.
+    /// The partition of its head and inbox.
     pub partition: u32,
     /// The number of times that it was assigned to a node, from 1.
     pub attempt_count: u32,
@@ -737,11 +737,11 @@ pub struct RowChange {
 pub struct Filter {
     /// One of these statuses; empty for any.
     pub statuses: Vec<String>,
-    /// The name of the workflow.
+    /// Only executions of the workflow with this name.
     pub workflow: Option<String>,
-    /// The organization.
+    /// Only executions of this organization.
     pub organization: Option<String>,
-    /// The workflow of this id.
+    /// Only executions of the workflow with this id.
     pub workflow_id: Option<String>,
     /// The user id of the initiator.
     pub initiator: Option<String>,
@@ -754,7 +754,7 @@ pub fn is_final(status: &str) -> bool {
     matches!(status, "completed" | "failed" | "cancelled")
 }
 
-/// An error of a store.
+/// The reason why a store could not complete an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
     /// A newer release wrote the store.

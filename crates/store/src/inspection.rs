@@ -66,11 +66,11 @@ pub struct Named {
 /// A node as recorded in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSeen {
-    /// Its name.
+    /// The name of its incarnation.
     pub name: String,
     /// Its host and process.
     pub place: String,
-    /// Its release.
+    /// The version of Mainspring that it runs.
     pub release: String,
     /// True if its lease has not expired, by the store's clock.
     pub is_alive: bool,

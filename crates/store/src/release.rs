@@ -7,7 +7,7 @@ use crate::{Expected, Noted};
 /// A release from quarantine.
 #[derive(Debug, Clone)]
 pub struct Release<'a> {
-    /// The execution.
+    /// The quarantined execution.
     pub execution: ExecutionKey,
     /// The execution that waits for it, if there is one.
     pub parent: Option<Awaiting<'a>>,

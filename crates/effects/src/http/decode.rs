@@ -19,7 +19,6 @@ pub(super) enum Coding {
     Identity,
     /// gzip, of one or several members.
     Gzip,
-    /// Brotli.
     Brotli,
     /// zlib, or bare deflate, which some servers send under the same name.
     Deflate,

@@ -25,7 +25,7 @@ use super::{
 /// A script that is ready to start.
 #[derive(Debug)]
 pub(super) struct Script {
-    /// The path of bash.
+    /// The bash that runs it, found in `PATH`.
     pub(super) bash: PathBuf,
     /// The text of the script, as given.
     pub(super) command: String,

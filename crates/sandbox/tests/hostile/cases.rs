@@ -9,7 +9,7 @@ use mainspring_sandbox::FaultKind::{
 use mainspring_sandbox::{Answer, Call, FaultKind, Function, Limits, Request, Validate, Workers, limits};
 use std::thread;
 
-/// The accepted outcome of a function. Where two limits compete, it depends on the speed of the machine.
+/// The accepted outcome of a function. If two limits compete, it depends on the speed of the machine.
 enum Outcome {
     Is(&'static str),
     /// One of these faults.

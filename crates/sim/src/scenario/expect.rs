@@ -46,7 +46,7 @@ pub struct Expect {
 /// The expectations of a step instance.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepExpect {
-    /// Its status.
+    /// The final status of the step instance.
     pub status: Option<Status>,
     /// The number of its last attempt.
     pub attempts: Option<u64>,

@@ -38,21 +38,21 @@ pub enum Reached {
 pub enum What {
     /// A decision about an approval.
     Decide {
-        /// The decision.
+        /// The approver's choice.
         decision: Decision,
         /// The approver.
         by: String,
     },
-    /// A signal.
+    /// A message for a step that waits for a signal of this name.
     Signal {
-        /// Its name.
+        /// The name that steps wait for.
         name: String,
-        /// Its payload.
+        /// The data that the waiting step gets.
         payload: Value,
     },
     /// A cancellation.
     Cancel {
-        /// The reason.
+        /// A short text that becomes the execution's error.
         reason: String,
         /// The user who cancels.
         by: String,

@@ -2,7 +2,7 @@
 //! not.
 //!
 //! One thread does the I/O of all connections and runs the timers. Requests are built and responses are parsed on the
-//! caller's own thread, which can borrow its arguments and is parked in between. That thread may belong to an
+//! caller's own thread, which can borrow its arguments and sleeps in between. It may even be a thread of an
 //! asynchronous runtime, although the contract blocks.
 
 use std::{
@@ -32,7 +32,7 @@ impl Driver {
         self.0.as_ref().expect("it is there until the drop").handle()
     }
 
-    /// Runs a future on this thread, which is parked while it waits.
+    /// Runs a future on this thread, which sleeps while it waits.
     pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         // For the timers and new connections of the future.
         let _context = self.handle().enter();

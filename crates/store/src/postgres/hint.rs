@@ -1,6 +1,6 @@
 //! Notifications that messages wait: sent with NOTIFY outside of transactions, and received on a separate connection.
 //!
-//! A notification is only a hint, so nothing here is an error. Notifications during another one are merged into the
+//! Notifications are best effort, so nothing here is an error. Notifications during another one are merged into the
 //! next; notifications that cannot be sent are dropped; a database without NOTIFY only loses them. Subscribers also
 //! poll at intervals.
 

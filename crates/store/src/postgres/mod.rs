@@ -2,7 +2,7 @@
 //!
 //! The server guarantees the durability of commits; `synchronous_commit` is switched on where it is off. A batch is one
 //! transaction of two round trips (see `commit`). The store uses plain statements only: no advisory locks, triggers,
-//! procedures or extensions. NOTIFY is a hint, and may be missing.
+//! procedures or extensions. NOTIFY is best effort, and may be missing.
 //!
 //! Times and numbers above 2^63-1 are stored as that, the largest of the database. The database numbers a message when
 //! it is inserted, but the message becomes visible when its transaction commits. With several writers, a smaller number

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{
 use super::address::Tls;
 use crate::StoreError;
 
-/// Makes the TLS connector.
+/// Makes the connector with the required verification of certificates.
 pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone());

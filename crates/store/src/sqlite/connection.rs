@@ -37,7 +37,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("sql/migration_8.sql"),
 ];
 
-/// A leaf page holds some twenty small frames. Of 4, 8 and 16 KiB, this size was the fastest overall when measured.
+/// A leaf page holds some twenty small frames. This size was faster overall than 4 and 16 KiB when measured.
 const PAGE_BYTES: u32 = 8192;
 
 /// Time that an operation waits while another process writes. A commit takes milliseconds, so a longer wait means that

@@ -1,6 +1,6 @@
 //! Erases a payload so that no file contains its bytes any more.
 //!
-//! An UPDATE is not enough, not even with `secure_delete`. That clears freed space, but when SQLite splits or merges
+//! An UPDATE is not enough, not even with `secure_delete`, which clears freed space: when SQLite splits or merges
 //! pages, it leaves copies of the moved rows in the unused part of the old page (`rebuildPage` in its btree.c).
 //! Therefore rows of frames and blobs are only appended, and erased in place at the same length, so that they never
 //! move. The inbox, whose rows come and go and may have contained the value, is rewritten. The log, which contains old
