@@ -39,8 +39,8 @@ pub fn confine() -> Confinement {
     platform::end_first();
     // Without permission, the worker keeps its priority.
     let _ = rustix::process::setpriority_process(None, NICE);
-    // The order is that of the calls: changing the user clears the signal for the parent's death, which is set after it
-    // (prctl(2)).
+    // Evaluated in this order: changing the user clears the signal for the parent's death, which is therefore set
+    // afterwards (prctl(2)).
     Confinement {
         no_capabilities: platform::drop_rights(),
         ends_with_parent: platform::end_with_parent(),
@@ -54,7 +54,7 @@ fn limit_resources() -> bool {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let limits = [
         (Resource::As, ADDRESS_SPACE_BYTES_MAX),
-        // Unlike 0, a limit of 1 also prevents that the host pipes a crash to its handler (`core_pattern`, core(5)).
+        // Unlike 0, a limit of 1 also keeps the host from piping a core dump to a handler (`core_pattern`, core(5)).
         (Resource::Core, 1),
         (Resource::Fsize, 0),
         (Resource::Nofile, FILES_MAX),

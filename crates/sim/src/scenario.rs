@@ -94,7 +94,7 @@ impl Mode {
 /// A scenario file that cannot be read, with every error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The path of the file.
+    /// The file that was found in a folder or named by the caller.
     pub file: PathBuf,
     /// Several lines of plain text, ending with a newline.
     pub message: String,

@@ -428,8 +428,8 @@ pub struct Part {
     /// Gates that are no longer open, by step name and number; all listed ones at the end of an execution. Ignored
     /// without frames.
     pub gates_closed: Vec<(String, u32)>,
-    /// Gates of this execution that were opened. A listed gate stays as it is. Ignored without frames, or
-    /// if the execution ends.
+    /// Gates of this execution that were opened. A listed gate stays as it is. Ignored without frames, or if the
+    /// execution ends.
     pub gates_opened: Vec<GateRow>,
 }
 

@@ -31,7 +31,7 @@ pub struct MemoryStore(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
-    /// The store's clock; 0 until it is set, which stands for the machine's clock.
+    /// The store's clock; 0 until it is set.
     now: u64,
     is_of_unsealed_format: bool,
     partitions: u32,
@@ -102,7 +102,7 @@ fn machine_ms() -> u64 {
 }
 
 impl MemoryStore {
-    /// Makes an empty store. Until its clock is set, it uses the time of this machine.
+    /// Makes an empty store. Until its clock is set, it reports the time of this machine, and no lease expires.
     pub fn new() -> Self {
         Self::default()
     }

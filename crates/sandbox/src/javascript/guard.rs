@@ -1,7 +1,8 @@
 //! The usage of a call, and the first limit that it reached.
 //!
 //! Code can catch some errors that the interpreter raises at a limit, so the state is kept here. Once a limit is
-//! reached, the interpreter is interrupted at its next poll, and the call fails with any result.
+//! reached, the interpreter is interrupted at its next poll, and the call fails even if the code
+//! returns a result.
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::Limits;

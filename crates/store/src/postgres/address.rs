@@ -32,7 +32,7 @@ pub(super) struct Address {
 /// The security required of the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tls {
-    /// TLS if the server offers it, without authentication.
+    /// TLS without authentication of the server; `sslmode` decides whether it is required.
     Unverified,
     /// A certificate for the host name, signed by an authority of this file or of Mozilla's list.
     Verified(Option<PathBuf>),

@@ -110,7 +110,7 @@ pub(super) fn open_inspector(path: &Path, beside: Beside) -> Result<(Connection,
 /// Opens an existing file and checks that it is a store, before anything is changed.
 pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Connection, StoreError> {
     can_be_read(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
-    // While this process creates a file, it is open outside of SQLite.
+    // Waits while this process creates a file, which is then open outside of SQLite.
     drop(lock(&CREATING));
     let fail = |error: Error| failure::of_store(path, &error);
     let connection = connect(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, beside).map_err(fail)?;

@@ -147,7 +147,7 @@ fn limit(workspace: Option<&PathBuf>) -> Result<(), String> {
     let free = free.map_or(FILE_BYTES_MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
     let file = free.saturating_sub(DISK_FREE_BYTES_MIN).clamp(FILE_BYTES_MIN, FILE_BYTES_MAX);
     let limits = [
-        // Unlike 0, a limit of 1 also prevents that the host pipes a crash to its handler (`core_pattern`, core(5)).
+        // Unlike 0, a limit of 1 also keeps the host from piping a core dump to a handler (`core_pattern`, core(5)).
         (Resource::Core, 1),
         (Resource::Fsize, file),
         (Resource::Nofile, FILES_MAX),
