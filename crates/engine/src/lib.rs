@@ -1,7 +1,7 @@
-//! Who keeps the promise: turns, timers, recovery, leases.
+//! Durable execution: turns, timers, recovery and leases. It contains no HTTP, no SQL and no particular executor.
 //!
-//! [`shard`] is a synchronous machine without I/O; everything else here is the thin rim that carries its events and
-//! outputs: the store, the executors, the sandbox, the clock.
+//! [`shard`] is a synchronous state machine without I/O. The driver (`rim`) connects it to the store, the executors,
+//! the sandbox and the clock, and is the only asynchronous part.
 
 pub mod admission;
 pub mod aside;

@@ -1,5 +1,5 @@
-//! The thin asynchronous rim: carries a shard's outputs to the store, the executors and the callers, and brings back
-//! what comes of them.
+//! The asynchronous driver. It passes the outputs of the shard to the store, the executors and the callers, and turns
+//! their results into events of the shard. It decides nothing about executions.
 
 mod admitting;
 mod aside;
@@ -60,78 +60,78 @@ pub(crate) use queue::{Commands, Received, queue};
 pub(crate) use seeing::Watcher;
 use sweeping::{Sweep, Swept};
 
-/// How often the store is looked at for timers, whatever was heard of them: recovery is level-triggered.
+/// Interval at which timers are read from the store, in addition to notifications: recovery is level-triggered.
 const LOOK_FOR_TIMERS: Duration = Duration::from_secs(20);
 
-/// How often the inbox is looked at, for letters whose bell was not heard.
+/// Interval at which the inbox is polled, for messages whose wake-up was lost.
 const LOOK_FOR_LETTERS: Duration = Duration::from_secs(1);
 
-/// Commands taken in before what they gave is carried out: what bounds the length of a commit.
+/// Commands handled before the outputs of the shard are performed. It bounds the size of a commit.
 const COMMANDS_AT_A_TIME: usize = 1024;
 
-/// Executions with something to write for which the disk does not wait until all commands are taken in. With fewer, one
-/// larger commit costs less than two.
+/// With this many executions waiting for a commit, the result of the last commit is handled before the remaining
+/// commands. Below it, one larger commit costs less than two.
 const WORTH_A_COMMIT: usize = 512;
 
-/// How long a shared store that does not write is left alone before the next try.
+/// Bounds of the pause before a commit is retried at a shared store that does not write.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(1_000);
 
-/// Commits in a row of which nobody knows whether they were written, before this process gives up.
+/// Commits in a row with an unknown outcome before this process stops.
 const UNKNOWN_COMMITS_MAX: u32 = 3;
 
-/// What reaches the rim.
+/// Input of the driver.
 pub(crate) enum Command {
-    /// An event for the shard.
     Event(Event),
-    /// An event whose answer somebody waits for.
+    /// An event for the shard whose reply a caller waits for.
     Ask(Ticket, Asker, Event),
-    /// Somebody wants to see an execution's frames.
+    /// Subscribes to the durable frames of an execution.
     Watch(ExecutionKey, Watcher),
-    /// An attempt has ended.
+    /// An attempt has finished.
     Ended(ExecutionKey, Instance, u32, Outcome),
-    /// A turn that was decided elsewhere, and waits for evaluations.
+    /// A turn that was decided outside the driver and needs evaluations.
     Evaluate(ExecutionKey, u64, Box<Suspended>),
-    /// Messages that wait.
+    /// A page of inbox messages.
     Letters(Box<Page>),
-    /// Somebody says that letters wait in these partitions.
+    /// A notification: these partitions have inbox messages.
     Hint(Vec<u32>),
-    /// What was brought back for an execution of others is passed on, or nobody tries any more; with the attempt, if others
-    /// knew that it went on here.
+    /// A receipt for an execution of another node was enqueued, or enqueuing it was abandoned. The attempt is present
+    /// if the store lists it as running here.
     PassedOn(ExecutionKey, Option<RemoteAttempt>),
-    /// Whether the files of the store are still those that it has open.
+    /// The result of a check that the store still has the files it opened.
     LookedAtFiles(Result<(), StoreError>),
-    /// Some executions were compared with their journals.
+    /// The result of comparing some executions with their journals.
     Swept(Swept),
-    /// Organisations of which is to be found out what runs.
+    /// Organizations whose running executions are to be read from the store.
     Organizations(BTreeSet<String>),
-    /// The pause after hints is over.
+    /// The pause between two reads caused by notifications is over.
     FollowHints,
-    /// The bounds of an organisation have changed.
+    /// The limits of an organization have changed.
     BoundsChanged(String),
-    /// What runs of an organisation.
+    /// The running and queued executions of an organization.
     Found(String, Found),
-    /// How many executions of an organization may have not ended, and how many have not; nothing if the store is silent.
+    /// The bound of an organization's unfinished executions and their present count. `None` if the store does not
+    /// answer.
     CountedLive(String, Option<(u32, u64)>),
-    /// Executions to look at.
+    /// Executions whose wake-up time is close.
     Due(Vec<Due>),
-    /// All of those were read.
+    /// The read of due executions is complete.
     DueRead,
-    /// The store knows that an execution is set aside, and in which organization that counts; or does not answer.
+    /// The store has recorded a quarantine, with the organization that the execution counted for, or has not answered.
     SetAside(ExecutionKey, Result<Option<String>, StoreError>),
-    /// Whether the executions that wait for quarantined ones were told.
+    /// The parents of quarantined executions that were notified.
     ToldParents(aside::ToldParents),
-    /// Quarantined executions; nothing if the store does not answer.
+    /// Quarantined executions. `None` if the store does not answer.
     Quarantined(Option<Vec<ExecutionKey>>),
-    /// An execution to go on with.
+    /// Activates an execution: loads it and continues its work.
     Attend(ExecutionKey),
-    /// Somebody wants to know what is in memory, and what has a time set.
+    /// Requests the executions in memory and those with a timer.
     Pending(oneshot::Sender<Pending>),
-    /// Stop what runs, and end.
+    /// Stops all attempts and ends the driver.
     Drain,
 }
 
-/// A caller that waits for an answer, with its share of what may be asked for.
+/// A caller that waits for a reply, with its share of the bound of pending requests.
 pub(crate) struct Asker {
     pub(crate) sender: oneshot::Sender<Reply>,
     pub(crate) _charge: Charge,
@@ -139,7 +139,6 @@ pub(crate) struct Asker {
 
 type Running = (ExecutionKey, Instance, u32);
 
-/// An attempt that runs.
 struct Underway {
     stopper: Stopper,
     effect: Effect,
@@ -147,26 +146,26 @@ struct Underway {
     began: std::time::Instant,
 }
 
-/// What an engine has before it.
+/// The open work of an engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Executions that are in memory: something of them is out, or on its way to the disk.
+    /// Active executions in memory: they have an open attempt, a load or a commit in progress.
     pub live: Vec<ExecutionKey>,
-    /// Executions that have a time set, whatever for.
+    /// Executions with a timer of any kind.
     pub timed: Vec<ExecutionKey>,
 }
 
-/// Which executions of a store an engine works on.
+/// The executions of a store that an engine works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
-    /// All that are not finished.
+    /// All unfinished executions.
     All,
-    /// Those that are named, those that are submitted, and those that somebody posts a letter to.
+    /// Executions that are named, submitted here, or receive an inbox message.
     Named(BTreeSet<ExecutionKey>),
 }
 
 impl Reach {
-    /// None but what will be named, submitted or posted to.
+    /// Starts with no execution. Executions are added as they are named, submitted or receive a message.
     pub fn named() -> Self {
         Self::Named(BTreeSet::new())
     }
@@ -178,7 +177,7 @@ impl Reach {
         }
     }
 
-    /// Takes an execution in. True if it was out of reach before.
+    /// Adds an execution. True if it was not included before.
     fn extend(&mut self, execution: ExecutionKey) -> bool {
         match self {
             Self::All => false,
@@ -187,13 +186,13 @@ impl Reach {
     }
 }
 
-/// When it is looked again for what nobody tells of.
+/// Times of the next polls of the store.
 struct Looks {
     letters_at: Instant,
     timers_at: Instant,
 }
 
-/// What the rim shares with those who call the engine.
+/// The parts of the driver that callers of the engine use as well.
 pub(crate) struct Outside {
     pub(crate) commands: Commands,
     pub(crate) spans: Option<Spans>,
@@ -203,13 +202,13 @@ pub(crate) struct Outside {
     pub(crate) effects: FairSemaphore<String>,
 }
 
-/// A commit for the thread that writes, how long it waits before, and when it was handed over.
+/// A commit for the commit thread: its number, its batch, the pause before it, and the time of submission.
 type Flight = (u64, Arc<Batch>, Duration, std::time::Instant);
 
-/// What came of a heartbeat, and what was given up by it.
+/// The result of a heartbeat, with the partitions that it released.
 type Spoken = (GivenUp, Word);
 
-/// What became of a commit.
+/// The result of a commit.
 type Answered = (u64, Result<Vec<Answer>, CommitError>);
 
 pub(crate) struct Rim {
@@ -217,7 +216,7 @@ pub(crate) struct Rim {
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
     loads: loading::Loads,
-    /// Permits of counts and looks at organizations: they do not wait behind loads, which may be many and long.
+    /// Permits for counts and reads of organizations. They do not wait behind loads, which may be many and long.
     counting: Arc<Semaphore>,
     evaluations: FairSemaphore<String>,
     effects: FairSemaphore<String>,
@@ -225,16 +224,16 @@ pub(crate) struct Rim {
     evaluator: Arc<dyn Evaluator>,
     home: Option<(Home, Held)>,
     reach: Reach,
-    /// One of the nodes of a shared store; `None` for the only process of a store.
+    /// The node of a shared store. `None` for the only process of a store.
     member: Option<Member>,
     owned: Arc<Mutex<Owned>>,
     giving_up: GivenUp,
-    /// Attempts whose receipts were posted before the store had heard that they go on here.
+    /// Attempts whose receipts were enqueued before the store recorded that they run here.
     ended_early: Vec<RemoteAttempt>,
     life: Arc<Life>,
-    /// How much is being passed on to which executions.
+    /// Receipts that are being enqueued, counted by execution.
     passing_on: BTreeMap<ExecutionKey, usize>,
-    /// What came of heartbeats, with what was given up by them: they do not wait behind commands.
+    /// Results of heartbeats, with the partitions that they released. They do not wait behind commands.
     words: (mpsc::UnboundedSender<Spoken>, mpsc::UnboundedReceiver<Spoken>),
     is_looking_at_files: bool,
     sweep: Sweep,
@@ -242,15 +241,15 @@ pub(crate) struct Rim {
     trouble: Option<Trouble>,
     commands: Commands,
     commits: std::sync::mpsc::Sender<Flight>,
-    /// What became of them.
+    /// Results of commits.
     answers: mpsc::UnboundedReceiver<Answered>,
-    /// How long the next commit waits, because the last one was not written.
+    /// Pause before the next commit, since the last one was not written.
     pause: Duration,
     waiting: BTreeMap<Ticket, Asker>,
     watchers: HashMap<ExecutionKey, Vec<Watcher>>,
     running: BTreeMap<Running, Underway>,
     inbox: Inbox,
-    /// Executions of which the store does not know yet that they are set aside, and why.
+    /// Executions whose quarantine is not recorded in the store yet, with the reason.
     setting_aside: BTreeMap<ExecutionKey, String>,
     in_flight: bool,
     unknown_commits: u32,
@@ -259,14 +258,14 @@ pub(crate) struct Rim {
     over: bool,
     meters: Meters,
     spans: Option<Spans>,
-    /// Who may begin, where that is counted.
+    /// Admission under concurrency limits. `None` if this engine has no limits.
     admitting: Option<Admitting>,
     aside: aside::Aside,
-    /// Whether it was told that the store does not write.
+    /// A warning about the store's refusal to write was logged.
     is_stalled: bool,
-    /// Whether it was told that the shared store does not hear this node.
+    /// A warning about failed heartbeats was logged.
     is_unheard: bool,
-    /// Whether it was told that the clock of this node is not that of the shared store.
+    /// A warning about the difference to the store's clock was logged.
     is_clock_apart: bool,
     writing: owning::Writing,
     pace: pace::Pace,
@@ -338,7 +337,7 @@ impl Rim {
         }
     }
 
-    /// Works until drained or fatally hurt.
+    /// Runs until the engine is drained or cannot continue.
     pub(crate) async fn run(mut self, mut received: Received) {
         let watchdog = Watchdog::of(&self);
         let bell = self.bell();
@@ -387,7 +386,8 @@ impl Rim {
         watchdog.dismiss();
     }
 
-    /// What has its time, however much else there is to do: a node that is never idle would say no word, and lose everything.
+    /// Runs the work whose time has come, in every iteration of the loop. Under constant load a node would otherwise
+    /// send no heartbeat and lose its partitions.
     fn do_what_is_due(&mut self, wake: Option<Instant>, looks: &mut Looks) {
         let now = Instant::now();
         self.keep_alive();
@@ -414,7 +414,7 @@ impl Rim {
         }
     }
 
-    /// What is held by a word whose time is over is lost before anything else happens.
+    /// Drops the partitions of an expired lease before the event is handled.
     fn handle(&mut self, event: Event) {
         let reading = reading();
         self.shard.expire(reading);
@@ -472,7 +472,7 @@ impl Rim {
         }
     }
 
-    /// If a commit has come back, the next one goes at once.
+    /// Handles the result of a commit that has arrived, so that the next one is submitted at once.
     fn look_for_answer(&mut self) {
         if let Ok(answer) = self.answers.try_recv() {
             self.committed(answer);
@@ -492,7 +492,7 @@ impl Rim {
     }
 
     fn attend(&mut self, execution: ExecutionKey) {
-        // Messages to an execution that was out of reach may have been passed over.
+        // Messages to an execution outside the scope may have been skipped.
         if self.reach.extend(execution) {
             self.forget_letters();
             self.look_for_letters();
@@ -500,7 +500,8 @@ impl Rim {
         self.handle(Event::Due(vec![Due { execution, wake_at: 0 }]));
     }
 
-    /// A stop that nobody decided on is no receipt: the attempt stays open, and is interrupted when the work goes on.
+    /// While draining, a stop without a decision is not a receipt: the attempt stays open and counts as interrupted
+    /// when the execution resumes.
     fn ended(&mut self, execution: ExecutionKey, instance: Instance, attempt: u32, outcome: Outcome) {
         let name = (execution, instance, attempt);
         if let Some(underway) = self.running.remove(&name) {
@@ -514,7 +515,7 @@ impl Rim {
         self.handle(Event::Take(execution, Queued::silent(input)));
     }
 
-    /// Commits what has gathered and carries out what is released, until nothing is left.
+    /// Submits the pending commit and performs the released outputs until none is left.
     fn carry(&mut self) {
         if self.over {
             return;
@@ -525,7 +526,7 @@ impl Rim {
             match output {
                 Output::Commit { flight, batch } => {
                     self.in_flight = true;
-                    // The committer ends only with the rim.
+                    // The commit thread ends only with the driver.
                     let _ = self.commits.send((flight, batch, self.pause, std::time::Instant::now()));
                 }
                 Output::Load(execution, number) => self.load(execution, number),
@@ -542,7 +543,7 @@ impl Rim {
                 Output::Forget { execution, step, attempt } if self.has_noted_frames() => {
                     self.executors.forget(AttemptName { execution, step: &step, number: attempt });
                 }
-                // What is left of the attempt costs a look at the next start.
+                // The remaining process record of the attempt is cleaned up at the next start.
                 Output::Forget { .. } => {}
                 Output::Reply(ticket, reply) => {
                     self.answered(ticket, reply.is_ok());
@@ -565,13 +566,13 @@ impl Rim {
                 Output::PassOn(execution, input, remote) => self.pass_on(execution, input, remote),
                 Output::StopRemote(attempt) => self.stop_remote(attempt),
                 Output::Attend(execution) => {
-                    // After what is being carried out: it may give outputs of its own.
+                    // Enqueued, since it may produce outputs of its own.
                     let _ = self.commands.send(Command::Attend(execution));
                 }
                 Output::Tell(moment) => self.tell(&moment),
                 Output::Quarantine(execution, why) => self.quarantine(execution, why),
-                // A node that leaves does not wait for a store that does not answer: what waits is decided again elsewhere.
-                // A command ends with the reason; a server waits, for room on its disk as well.
+                // A draining node does not wait for a store that fails: another node decides the pending inputs again.
+                // The engine of a command ends with the error. A server waits, for free disk space as well.
                 Output::Stalled(why) if (self.member.is_some() || self.reach == Reach::All) && !self.draining => {
                     self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
                     self.stalled(why);
@@ -581,19 +582,20 @@ impl Rim {
         }
     }
 
-    /// Nothing is done if the attempt does not run here any more.
+    /// Does nothing if the attempt no longer runs here.
     fn end_running(&self, name: &Running, end: fn(&Stopper)) {
         self.running.get(name).into_iter().for_each(|underway| end(&underway.stopper));
     }
 
-    /// Nothing is shown or begun on the strength of a lease whose time is over by now, however long this process was
-    /// kept from going on.
+    /// Checks the lease first, so that no output is performed or shown after it has expired, however long this process
+    /// was paused.
     fn next_output(&mut self) -> Option<Output> {
         self.shard.expire(reading());
         self.shard.next_output()
     }
 
-    /// An unknown outcome is read back and tried again, which a disk that refuses every time would make endless.
+    /// Stops the process after several commits in a row with an unknown outcome. Each is read back and retried, which
+    /// would never end on a disk that fails every time.
     fn count_doubt(&mut self, error: Option<&CommitError>) {
         match error {
             Some(CommitError::NotWritten(_) | CommitError::Refused(_) | CommitError::Blocked(_)) => {}
@@ -621,7 +623,7 @@ impl Rim {
         self.running.values().for_each(|underway| underway.stopper.stop());
     }
 
-    /// What was out is awaited even after the store has failed: nothing of ours is left running behind.
+    /// Running attempts are awaited even after the store has failed, so that no process outlives the engine.
     fn is_over(&self) -> bool {
         let is_quiet = self.running.is_empty() && self.passing_on.is_empty() && self.setting_aside.is_empty();
         self.draining
@@ -656,7 +658,7 @@ impl Rim {
         tokio::spawn(async move {
             let mut witness =
                 failing::Witness { commands, attempt: Some((execution, instance, number)), step: attempt.step.clone() };
-            // One that is asked to stop while it waits needs no permit: its executor answers at once.
+            // An attempt that is asked to stop while it waits needs no permit: its executor returns at once.
             let _permit = match request {
                 Ok(request) => tokio::select! {
                     biased;
@@ -678,12 +680,12 @@ impl Rim {
         let meters = self.meters.attempts.clone();
         tokio::spawn(async move {
             let asked = attempt.clone();
-            // Of an attempt whose executor panics nobody knows that it did not begin.
+            // If the executor panics, it is unknown if the attempt ever started.
             let adopted = tokio::spawn(async move { executors.adopt(&asked).await }).await;
             let adopted = match adopted {
                 Ok(adopted) => adopted,
                 Err(error) if error.is_panic() => Adopted::Interrupted,
-                // The runtime is shut down.
+                // The runtime is shutting down.
                 Err(_) => return,
             };
             meters.adopt(adopted);
@@ -700,7 +702,7 @@ impl Rim {
     }
 }
 
-/// One thread writes, so that the shard goes on while the disk is busy.
+/// Starts the commit thread, so that the shard continues while the disk is busy.
 fn committer(
     store: Arc<dyn Store>,
     meters: meters::Commits,
@@ -712,7 +714,7 @@ fn committer(
             std::thread::sleep(pause);
             let answer = store.commit(&batch);
             seeing::count_commit(&meters, &batch, handed_over);
-            // The shard is then the last that has it, and frees what it has made on the thread that made it.
+            // The shard then drops the last reference and frees the memory on the thread that allocated it.
             drop(batch);
             if answers.send((flight, answer)).is_err() {
                 return;
@@ -723,7 +725,7 @@ fn committer(
     (sender, answered)
 }
 
-/// The name of an attempt's step, where a line about its end is going to be written.
+/// Returns the name of the step, or an empty string if no log line will contain it.
 fn step_for_logs(attempt: &Attempt) -> String {
     if tracing::enabled!(tracing::Level::DEBUG) { attempt.step.clone() } else { String::new() }
 }

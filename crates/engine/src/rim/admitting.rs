@@ -1,4 +1,5 @@
-//! Who may begin: the rim carries what the machine of [`admission`](crate::admission) asks for and says.
+//! Admission in the driver: performs the reads and notifications that the state machine of
+//! [`admission`](crate::admission) requests.
 
 use std::{
     collections::BTreeSet,
@@ -25,7 +26,7 @@ use crate::{
     shard::{Event, Moment, Queued, ShardError, Submission, Ticket},
 };
 
-/// What the rim needs for it.
+/// State of admission in the driver.
 pub(super) struct Admitting {
     machine: Admission,
     limits: Arc<dyn Limits>,
@@ -34,11 +35,11 @@ pub(super) struct Admitting {
     live: Live,
 }
 
-/// Between two times at which hints are followed. They are of letters, too, which come all the time, and a look costs as
-/// much as there is of an organisation.
+/// Pause between two reads caused by notifications. Notifications also announce messages and arrive constantly, and a
+/// read costs as much as the organization has unfinished executions.
 const PAUSE_OF_HEARING: Duration = Duration::from_millis(200);
 
-/// Hints that were heard. None is passed over: what comes too soon is followed when the pause is over.
+/// Partitions named by notifications. None is lost: a notification within the pause is followed when the pause ends.
 #[derive(Debug, Default)]
 struct Hints {
     partitions: BTreeSet<u32>,
@@ -47,7 +48,7 @@ struct Hints {
 }
 
 impl Hints {
-    /// After how long what was heard is to be followed; `None` if that is arranged already.
+    /// Returns the delay after which notifications are followed, or `None` if that is scheduled already.
     fn hear(&mut self, partitions: &[u32], now: Instant) -> Option<Duration> {
         self.partitions.extend(partitions);
         let is_pausing = std::mem::replace(&mut self.is_pausing, true);
@@ -74,7 +75,7 @@ impl Admitting {
 }
 
 impl Rim {
-    /// A start may have to wait; everything else goes on to the shard.
+    /// Passes an event to the shard. A start may be queued or refused by admission first.
     pub(super) fn enter(&mut self, event: Event) {
         let knows_queues = self.shard.decide_version() >= QUEUES_SINCE;
         let Event::Submit(submission) = event else { return self.handle(event) };
@@ -91,8 +92,7 @@ impl Rim {
         self.look_where_wanted();
     }
 
-    /// Whether a message has a place: a start that nobody waits for stays in the inbox while its organization is at its
-    /// bound.
+    /// Returns false for a detached start while its organization is at its bound: its message stays in the inbox.
     pub(super) fn has_place(&mut self, opened: &Opened) -> bool {
         let (Opened::Event(event), Some(admitting)) = (opened, &mut self.admitting) else { return true };
         let Event::Submit(submission) = &**event else { return true };
@@ -109,9 +109,9 @@ impl Rim {
         has_room
     }
 
-    /// A start, unless so many executions of its organization have not ended that it may not begin: then whoever waits for an
-    /// answer is refused, and the step that waits for the execution fails. A step could not wait for room: those that make
-    /// room may wait for it.
+    /// Returns the start unless its organization has reached its bound of unfinished executions. At the bound a caller
+    /// is refused, and a step that waits for the child fails. The step cannot wait for room, since the executions that
+    /// would make room may wait for the step.
     fn within_bound(&mut self, submission: Box<Submission>) -> Option<Box<Submission>> {
         let organization = submission.start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text);
         let (Some(admitting), Some(organization)) = (&mut self.admitting, organization) else {
@@ -130,7 +130,7 @@ impl Rim {
             self.waiting.remove(&ticket).map(|asker| asker.sender.send(Err(ShardError::TooMany(most))));
             return None;
         }
-        // Of a start that nobody waits for it was asked before whether there is room: what has come between begins.
+        // A detached start was checked by `has_place`. It starts even if others have started since.
         if submission.start.lineage.as_ref().is_none_or(|lineage| lineage.parent.is_none()) {
             return Some(submission);
         }
@@ -148,7 +148,7 @@ impl Rim {
         let (store, limits, commands) = (self.store.clone(), admitting.limits.clone(), self.commands.clone());
         let counting = self.counting.clone();
         tokio::spawn(async move {
-            // Nobody closes it.
+            // The semaphore is never closed.
             let permit = counting.acquire_owned().await;
             tokio::task::spawn_blocking(move || {
                 let count = || {
@@ -157,7 +157,7 @@ impl Rim {
                     let found = store.count_executions(&organization, &statuses, most as usize).ok()?;
                     Some((most, found as u64))
                 };
-                // Whoever waits for a count that broke off would wait for ever.
+                // Callers that wait for this count would otherwise wait forever.
                 let found = catch_unwind(AssertUnwindSafe(count)).unwrap_or_default();
                 drop(permit);
                 let _ = commands.send(Command::CountedLive(organization, found));
@@ -171,7 +171,7 @@ impl Rim {
         }
     }
 
-    /// Whether this node counts what runs of an organisation.
+    /// True if this node counts the running executions of an organization.
     fn counts(&self, organization: &str) -> bool {
         let partition = partition_of_organization(organization, self.shard.partitions());
         self.member.is_none() || self.shard.held().any(|held| held == partition)
@@ -183,11 +183,11 @@ impl Rim {
             let (store, limits, commands) = (self.store.clone(), admitting.limits.clone(), self.commands.clone());
             let counting = self.counting.clone();
             tokio::spawn(async move {
-                // Nobody closes it.
+                // The semaphore is never closed.
                 let permit = counting.acquire_owned().await;
                 tokio::task::spawn_blocking(move || {
                     let look = || admission::find(&*store, &*limits, &organization);
-                    // Whoever waits for a look that broke off would wait for ever.
+                    // Starts that wait for this read would otherwise wait forever.
                     let found =
                         catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| Err("the look broke off".into()));
                     drop(permit);
@@ -224,18 +224,18 @@ impl Rim {
         self.admit(admit);
     }
 
-    /// Behind what is being carried out: it may give outputs of its own.
+    /// Enqueues the admissions, since each may produce outputs of its own.
     fn admit(&self, executions: Vec<ExecutionKey>) {
         let (here, elsewhere): (Vec<_>, Vec<_>) = executions.into_iter().partition(|key| self.shard.holds(*key));
         for execution in here {
             let queued = Queued::silent(Input::Admit);
             let _ = self.commands.send(Command::Event(Event::Take(execution, queued)));
         }
-        // A node that does not know the word would set the execution aside.
+        // A node of an older release would quarantine the execution, since it does not know this input.
         if elsewhere.is_empty() || self.shard.decide_version() < QUEUES_SINCE {
             return;
         }
-        // A word that is not said or not heard is said at the next look.
+        // A lost admission message is sent again after the next read of the organization.
         let (store, key) = (self.store.clone(), *self.loader.key());
         tokio::task::spawn_blocking(move || {
             elsewhere
@@ -250,18 +250,18 @@ impl Rim {
         self.admit(admit);
     }
 
-    /// What comes to wait for a place, or leaves one, is told to whoever counts it.
+    /// Notifies the counting node of an execution that is queued or has ended.
     pub(super) fn count(&mut self, moment: &Moment) {
         if matches!(moment.records.last(), Some(Record::Ended { .. })) {
             self.free_place(moment.execution);
         }
-        // One that runs in the place of another one is counted out elsewhere at the next look.
+        // The next read of the counting node notices an execution that takes the place of another one.
         if let Some(organization) = &moment.place_of {
             self.tell_who_counts(organization);
         }
     }
 
-    /// What is set aside has no place any more.
+    /// Stops counting a quarantined execution.
     pub(super) fn count_out(&mut self, execution: ExecutionKey, organization: Option<String>) {
         self.free_place(execution);
         if let Some(organization) = organization {
@@ -269,7 +269,7 @@ impl Rim {
         }
     }
 
-    /// Whether it is counted who may begin.
+    /// True if this engine enforces limits.
     pub(super) fn counts_places(&self) -> bool {
         self.admitting.is_some()
     }
@@ -307,7 +307,7 @@ impl Rim {
         self.look_where_wanted();
     }
 
-    /// Somebody says that there is something new about organisations of these partitions, or about others in them.
+    /// A notification about organizations of these partitions. It names partitions, so it may concern others in them.
     pub(super) fn hear_of_organizations(&mut self, partitions: &[u32]) {
         let Some(admitting) = &mut self.admitting else { return };
         let Some(pause) = admitting.hints.hear(partitions, Instant::now()) else { return };
@@ -331,7 +331,7 @@ impl Rim {
         self.look_for_queues();
     }
 
-    /// What is known is compared with the store every now and then, and what waits there is found.
+    /// Compares the counts with the store periodically and finds queued executions.
     pub(super) fn look_at_organizations(&mut self) {
         if let Some(admitting) = &mut self.admitting {
             admitting.machine.want_all();
@@ -341,7 +341,7 @@ impl Rim {
         self.look_for_queues();
     }
 
-    /// What others put into queues nobody here is told of.
+    /// Finds executions that other nodes have queued without a notification.
     pub(super) fn look_for_queues_of_others(&mut self) {
         if self.member.is_some() {
             self.look_for_queues();
@@ -361,13 +361,13 @@ impl Rim {
         });
     }
 
-    /// What was counted here and is others' to count from now on.
+    /// Stops counting the organizations that another node counts from now on.
     pub(super) fn forget_organizations(&mut self) {
         let Some(mut admitting) = self.admitting.take() else { return };
         let begin = admitting.machine.keep(|organization| self.counts(organization));
         self.admitting = Some(admitting);
         for submission in begin {
-            // Behind what is being carried out.
+            // Enqueued behind the outputs that are being performed.
             let _ = self.commands.send(Command::Event(Event::Submit(Box::new(submission))));
         }
     }

@@ -1,8 +1,8 @@
-//! Executions that are quarantined, at the rim.
+//! Quarantined executions in the driver: notifies the executions that wait for them.
 //!
-//! Those that wait for a quarantined execution are told by whoever holds that. A node may die between the two, so whoever
-//! comes to hold a partition looks for what is quarantined in it and tells again: a message that is told twice is the same
-//! message, and the journal of the receiver says whether it waits.
+//! The owner of a quarantined execution notifies its parent. A node can crash between the quarantine and the
+//! notification, so the next owner of the partition reads its quarantined executions and notifies again. A repeated
+//! notification is the same message, and the journal of the parent says if it still waits.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,37 +25,38 @@ use crate::{
 /// What the driver knows of quarantined executions.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
-    /// Those that this process has met since they were quarantined.
+    /// Quarantined executions that this process has met, with the progress of each notification.
     met: BTreeMap<ExecutionKey, Met>,
-    /// Those of them whose parents are to be told next.
+    /// Executions among them whose parents are notified next.
     to_tell: BTreeSet<ExecutionKey>,
-    /// Children among them that are not quarantined and cannot begin, with the parents that are said to wait for them.
+    /// Children among them that are not quarantined but cannot start, with the parent that each names.
     unbegun: BTreeMap<ExecutionKey, ExecutionKey>,
-    /// Whether parents are being told: one batch at a time.
+    /// A batch of parents is being notified. Only one is in progress at a time.
     is_telling: bool,
-    /// Whether they are to be looked for, and whether they are being looked for.
+    /// `is_wanted`: the quarantined executions are to be read. `is_looking`: a read is in progress.
     is_wanted: bool,
     is_looking: bool,
 }
 
-/// How far the telling of an execution's parent has come.
+/// Progress of the notification of one parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Met {
-    /// It is told next, or is being told.
+    /// Notified next, or in progress.
     Telling { tries: u32 },
-    /// It was told.
+    /// Notified.
     Told,
-    /// Nobody waits for it. It is tried again whenever it is met: the parent may be quarantined itself, and released later.
+    /// No parent waits. Tried again whenever the execution is met: the parent may be quarantined itself and released
+    /// later.
     NobodyWaits,
-    /// The store did not say, or the parent cannot be read: it is told again at a time.
+    /// The store did not answer, or the parent cannot be read. Retried at the given time.
     Later { tries: u32, at: Tick },
 }
 
-/// The children whose parents were to be told, each with whether one waits; nothing if that is not known.
+/// Children whose parents were to be notified. `Some(true)` if a parent waits, `None` if that is unknown.
 pub(super) type ToldParents = Vec<(ExecutionKey, Option<bool>)>;
 
 impl Aside {
-    /// An execution is found to be quarantined.
+    /// Records that an execution is quarantined.
     fn meet(&mut self, execution: ExecutionKey) {
         if self.met.len() >= QUARANTINED_KNOWN_MAX {
             self.met.clear();
@@ -68,7 +69,7 @@ impl Aside {
         }
     }
 
-    /// It is time again for those that could not be told.
+    /// Schedules the notifications whose retry time has come.
     fn retry(&mut self, now: Tick) {
         for (execution, met) in &mut self.met {
             if let Met::Later { tries, at } = *met
@@ -80,7 +81,7 @@ impl Aside {
         }
     }
 
-    /// The children of the next batch, if one may begin.
+    /// Returns the children of the next batch, unless a batch is in progress.
     fn next_batch(&mut self) -> Option<Vec<ExecutionKey>> {
         if self.is_telling || self.to_tell.is_empty() {
             return None;
@@ -92,7 +93,7 @@ impl Aside {
     fn told(&mut self, told: ToldParents, now: Tick) {
         self.is_telling = false;
         for (child, is_told) in told {
-            // It stays among those that were met: when it is released, its messages are read again.
+            // Remains in `met`: when the execution is released, its messages are read again.
             let Some(met) = self.met.get_mut(&child) else { continue };
             let Met::Telling { tries } = *met else { continue };
             if is_told.is_some() && self.unbegun.remove(&child).is_some() {
@@ -112,15 +113,15 @@ impl Aside {
 }
 
 impl Rim {
-    /// An execution was quarantined.
+    /// Notifies the parent of an execution that was quarantined just now.
     pub(super) fn quarantined(&mut self, execution: ExecutionKey) {
         self.aside.met.remove(&execution);
         self.aside.meet(execution);
         self.tell_parents();
     }
 
-    /// A load says whether an execution is quarantined. One that was and is not any more was released: the letters that it
-    /// could not take in are read again.
+    /// Compares the result of a load with the known quarantined executions. An execution that is no longer quarantined
+    /// was released, so the inbox is read again for the messages that it could not receive.
     pub(super) fn meet_quarantined(&mut self, event: &Event) {
         let Event::Loaded(execution, _, answer) = event else { return };
         match **answer {
@@ -136,14 +137,14 @@ impl Rim {
         }
     }
 
-    /// Partitions are held from now on: who held them before may have told nobody of what is quarantined in them.
+    /// Partitions were acquired: their former owner may have notified no parent of the executions quarantined in them.
     pub(super) fn want_quarantined(&mut self) {
         self.aside.is_wanted = true;
         self.look_for_quarantined();
     }
 
-    /// Looks for quarantined executions if that is wanted, one look at a time. A process that works on named executions tells
-    /// of those when it loads them.
+    /// Reads the quarantined executions if that was requested, one read at a time. An engine that works on named
+    /// executions notifies their parents when it loads them.
     pub(super) fn look_for_quarantined(&mut self) {
         self.aside.retry(tick());
         self.tell_parents();
@@ -162,7 +163,7 @@ impl Rim {
     pub(super) fn found_quarantined(&mut self, found: Option<Vec<ExecutionKey>>) {
         self.aside.is_looking = false;
         let Some(found) = found else {
-            // The next look comes with that for timers.
+            // Retried with the next poll of timers.
             self.aside.is_wanted = true;
             return;
         };
@@ -174,7 +175,7 @@ impl Rim {
         self.look_for_quarantined();
     }
 
-    /// Tells the executions that wait for quarantined ones, once each: a batch at a time, on one thread.
+    /// Notifies the next batch of parents on one thread.
     fn tell_parents(&mut self) {
         let Some(children) = self.aside.next_batch() else { return };
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
@@ -186,7 +187,7 @@ impl Rim {
         });
     }
 
-    /// The message that was to begin a child was changed: the parent that it names is told, if it waits for this child.
+    /// Notifies the parent of a child whose start message was forged, if that parent waits for this child.
     pub(super) fn unbegun(&mut self, child: ExecutionKey, parent: Option<ExecutionKey>) {
         let Some(parent) = parent.filter(|_| !self.aside.met.contains_key(&child)) else { return };
         self.aside.meet(child);
@@ -200,8 +201,8 @@ impl Rim {
     }
 }
 
-/// Tells the parents of some quarantined executions. Each parent's journal is read once, and what goes wrong with one says
-/// nothing of the others.
+/// Notifies the parents of some quarantined executions. The journal of each parent is read once, and an error of one
+/// does not affect the others.
 fn tell_all(
     place: Place<'_>,
     children: &[ExecutionKey],
@@ -284,7 +285,7 @@ mod tests {
         let pauses: Vec<u64> = asked_at.windows(2).map(|times| times[1] - times[0]).collect();
         assert_eq!(pauses[..3], [TELL_AGAIN_MS_MIN, 2 * TELL_AGAIN_MS_MIN, 4 * TELL_AGAIN_MS_MIN]);
         assert_eq!(pauses.last(), Some(&TELL_AGAIN_MS_MAX));
-        // What was quarantined anew is told at once.
+        // A new quarantine is notified at once.
         aside.met.remove(&key(0));
         aside.meet(key(0));
         assert!(aside.next_batch().is_some());

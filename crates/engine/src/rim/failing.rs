@@ -1,4 +1,4 @@
-//! Failures: executions that are set aside, and panics of the driver and of executors.
+//! Failures in the driver: quarantines, and panics of the driver and of executors.
 
 use std::{
     any::Any,
@@ -15,7 +15,7 @@ use mainspring_store::{Store, StoreError};
 use super::{Command, Commands, Rim, Running};
 use crate::shard::panics;
 
-/// Sets an execution aside in the store, and returns the organization in which it was counted, if that is wanted. Blocks.
+/// Quarantines an execution in the store. Returns the organization that it counted for, if `counts` is set. Blocks.
 pub(super) fn set_aside(
     store: &dyn Store,
     execution: ExecutionKey,
@@ -23,18 +23,19 @@ pub(super) fn set_aside(
     counts: bool,
 ) -> Result<Option<String>, StoreError> {
     store.quarantine(execution, why)?;
-    // Executions are set aside too seldom for anybody to know by heart whose they are.
+    // Quarantines are rare, so the organization is read here and not kept in memory.
     let row = if counts { store.execution(execution).ok().flatten() } else { None };
     Ok(row.and_then(|row| row.organization))
 }
 
-/// The text of a panic.
+/// Returns the message of a panic.
 pub(super) fn text(panic: &(dyn Any + Send)) -> &str {
     panics::text(panic)
 }
 
 impl Rim {
-    /// Sets an execution aside, without waiting for the store: until the store knows it, its journal is not read again.
+    /// Quarantines an execution without waiting for the store. Until the store has recorded it, the journal is not read
+    /// again.
     pub(super) fn quarantine(&mut self, execution: ExecutionKey, why: String) {
         self.watchers.remove(&execution);
         let (store, commands, counts) = (self.store.clone(), self.commands.clone(), self.counts_places());
@@ -48,8 +49,8 @@ impl Rim {
         });
     }
 
-    /// Of a store that others keep running, one that does not answer is asked again when the execution is looked at
-    /// again. Its messages were taken in and turned back meanwhile: they are read again.
+    /// Handles the store's answer to a quarantine. With a shared store, a failed one is repeated when the execution is
+    /// loaded again. The execution's messages were rejected in the meantime, so they are read again.
     pub(super) fn is_set_aside(&mut self, execution: ExecutionKey, answer: Result<Option<String>, StoreError>) {
         let why = self.setting_aside.remove(&execution).unwrap_or_default();
         match answer {
@@ -66,8 +67,8 @@ impl Rim {
     }
 }
 
-/// Notices that the driver ends without having come to its end: by a panic, or because its runtime is shut down. Dropped
-/// before the driver drops those who wait for answers, so that they are told why.
+/// Detects that the driver ends early, by a panic or since its runtime is shut down. It is dropped before the callers'
+/// channels, so that callers learn the reason.
 pub(super) struct Watchdog {
     why_stopped: Arc<Mutex<Option<String>>>,
     is_at_end: bool,
@@ -78,7 +79,7 @@ impl Watchdog {
         Self { why_stopped: rim.why_stopped.clone(), is_at_end: false }
     }
 
-    /// The driver has come to its end.
+    /// Marks the regular end of the driver.
     pub(super) fn dismiss(mut self) {
         self.is_at_end = true;
     }
@@ -100,7 +101,7 @@ impl Drop for Watchdog {
     }
 }
 
-/// Tells what became of an attempt, also of one whose executor panics: then it is dropped without having told.
+/// Reports the outcome of an attempt. If the executor panics, the drop reports a failure.
 pub(super) struct Witness {
     pub(super) commands: Commands,
     pub(super) attempt: Option<Running>,
@@ -117,7 +118,7 @@ impl Witness {
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        // A runtime that shuts down drops its tasks as well: that is no outcome, and the attempt is interrupted.
+        // A runtime that shuts down drops its tasks too. That is no outcome: the attempt counts as interrupted.
         if std::thread::panicking() {
             let message = format!("step `{}`: the executor failed; this is a fault of ours", self.step);
             self.tell(Outcome::Failed(Failure::new(Class::Internal, "executor_panicked", message)));

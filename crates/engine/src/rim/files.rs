@@ -1,4 +1,4 @@
-//! The files of the store, where it has files.
+//! Checks of the store's files, and of the generation of the data folder.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,15 +8,15 @@ use tracing::warn;
 use super::{Command, Rim, failing};
 
 impl Rim {
-    /// Whether the store still has its files, so that an engine with nothing to write stops as well. One look at a time:
-    /// where the disk does not answer, further ones would wait beside it.
+    /// Checks that the store still has its files, so that an idle engine stops as well. One check at a time: on a disk
+    /// that hangs, further ones would pile up.
     pub(super) fn look_at_files(&mut self) {
         if self.member.is_some() || std::mem::replace(&mut self.is_looking_at_files, true) {
             return;
         }
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
-            // A look that nobody hears of any more would be the last one.
+            // A panic without an answer would prevent all further checks.
             let found = catch_unwind(AssertUnwindSafe(|| store.check_files())).unwrap_or_else(|panic| {
                 let why = failing::text(&*panic);
                 Err(StoreError::Unavailable(format!("looking at the files of the store panicked: {why}")))
@@ -34,7 +34,8 @@ impl Rim {
         }
     }
 
-    /// Whether the folder knows which frames are durable, so that an older copy of the store is noticed.
+    /// Writes the newest durable frame to the data folder, which detects a restored copy of the store. False if that
+    /// fails.
     pub(super) fn has_noted_frames(&mut self) -> bool {
         let (Some((_, held)), Some(frame)) = (&mut self.home, self.store.newest_frame()) else { return true };
         let raised = held.raise(frame);

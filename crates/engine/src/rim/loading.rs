@@ -1,4 +1,4 @@
-//! Journals that are read back: a few at a time, and shared between organizations while many wait.
+//! Loads of journals: a few at a time, with permits shared between organizations while many loads wait.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -17,13 +17,13 @@ use crate::{
     shard::{Event, LoadAnswer, panics},
 };
 
-/// Permits of loads.
+/// Permits for loads.
 #[derive(Clone)]
 pub(super) struct Loads {
     permits: FairSemaphore<String>,
-    /// Permits of looks at the organizations of executions: they do not wait behind loads.
+    /// Permits for reads of an execution's organization. They do not wait behind loads.
     looks: Arc<Semaphore>,
-    /// Held by each load that is asked for, and by this.
+    /// A reference per requested load, and one of this struct: the reference count is the number of loads.
     asked: Arc<()>,
 }
 
@@ -38,22 +38,22 @@ impl Default for Loads {
 }
 
 impl Loads {
-    /// A permit for what can wait for a time with fewer loads.
+    /// Returns a permit for background work, which can wait for a time with fewer loads.
     pub(super) fn try_acquire(&self) -> Option<FairPermit<String>> {
         self.permits.try_acquire(String::new())
     }
 
-    /// The organization that a load counts for; empty as long as few are asked for. Only the store knows it, as the
-    /// execution is not in memory.
+    /// Returns the organization that a load counts for, or an empty string while few loads are requested. It is read
+    /// from the store, since the execution is not in memory.
     async fn organization(&self, loader: &Arc<Loader>, execution: ExecutionKey) -> String {
-        // The driver holds one.
+        // The driver holds one reference.
         if Arc::strong_count(&self.asked) <= 1 + UNSHARED_LOADS_MAX {
             return String::new();
         }
         let (loader, permit) = (loader.clone(), self.looks.acquire().await);
         let row = tokio::task::spawn_blocking(move || loader.store().execution(execution)).await;
         drop(permit);
-        // Where the store does not say, the load itself will.
+        // An error of the store is reported by the load itself.
         row.ok().and_then(Result::ok).flatten().and_then(|row| row.organization).unwrap_or_default()
     }
 }
@@ -63,7 +63,7 @@ impl Rim {
         let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.loads.clone());
         let meters = self.meters.loads.clone();
         if let Some(why) = self.setting_aside.get(&execution) {
-            // After what is being carried out: it may give outputs of its own.
+            // Enqueued, since it may produce outputs of its own.
             let answer = Box::new(LoadAnswer::Quarantined(why.clone()));
             let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
             return;
@@ -77,7 +77,7 @@ impl Rim {
             tokio::task::spawn_blocking(move || {
                 let began = Instant::now();
                 let load = || loader.load(execution);
-                // An execution whose journal cannot be read without a panic is set aside, like one that is damaged.
+                // An execution whose journal causes a panic is quarantined, like one with a damaged journal.
                 let answer = catch_unwind(AssertUnwindSafe(load));
                 let answer = answer.unwrap_or_else(|panic| LoadAnswer::Broken(panics::why(&*panic)));
                 let answer = Box::new(answer);

@@ -1,10 +1,11 @@
-//! Reading what waits in the store: messages of the inbox, and executions that are due. Whatever was heard of them, it is
-//! read again every now and then: what is missed once is found later.
+//! Polls of the inbox and of due executions. Polls repeat regardless of notifications, so a lost notification only
+//! delays the work.
 //!
-//! Messages are read in passes of pages. A pass reads either those behind the last one that was taken in, or all of them;
-//! of each kind at most one is under way, and whoever asks meanwhile has the next pass follow at once. A page is read,
-//! decoded and given its plans on a thread that may wait for the store. The driver takes it in a little at a time, and
-//! asks for the next page only then, so that a backlog of any length takes the memory of two pages.
+//! Messages are read in passes of pages. A pass reads the messages behind the last received one, or all of them. At
+//! most one pass of each kind is in progress, and a request in the meantime starts another pass right after it. A page
+//! is read, decoded and combined with its plans on a thread that can wait for the store. The driver receives its
+//! messages in small batches and requests the next page only after the last one, so a backlog of any length takes the
+//! memory of two pages.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -24,66 +25,66 @@ use crate::{
     shard::Event,
 };
 
-/// How far ahead timers are taken from the store.
+/// How far ahead timers are read from the store.
 const WINDOW_MS: u64 = 60_000;
 
-/// Messages and timers read at a time.
+/// Rows of a page of messages or timers.
 const ROWS_AT_A_TIME: usize = 10_000;
 
-/// Messages read at a time, by count and by bytes.
+/// Bound of a page of messages, by count and by bytes.
 const LETTERS_AT_A_TIME: Most = Most::of(ROWS_AT_A_TIME);
 
-/// Messages taken in for one turn of the driver. Each may begin an execution, whose first turn takes up to some
+/// Messages received in one iteration of the driver. Each can start an execution, whose first turn takes up to some
 /// milliseconds: with more of them, commits and commands would wait for seconds.
 const MESSAGES_AT_A_TIME: usize = 256;
 
-/// A pass over all messages is followed by a pause of this many times as long as it took: a backlog is not read again and
-/// again by a node that has nothing else to read from its store.
+/// After a pass over all messages, the next one waits this many times as long as the pass took, so that an idle node
+/// does not reread a backlog constantly.
 const PAUSE_PER_PASS: u32 = 4;
 
-/// Which messages a pass reads.
+/// Selects the messages of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Those behind the last one that was taken in.
+    /// Messages behind the last received one.
     New,
-    /// All. Where others write as well, a message may come to light behind one that was seen before.
+    /// All messages. In a shared store, a message can become visible after one with a larger number.
     All,
 }
 
-/// An attempt of which it is to be found out what became of it.
+/// An open attempt whose outcome is to be recovered.
 pub(super) type ToAdopt = (ExecutionKey, Instance, Attempt);
 
-/// What the driver knows of the inbox.
+/// State of the inbox in the driver.
 #[derive(Default)]
 pub(super) struct Inbox {
-    /// All up to this number are taken in, as far as they had come to light.
+    /// The inbox cursor: all messages up to this number that were visible are received.
     seen: u64,
-    /// Messages that were taken in and are perhaps still in the inbox, with their partitions.
+    /// Received messages that may still be in the inbox, with their partitions.
     out: BTreeMap<u64, u32>,
     new: Reader,
     all: Reader,
-    /// Changes when messages are forgotten: what was read before is of no use then.
+    /// Changes when the cursor is reset. Pages of an earlier generation are discarded.
     generation: u64,
-    /// Pages that were read and not taken in yet.
+    /// Pages that were read and whose messages are not received yet.
     pages: VecDeque<Page>,
-    /// Before this, a pass over all messages begins only for a reason.
+    /// Until this time, a pass over all messages starts only on request.
     pause_until: Option<Instant>,
-    /// Attempts of which it is to be found out what became of them, when the inbox has been read.
+    /// Attempts to recover after the inbox has been read.
     pub(super) to_adopt: Vec<ToAdopt>,
-    /// Messages that were taken in and of which nothing is durable yet.
+    /// Received messages without a durable result.
     taken: Intake,
-    /// The part of them that is for executions which cannot take them in yet.
+    /// The part of them for executions that cannot process input at present.
     held_up: Intake,
-    /// Executions of which a message was left in the inbox by a pass over the newest ones, with the number of passes over
-    /// all that had begun by then. What follows waits for a pass over all.
+    /// Executions with a message that a pass over new messages skipped, with the number of full passes started by that
+    /// time. Later messages of these executions wait for a full pass.
     left: BTreeMap<ExecutionKey, u64>,
     passes_over_all: u64,
-    /// Partitions whose due executions are read behind the next page of all messages.
+    /// Partitions whose due executions are read after the next page of a full pass.
     due_in: BTreeSet<u32>,
     due: Due,
 }
 
-/// The passes of one scope.
+/// The passes of one kind.
 #[derive(Default)]
 struct Reader {
     pass: Option<Pass>,
@@ -93,38 +94,38 @@ struct Reader {
 /// A pass over the inbox.
 struct Pass {
     began: Instant,
-    /// The number of the last message that was read.
+    /// Number of the last message that was read.
     after: u64,
-    /// Executions of which a message cannot be taken in yet. What follows has to wait as well, or the inputs of an execution
-    /// came out of order.
+    /// Executions with a message that cannot be received yet. Their later messages wait as well, since the inputs of an
+    /// execution keep their order.
     waiting: BTreeSet<ExecutionKey>,
-    /// Whether one of them keeps the pass from going on behind it the next time.
+    /// A skipped message holds the cursor back, so that the next pass reads it again.
     is_held_back: bool,
-    /// Attempts that are adopted when the pass is complete.
+    /// Attempts to recover when the pass is complete.
     asked: Vec<ToAdopt>,
 }
 
-/// Reads of executions that are due.
+/// Reads of due executions.
 #[derive(Default)]
 struct Due {
     is_underway: bool,
-    /// Partitions to be read behind the read that is under way.
+    /// Partitions to read after the read in progress.
     again: BTreeSet<u32>,
 }
 
-/// Some messages, as they were read.
+/// A page of messages as read.
 pub(crate) struct Page {
     scope: Scope,
     generation: u64,
-    /// The largest number that was taken in when the page was asked for.
+    /// The largest received number when the page was requested.
     until: u64,
     numbers: BTreeSet<u64>,
     messages: VecDeque<Message>,
-    /// Whether there may be more behind it; an error if it could not be read.
+    /// True if more messages may follow. An error if the page could not be read.
     end: Result<bool, StoreError>,
 }
 
-/// A message, decoded.
+/// A decoded message.
 struct Message {
     number: u64,
     partition: u32,
@@ -135,11 +136,13 @@ struct Message {
 
 pub(super) enum Opened {
     Event(Box<Event>),
-    /// It can never be taken in, and its execution is set aside: why, and the organization in which that counts.
+    /// Can never be received, and its execution is quarantined: the reason, and the organization that the execution
+    /// counted for.
     SetAside(String, Option<String>),
-    /// It was not written with the installation's key. By its id it is taken out of the inbox; with the parent that it names.
+    /// Not sealed with the installation's key: the id, by which it is deleted from the inbox, and the parent that it
+    /// names.
     Forged(String, Option<ExecutionKey>),
-    /// It is read again at the next pass.
+    /// Read again in the next pass.
     Waits,
 }
 
@@ -151,27 +154,26 @@ impl Inbox {
         }
     }
 
-    /// Whether pages wait to be taken in, and there is room for their next message.
+    /// True if the next message of a page fits the bound of received messages.
     pub(super) fn can_take(&self) -> bool {
         let next = self.pages.front().map(|page| page.messages.front().map_or(0, |message| message.byte_count));
         next.is_some_and(|byte_count| self.taken.has_room(byte_count))
     }
 
-    /// Whether there is no room for another message to an execution that cannot take it in yet: it has so many messages and
-    /// bytes already.
+    /// True if an execution that cannot process input has no room for another message, by count or by bytes.
     fn is_full_for(&self, (count, bytes): (usize, usize), byte_count: usize) -> bool {
         count >= HELD_UP_EACH_MAX
             || bytes.saturating_add(byte_count) > HELD_UP_EACH_BYTES_MAX && count > 0
             || !self.held_up.has_room_beside(byte_count) && count > 0
     }
 
-    /// A message that was taken in for another partition is read again: the store was repartitioned, and what was taken
-    /// in was lost with the old partition.
+    /// A message received for another partition is read again: the store was repartitioned, and the message was lost
+    /// with the former partition.
     fn has_taken(&self, number: u64, partition: u32, is_alone: bool) -> bool {
         is_alone && number <= self.seen || self.out.get(&number) == Some(&partition)
     }
 
-    /// What was taken in between the place where a page began and its end, and is not in it, has left the inbox.
+    /// Forgets received messages that the page should contain and does not: they were consumed.
     fn forget_consumed(&mut self, from: u64, page: &Page) {
         let last = match page.end {
             Ok(false) => page.until,
@@ -192,15 +194,15 @@ impl Rim {
         self.read_due(self.shard.held().collect());
     }
 
-    /// Messages that came since the last ones.
+    /// Reads new messages.
     pub(super) fn look_for_letters(&mut self) {
         self.read_inbox(Scope::New);
     }
 
-    /// Called every now and then: all messages where others write as well, else those that came since the last ones.
+    /// The periodic poll: all messages in a shared store, otherwise the new ones.
     pub(super) fn look_for_all_letters(&mut self) {
         if self.member.is_none() {
-            // Where the last look for them could not be made.
+            // Repeats a recovery whose pass could not start.
             self.look_before_adopting();
             return self.look_for_letters();
         }
@@ -211,21 +213,21 @@ impl Rim {
         }
     }
 
-    /// Messages that were taken in may have to be taken in again. Pages that were read before begin anew.
+    /// Resets the cursor, since received messages may have to be received again. Pages that were read are discarded.
     pub(super) fn forget_letters(&mut self) {
         self.inbox.generation += 1;
         self.inbox.seen = 0;
         self.inbox.out.clear();
     }
 
-    /// Of partitions that are held from now on all messages are read, and then what is due.
+    /// Reads all messages of acquired partitions, and then their due executions.
     pub(super) fn look_at_gained(&mut self, partitions: &[u32]) {
         self.inbox.out.retain(|_, partition| !partitions.contains(partition));
         self.inbox.due_in.extend(partitions);
         self.read_inbox(Scope::All);
     }
 
-    /// Begins a pass, or has one follow the pass that is under way.
+    /// Starts a pass, or schedules one behind the pass in progress.
     pub(super) fn read_inbox(&mut self, scope: Scope) {
         if self.shard.held().next().is_none() {
             return;
@@ -253,12 +255,12 @@ impl Rim {
         self.read_page(scope);
     }
 
-    /// Reads the next page of a pass on a thread that may wait for the store.
+    /// Reads the next page of a pass on a thread that can wait for the store.
     fn read_page(&mut self, scope: Scope) {
         let generation = self.inbox.generation;
         let until = self.inbox.out.last_key_value().map_or(0, |(number, _)| *number);
         let Some(after) = self.inbox.reader(scope).pass.as_ref().map(|pass| pass.after) else { return };
-        // What is taken in already is not decoded again, unless it was taken in for another partition.
+        // Received messages are not decoded again, unless they were received for another partition.
         let known: BTreeMap<u64, u32> = self.inbox.out.range(after + 1..).take(ROWS_AT_A_TIME).map(copied).collect();
         let partitions: Vec<u32> = self.shard.held().collect();
         let (loader, commands, meters) = (self.loader.clone(), self.commands.clone(), self.meters.inbox.clone());
@@ -276,7 +278,7 @@ impl Rim {
                     .filter(|Arrived { number, letter }| known.get(number) != Some(&letter.partition));
                 Ok((numbers, new.map(|arrived| open(&loader, arrived, counts)).collect(), is_last))
             };
-            // A read that nobody hears of any more would be the last one.
+            // A panic without an answer would prevent all further reads.
             let read = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
                 Err(StoreError::Unavailable(format!("reading the inbox panicked: {}", failing::text(&*panic))))
             });
@@ -289,12 +291,12 @@ impl Rim {
         });
     }
 
-    /// A page was read.
+    /// Queues a page that was read.
     pub(super) fn take_page(&mut self, page: Page) {
         self.inbox.pages.push_back(page);
     }
 
-    /// Takes some of the messages in that were read: the driver does what else is due between two calls.
+    /// Receives some messages of the read pages. The driver does its other due work between two calls.
     pub(super) fn take_messages(&mut self) {
         let began = Instant::now();
         for _ in 0..MESSAGES_AT_A_TIME {
@@ -339,14 +341,15 @@ impl Rim {
         let Some(pass) = &mut self.inbox.reader(scope).pass else { return };
         if waits {
             pass.waiting.insert(execution);
-            // Where there are nodes, all messages are read again every now and then, also those before the last one.
+            // In a shared store, full passes read earlier messages again, so the cursor need not wait.
             pass.is_held_back |= is_unread || is_alone;
             if !pass.is_held_back && scope == Scope::New {
                 self.inbox.left.insert(execution, self.inbox.passes_over_all);
             }
         }
         let Some(pass) = &mut self.inbox.reader(scope).pass else { return };
-        // Those behind one that waits are read again with it, and known by their numbers.
+        // The cursor stays before a skipped message. The messages behind it are read again and recognized by their
+        // numbers.
         let is_next = !pass.is_held_back;
         self.reach.extend(execution);
         match opened {
@@ -381,7 +384,7 @@ impl Rim {
         }
     }
 
-    /// All of a page is taken in: the pass goes on with the next page, or is complete.
+    /// Requests the next page after all messages of a page are received, or completes the pass.
     fn end_page(&mut self, page: Page) {
         let Page { scope, generation, ref numbers, ref end, .. } = page;
         let is_stale = generation != self.inbox.generation;
@@ -423,8 +426,8 @@ impl Rim {
         }
     }
 
-    /// What was read is of no use, or could not be read: nothing is adopted on the strength of it. A store that does not
-    /// answer is asked again at the next time of reading, everything else at once.
+    /// Ends a pass that is outdated or could not be read, and recovers no attempt based on it. An outdated pass is
+    /// repeated at once, a failed one at the next poll.
     fn break_off(&mut self, scope: Scope, is_at_once: bool) {
         let pass = self.inbox.reader(scope).pass.take();
         self.inbox.to_adopt.extend(pass.into_iter().flat_map(|pass| pass.asked));
@@ -435,7 +438,7 @@ impl Rim {
         }
     }
 
-    /// Partitions in which executions are due, for one read at a time.
+    /// Reads the due executions of some partitions, one read at a time.
     fn read_due(&mut self, partitions: BTreeSet<u32>) {
         if partitions.is_empty() {
             return;
@@ -446,7 +449,7 @@ impl Rim {
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
             let partitions: Vec<u32> = partitions.into_iter().collect();
-            // To the end, in pages: what is out of reach may fill one, or many.
+            // Reads all pages: executions outside the scope can fill many of them.
             let read = || {
                 let (until, mut after) = (now_ms() + WINDOW_MS, None);
                 while let Ok(due) = store.due(&partitions, until, after, ROWS_AT_A_TIME)
@@ -458,7 +461,7 @@ impl Rim {
                     }
                 }
             };
-            // Another read follows all the same.
+            // Another read follows even after a panic.
             let _ = catch_unwind(AssertUnwindSafe(read));
             let _ = commands.send(Command::DueRead);
         });
@@ -470,7 +473,7 @@ impl Rim {
         self.read_due(again);
     }
 
-    /// Bound where the folder's path is short enough for a socket; without it letters are found by looking.
+    /// Binds the wake-up socket. A path that is too long for a socket leaves `None`, and messages are found by polling.
     pub(super) fn bell(&self) -> Option<UnixDatagram> {
         let path = self.home.as_ref()?.0.bell();
         let _ = std::fs::remove_file(&path);
@@ -482,12 +485,12 @@ fn copied((number, partition): (&u64, &u32)) -> (u64, u32) {
     (*number, *partition)
 }
 
-/// Decodes a message, on a thread that may wait for the store.
+/// Decodes a message, on a thread that can wait for the store.
 fn open(loader: &crate::load::Loader, arrived: Arrived, counts: bool) -> Message {
     let byte_count = arrived.byte_count();
     let Arrived { number, letter } = arrived;
     let (partition, execution, id) = (letter.partition, letter.execution, letter.id.clone());
-    // One message that cannot be decoded without a panic keeps nothing from the others of its page.
+    // A message whose decoding panics does not affect the other messages of its page.
     let event = catch_unwind(AssertUnwindSafe(|| inbox::event_from(loader, letter)));
     let event = event.unwrap_or_else(|panic| {
         let why = format!("decoding a message panicked; this is a fault of the engine: {}", failing::text(&*panic));

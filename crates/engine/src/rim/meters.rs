@@ -1,7 +1,7 @@
-//! The numbers that an engine shows of itself: made once, when it begins.
+//! Metrics of an engine, created once at its start.
 //!
-//! Nothing is looked up or put together where something is counted; without a recorder every handle does nothing. Values
-//! of labels are words of ours, never a name that somebody gave. `docs/reference/metrics.md` says what each is good for.
+//! Counting looks up and formats nothing. Without a recorder, every handle does nothing. Values of labels are fixed
+//! words and never names given by users. `docs/reference/metrics.md` describes each metric.
 
 mod described;
 
@@ -21,17 +21,17 @@ use crate::{
     span::word,
 };
 
-/// The effects that are told apart; the last is for all others.
+/// Effects with a label of their own. The last one stands for all others.
 const EFFECTS: [&str; 3] = ["bash", "http", "other"];
 
-/// What may become of an attempt, by the words of [`word`].
+/// Outcomes of attempts, as [`word`] names them.
 const OUTCOMES: [&str; 5] = ["done", "failed", "stopped", "interrupted", "cancelled"];
 
 const FATES: [&str; 2] = ["never_started", "interrupted"];
 const LOADS: [&str; 6] = ["journal", "unknown", "quarantined", "broken", "newer", "unavailable"];
 const WORDS: [&str; 3] = ["heard", "lapsed", "unheard"];
 
-/// An effect, as far as effects are told apart.
+/// Index into `EFFECTS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Effect(usize);
 
@@ -41,7 +41,6 @@ impl Effect {
     }
 }
 
-/// All of them.
 #[derive(Clone)]
 pub(super) struct Meters {
     pub(super) commits: Commits,
@@ -67,7 +66,6 @@ pub(super) struct Meters {
     timer_lateness: Histogram,
 }
 
-/// Of each commit.
 #[derive(Clone)]
 pub(super) struct Commits {
     pub(super) executions: Histogram,
@@ -76,7 +74,6 @@ pub(super) struct Commits {
     pub(super) time: Histogram,
 }
 
-/// Of journals that are read.
 #[derive(Clone)]
 pub(super) struct Loads {
     answers: [Counter; LOADS.len()],
@@ -84,7 +81,6 @@ pub(super) struct Loads {
     time: Histogram,
 }
 
-/// Of letters.
 #[derive(Clone)]
 pub(super) struct Inbox {
     waiting: Gauge,
@@ -93,7 +89,6 @@ pub(super) struct Inbox {
     pub(super) forged: Counter,
 }
 
-/// Of attempts, by effect.
 #[derive(Clone)]
 pub(super) struct Attempts {
     begun: [Counter; EFFECTS.len()],
@@ -103,7 +98,6 @@ pub(super) struct Attempts {
     adopted: [Counter; FATES.len()],
 }
 
-/// Of what is held.
 #[derive(Clone)]
 pub(super) struct Partitions {
     pub(super) held: Gauge,
@@ -164,7 +158,7 @@ impl Meters {
         }
     }
 
-    /// Takes what the shard has counted.
+    /// Adds the counters of the shard, and resets them.
     pub(super) fn take(&self, tally: &mut Tally) {
         add_all(&self.turns, &tally.turns);
         add_all(&self.commit_answers, &tally.commits);
@@ -186,14 +180,14 @@ impl Meters {
 }
 
 impl Meters {
-    /// How much runs and waits of all organisations together that are counted here.
+    /// Sets the running and queued executions of all organizations that are counted here.
     pub(super) fn show_places(&self, counts: [usize; 2]) {
         self.places.iter().zip(counts).for_each(|(gauge, count)| gauge.set(count as f64));
     }
 }
 
 impl Inbox {
-    /// What a look into the inbox has found; the oldest comes first.
+    /// Records the result of an inbox poll. The first message is the oldest.
     pub(super) fn look(&self, letters: &[Arrived], now: u64) {
         let oldest_ms = letters.first().map_or(0, |arrived| now.saturating_sub(arrived.letter.posted_at));
         self.waiting.set(letters.len() as f64);

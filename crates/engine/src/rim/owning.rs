@@ -1,4 +1,4 @@
-//! What the node holds of a shared store: its word is repeated, its share taken, and what is not its own passed on.
+//! Ownership of partitions: sends heartbeats, hands partitions off, and forwards receipts to executions of other nodes.
 
 use std::{
     collections::{BTreeSet, btree_map::Entry},
@@ -26,16 +26,16 @@ use crate::{
     shard::{Event, Fate, GivenUp},
 };
 
-/// What a node holds, for those who ask from outside.
+/// The partitions of this node, as callers of the engine see them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Owned {
     pub(crate) partitions: u32,
     pub(crate) held: BTreeSet<u32>,
-    /// What keeps the node from its work, if something does.
+    /// The condition that keeps the node from working, if any.
     pub(crate) trouble: Option<Trouble>,
 }
 
-/// What keeps a node from its work. A name of a part for those who may not read the reason, and the reason.
+/// A condition that keeps a node from working: a component for readers who may not see the reason, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
     /// `store`, `clock` or `machine`.
@@ -50,14 +50,14 @@ impl Trouble {
     }
 }
 
-/// How long it is tried to pass on what an effect has brought back, for a store that does not answer. After that the node
-/// that holds the execution has long called the attempt interrupted. Not a number of tries: one to which a server is silent
-/// takes minutes, and a node that leaves waits for the last of them.
+/// Time for which a receipt is forwarded again and again while the store does not answer. At its end, the owner of the
+/// execution has marked the attempt as interrupted. It is a duration and not a number of tries: a try at a silent
+/// server takes minutes, and a draining node waits for the last one.
 const TRIES_LAST: Duration = Duration::from_secs(60);
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 
 impl Rim {
-    /// Says to the store that this node is alive. One word at a time is on its way.
+    /// Sends a heartbeat. At most one is in progress.
     pub(super) fn speak(&mut self) {
         self.speak_at = None;
         let Some(member) = self.member.clone() else { return };
@@ -80,7 +80,7 @@ impl Rim {
             });
             let _ = words.send((given_up, word));
         };
-        // On a thread of its own: behind all that waits for one of the runtime's, the lease would be over.
+        // Uses a thread of its own: behind blocking tasks of the runtime, the lease would expire first.
         if let Err(error) = std::thread::Builder::new().name("word".into()).spawn(speak) {
             self.trouble = Some(Trouble::of("machine", format!("there is no thread to say its word: {error}")));
             self.publish();
@@ -88,8 +88,8 @@ impl Rim {
         }
     }
 
-    /// Sends the heartbeat when it is due, and takes the answer to the last one in. Called between any two things that the
-    /// driver does: neither waits behind other commands.
+    /// Sends the heartbeat when it is due, and handles the result of the last one. It is called between any two steps
+    /// of the driver, so that neither waits behind other commands.
     pub(super) fn keep_alive(&mut self) {
         if self.member.is_none() {
             return;
@@ -130,17 +130,17 @@ impl Rim {
                 self.writing.forget();
                 self.handle(Event::Lapsed);
             }
-            // Another release has upgraded the store: nothing that this one writes would be understood.
+            // Another release has upgraded the store. It would not understand the frames of this release.
             Word::Unheard(error @ StoreError::Newer { .. }) => return self.stop(error.to_string()),
-            // What is held runs out by itself.
+            // The lease expires by itself.
             Word::Unheard(error) => self.trouble = Some(Trouble::of("store", error.to_string())),
         }
         self.publish();
         self.speak_at = Some(Instant::now() + pause);
     }
 
-    /// A node that the store hears and that cannot write must not hold partitions: it gives up all of them and sends no
-    /// heartbeat until its lease is over, so that others take them.
+    /// Releases all partitions of a node whose heartbeats succeed but whose commits fail, and sends no heartbeat until
+    /// its lease has expired, so that other nodes acquire them.
     fn fall_silent(&mut self, silence: Duration) {
         let why = "the store hears this node and takes no commit of it: others take its partitions";
         tracing::error!(silent_for_ms = silence.as_millis() as u64, why, "the node gives up what it holds");
@@ -150,13 +150,13 @@ impl Rim {
         self.speak_at = Some(Instant::now() + silence);
     }
 
-    /// What keeps the node from its work, for readiness.
+    /// Sets the condition that readiness reports.
     pub(super) fn set_trouble(&mut self, trouble: Option<Trouble>) {
         self.trouble = trouble;
         self.publish();
     }
 
-    /// Tells those outside what is held.
+    /// Publishes the owned partitions to callers of the engine.
     pub(super) fn publish(&self) {
         let (partitions, held) = (self.shard.partitions(), self.shard.held().collect());
         self.meters.partitions.held.set(self.shard.held().count() as f64);
@@ -177,7 +177,7 @@ impl Rim {
         self.want_quarantined();
     }
 
-    /// Others wait for it: it is said at once, unless a word is on its way.
+    /// Sends a heartbeat at once, since other nodes wait for the partitions, unless one is in progress.
     pub(super) fn given_up(&mut self, given_up: GivenUp) {
         let partitions: Vec<u32> = given_up.fences.iter().map(|fence| fence.partition).collect();
         self.see_partitions("given up", &partitions);
@@ -216,16 +216,16 @@ impl Rim {
         }
     }
 
-    /// What an effect of ours brought back for an execution that is not ours any more. Whoever has it decides whether it
-    /// still counts. For an attempt that others know to go on here, it is tried for as long as they believe that.
+    /// Sends a receipt to the inbox of an execution that another node owns. The owner decides if it still counts. The
+    /// receipt of a recorded remote attempt is retried for as long as other nodes consider the attempt running.
     pub(super) fn pass_on(&mut self, execution: ExecutionKey, input: Input, remote: Option<RemoteAttempt>) {
         let (store, commands, life) = (self.store.clone(), self.commands.clone(), self.life.clone());
         let node = self.member.as_ref().map_or_else(String::new, |member| member.name().to_owned());
         let [posted, abandoned] = self.meters.passed_on.clone();
         *self.passing_on.entry(execution).or_default() += 1;
         let (receipt, of) = (Arc::new(input), remote.clone());
-        // Behind the letter: whoever sees that it does not go on any more finds what it brought back. If this is not heard, the
-        // letter says it as well.
+        // The attempt's end is recorded after the message is enqueued: a node that sees the end finds the receipt. If
+        // recording fails, the message itself ends the attempt.
         let key = *self.loader.key();
         let post = move |store: &dyn Store, input: &Input| {
             let is_posted = inbox::post(store, None, &key, (execution, input), None).is_ok();
@@ -237,7 +237,7 @@ impl Rim {
             let began = Instant::now();
             loop {
                 let (post, store, receipt) = (post.clone(), store.clone(), receipt.clone());
-                // Of a try that panics nobody knows that it was heard.
+                // After a panic it is unknown if the message was enqueued.
                 if tokio::task::spawn_blocking(move || post(&*store, &receipt)).await.unwrap_or(false) {
                     posted.increment(1);
                     break;
@@ -248,14 +248,14 @@ impl Rim {
                     tracing::error!(%execution, "a receipt for an execution that others hold could not be posted");
                     break;
                 }
-                // Without a thread: those who wait for the store would have all of them.
+                // Sleeps without a blocking thread, since waiting tasks would occupy all of them.
                 tokio::time::sleep(TRY_AGAIN).await;
             }
             let _ = commands.send(Command::PassedOn(execution, remote));
         });
     }
 
-    /// Whoever holds the execution has no traces of the attempt that could go.
+    /// Removes the process record of the attempt here, since the owner of the execution has none.
     pub(super) fn passed_on(&mut self, execution: ExecutionKey, remote: Option<RemoteAttempt>) {
         if let Entry::Occupied(mut left) = self.passing_on.entry(execution) {
             *left.get_mut() -= 1;
@@ -267,13 +267,14 @@ impl Rim {
         let Some(remote) = remote else { return };
         let RemoteAttempt { execution, step, number } = &remote;
         self.executors.forget(AttemptName { execution: *execution, step, number: *number });
-        // Or its row would be written behind its end, and stay.
+        // Ended after the heartbeat that records it as running: the row would otherwise be written after its end and
+        // remain.
         if self.giving_up.running.contains(&remote) {
             self.ended_early.push(remote);
         }
     }
 
-    /// The store has heard that they go on here, and hears now that they do not.
+    /// Records the end of attempts that the store lists as running here.
     fn end_what_ended_early(&mut self) {
         let told = self.ended_early.extract_if(.., |attempt| !self.giving_up.running.contains(attempt));
         let (ended, store): (Vec<_>, _) = (told.collect(), self.store.clone());
@@ -282,22 +283,21 @@ impl Rim {
         tokio::task::spawn_blocking(move || store.end_remote(&node, &ended));
     }
 
-    /// Asks the node at which an attempt goes on to stop it. What is not heard is said again with the next word.
+    /// Requests that another node stops an attempt. A lost request is repeated with the next heartbeat.
     pub(super) fn stop_remote(&self, attempt: RemoteAttempt) {
         let store = self.store.clone();
         tokio::task::spawn_blocking(move || store.stop_remote(&attempt));
     }
 
-    /// An attempt that the shard does not know to run here: what it brought back may have been posted, by another node, or
-    /// while its execution was quarantined. The inbox is looked at before anybody asks what became of it. One that was
-    /// begun here before its partition was lost, or its execution quarantined, may not have ended yet; then its receipt
-    /// follows.
+    /// Recovers an attempt that the shard does not know to be running here. Another node may have enqueued its receipt,
+    /// or the receipt arrived while the execution was quarantined, so the inbox is read first. An attempt that still
+    /// runs here, from before its partition was lost or its execution quarantined, is awaited.
     pub(super) fn adopt_behind_letters(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
         let name = (execution, instance, attempt.number);
         if self.running.contains_key(&name) {
             let (execution, instance, attempt) = name;
             let adopted = Event::Adopted { execution, instance, attempt, fate: Fate::RunsOn };
-            // After what is being carried out: it may give outputs of its own.
+            // Enqueued, since it may produce outputs of its own.
             let _ = self.commands.send(Command::Event(adopted));
             return;
         }
@@ -306,15 +306,15 @@ impl Rim {
         self.look_before_adopting();
     }
 
-    /// One look for all that has gathered while the last one was on its way. What is still being posted from here, for an
-    /// execution that was lost and came back, comes first.
+    /// Starts one pass for all attempts that gathered during the last one. Attempts of an execution whose receipts are
+    /// still being enqueued here wait for that.
     pub(super) fn look_before_adopting(&mut self) {
         if self.inbox.to_adopt.iter().any(|asked| self.is_settled(asked)) {
             self.read_inbox(Scope::All);
         }
     }
 
-    /// What is adopted when the inbox has been read from its beginning.
+    /// Takes the attempts to recover after a pass from the start of the inbox.
     pub(super) fn take_to_adopt(&mut self) -> Vec<ToAdopt> {
         let all = std::mem::take(&mut self.inbox.to_adopt);
         let (asked, later) = all.into_iter().partition(|asked| self.is_settled(asked));
@@ -326,7 +326,7 @@ impl Rim {
         !self.passing_on.contains_key(execution)
     }
 
-    /// What this node held is free at once.
+    /// Releases all partitions at once.
     pub(super) async fn leave(self) {
         self.life.end();
         if let Some(member) = self.member {
@@ -335,20 +335,21 @@ impl Rim {
     }
 }
 
-/// Since when a node writes nothing although it has something to write.
+/// Tracks how long a node with pending writes has written nothing.
 #[derive(Debug, Default)]
 pub(super) struct Writing {
-    /// When the first commit failed of those since the last one that the store answered.
+    /// Time of the first failed commit since the last answered one.
     fails_since: Option<Tick>,
-    /// How often in a row the node gave up everything for that.
+    /// Consecutive times at which the node released all partitions for this reason.
     silences: u32,
 }
 
-/// How many leases a node that cannot write is silent at most: doubled each time, as it takes a share again afterwards.
+/// Longest silence of a node that cannot write, in leases. The silence doubles each time, since the node acquires
+/// partitions again afterwards.
 const SILENT_LEASES_MAX: u64 = 8;
 
 impl Writing {
-    /// A commit was answered. One that the store refuses for what is in it shows a store that works.
+    /// Handles the result of a commit. A commit refused for its content shows that the store works.
     pub(super) fn answered(&mut self, now: Tick, answer: &Result<Vec<Answer>, CommitError>) {
         match answer {
             Ok(_) => *self = Self::default(),
@@ -359,7 +360,7 @@ impl Writing {
         }
     }
 
-    /// How long to be silent, if nothing was written for a lease.
+    /// Returns the duration of the silence, if nothing was written for the length of a lease.
     fn silence(&mut self, now: Tick, lease_ms: u64) -> Option<Duration> {
         self.fails_since.take_if(|since| now.0 >= since.0.saturating_add(lease_ms))?;
         let leases = (2 << self.silences.min(8)).min(SILENT_LEASES_MAX);
@@ -367,13 +368,13 @@ impl Writing {
         Some(Duration::from_millis(lease_ms.saturating_mul(leases)))
     }
 
-    /// Nothing is to be written any more, or the node begins a new life.
+    /// Resets the failure time: no write is pending, or the node has joined again.
     fn forget(&mut self) {
         self.fails_since = None;
     }
 }
 
-/// How a node's life in the store stands, for threads that work for it.
+/// Liveness of the node, for threads that work for it.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     is_leaving: AtomicBool,

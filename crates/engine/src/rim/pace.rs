@@ -1,37 +1,37 @@
-//! How much of the driver's time goes to split turns: one execution that never comes to rest leaves most of it to others.
+//! The share of the driver's time for split turns. An execution with endless split turns leaves most of the time to
+//! others.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A part of a split turn is followed by a pause of so many times as long as it took, while there is other work.
+/// While there is other work, the pause after a part of a split turn is this many times as long as the part took.
 const PAUSES_PER_PART: u32 = 4;
 
-/// There is other work for this time after a command.
+/// Other work is assumed for this time after a command.
 const BUSY: Duration = Duration::from_millis(100);
 
-/// When split turns go on.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// The next part of a split turn goes on at this time.
+    /// Earliest time of the next part.
     next: Option<Instant>,
-    /// The last command.
+    /// Time of the last command.
     command_at: Option<Instant>,
 }
 
 impl Pace {
-    /// When the next part may go on.
+    /// Returns the earliest time of the next part.
     pub(super) fn next(&self, now: Instant) -> Instant {
         self.next.map_or(now, |next| next.max(now))
     }
 
-    /// A part went on.
+    /// Records a part.
     pub(super) fn went_on(&mut self, began: Instant, ended: Instant) {
         let is_busy = self.command_at.is_some_and(|at| ended.duration_since(at) < BUSY);
         self.next = is_busy.then(|| ended + (ended - began) * PAUSES_PER_PART);
     }
 
-    /// Commands came.
+    /// Records that commands were received.
     pub(super) fn command(&mut self, now: Instant) {
         self.command_at = Some(now);
     }

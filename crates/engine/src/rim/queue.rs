@@ -1,4 +1,4 @@
-//! The way to the rim: commands in the order in which they were sent, each with the moment at which it was.
+//! The command queue of the driver. Commands keep the order in which they were sent, each with its time of sending.
 
 use std::time::{Duration, Instant};
 
@@ -6,24 +6,23 @@ use tokio::sync::mpsc;
 
 use super::Command;
 
-/// Where commands are sent to.
+/// The sending end.
 #[derive(Clone)]
 pub(crate) struct Commands(mpsc::UnboundedSender<Sent>);
 
-/// A command on its way.
+/// A queued command with its time of sending.
 pub(crate) struct Sent {
     at: Instant,
     command: Command,
 }
 
-/// Where commands come out.
+/// The receiving end.
 pub(crate) struct Received(mpsc::UnboundedReceiver<Sent>);
 
-/// Nobody takes commands any more.
+/// The driver has ended.
 #[derive(Debug)]
 pub(crate) struct Gone;
 
-/// Both ends.
 pub(crate) fn queue() -> (Commands, Received) {
     let (sender, receiver) = mpsc::unbounded_channel();
     (Commands(sender), Received(receiver))
@@ -36,12 +35,11 @@ impl Commands {
 }
 
 impl Received {
-    /// Waits for commands and takes up to so many of those that are there.
+    /// Waits for commands, and takes up to `at_most` of the queued ones.
     pub(crate) async fn recv_many(&mut self, taken: &mut Vec<Sent>, at_most: usize) -> usize {
         self.0.recv_many(taken, at_most).await
     }
 
-    /// Commands that wait.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

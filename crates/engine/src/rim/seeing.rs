@@ -1,7 +1,7 @@
-//! What the rim says of itself: numbers for whoever counts, spans for whoever traces, lines for whoever reads logs.
+//! Telemetry of the driver: metrics, spans and log lines.
 //!
-//! Lines name executions, steps and partitions in fields, and have no value of a payload. What happens with every
-//! execution is told at `debug`: thousands of them may begin and end in a second.
+//! Log lines carry executions, steps and partitions in fields, and never a value of a payload. Events of every
+//! execution are logged at `debug`, since thousands of executions can start and end in a second.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Rim {
-    /// How many commands wait, and for how long the first of those that were taken has.
+    /// Records the length of the command queue and the age of the oldest command in a batch.
     pub(super) fn count_commands(&self, taken: &[Sent], still_waiting: usize) {
         self.meters.queue_depth.set((taken.len() + still_waiting) as f64);
         if let Some(oldest) = taken.first() {
@@ -29,15 +29,15 @@ impl Rim {
         }
     }
 
-    /// Somebody wants to know what happens in an execution. Of one in which nothing happens for long, those who have gone are
-    /// forgotten now and with each count.
+    /// Adds a watcher of an execution. Watchers that are gone are removed here and with each count, since an idle
+    /// execution sends them nothing.
     pub(super) fn watch(&mut self, execution: ExecutionKey, watcher: Watcher) {
         let watchers = self.watchers.entry(execution).or_default();
         watchers.retain(|watcher| !watcher.is_gone());
         watchers.push(watcher);
     }
 
-    /// What this node is called in its present life; nothing for the only process of a store.
+    /// The name of this incarnation of the node. `None` for the only process of a store.
     fn node(&self) -> Option<&str> {
         self.member.as_ref().map(|member| member.name())
     }
@@ -60,7 +60,7 @@ impl Rim {
         self.count_places();
     }
 
-    /// A durable moment: its spans go out, its beginnings and ends are told.
+    /// Emits the spans of a durable frame, and logs the start and end of its execution.
     pub(super) fn see(&self, moment: &Moment) {
         if let Some(spans) = &self.spans {
             moment.spans.iter().for_each(|span| spans(span.clone()));
@@ -89,7 +89,7 @@ impl Rim {
 
     pub(super) fn see_doubt(&mut self, flight: u64, error: &CommitError) {
         match error {
-            // Of a store that does not answer it is told once, however often it is asked again.
+            // Warns once of a store that does not answer, not at every retry.
             CommitError::Refused(why) => {
                 warn!(commit = flight, why, "the store refused a commit: it is repeated in halves");
             }
@@ -117,7 +117,7 @@ impl Rim {
         }
     }
 
-    /// The store writes nothing. That of nodes is told by their heartbeats.
+    /// Reports a store that refuses to write. For nodes of a shared store, the heartbeats report it.
     pub(super) fn stalled(&mut self, why: String) {
         if self.member.is_none() {
             let why = format!("the store does not write, and is asked again: {why}");
@@ -170,7 +170,7 @@ impl Rim {
     }
 }
 
-/// What was found when a journal was read.
+/// Logs the result of a load, if it is remarkable.
 pub(super) fn see_load(execution: ExecutionKey, answer: &LoadAnswer) {
     match answer {
         LoadAnswer::Newer(why) => info!(%execution, why, "an execution of a newer release is left alone"),
@@ -182,7 +182,7 @@ pub(super) fn see_load(execution: ExecutionKey, answer: &LoadAnswer) {
     }
 }
 
-/// How large a commit was, and how long it took.
+/// Records the size and the duration of a commit.
 pub(super) fn count_commit(meters: &Commits, batch: &Batch, handed_over: Instant) {
     let frames = || batch.parts.iter().flat_map(|part| &part.frames);
     meters.executions.record(batch.parts.len() as f64);
@@ -191,11 +191,11 @@ pub(super) fn count_commit(meters: &Commits, batch: &Batch, handed_over: Instant
     meters.time.record(handed_over.elapsed());
 }
 
-/// Somebody who wants to know what happens in an execution.
+/// A subscriber to the frames of an execution.
 pub(crate) enum Watcher {
-    /// All of it, however long that takes: in a process with one owner.
+    /// Receives all frames without a bound: for a process with one user.
     OfAll(mpsc::UnboundedSender<Arc<Moment>>),
-    /// As much as is read in time. One that falls behind is let go of, and finds the rest in the journal.
+    /// Receives frames up to a bound. A slow subscriber is dropped, and reads the rest from the journal.
     InTime(mpsc::Sender<Arc<Moment>>),
 }
 
@@ -207,7 +207,7 @@ impl Watcher {
         }
     }
 
-    /// False for one that hears nothing more.
+    /// Returns false if the subscriber is gone or was too slow.
     pub(super) fn tell(&self, moment: &Arc<Moment>) -> bool {
         match self {
             Self::OfAll(sender) => sender.send(moment.clone()).is_ok(),

@@ -1,5 +1,6 @@
-//! The driver's time, shared between organizations: while several work, the commands of each wait in a queue of their own,
-//! and the queues take turns. One that sends thousands of costly commands delays the others by one command each.
+//! The driver's time, shared between organizations. While several organizations have work, each has its own queue of
+//! commands, and the queues take turns. An organization with thousands of costly commands delays another by one command
+//! at a time.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -15,16 +16,16 @@ use crate::{
     },
 };
 
-/// How long queued commands are obeyed before new commands, timers and messages are looked at. Each of those is late by so
-/// much at most, and by one command.
+/// How long queued commands are handled before new commands, timers and messages. Each of those is delayed by this time
+/// and one command at most.
 const ROUND: Duration = Duration::from_millis(1);
 
-/// Commands that wait, by organization. Those of one execution stay in their order: as long as one of them waits, all that
-/// follow wait in the same queue, whatever becomes known of the organization meanwhile.
+/// Commands that wait, by organization. Commands of one execution stay in order: while one waits, later ones join the
+/// same queue, even if its organization becomes known in the meantime.
 #[derive(Default)]
 pub(super) struct Queued {
     turns: Turns<(ExecutionKey, Command)>,
-    /// Executions of which commands wait: where, and how many.
+    /// The queue and the number of waiting commands of each execution.
     executions: HashMap<ExecutionKey, (Tenant, usize)>,
 }
 
@@ -52,8 +53,8 @@ impl Queued {
 }
 
 impl Rim {
-    /// Obeys commands: in their order, or by turns while several organizations share the driver. What is left after the time
-    /// of a round is obeyed in the next one.
+    /// Handles commands in their order, or by turns while several organizations share the driver. The rest after a
+    /// round is handled in the next one.
     pub(super) fn obey_all(&mut self, commands: &mut Vec<Sent>) {
         for command in commands.drain(..) {
             let command = command.into_command();
@@ -72,12 +73,12 @@ impl Rim {
         }
     }
 
-    /// Whether others are waited for long enough since then.
+    /// True if other work has waited for a round.
     pub(super) fn has_used_round(&self, began: Instant) -> bool {
         self.shard.is_shared() && began.elapsed() >= ROUND
     }
 
-    /// The execution that a command is for, and its organization as far as that is known.
+    /// The execution that a command concerns, and its organization if known.
     fn subject(&self, command: &Command) -> Option<(ExecutionKey, Tenant)> {
         let (execution, organization) = match command {
             Command::Ask(_, _, event) => (event.execution(), organization_of(event)),
@@ -89,7 +90,7 @@ impl Rim {
     }
 }
 
-/// The organization that an event of an execution names. Those of the journals that were read back would be one otherwise.
+/// The organization that an event names. Journals that were read back would otherwise count as one organization.
 fn organization_of(event: &Event) -> Option<&str> {
     match event {
         Event::Submit(submission) => Some(submission.row.organization.as_deref().unwrap_or_default()),

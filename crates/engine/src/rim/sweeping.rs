@@ -1,5 +1,5 @@
-//! A slow look through all that is not finished: whether the store says rightly when each is to be looked at. That column is
-//! outside of the seal, and an execution of which it is wrong is never looked at again.
+//! A slow sweep over all unfinished executions: it compares the stored wake-up time with the journal. The column is not
+//! sealed, and an execution with a wrong wake-up time would never run again.
 
 use std::{
     collections::BTreeSet,
@@ -18,20 +18,20 @@ use crate::{
     load::{LoadError, Loader},
 };
 
-/// How often some executions are looked at, where that takes no time to speak of.
+/// Interval of the sweep, if a part of it takes negligible time.
 const SWEEP_EVERY: Duration = Duration::from_secs(4);
 
-/// Executions whose journals are read at a time: with the pause, 3,600 an hour.
+/// Journals read at a time: with the pause, 3,600 an hour.
 const JOURNALS_AT_A_TIME: usize = 4;
 
-/// Rows of the catalogue that are read at a time: where several nodes share, most are not this node's.
+/// Rows of the catalogue read at a time. In a shared store, most of them belong to other nodes.
 const ROWS_AT_A_TIME: usize = 64;
 
-/// A sweep that takes long is followed by a pause so many times as long, so that it takes a fiftieth of one processor at
-/// the most, however large journals are.
+/// After a slow part, the pause is this many times as long as the part took. A sweep takes at most a fiftieth of one
+/// processor, regardless of the size of journals.
 const PAUSE_FACTOR: u32 = 50;
 
-/// Where the look through has come to.
+/// Position of the sweep.
 #[derive(Debug, Default)]
 pub(super) struct Sweep {
     before: Option<ExecutionKey>,
@@ -39,24 +39,24 @@ pub(super) struct Sweep {
     at: Option<tokio::time::Instant>,
 }
 
-/// What a part of the look came to.
+/// The result of one part of the sweep.
 pub(crate) struct Swept {
     before: Option<ExecutionKey>,
     took: Duration,
     due: Vec<Due>,
-    /// An execution whose journal cannot be read without a panic, and the text of that.
+    /// An execution whose journal causes a panic, with the message of the panic.
     panicked: Option<(ExecutionKey, String)>,
 }
 
 impl Swept {
-    /// Nothing yet, of a look that begins below a key.
+    /// An empty result of a part that starts below a key.
     fn from(before: Option<ExecutionKey>) -> Self {
         Self { before, took: Duration::ZERO, due: Vec::new(), panicked: None }
     }
 }
 
 impl Rim {
-    /// Looks at some executions, unless loads that somebody waits for take all there is.
+    /// Compares some executions, unless all permits are taken by loads.
     pub(super) fn sweep(&mut self) {
         let now = tokio::time::Instant::now();
         let is_time = self.sweep.at.is_none_or(|at| at <= now);
@@ -69,7 +69,7 @@ impl Rim {
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
         let before = self.sweep.before;
         tokio::task::spawn_blocking(move || {
-            // A look that nobody hears of any more would be the last one.
+            // A panic without an answer would prevent all further parts.
             let look = catch_unwind(AssertUnwindSafe(|| sweep(&store, &loader, &held, before)));
             let swept = look.unwrap_or_else(|_| Swept::from(before));
             drop(permit);
@@ -97,7 +97,7 @@ fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: 
     let mut swept = Swept::from(before);
     let statuses = UNFINISHED.map(|status| status.name().into()).into();
     let filter = Filter { statuses, is_going_on: true, ..Filter::default() };
-    // A store that does not answer is asked again after the pause.
+    // Repeated after the pause if the store does not answer.
     let Ok(rows) = store.executions(&filter, before, ROWS_AT_A_TIME) else { return swept };
     let is_last = rows.len() < ROWS_AT_A_TIME;
     let mut journals = 0;
@@ -108,7 +108,7 @@ fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: 
         swept.before = Some(row.key);
         if held.contains(&row.partition) {
             journals += 1;
-            // The look goes on behind a journal that cannot be read without a panic.
+            // The sweep continues behind a journal that causes a panic.
             match catch_unwind(AssertUnwindSafe(|| mend(store, loader, row.key))) {
                 Ok(mended) => swept.due.extend(mended.ok().flatten()),
                 Err(panic) => {
@@ -122,7 +122,7 @@ fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: 
     Swept { before, took: began.elapsed(), ..swept }
 }
 
-/// Compares when an execution is looked at with its journal, and sets it if it differs. The answer is when it is due.
+/// Corrects the wake-up time of an execution if it differs from the journal. Returns it if it is due.
 fn mend(store: &Arc<dyn Store>, loader: &Loader, execution: ExecutionKey) -> Result<Option<Due>, LoadError> {
     let Some(head) = store.head(execution)?.filter(|head| head.quarantined.is_none() && !head.ended) else {
         return Ok(None);

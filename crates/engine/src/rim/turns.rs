@@ -1,4 +1,4 @@
-//! Turns that are worked out beside the driver: those that wait for functions, and long ones.
+//! Turns that are processed outside the driver: turns that wait for functions, and long turns.
 
 use std::{
     num::NonZero,
@@ -19,19 +19,19 @@ use crate::{
     },
 };
 
-/// The priority of the threads that decide long turns, as `nice` has it: the driver and the thread that writes go first.
+/// Priority of the threads for long turns, as a `nice` value: the driver and the commit thread go first.
 const NICE: i32 = 10;
 
-/// A turn to be decided.
+/// Decides one turn.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads for long turns, as many as half of the processors. Organizations take turns. They begin with the first turn and end
-/// with the driver.
+/// Threads for long turns: half as many as processors. Organizations take turns. The threads start with the first long
+/// turn and end with the driver.
 pub(super) struct Deciders {
     shared: Arc<Shared>,
     threads: usize,
     threads_max: usize,
-    /// Starts a thread.
+    /// Starts a thread. Tests replace it.
     start: fn(Arc<Shared>) -> std::io::Result<()>,
 }
 
@@ -55,8 +55,8 @@ struct Jobs {
 }
 
 impl Deciders {
-    /// Where the system has no thread to give, the driver decides the turn itself: the first turn comes when the machine is
-    /// busy, and a driver that panics takes all executions with it.
+    /// Queues a turn. If the system provides no thread, the driver decides the turn itself: a busy machine may refuse
+    /// one, and a panic of the driver would affect all executions.
     fn push(&mut self, tenant: Tenant, job: Job) {
         if self.threads < self.threads_max {
             match (self.start)(self.shared.clone()) {
@@ -89,14 +89,14 @@ impl Shared {
     }
 
     fn work(&self) {
-        // On Linux the priority is one of the thread. Where it cannot be lowered, turns are late and nothing is wrong.
+        // On Linux the priority belongs to the thread. If it cannot be lowered, turns are only later.
         let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
         while let Some(job) = self.next() {
             job();
         }
     }
 
-    /// Nothing if the driver has ended.
+    /// Returns the next turn, or `None` if the driver has ended.
     fn next(&self) -> Option<Job> {
         let mut jobs = self.jobs();
         loop {
@@ -112,7 +112,7 @@ impl Shared {
 }
 
 impl Rim {
-    /// Strangers' code runs on a thread of its own, and the shard goes on with its other executions.
+    /// Evaluates untrusted code on a thread of its own, while the shard continues with other executions.
     pub(super) fn evaluate(&mut self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
         if matches!(suspended.rest, Rest::Whole(_)) {
             return self.decide_elsewhere(execution, evaluation, suspended);
@@ -131,7 +131,7 @@ impl Rim {
                 let plan = suspended.state.plan.clone();
                 let evaluator = ForTenant { evaluator: &*evaluator, tenant: &tenant };
                 let mut is_over = || began.elapsed() >= Duration::from_millis(TURN_EVALUATION_MS_MAX);
-                // The state is lost with a panic. Nobody uses it: the execution is set aside.
+                // A panic loses the state, which is not needed: the execution is quarantined.
                 let finished = catch_unwind(AssertUnwindSafe(|| suspended.finish(&evaluator, &mut is_over)));
                 let finished =
                     finished.unwrap_or_else(|panic| (State::new(execution, plan), Err(panics::why(&*panic))));

@@ -1,4 +1,4 @@
-//! What each number is, in words: the HELP text of Prometheus.
+//! Descriptions of the metrics: the HELP text of Prometheus.
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
@@ -59,7 +59,7 @@ const HISTOGRAMS: [(&str, Unit, &str); 10] = [
     ("mainspring_timer_lateness_seconds", Unit::Seconds, "How long after its time a timer was taken in."),
 ];
 
-/// Says it to whoever records.
+/// Registers the descriptions at the recorder.
 pub(super) fn describe() {
     for (name, words) in COUNTERS {
         describe_counter!(name, Unit::Count, words);
