@@ -1,5 +1,5 @@
-//! What a node does with quarantined executions, as the engine's rim does it: the store is told, and whoever waits for
-//! them.
+//! Quarantine at a simulated node, as in the engine's driver: the node records the quarantine in the store, and
+//! notifies the parent execution that waits for a quarantined child.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use mainspring_store::Store;
 
 use super::{Cluster, Happening, line::What, node::Inner, operators};
 
-/// What a process knows of quarantined executions.
+/// The state that a process keeps about quarantined executions.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
-    /// Those of which the store does not know yet, and why.
+    /// Executions whose quarantine is not recorded in the store yet, with the reason.
     setting_aside: BTreeMap<ExecutionKey, String>,
-    /// Those that it has met, and whether an execution that waits for one was told or is being told.
+    /// Known quarantined executions. The flag is set once the parent was notified or a notification is in progress.
     met: BTreeMap<ExecutionKey, bool>,
-    /// Whether they are to be looked for, and whether they are being looked for.
+    /// A read of the quarantined executions is requested (`is_wanted`) or in progress (`is_looking`).
     is_wanted: bool,
     is_looking: bool,
 }
 
 impl Aside {
-    /// Whether the store is being told of one.
+    /// Returns whether a quarantine is still being recorded in the store.
     pub(super) fn is_telling(&self) -> bool {
         !self.setting_aside.is_empty()
     }
 }
 
-/// What a node asks of the store.
+/// A request to the store.
 #[derive(Debug)]
 pub(super) enum Asked {
     SetAside(ExecutionKey, String),
@@ -39,7 +39,7 @@ pub(super) enum Asked {
     Look,
 }
 
-/// What it is answered.
+/// The response to a request.
 #[derive(Debug)]
 pub(super) enum Answered {
     IsSetAside(ExecutionKey, bool),
@@ -48,7 +48,7 @@ pub(super) enum Answered {
 }
 
 impl Cluster {
-    /// A node quarantines an execution. Only one that something was wrong with may be.
+    /// Quarantines an execution. A quarantine without an injected cause violates the rules.
     pub(super) fn quarantine(&mut self, node: usize, execution: ExecutionKey, why: String) -> Result<(), String> {
         if !self.mishaps.may_be_set_aside.contains(&execution) {
             return Err(format!("{execution} was set aside: {why}"));
@@ -62,8 +62,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Asks for a journal, unless its execution is being quarantined: until the store knows it, the journal is not read
-    /// again.
+    /// Requests a journal. The journal of an execution whose quarantine is not recorded yet is not read again: the
+    /// request is answered here.
     pub(super) fn ask_for_journal(&mut self, node: usize, execution: ExecutionKey, number: u64) {
         let Some(why) = self.nodes[node].aside.setting_aside.get(&execution) else {
             return self.ask_store(node, What::Load(execution, number));
@@ -72,7 +72,7 @@ impl Cluster {
         self.at(0, Happening::Node(node, life, Inner::Loaded(execution, number, answer)));
     }
 
-    /// What is asked of quarantined executions reaches the store, or does not.
+    /// Handles a request about quarantined executions at the store. `fails` makes the store unavailable for it.
     pub(super) fn store_takes_aside(&mut self, who: (usize, u32), asked: Asked, fails: bool) -> Result<(), String> {
         let answered = match asked {
             Asked::SetAside(execution, _) if fails => Answered::IsSetAside(execution, false),
@@ -111,7 +111,7 @@ impl Cluster {
                     self.forget_letters(node);
                 }
             }
-            // What could not be told is told again at a later look.
+            // A failed notification is repeated after a later read.
             Answered::ToldParent(execution, is_told) => {
                 if is_told != Some(true) {
                     aside.met.entry(execution).and_modify(|is_told| *is_told = false);
@@ -134,8 +134,8 @@ impl Cluster {
         }
     }
 
-    /// A journal that was read says whether its execution is quarantined. One that was and is not any more was released:
-    /// the letters that it could not take in are read again.
+    /// Compares the answer to a load with the known quarantines. A journal that loads again was released: the inbox
+    /// messages that the execution could not consume are read again.
     pub(super) fn meet_quarantined(&mut self, node: usize, execution: ExecutionKey, answer: &LoadAnswer) {
         if !self.mishaps.may_set_aside() {
             return;
@@ -150,7 +150,8 @@ impl Cluster {
         }
     }
 
-    /// Partitions are held from now on: who held them before may have told nobody of what is quarantined in them.
+    /// Requests a read after the node acquired partitions: their previous owner may not have notified the parents of
+    /// quarantined executions.
     pub(super) fn want_quarantined(&mut self, node: usize) {
         if self.mishaps.may_set_aside() {
             self.nodes[node].aside.is_wanted = true;
@@ -158,7 +159,7 @@ impl Cluster {
         }
     }
 
-    /// Looks for quarantined executions if that is wanted, one look at a time.
+    /// Reads the quarantined executions if requested, one read at a time.
     pub(super) fn look_for_quarantined(&mut self, node: usize) {
         let aside = &mut self.nodes[node].aside;
         if !aside.is_wanted || aside.is_looking {
@@ -168,7 +169,7 @@ impl Cluster {
         self.ask_store(node, What::Aside(Asked::Look));
     }
 
-    /// Tells the execution that waits for a quarantined one, once.
+    /// Notifies the parent of a quarantined execution, once.
     fn meet(&mut self, node: usize, execution: ExecutionKey) {
         if self.nodes[node].aside.met.insert(execution, true) != Some(true) {
             self.ask_store(node, What::Aside(Asked::TellParent(execution)));

@@ -1,6 +1,5 @@
-//! Calls to the world, and the rules for them: none before its attempt is durable, none by a node that does not own the
-//! execution any more, none twice, no receipt
-//! that no call has brought, and none that is lost while its node lives.
+//! Calls of executors, and the rules for them. No call starts before its attempt is durable, at a node that does not
+//! own the execution, or twice. Every receipt comes from a call. No receipt is lost while its node is alive.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -30,15 +29,15 @@ pub(super) type Name = (ExecutionKey, Instance, u32);
 struct Call {
     node: usize,
     life: u32,
-    /// What the node was called when it began.
+    /// The name of the node when the call started.
     name: String,
     is_asked_to_stop: bool,
-    /// The node has lost its execution since, or may have.
+    /// The node has lost the execution since, or may have.
     is_lost: bool,
     stage: Stage,
-    /// Its receipt has reached an inbox: it does not go under with its node any more.
+    /// The receipt has reached an inbox, so the end of its node does not lose it any more.
     is_passed_on: bool,
-    /// Its node has tried for long enough to pass its receipt on.
+    /// The node has exhausted its retries to send the receipt to an inbox.
     is_let_go: bool,
 }
 
@@ -49,7 +48,7 @@ enum Stage {
     Killed,
 }
 
-/// Every call that was begun.
+/// Every call that was started.
 pub(super) struct Calls {
     seed: u64,
     answered: Answered,
@@ -70,7 +69,8 @@ impl Calls {
         self.out
     }
 
-    /// Steps that were called again although an earlier call of the same instance had brought a result, by how often.
+    /// Counts, by step, the calls that were repeated although an earlier call of the same instance had returned a
+    /// result.
     pub(super) fn repeated(&self, ledger: &Ledger) -> BTreeMap<String, u64> {
         let mut repeated = BTreeMap::new();
         let mut before: Option<(&ExecutionKey, &Instance)> = None;
@@ -89,7 +89,8 @@ impl Calls {
         repeated
     }
 
-    /// What a call brings and after how long, whoever makes it; `None` for one that never answers by itself.
+    /// Returns the delay in milliseconds and the outcome of a call. Both depend on the seed and the attempt only, not
+    /// on the node. `None` is a call that never ends by itself.
     fn script(&self, name: &Name, is_long: bool) -> Option<(u64, Outcome)> {
         let (execution, instance, attempt) = name;
         let rounds: Vec<u8> = instance.rounds.iter().flat_map(|round| round.to_be_bytes()).collect();
@@ -106,7 +107,7 @@ impl Calls {
         Some((after, outcome))
     }
 
-    /// What became of a call, as the node that makes it hears of it: only the first word counts.
+    /// Ends a call. Only the first outcome counts; later ones return `None`.
     pub(super) fn end(
         &mut self,
         execution: ExecutionKey,
@@ -123,41 +124,41 @@ impl Calls {
         Some(outcome)
     }
 
-    /// An input is in an inbox: if it is what a call has brought, that is not lost any more.
+    /// Records that an input has reached an inbox. The receipt of a call is safe from then on.
     pub(super) fn passed_on(&mut self, execution: ExecutionKey, input: &Input) {
         if let Some(call) = self.that_has_brought(execution, input) {
             call.is_passed_on = true;
         }
     }
 
-    /// Nobody tries any more to put the receipt of a call into an inbox.
+    /// Records that a node has stopped trying to send the receipt of a call to an inbox.
     pub(super) fn let_go(&mut self, execution: ExecutionKey, input: &Input) {
         if let Some(call) = self.that_has_brought(execution, input) {
             call.is_let_go = true;
         }
     }
 
-    /// The call whose receipt an input is. That an attempt was interrupted is a receipt that no call has brought.
+    /// Finds the call that returned a receipt. No call returns `Interrupted`, so that receipt has none.
     fn that_has_brought(&mut self, execution: ExecutionKey, input: &Input) -> Option<&mut Call> {
         let Input::Receipt { instance, attempt, outcome } = input else { return None };
         let call = self.calls.get_mut(&(execution, instance.clone(), *attempt))?;
         matches!(&call.stage, Stage::Ended(brought) if brought == outcome).then_some(call)
     }
 
-    /// The calls that a node has out.
+    /// Lists the open calls of a node.
     pub(super) fn of(&self, node: usize, life: u32) -> Vec<Name> {
         let is_its = |call: &Call| call.node == node && call.life == life && call.stage == Stage::Out;
         self.calls.iter().filter(|(_, call)| is_its(call)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// A call of an execution that a node makes and is not asked to stop.
+    /// Finds an open call of an execution at a node that was not asked to stop.
     pub(super) fn goes_on(&self, node: usize, life: u32, execution: ExecutionKey) -> Option<&Name> {
         let goes_on =
             |call: &Call| (call.node, call.life, &call.stage) == (node, life, &Stage::Out) && !call.is_asked_to_stop;
         self.calls.iter().find(|((of, ..), call)| *of == execution && goes_on(call)).map(|(name, _)| name)
     }
 
-    /// A node dies with all that it performs.
+    /// Ends all open calls of a node that crashes.
     pub(super) fn kill(&mut self, node: usize, life: u32) {
         for call in self.calls.values_mut() {
             if call.node == node && call.life == life && call.stage == Stage::Out {
@@ -167,20 +168,20 @@ impl Calls {
         }
     }
 
-    /// A node has lost partitions: whoever holds them next believes interrupted what it was performing of them. Which of
-    /// its calls that is, is not looked at: others are only taken to be of them.
+    /// Marks the calls of a node that lost partitions: the next owner takes their attempts for interrupted. Calls in
+    /// other partitions of the node are marked too, which only weakens the check.
     pub(super) fn lose(&mut self, node: usize, life: u32) {
         let its = self.calls.values_mut().filter(|call| call.node == node && call.life == life);
         its.for_each(|call| call.is_lost = true);
     }
 
-    /// The store is spread anew: everybody has lost everything.
+    /// Marks all calls: after repartitioning no node owns anything.
     pub(super) fn lose_all(&mut self) {
         self.calls.values_mut().for_each(|call| call.is_lost = true);
     }
 
-    /// A receipt that is durable is what its call has brought. What goes on at a node, or is on its way from it, is not
-    /// interrupted while the node lives under the name that it had, unless it has lost the execution or was asked to stop.
+    /// Checks that a durable receipt has the outcome of its call. An attempt counts as interrupted only if its call was
+    /// killed or asked to stop, if its node lost the execution, or if its node has left the cluster under that name.
     pub(super) fn check_receipt(
         &self,
         execution: ExecutionKey,
@@ -201,14 +202,14 @@ impl Calls {
         }
         match call.map(|call| &call.stage) {
             Some(Stage::Ended(brought)) if brought == outcome => Ok(()),
-            // It was to be stopped before anybody made it: there was no call.
+            // The attempt was stopped before it was performed, so there is no call.
             None if *outcome == Outcome::Stopped(Value::Null) => Ok(()),
             other => Err(format!("a receipt says {outcome:?}, and of its call is known: {other:?}")),
         }
     }
 
-    /// Every call is in a journal. What it has brought is there as well, or was kept beside it; only a node that died may
-    /// have taken it with it.
+    /// Checks that every call is in a journal, and that its receipt is in the journal or stored beside it. Only a node
+    /// that crashed may have lost a receipt.
     pub(super) fn check_end(
         &self,
         ledger: &Ledger,
@@ -222,8 +223,8 @@ impl Calls {
             if !ledger.has_attempt(*execution, instance, *attempt) {
                 return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
             }
-            // Of a call that is stopped for a quarantine there is nothing to keep, and whoever ends an execution by force
-            // gives up what its calls bring.
+            // A call that was stopped because of a quarantine has no result to keep. An end by force discards the
+            // results of open calls.
             let is_stopped = matches!(outcome, Outcome::Stopped(_)) && was_set_aside(*execution);
             let may_be_lost = is_stopped
                 || ledger.is_ended_by_force(*execution)
@@ -248,14 +249,14 @@ impl Calls {
     }
 }
 
-/// The receipts that are kept beside a journal.
+/// Reads the late receipts that are stored beside a journal.
 fn kept(store: &MemoryStore, execution: ExecutionKey) -> Result<Vec<Input>, String> {
     let late = store.late(execution).map_err(|error| error.to_string())?;
     late.iter().map(|late| Input::decode(&late.body).map_err(|error| error.to_string())).collect()
 }
 
 impl Cluster {
-    /// A node makes a call.
+    /// Starts a call at a node and checks that the node may start it.
     pub(super) fn perform(
         &mut self,
         node: usize,
@@ -282,7 +283,7 @@ impl Cluster {
             return Err(format!("{who} makes {what}, which was made before"));
         }
         self.note(&[b"call", &execution.0, attempt.step.as_bytes(), &attempt.number.to_be_bytes()]);
-        // What begins while a word is held up is still out when everything is lost.
+        // A call that starts while a heartbeat is delayed must still be open when the lease expires.
         let is_long = self.now < self.nodes[node].held_up_until || self.strikes(self.misfortune.long_calls);
         let refused = super::work::perform(&self.nodes[node].executors, attempt).map(|outcome| (0, outcome));
         let brought = match (refused, self.workflows.subject.clone()) {
@@ -314,7 +315,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A node asks a call of its own to stop. It takes its time, and may bring its result all the same.
+    /// Asks a call of this node to stop. It stops after a delay, and may return its result before that.
     pub(super) fn stop(&mut self, node: usize, execution: ExecutionKey, instance: &Instance, attempt: u32) {
         let life = self.nodes[node].life;
         let name = (execution, instance.clone(), attempt);

@@ -1,4 +1,4 @@
-//! The clocks of a node: one that never goes back and one of the day, and what goes wrong with them.
+//! The monotonic clock and the wall clock of a node, and their faults.
 
 use mainspring_engine::{clock::Reading, lease::Tick, limits::CLOCK_APART_MS_MAX, member::Heard};
 use mainspring_store::Store;
@@ -6,34 +6,35 @@ use mainspring_store::Store;
 use super::{Cluster, misfortune::LEASE_MS, mishaps::Mishap};
 use crate::faults::Dice;
 
-/// How far a clock that goes wrong jumps, in milliseconds: little more than is allowed, more than a lease, an hour.
+/// Milliseconds by which a faulty clock jumps: slightly beyond the tolerance, more than a lease, an hour.
 const JUMPS_MS: [i64; 3] = [3_000, 60_000, 3_600_000];
 
-/// How long a node may take to give up what it holds after its clock went wrong: heartbeats that are not heard let its lease
-/// run out, and what is being found out of an attempt keeps a partition until it is known.
+/// Milliseconds in which a node must release its partitions after its clock went wrong. Failed heartbeats let its lease
+/// expire, and a partition is held until the recovery of its attempts is known.
 const GIVEN_UP_MS: u64 = 4 * LEASE_MS;
 
-/// The same where foreign rows are in the way of commits, which are repeated in halves, each as slow as the store is.
+/// The same where foreign rows block commits. Such commits are retried in halves, and each half may be slow.
 const GIVEN_UP_IN_HALVES_MS: u64 = 10 * LEASE_MS;
 
-/// An answer is on its way for some milliseconds, by which nobody can tell a clock from one that is just within the bound.
+/// Measuring error in milliseconds: a response takes some time, so a node cannot detect a clock that is just beyond the
+/// tolerance.
 const UNCERTAIN_MS: u64 = 100;
 
-/// A node's clocks. Whoever reads them says what time it is really.
+/// The clocks of a node. A reading is derived from the true time of the simulation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clocks {
-    /// By how much the clock of the day is ahead, as long as nothing is wrong with it.
+    /// Milliseconds by which the wall clock is ahead without a fault.
     skew_ms: i64,
-    /// By how many thousandths the clock that never goes back is slow.
+    /// Thousandths by which the monotonic clock is slow.
     drift: u64,
-    /// By how much the clock of the day is ahead besides, because somebody set it.
+    /// Milliseconds by which the wall clock is ahead in addition, after a jump.
     jumped_ms: i64,
-    /// Since when the clock of the day stands still.
+    /// The time at which the wall clock stopped.
     frozen_at: Option<u64>,
-    /// For how long the clock that never goes back stood still with its guest, and until when it does.
+    /// Milliseconds for which the monotonic clock stood still with its paused guest, and the end of the last pause.
     paused_ms: u64,
     paused_until: u64,
-    /// Since when the node holds something while the clock of the day is wrong.
+    /// The time since which the node owns partitions with a wrong wall clock.
     wrong_since: Option<u64>,
 }
 
@@ -49,17 +50,16 @@ impl Clocks {
         Reading { tick: Tick(goes_on - goes_on / 1000 * self.drift), wall_ms }
     }
 
-    /// The clock of the day is set wrong.
     fn jump(&mut self, by_ms: i64) {
         self.jumped_ms = by_ms;
     }
 
-    /// The clock of the day stands still.
+    /// Stops the wall clock.
     fn freeze(&mut self, now: u64) {
         self.frozen_at.get_or_insert(now);
     }
 
-    /// The clock of the day is set right.
+    /// Removes the faults of the wall clock.
     fn set_right(&mut self) {
         (self.jumped_ms, self.frozen_at) = (0, None);
     }
@@ -68,14 +68,14 @@ impl Clocks {
         (self.jumped_ms, self.frozen_at) == (0, None)
     }
 
-    /// The hypervisor pauses the guest: the clock that never goes back stands still, and the clock of the day is set right
-    /// behind that.
+    /// Pauses the guest at its hypervisor. The monotonic clock stands still for that time; the wall clock is corrected
+    /// afterwards.
     fn pause(&mut self, now: u64, until: u64) {
         self.paused_ms += until.saturating_sub(self.paused_until.max(now));
         self.paused_until = self.paused_until.max(until);
     }
 
-    /// For how long the node has held something while its clock of the day is further from the right time than is allowed.
+    /// Milliseconds for which the node has owned partitions while its wall clock was out of tolerance.
     fn apart_for(&mut self, now: u64, is_holding: bool) -> u64 {
         if !is_holding || self.read(now).wall_ms.abs_diff(now) <= CLOCK_APART_MS_MAX + UNCERTAIN_MS {
             self.wrong_since = None;
@@ -86,8 +86,8 @@ impl Clocks {
 }
 
 impl Cluster {
-    /// Something happens to the clock of a node. Nothing does soon after a pause of its guest: that a clock of the day is set
-    /// back while the other one stands still, nobody can notice before the next heartbeat.
+    /// Injects a fault of a clock. A guest that was paused recently is exempt: when its wall clock is set back while
+    /// the monotonic clock stands still, no check can detect that before the next heartbeat.
     pub(super) fn strike_clock(&mut self, node: usize) {
         let (now, drawn) = (self.now, self.mishaps.dice.below(8));
         let by_ms = *self.mishaps.dice.pick(&JUMPS_MS);
@@ -116,7 +116,7 @@ impl Cluster {
         }
     }
 
-    /// A node does nothing for a while. Sometimes its hypervisor has paused it.
+    /// Pauses a node. In some seeds half of the pauses are pauses of the guest by its hypervisor.
     pub(super) fn stand_still(&mut self, node: usize, for_ms: u64) {
         let until = self.now + for_ms;
         self.nodes[node].paused_until = until;
@@ -129,12 +129,12 @@ impl Cluster {
         }
     }
 
-    /// All clocks are right from now on.
     pub(super) fn set_clocks_right(&mut self) {
         self.nodes.iter_mut().for_each(|node| node.clocks.set_right());
     }
 
-    /// The others share among themselves what a node cannot take: its row says so as soon as the node can know it.
+    /// Checks that the row of a node states correctly whether it accepts partitions. Other nodes rebalance by that row,
+    /// so it must change as soon as the node can detect a wrong clock.
     pub(super) fn check_taking(&self, name: &str, heard: &Heard, is_leaving: bool) -> Result<(), String> {
         let expected = heard.clock.apart().is_none() && !is_leaving;
         let table = self.store.table().map_err(|error| error.to_string())?;
@@ -147,7 +147,7 @@ impl Cluster {
         }
     }
 
-    /// A node whose clock is wrong holds nothing, as soon as it can have noticed.
+    /// Checks that a node with a wrong clock owns no partition after the time in which it can detect the fault.
     pub(super) fn check_clock(&mut self, node: usize, held: &[u32]) -> Result<(), String> {
         let for_ms = self.nodes[node].clocks.apart_for(self.now, !held.is_empty());
         let is_halving = self.mishaps.strikes(Mishap::ForeignRows);

@@ -1,6 +1,6 @@
-//! Rows that somebody else writes into the store: frames, heads and messages that the engine must not believe.
+//! Foreign rows: frames, heads and inbox messages that an intruder writes into the store. The engine must reject them.
 //!
-//! The intruder can write every table and does not have the installation's key.
+//! The intruder can write every table but does not have the key of the installation.
 
 use std::collections::BTreeSet;
 
@@ -22,25 +22,25 @@ use mainspring_store::{Batch, HeadRow, Letter, Part, Posting, Refusal, Store, pa
 use super::{Cluster, Happening, mishaps::Mishap};
 use crate::setup::keys;
 
-/// The intruder's own key.
+/// A key that is not the installation's.
 const FOREIGN_KEY: [u8; 32] = [0x0e; 32];
 
-/// The user in whose name foreign inputs speak.
+/// The user name in foreign inputs.
 const INTRUDER: &str = "intruder";
 
-/// What foreign messages and receipts say.
+/// The reason, value and id prefix of foreign messages and receipts.
 const FORGED: &str = "forged";
 
-/// Milliseconds between two rows, on average.
+/// Average interval between two foreign rows, in milliseconds.
 const EVERY_MS: u64 = 2_000;
 
-/// Percent of rows that are of executions which wait for others that have such rows, if there are any; and of the rest, of
-/// executions for which others wait.
+/// Percent of foreign rows for parents of executions that have such rows, and percent of the rest for children. A
+/// quarantine in an execution tree is the interesting case.
 const OF_PARENTS: u64 = 40;
 const OF_CHILDREN: u64 = 50;
 
-/// Commits of one execution that may be refused for its head, before they count as going on for ever: some may be on their
-/// way at several nodes when the head is changed.
+/// Commits of one execution that may be refused for its head. Several commits may be in flight at several nodes when
+/// the head changes; more refusals are an endless retry.
 const REFUSED_MAX: u32 = 4;
 
 pub(super) const FRAME: &str = "foreign frame behind the head";
@@ -52,23 +52,24 @@ pub(super) const PARTITION: &str = "head in another partition";
 pub(super) const MESSAGE: &str = "foreign message";
 pub(super) const START: &str = "foreign start";
 
-/// A row that was written or changed, with what it takes to undo that.
+/// A row that was written or changed, with the data to undo it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Row {
-    /// A frame of this number stands behind the head.
+    /// A frame with this sequence number follows the head.
     Frame(u64),
-    /// The head is another one, perhaps over a frame of this number.
+    /// The head was replaced, possibly over a frame with this sequence number.
     Head { foreign: Head, was: Head, frame: Option<u64> },
-    /// The head says that the execution has ended; and how many commits were refused for it.
+    /// The head states that the execution has ended. The number counts refused commits.
     Ended(u32),
-    /// The head, at this frame, says that nothing is due; and when it was.
+    /// The head, at this frame, states that no timer is due; the second field is the previous wake-up time.
     WakeAt(Head, Option<u64>),
-    /// The head names another partition; and how many commits were refused for it.
+    /// The head is in another partition. The number counts refused commits.
     Partition(u32),
 }
 
 impl Row {
-    /// Whether the journal does not verify with it, by the head that the store has now. A head that somebody has written is gone as soon as a node that has the execution in memory writes the next one.
+    /// Returns whether verification of the journal fails, given the current head. A replaced head disappears when a
+    /// node that has the execution in memory writes the next one.
     pub(super) fn breaks_journal(&self, now: Option<&Head>) -> bool {
         match self {
             Self::Frame(_) => true,
@@ -79,7 +80,7 @@ impl Row {
 }
 
 impl Cluster {
-    /// Somebody writes into the store.
+    /// Writes one foreign row.
     pub(super) fn write_foreign_row(&mut self) -> Result<(), String> {
         if self.is_calm() {
             return Ok(());
@@ -121,7 +122,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Families are struck more often than chance would have it: a quarantine concerns those that wait as well.
+    /// Chooses the execution of the next foreign row. Parents and children are chosen more often than by chance: a
+    /// quarantine also affects the executions that wait.
     fn one_to_strike(&mut self) -> Option<ExecutionKey> {
         let rows = &self.mishaps.rows;
         let is_free = |state: &&State| !rows.contains_key(&state.key) && self.may_be_struck(state);
@@ -147,7 +149,7 @@ impl Cluster {
         self.mishaps.may_be_set_aside.insert(execution);
     }
 
-    /// A frame that follows from the journal, with an input that nobody has given.
+    /// Writes a frame that continues the journal with an input that no client sent.
     fn write_frame(&mut self, execution: ExecutionKey, row: &HeadRow, with_head: bool) {
         let Some((stored, hash)) = self.ledger.state(execution).and_then(|state| forged(state, &row.head)) else {
             return;
@@ -162,7 +164,7 @@ impl Cluster {
         self.wrote(execution, FRAME_AND_HEAD, Row::Head { foreign, was: row.head, frame: Some(sequence) });
     }
 
-    /// A message with another seal, with none, or with one that was written for another execution.
+    /// Writes a message with a foreign seal, with the seal of another execution, or without a seal.
     fn write_message(&mut self, execution: ExecutionKey) -> Result<(), String> {
         let Some(state) = self.ledger.state(execution) else { return Ok(()) };
         let input = foreign_input(state);
@@ -199,7 +201,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// A message whose seal does not hold is one that somebody forged.
+    /// Checks that a message with a wrong seal is a forged one.
     pub(super) fn check_forged(&self, id: &str) -> Result<(), String> {
         match id.starts_with(FORGED) {
             true => Ok(()),
@@ -207,7 +209,7 @@ impl Cluster {
         }
     }
 
-    /// Whether a row stands where a commit has one to write.
+    /// Returns whether a foreign row has the primary key of a row in this commit.
     pub(super) fn has_row_in_the_way(&self, batch: &Batch) -> bool {
         batch.parts.iter().any(|part| match self.mishaps.rows.get(&part.execution) {
             Some(Row::Frame(sequence)) => part.frames.iter().any(|frame| frame.sequence == *sequence),
@@ -215,7 +217,7 @@ impl Cluster {
         })
     }
 
-    /// Nothing is done on the strength of a foreign row.
+    /// Checks that no durable frame results from a foreign row.
     pub(super) fn check_foreign(&self, part: &Part) -> Result<(), String> {
         if !self.mishaps.strikes(Mishap::ForeignRows) {
             return Ok(());
@@ -229,7 +231,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// A part was refused. What is wrong with a head is noticed: nobody tries to write its execution again and again.
+    /// Counts refusals that are caused by a foreign head. The engine must detect the cause instead of retrying without
+    /// end.
     pub(super) fn check_refused(&mut self, part: &Part, refusal: &Refusal) -> Result<(), String> {
         let refused = match (self.mishaps.rows.get_mut(&part.execution), refusal) {
             (Some(Row::Partition(refused)), Refusal::Fence | Refusal::Partition)
@@ -243,7 +246,7 @@ impl Cluster {
         }
     }
 
-    /// An operator puts right what somebody has changed, as far as nothing was written over it since.
+    /// Undoes a foreign row, unless a later write has replaced it.
     pub(super) fn repair(&mut self, execution: ExecutionKey) -> Result<(), String> {
         let partitions = self.store.partitions().map_err(|error| error.to_string())?;
         let remove = |sequence: u64| {
@@ -275,7 +278,7 @@ impl Cluster {
     }
 }
 
-/// The frame that a cancel by the intruder would make, and its hash.
+/// Builds the frame that a cancel by the intruder would produce, and its hash.
 fn forged(state: &State, head: &Head) -> Option<(StoredFrame, Hash)> {
     let (mut state, sequence) = (state.clone(), head.sequence + 1);
     let input = canceled();
@@ -290,7 +293,7 @@ fn canceled() -> Input {
     Input::Cancel { reason: FORGED.into(), by: INTRUDER.into() }
 }
 
-/// An input that would do harm: a decision where one is waited for, a result where one is awaited, or a cancel.
+/// Builds a harmful input: a decision for an open gate, a receipt for an open attempt, or a cancel.
 fn foreign_input(state: &State) -> Input {
     if let Some((instance, gate)) = state.open_gates().next() {
         let (instance, gate) = (instance.clone(), gate.number);

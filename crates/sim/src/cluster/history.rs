@@ -1,8 +1,8 @@
-//! What a journal tells, held against rules that are not the kernel's own: re-deciding a journal makes the mistakes of
-//! decide a second time, and folding it makes those of apply.
+//! Checks of journals against rules that are independent of the kernel: deciding a journal again repeats a mistake of
+//! `decide`, and folding it repeats a mistake of `apply`.
 //!
-//! Only records and inputs are looked at, and never the state that they make. No workflow of the cluster has a transform
-//! or an output schema, so that a result which a call has brought is the end of its step.
+//! The checks use records and inputs, never the state. No workflow of the cluster has a transform or an output schema,
+//! so a successful call always completes its step.
 
 use std::collections::BTreeMap;
 
@@ -10,46 +10,45 @@ use mainspring_kernel::{
     effect::Outcome, frame::Frame, input::Input, input::Timer, instance::Instance, record::Record,
 };
 
-/// What has happened in one execution so far.
+/// The facts about one execution so far.
 #[derive(Debug, Default)]
 pub(super) struct History {
     steps: BTreeMap<Instance, Step>,
-    /// Times that were set and have not come.
+    /// Timers that were set and have not fired.
     times: BTreeMap<Timer, u64>,
-    /// Signals that came, and whether a wait has used them.
+    /// Received signals; the flag is set when a wait has consumed one.
     signals: BTreeMap<String, bool>,
-    /// What counted for an attempt.
+    /// The receipt that was accepted for each attempt.
     receipts: BTreeMap<(Instance, u32), Outcome>,
     is_ending: bool,
     is_in_a_queue: bool,
     is_waited_for: bool,
-    /// Whether the output of a step may be refused although its call has brought a result: by a transform or a schema.
+    /// A transform or a schema may reject the output of a step although its call succeeded.
     may_refuse_results: bool,
 }
 
 #[derive(Debug, Default)]
 struct Step {
-    /// The last attempt.
     attempt: u32,
     is_out: bool,
-    /// When the next attempt may begin, if the last has failed.
+    /// Earliest time of the next attempt after a failure.
     retry_at: u64,
     has_result: bool,
     has_ended: bool,
 }
 
 impl History {
-    /// That of an execution that has not begun.
+    /// Creates the history of an execution that has not started.
     pub(super) fn of(may_refuse_results: bool) -> Self {
         Self { may_refuse_results, ..Self::default() }
     }
 
-    /// Whether this is what counted for an attempt, and not that it was interrupted.
+    /// Returns whether exactly this outcome was accepted for the attempt.
     pub(super) fn has_receipt(&self, instance: &Instance, attempt: u32, outcome: &Outcome) -> bool {
         self.receipts.get(&(instance.clone(), attempt)) == Some(outcome)
     }
 
-    /// Takes a frame in, or says which rule it breaks.
+    /// Adds a frame. The error describes the violated rule.
     pub(super) fn push(&mut self, frame: &Frame) -> Result<(), String> {
         match &frame.input {
             Input::Receipt { instance, attempt, outcome } => self.receive(frame, instance, *attempt, outcome)?,
@@ -59,7 +58,7 @@ impl History {
         frame.records.iter().try_for_each(|record| self.note(record, frame.now))
     }
 
-    /// A receipt counts for the attempt that is out, and once.
+    /// A receipt is accepted once, and only for the open attempt.
     fn receive(&mut self, frame: &Frame, instance: &Instance, attempt: u32, outcome: &Outcome) -> Result<(), String> {
         if !frame.records.iter().any(|record| record.instance() == Some(instance)) {
             return Ok(());
@@ -73,7 +72,7 @@ impl History {
         Ok(())
     }
 
-    /// A time that was set comes once, and not before it is there.
+    /// A timer fires once, and not before its time.
     fn fire(&mut self, timer: &Timer, now: u64) -> Result<(), String> {
         match self.times.remove(timer) {
             Some(at) if at <= now => Ok(()),
@@ -128,7 +127,7 @@ impl History {
         Ok(())
     }
 
-    /// Once the end has begun, nothing new starts.
+    /// No step, attempt, wait or round starts once the execution is ending.
     fn check_ending(&mut self, record: &Record) -> Result<(), String> {
         let begins = matches!(
             record,
@@ -145,8 +144,8 @@ impl History {
         Ok(())
     }
 
-    /// In a queue nothing begins, and nobody leaves one who does not stand in it. Who is waited for stands in none: whoever
-    /// waits has the place that it runs in.
+    /// A queued execution starts nothing, and only a queued execution is admitted. A child with a waiting parent is
+    /// never queued, since it uses the slot of its parent.
     fn check_queue(&mut self, record: &Record) -> Result<(), String> {
         match record {
             Record::LineageSet { lineage } => {
@@ -172,7 +171,7 @@ impl History {
         }
     }
 
-    /// A signal comes once, and is used by one wait.
+    /// A signal is accepted once and consumed by one wait.
     fn check_signals(&mut self, record: &Record) -> Result<(), String> {
         match record {
             Record::SignalKept { id, .. } => match self.signals.insert(id.clone(), false) {
@@ -190,7 +189,7 @@ impl History {
 }
 
 impl Step {
-    /// One attempt after the other, each after the delay that was written down, and none after a result.
+    /// Attempts of a step follow each other, start after the recorded delay, and never follow a result.
     fn begin(&mut self, instance: &Instance, attempt: u32, now: u64) -> Result<(), String> {
         if self.has_result {
             return Err(format!("attempt {attempt} of {instance:?} begins, which has a result"));

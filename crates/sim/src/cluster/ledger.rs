@@ -1,5 +1,5 @@
-//! What is durable, folded as it becomes so, and the rules for it: one owner to an epoch, one journal to an execution,
-//! and in the end every journal ended and verified.
+//! The commit checker. It folds every durable frame and checks the rules: an epoch of a partition has one owner, an
+//! execution has one journal, and at the end every journal is complete and verified.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,10 +25,10 @@ use mainspring_store::{ExecutionRow, Fence, Letter, Most, Part, Store, memory::M
 use super::history::History;
 use crate::simulate::Ended;
 
-/// Milliseconds from a question to the store's reading its clock, and of the drift of a node's clock until it asks again.
+/// Milliseconds for the request that reads the store's clock, plus the drift of the node's clock until the next one.
 const ASKED_MS: u64 = 10;
 
-/// A receipt that a call has brought.
+/// The receipt of a call.
 #[derive(Debug)]
 pub(super) struct Receipt {
     pub(super) instance: Instance,
@@ -40,34 +40,34 @@ struct Journal {
     fold: Fold,
     attempts: BTreeSet<(Instance, u32)>,
     history: History,
-    /// Steps and numbers of gates, as parts have told the store.
+    /// Open gates, by step and number, as the parts have listed them in the store.
     listed_gates: BTreeSet<(String, u32)>,
     has_ended: bool,
 }
 
-/// Who owns a partition, as the store has said.
+/// The owner of a partition, as granted by the store.
 #[derive(Debug, Clone, Default)]
 struct Owner {
     epoch: u64,
     name: String,
 }
 
-/// Everything durable.
+/// All durable facts of a run.
 pub(super) struct Ledger {
     plans: BTreeMap<Hash, Arc<Plan>>,
     is_given: bool,
     journals: BTreeMap<ExecutionKey, Journal>,
     owners: BTreeMap<u32, Owner>,
-    /// Over how many partitions the store was spread before, and whose they were.
+    /// The number of partitions before the last repartitioning, and their owners.
     before: (u32, BTreeMap<u32, Owner>),
     open: BTreeSet<ExecutionKey>,
-    /// Those that operators have ended.
+    /// Executions that operators have ended by force.
     ended_by_force: BTreeSet<ExecutionKey>,
     frames: u64,
 }
 
 impl Ledger {
-    /// `is_given` says whether the workflows are an author's, which may have transforms and schemas.
+    /// `is_given` states that the workflows are an author's, which may have transforms and schemas.
     pub(super) fn new(plans: BTreeMap<Hash, Arc<Plan>>, is_given: bool) -> Self {
         Self {
             plans,
@@ -81,7 +81,7 @@ impl Ledger {
         }
     }
 
-    /// How the executions have ended that nobody else started.
+    /// Lists the results of the executions that clients started.
     pub(super) fn ended(&self) -> Vec<(ExecutionKey, Ended)> {
         let roots = self.journals.iter().filter(|(_, journal)| journal.fold.state.lineage.depth == 0);
         roots.map(|(key, journal)| (*key, Ended::of(&journal.fold.state))).collect()
@@ -103,7 +103,7 @@ impl Ledger {
         self.open.contains(&execution)
     }
 
-    /// Whether another execution, which goes on or is quarantined, waits for this one.
+    /// Returns whether an open parent, running or quarantined, waits for this execution.
     pub(super) fn is_waited_for(&self, child: ExecutionKey) -> bool {
         let parent = self.state(child).and_then(|state| state.lineage.parent.as_ref());
         let Some(state) = parent.and_then(|parent| self.state(parent.execution)) else { return false };
@@ -113,7 +113,7 @@ impl Ledger {
         self.is_open(state.key) && state.open_attempts.iter().any(is_it)
     }
 
-    /// An operator has ended an execution: nothing of it goes on.
+    /// Records an end by force, after which the execution has no further frames.
     pub(super) fn end_by_force(&mut self, execution: ExecutionKey) {
         self.open.remove(&execution);
         self.ended_by_force.insert(execution);
@@ -154,7 +154,7 @@ impl Ledger {
         journal.is_some_and(|journal| journal.history.has_receipt(instance, attempt, outcome))
     }
 
-    /// A node was given partitions.
+    /// Records partitions that a node has acquired. Their epochs must be new.
     pub(super) fn took(&mut self, name: &str, fences: &[Fence]) -> Result<(), String> {
         for fence in fences {
             let owner = self.owners.entry(fence.partition).or_default();
@@ -178,8 +178,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether a node is the last one that was given the partition of an execution. After the store was spread anew, that
-    /// is the one that had it before, until somebody is given it.
+    /// Returns whether a node is the last owner of the partition of an execution. After repartitioning the former owner
+    /// counts until a node acquires the partition.
     pub(super) fn owns(&self, name: &str, store: &MemoryStore, execution: ExecutionKey) -> Result<bool, String> {
         let partitions = store.partitions().map_err(|error| error.to_string())?;
         let owner = self.owners.get(&partition_of(execution, partitions)).filter(|owner| !owner.name.is_empty());
@@ -187,8 +187,8 @@ impl Ledger {
         Ok(owner.or_else(former).is_some_and(|owner| owner.name == name))
     }
 
-    /// What a node believes to hold while it acts, nobody else was given. One that does not know yet that the store was
-    /// spread anew believes in other partitions: until its time is over, nobody is given anything.
+    /// Checks that no other node owns the partitions that a node believes to own when it acts. A node that has not
+    /// noticed a repartitioning believes in other partitions, and no partition is granted before its lease has expired.
     pub(super) fn check_belief(&self, name: &str, spread: (u32, u32), held: &[u32]) -> Result<(), String> {
         let (believed, stored) = spread;
         let others = || self.owners.iter().filter(|(_, owner)| !owner.name.is_empty() && owner.name != name);
@@ -201,8 +201,8 @@ impl Ledger {
         }
     }
 
-    /// What was written was written by the owner, under the newest epoch. A process whose name was used up while a commit
-    /// was on its way has written it under the name that it had; `names` is how all of its names begin.
+    /// Checks that a part was written by the owner, under the newest epoch. A process whose name changed while the
+    /// commit was in flight wrote it under its former name; `names` is the common prefix of its names.
     pub(super) fn check_owner(
         &self,
         names: &str,
@@ -218,7 +218,7 @@ impl Ledger {
         Err(format!("{names}… has written {} under {fence:?}, and partition {partition} has {owner:?}", part.execution))
     }
 
-    /// Takes a durable part in. `now_ms` is the store's clock: no node may write a time that has not come by it.
+    /// Adds a durable part. `now_ms` is the store's clock: no frame may have a time that is ahead of it.
     pub(super) fn push(
         &mut self,
         part: &Part,
@@ -279,7 +279,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What is told is durable.
+    /// Checks that a published frame is durable.
     pub(super) fn check_told(&self, execution: ExecutionKey, sequence: u64) -> Result<(), String> {
         let is_durable = self.journals.get(&execution).is_some_and(|journal| journal.fold.next_sequence() > sequence);
         if is_durable { Ok(()) } else { Err(format!("frame {sequence} of {execution} is told of and is not durable")) }
@@ -313,7 +313,7 @@ impl Ledger {
         Ok(late)
     }
 
-    /// What has not ended, for people.
+    /// Describes the open executions and their inbox messages for a failure report.
     pub(super) fn open_in_words(&self, store: &MemoryStore) -> String {
         let partitions: Vec<u32> = (0..store.partitions().unwrap_or(1)).collect();
         let letters = store.inbox(&partitions, 0, Most::of(5)).unwrap_or_default();
@@ -340,7 +340,7 @@ impl Ledger {
     }
 }
 
-/// An end by force stands in the catalogue, and a sealed note says whose it was.
+/// Checks that an end by force is in the catalogue, with a sealed note about the operator.
 fn check_forced_end(key: ExecutionKey, row: Option<&ExecutionRow>, loader: &Loader) -> Result<(), String> {
     let note = loader.forced_end(key).map_err(|error| format!("{key}: {error}"))?;
     if row.is_some_and(|row| row.status == "failed" && row.completed_at.is_some()) && note.is_some() {
@@ -350,7 +350,7 @@ fn check_forced_end(key: ExecutionKey, row: Option<&ExecutionRow>, loader: &Load
 }
 
 impl Journal {
-    /// What the store lists of an execution is what waits there, after each part.
+    /// Checks after each part that the store lists exactly the open gates of the execution.
     fn check_gates(&mut self, part: &Part) -> Result<(), String> {
         for closed in &part.gates_closed {
             self.listed_gates.remove(closed);

@@ -1,4 +1,4 @@
-//! The line between the nodes and the store: what is asked takes its time, may fail, and may never be answered.
+//! The network between nodes and store: requests are delayed, fail, or lose their responses.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::{
     Cluster, Happening, aside, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner, owning::ToAdopt,
 };
 
-/// Something that a node asks of the store.
+/// A request of a node to the store.
 pub(super) struct Asked {
     pub(super) node: usize,
     pub(super) life: u32,
@@ -33,41 +33,41 @@ pub(super) enum What {
         fate: CommitFate,
     },
     Load(ExecutionKey, u64),
-    /// A word, under the name that the process had when it said so.
+    /// A heartbeat, under the name that the process had when it sent it.
     Speak {
         member: Member,
         given_up: GivenUp,
         is_leaving: bool,
         sent_at: Reading,
     },
-    /// Letters of partitions; all of them with what is due, or those after a number.
+    /// A read of the inbox: all messages of the partitions with the due timers, or the messages after a number.
     Look {
         partitions: Vec<u32>,
         after: Option<u64>,
-        /// How often the node had forgotten its letters.
+        /// Counter of inbox resets at the node when the request was sent.
         generation: u64,
     },
-    /// The whole inbox of partitions, before it is found out what became of attempts.
+    /// A read of the whole inbox, which precedes the recovery of attempts.
     LookToAdopt(Vec<u32>, u64, Vec<ToAdopt>),
     PassOn(Passing),
     StopRemote(RemoteAttempt),
     Leave(Member),
-    /// What concerns quarantined executions.
+    /// A request about quarantined executions.
     Aside(aside::Asked),
 }
 
-/// An input for another's inbox.
+/// A receipt that the node forwards to the inbox of the owner.
 pub(super) struct Passing {
     pub(super) execution: ExecutionKey,
     pub(super) input: Input,
-    /// Of an attempt that others know to go on under this name of the node.
+    /// The attempt, if the store lists it as running at this node under this name.
     pub(super) remote: Option<RemoteAttempt>,
     pub(super) name: String,
-    /// When it was tried first.
+    /// The time of the first try.
     pub(super) since: u64,
 }
 
-/// What is to become of a commit.
+/// The outcome that is drawn for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CommitFate {
     Fine,
@@ -98,7 +98,7 @@ impl CommitFate {
 }
 
 impl Cluster {
-    /// A node asks: it takes a few milliseconds until the store hears it, unless it is slow.
+    /// Sends a request to the store. It arrives after a few milliseconds, or later if it is slow.
     pub(super) fn ask_store(&mut self, node: usize, what: What) {
         let slow = match &what {
             What::Commit { fate, .. } => *fate == CommitFate::Slow,
@@ -113,7 +113,7 @@ impl Cluster {
         self.at(delay, Happening::Store(Asked { node, life, what }));
     }
 
-    /// What a commit meets on its way.
+    /// Draws the outcome of a commit.
     pub(super) fn fate_of_commit(&mut self, node: usize, batch: &Batch) -> CommitFate {
         if self.is_about_to_lapse(node) {
             return *self.dice.pick(&[CommitFate::UnknownWritten, CommitFate::UnknownNotWritten]);
@@ -204,7 +204,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whoever has the partition hears of it, mostly.
+    /// Posts an inbox message. The owner of the partition is notified in most cases.
     pub(super) fn post(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
         let partitions = self.store.partitions().map_err(|error| error.to_string())?;
         let letter = inbox::letter(&keys().sealing, execution, input, partitions, self.now);
@@ -270,7 +270,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What a commit has made true is held against the rules.
+    /// Checks a written commit against the rules.
     fn check_commit(&mut self, who: (usize, u32), batch: &Batch, answers: &[Answer]) -> Result<(), String> {
         let names = super::node::names_of(who.0, who.1);
         for (part, answer) in batch.parts.iter().zip(answers) {

@@ -1,4 +1,5 @@
-//! Looking for letters and timers, as the engine's rim does it: what is missed once is found later.
+//! Polling of the inbox and of timers, as in the engine's driver. A message or timer that one poll misses is found by a
+//! later one.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +13,15 @@ use mainspring_store::{Arrived, Due, Letter, Most, Store, StoreError};
 use super::{Cluster, line::What, node::Inner};
 use crate::setup::keys;
 
-/// How often a node looks at its inbox and at its timers.
+/// Interval at which a node polls its inbox and its timers.
 pub(super) const LOOK_FOR_LETTERS_MS: u64 = 1_000;
 
-/// How far ahead timers are taken from the store.
+/// Milliseconds ahead of the clock for which timers are read from the store.
 const WINDOW_MS: u64 = 60_000;
 
 impl Cluster {
-    /// Letters that came since the last ones. One look at a time is on its way, and one follows if it was asked for
-    /// meanwhile.
+    /// Reads the messages that have arrived since the last read. One read is in progress at a time; a request during
+    /// that time causes one further read.
     pub(super) fn look_for_letters(&mut self, node: usize) {
         let (partitions, place) = (self.nodes[node].holds(), &mut self.nodes[node]);
         if partitions.is_empty() {
@@ -35,7 +36,7 @@ impl Cluster {
         self.ask_store(node, What::Look { partitions, after, generation });
     }
 
-    /// A look has come to its end, whatever it found. What was read before letters were forgotten is of no use.
+    /// Handles the end of a read. Its messages are dropped if the node has reset its inbox since.
     pub(super) fn looked_for_letters(
         &mut self,
         node: usize,
@@ -55,7 +56,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What waits in partitions: letters first, then what is due.
+    /// Reads the whole inbox of partitions, then their due timers.
     pub(super) fn look_at(&mut self, node: usize, partitions: Vec<u32>) {
         if !partitions.is_empty() {
             let generation = self.nodes[node].generation;
@@ -63,14 +64,14 @@ impl Cluster {
         }
     }
 
-    /// Letters that were taken in may have to be taken in again.
+    /// Resets the inbox: every message may have to be consumed again.
     pub(super) fn forget_letters(&mut self, node: usize) {
         self.nodes[node].generation += 1;
         self.nodes[node].letters_seen = 0;
         self.nodes[node].letters_out.clear();
     }
 
-    /// Of partitions that are held from now on all letters are read, and then what is due.
+    /// Reads all messages and then the due timers of acquired partitions.
     pub(super) fn look_at_gained(&mut self, node: usize, partitions: Vec<u32>) {
         self.nodes[node].letters_out.retain(|_, partition| !partitions.contains(partition));
         self.look_at(node, partitions);
@@ -97,7 +98,7 @@ impl Cluster {
         }
     }
 
-    /// `all_of` are the partitions of which these are all letters.
+    /// `all_of` lists the partitions of which `letters` is the complete inbox.
     pub(super) fn take_letters(
         &mut self,
         node: usize,
@@ -115,8 +116,8 @@ impl Cluster {
         let (mut waiting, mut seen) = (BTreeSet::new(), self.nodes[node].letters_seen);
         for Arrived { number, letter } in letters {
             let (execution, partition) = (letter.execution, letter.partition);
-            // What follows a letter that waits has to wait as well. One that was taken in for another partition, before the
-            // store was repartitioned, is lost and taken in again.
+            // Messages behind a deferred one of the same execution are deferred too. A message that was consumed for
+            // another partition, before repartitioning, was lost and is consumed again.
             if self.nodes[node].letters_out.get(&number) == Some(&partition) || waiting.contains(&execution) {
                 continue;
             }
@@ -140,7 +141,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// What a letter is to a shard; `None` if the store does not give the plan that it needs.
+    /// Converts a message to an event of the shard; `None` if the store did not return the plan that it needs.
     fn read_letter(&mut self, letter: &Letter) -> Result<Option<Event>, String> {
         let mut event = match inbox::event_of(&self.store, &keys().sealing, letter.clone()) {
             Ok(event) => event,
@@ -158,8 +159,8 @@ impl Cluster {
         Ok((!fails).then_some(event))
     }
 
-    /// Of those that were started and that nobody waits for, half have to wait until somebody admits them, whichever node
-    /// takes them in.
+    /// Half of the started children without a waiting parent are queued until a client admits them, at every node
+    /// alike.
     fn count(&self, submission: &mut Submission) {
         let start = &mut submission.start;
         let is_aside = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0 && lineage.parent.is_none());
@@ -168,8 +169,8 @@ impl Cluster {
         }
     }
 
-    /// A look reaches the store. Letters are told of before what is due, so that what brings a receipt is known before
-    /// anybody asks what became of the attempt.
+    /// Handles a read at the store. Messages are delivered before timers, so a receipt in the inbox is known before its
+    /// attempt is recovered.
     pub(super) fn look(
         &mut self,
         who: (usize, u32),

@@ -1,83 +1,84 @@
-//! What goes wrong, how often, and for how long.
+//! The fault profile of a seed: the rates and durations of faults, and the faults of nodes and store.
 
 use mainspring_store::Batch;
 
 use super::{Cluster, Happening};
 use crate::{faults::Dice, setup::START_MS};
 
-/// The lease of simulated nodes, in milliseconds.
+/// Lease of simulated nodes, in milliseconds.
 pub(super) const LEASE_MS: u64 = 10_000;
 
-/// How long before it loses everything a node that is held up is about to.
+/// Remaining milliseconds of a delayed heartbeat in which commits of the node count as sent shortly before the lease
+/// expires.
 const ABOUT_TO_LAPSE_MS: u64 = LEASE_MS * 3 / 10;
 
-/// The temper of a seed: each kind of misfortune has a weight of its own, often none.
+/// The fault profile of a seed. Each kind of fault has its own rate, often 0.
 #[derive(Debug, Clone)]
 pub(super) struct Misfortune {
-    /// How long it goes on.
+    /// Milliseconds in which faults occur.
     pub(super) lasts_ms: u64,
-    /// Percent of commits that are slow, fail, or of which the answer is lost.
+    /// Percent of commits per outcome: slow, not written, or with an unknown result.
     pub(super) slow: u64,
     pub(super) not_written: u64,
     pub(super) unknown_written: u64,
     pub(super) unknown_not_written: u64,
     pub(super) crash_around_commit: u64,
-    /// Percent of outputs before which a node stands still.
+    /// Percent of outputs before which a node pauses.
     pub(super) pause_before_output: u64,
-    /// Percent of commits after which a node stands still, if there is a kind of record in them that no pause has followed.
+    /// Percent of commits after which a node pauses, if the commit has a kind of record that no pause has followed yet.
     pub(super) pause_after_new: u64,
-    /// Percent of receipts and letters that come twice.
+    /// Percent of receipts and inbox messages that are delivered twice.
     pub(super) twice: u64,
-    /// Percent of reads and words that fail.
+    /// Percent of reads and heartbeats that fail.
     pub(super) read_fails: u64,
-    /// Percent of words that are answered after the lease is over, while a commit is on its way and no journal can be read.
+    /// Percent of heartbeats whose response arrives after the lease has expired, while a commit is in flight and no
+    /// journal can be read.
     pub(super) held_up: u64,
-    /// Percent of words that the store hears and answers late.
+    /// Percent of heartbeats that the store applies with a late response.
     pub(super) late_words: u64,
-    /// Percent of receipts whose way into another's inbox takes longer than it takes another to look there.
+    /// Percent of forwarded receipts that reach the inbox of the owner later than its next poll.
     pub(super) slow_posts: u64,
     /// Percent of calls that take very long.
     pub(super) long_calls: u64,
-    /// Percent of the lives of nodes that cannot make calls.
+    /// Percent of incarnations of nodes without an executor.
     pub(super) unable: u64,
-    /// Milliseconds between the events below, on average.
+    /// Average milliseconds between two node faults.
     pub(super) every_ms: u64,
     weights: [(u64, Blow); 6],
 }
 
-/// What may go wrong, as a command line names it.
+/// A class of faults that the command line can select.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Nodes die, also around commits.
+    /// Nodes crash, also around commits.
     Crashes,
-    /// Nodes leave and come back.
+    /// Nodes leave and rejoin.
     Leaves,
-    /// Nodes stand still, and their leases end.
+    /// Nodes pause, and their leases expire.
     Pauses,
-    /// The store does not answer for a while, and reads fail.
+    /// The store is unavailable for a while, and single reads fail.
     Outages,
-    /// Commits are refused, or their answers are lost.
+    /// Commits fail, or their responses are lost.
     LostAnswers,
-    /// Commits, words and posts are slow.
+    /// Commits, heartbeats and inbox messages are slow.
     Delays,
-    /// Receipts and inputs come twice.
+    /// Receipts and inputs are delivered twice.
     Duplicates,
-    /// Calls take very long.
     LongCalls,
-    /// The store is spread over another number of partitions.
+    /// The number of partitions changes.
     Repartitions,
-    /// Clocks of nodes jump and stand still.
+    /// Clocks of nodes jump and stop.
     Clocks,
-    /// The store refuses what one execution has to write, and takes it later.
+    /// The store refuses the commits of one execution, and accepts them later.
     Refusals,
-    /// Somebody writes rows into the store that the engine must not believe, and takes them out later.
+    /// An intruder writes rows into the store that the engine must reject; operators remove them later.
     ForeignRows,
-    /// The engine panics once over an execution, which is released later.
+    /// The engine panics once while it handles an execution. Operators release the execution later.
     Panics,
 }
 
 impl Fault {
-    /// Every fault and its word.
+    /// Every fault with its name on the command line.
     pub const ALL: [(&'static str, Self); 13] = [
         ("crashes", Self::Crashes),
         ("leaves", Self::Leaves),
@@ -95,7 +96,7 @@ impl Fault {
     ];
 }
 
-/// Something that strikes a node or the store.
+/// A fault of a node or of the store.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
     Crash,
@@ -140,9 +141,9 @@ impl Misfortune {
 }
 
 impl Misfortune {
-    /// Leaves what an author's case can be held against: only these faults, each often enough to be met, or all as the
-    /// seed has them where none is given. A node that cannot make calls is a mistake of its configuration, for which a
-    /// call fails.
+    /// Limits the profile for an author's case to the given faults, each often enough to occur; an empty list keeps the
+    /// rates of the seed. Nodes without an executor are excluded, since calls fail at them because of a wrong
+    /// configuration.
     pub(super) fn keep_only(&mut self, faults: &[Fault]) {
         self.unable = 0;
         if faults.is_empty() {
@@ -174,7 +175,7 @@ impl Misfortune {
 }
 
 impl Cluster {
-    /// Whether something of so many percent strikes; nothing does once it is calm.
+    /// Draws a fault with this percentage; false once the faults have ended.
     pub(super) fn strikes(&mut self, percent: u64) -> bool {
         !self.is_calm() && self.dice.chance(percent)
     }
@@ -219,13 +220,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whether the misfortunes are about to end, or have ended.
+    /// Returns whether the faults end within a lease, or have ended.
     fn is_last(&self) -> bool {
         self.now + LEASE_MS > START_MS + self.misfortune.lasts_ms
     }
 
-    /// Whether nobody is told that a commit was not written in which something begins by letter. The last ones all meet
-    /// that once, in a seed where any does: later misfortunes mend what is forgotten.
+    /// Returns whether a commit that starts an execution from an inbox message is lost without a notification. At the
+    /// end of the faults every such commit is lost once, in seeds with this fault: a later fault could repair a start
+    /// that the engine has forgotten.
     pub(super) fn swallows_beginnings(&mut self, batch: &Batch) -> bool {
         if !self.is_last() || self.is_calm() || self.misfortune.unknown_not_written == 0 {
             return false;
@@ -237,15 +239,15 @@ impl Cluster {
         self.swallowed.len() > before
     }
 
-    /// How long a commit takes so that much gathers behind it, for the one that is on its way when a node that is held up
-    /// has lost everything. Only the last time, as above.
+    /// Extra milliseconds of a commit, so that further drafts gather behind it. The commit is then in flight when the
+    /// lease of a node with a delayed heartbeat expires. At the end of the faults only, for the same reason.
     pub(super) fn gathers_ms(&self, node: usize) -> u64 {
         let left_ms = self.nodes[node].held_up_until.saturating_sub(self.now);
         if self.is_last() { left_ms.saturating_sub(ABOUT_TO_LAPSE_MS) } else { 0 }
     }
 
-    /// Whether a word is held up. The last one of every node that has something to lose always is, in a seed where any is:
-    /// later misfortunes mend what is forgotten.
+    /// Returns whether the response to a heartbeat is delayed. In seeds with this fault, the last heartbeat of every
+    /// node that owns partitions is delayed: a later fault could repair state that the engine has forgotten.
     pub(super) fn holds_word_up(&mut self, node: usize) -> bool {
         let is_last = self.is_last() && self.misfortune.held_up > 0;
         match self.nodes[node].holds().is_empty() {
@@ -255,9 +257,9 @@ impl Cluster {
         }
     }
 
-    /// A word is answered so late that the node believes everything lost, and hears then that it was not. A lease is
-    /// counted from the question: later than this, the answer would be worth nothing. Journals come back last: what
-    /// comes for an execution meanwhile waits for them. Says how late the answer is.
+    /// Delays the response to a heartbeat and returns the delay in milliseconds. The lease of the node expires before
+    /// the response renews it. The delay must stay below a lease, since a renewal counts from the request. Journals
+    /// become readable last, so inputs that arrive before that wait for them.
     pub(super) fn hold_up(&mut self, node: usize) -> u64 {
         let held_up_ms = LEASE_MS * 13 / 20 + self.dice.below(LEASE_MS / 10);
         let unreadable_ms = LEASE_MS / 2 + self.dice.below(LEASE_MS);
@@ -266,15 +268,16 @@ impl Cluster {
         held_up_ms
     }
 
-    /// Whether a node is held up and its lease about to be over: a commit that it sends now is still on its way when
-    /// everything is lost, and when it comes back.
+    /// Returns whether the lease of a node with a delayed heartbeat expires soon. A commit that the node sends now is
+    /// still in flight when the lease expires, and when it is renewed.
     pub(super) fn is_about_to_lapse(&self, node: usize) -> bool {
         let left_ms = self.nodes[node].held_up_until.saturating_sub(self.now);
         (1..ABOUT_TO_LAPSE_MS).contains(&left_ms)
     }
 
-    /// When the answer comes to a commit of a node that is held up: when the word after that has brought back for good what
-    /// was lost. The last time that is as soon as journals can be read, before anybody has looked at them again.
+    /// Delay of the response to a commit of a node with a delayed heartbeat: after the next heartbeat has renewed the
+    /// lease. At the end of the faults the response arrives as soon as journals are readable, before another event
+    /// reads them again.
     pub(super) fn delay_of_lapsed(&mut self, node: usize) -> Option<u64> {
         let held_up_ms = self.nodes[node].held_up_until.checked_sub(self.now)?;
         let unreadable_ms = self.nodes[node].unreadable_until - self.now;
@@ -283,7 +286,7 @@ impl Cluster {
         Some(if is_last { unreadable_ms } else { held_up_ms + LEASE_MS / 4 } + after_ms)
     }
 
-    /// All nodes live from now on, and are of the newest release.
+    /// Ends the faults: every node runs the newest release from now on.
     fn make_peace(&mut self) -> Result<(), String> {
         self.set_clocks_right();
         for node in 0..self.nodes.len() {

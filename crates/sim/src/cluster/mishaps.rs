@@ -1,6 +1,6 @@
-//! Faults of clocks, rows and backups. They strike in every eighth seed, by dice of their own: the other seeds give the
-//! same bytes with them and without, so that a bug that a seed has found is found by that seed again. Those that end in a
-//! quarantine strike in every sixteenth, for the same reason.
+//! Further faults: clock faults, refused commits, foreign rows and panics. They occur in every eighth seed and use RNGs of their own. All
+//! other seeds give the same bytes as without them, so a bug that a seed has found is found by that seed again. For the
+//! same reason, the faults that quarantine executions occur only in every sixteenth seed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,32 +18,31 @@ use mainspring_store::{Batch, Part};
 use super::{Cluster, Fault, Happening, foreign, operators};
 use crate::faults::Dice;
 
-/// One seed in so many has mishaps.
+/// The faults of this module occur in one of so many seeds.
 const SEEDS_BETWEEN: u64 = 8;
 
-/// Milliseconds between two mishaps, on average.
+/// Average interval between two faults, in milliseconds.
 const EVERY_MS: u64 = 8_000;
 
-/// A kind of mishap.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mishap {
-    /// Clocks jump, stand still, or stand still with their guest.
+    /// Clocks jump or stop, or a guest is paused.
     Clocks,
-    /// The store refuses what an execution has to write, and takes it later.
+    /// The store refuses the commits of an execution, and accepts them later.
     Refusals,
-    /// Somebody writes rows into the store that the engine must not believe.
+    /// An intruder writes rows into the store that the engine must reject.
     ForeignRows,
     /// The engine panics once while it reads a journal or evaluates a turn.
     Panics,
 }
 
-/// Every kind.
 const ALL: [Mishap; 4] = [Mishap::Clocks, Mishap::Refusals, Mishap::ForeignRows, Mishap::Panics];
 
-/// Those that quarantine nothing.
+/// The kinds without a quarantine.
 const WITHOUT_QUARANTINE: [Mishap; 2] = [Mishap::Clocks, Mishap::Refusals];
 
-/// What has to be met by some seed of a test run.
+/// The faults that must occur in some seed of a test run.
 pub(super) const MET: [&str; 22] = [
     "clock jumps ahead",
     "clock jumps back",
@@ -75,34 +74,34 @@ const REFUSED_FIRST: &str = "beginning refused alone";
 const PANICS_READING: &str = "panic while a journal is read";
 const PANICS_EVALUATING: &str = "panic in an evaluation";
 
-/// Percent of parts that begin to be refused.
+/// Percent of parts that start a series of refusals.
 const REFUSED: u64 = 2;
 
-/// Percent of journals and of evaluations at which the engine panics, if it has not done so for the same execution.
+/// Percent of journals and of evaluations at which the engine panics, once per execution.
 const PANICS: u64 = 10;
 const PANICS_IN_EVALUATIONS: u64 = 80;
 
-/// What the engine says of a panic.
+/// The engine's message about a panic.
 const PANICKED: &str = "the engine panicked while it worked on this execution; this is a fault of the engine";
 
-/// The mishaps of a seed.
+/// The further faults of a seed.
 #[derive(Debug, Clone)]
 pub(super) struct Mishaps {
     pub(super) dice: Dice,
     kinds: Vec<Mishap>,
-    /// Executions that were ever refused, and how often more they are refused alone: so seldom that none is quarantined.
+    /// Executions that were refused, with the number of remaining refusals alone: fewer than lead to a quarantine.
     refused: BTreeMap<ExecutionKey, u32>,
-    /// The dice of foreign rows, of panics and of operators.
+    /// RNG of foreign rows, panics and operators.
     pub(super) others: Dice,
-    /// The foreign rows that are in the store.
+    /// The foreign rows in the store.
     pub(super) rows: BTreeMap<ExecutionKey, foreign::Row>,
-    /// Executions of which somebody has forged the start.
+    /// Executions whose start is forged.
     pub(super) strangers: BTreeSet<ExecutionKey>,
-    /// Messages that somebody has forged.
+    /// Number of forged messages.
     pub(super) messages: u64,
-    /// Executions for which the engine has panicked.
+    /// Executions at which the engine has panicked.
     panicked: BTreeSet<ExecutionKey>,
-    /// Executions with a reason to be quarantined: no others may be.
+    /// Executions with an injected cause for a quarantine; no others may be quarantined.
     pub(super) may_be_set_aside: BTreeSet<ExecutionKey>,
 }
 
@@ -126,7 +125,7 @@ impl Mishaps {
         }
     }
 
-    /// Leaves what an author's case can be held against: these faults, in any seed, or all where none is given.
+    /// Limits the kinds to the given faults in any seed; an empty list keeps the kinds of the seed.
     pub(super) fn keep_only_of(&mut self, faults: &[Fault]) {
         if !faults.is_empty() {
             let kind = |fault: &Fault| match fault {
@@ -144,14 +143,14 @@ impl Mishaps {
         self.kinds.contains(&kind)
     }
 
-    /// Whether executions are quarantined in this seed.
+    /// Returns whether executions are quarantined in this seed.
     pub(super) fn may_set_aside(&self) -> bool {
         self.strikes(Mishap::ForeignRows) || self.strikes(Mishap::Panics)
     }
 }
 
 impl Cluster {
-    /// The first mishap is thought up, in a seed that has any.
+    /// Schedules the first faults of the seed.
     pub(super) fn expect_mishaps(&mut self) {
         if self.mishaps.strikes(Mishap::Clocks) || self.mishaps.strikes(Mishap::Refusals) {
             self.at(EVERY_MS / 2, Happening::Mishap);
@@ -164,8 +163,8 @@ impl Cluster {
         }
     }
 
-    /// Whether the store refuses a commit for what one of its executions has to write. That one is refused in every commit
-    /// until it was refused alone.
+    /// Returns whether the store refuses a commit because of one of its executions. That execution is refused in every
+    /// commit until it was refused in a commit of its own.
     pub(super) fn refuses(&mut self, batch: &Batch) -> bool {
         if !self.mishaps.strikes(Mishap::Refusals) {
             return false;
@@ -205,8 +204,8 @@ impl Cluster {
         self.at(next, Happening::Mishap);
     }
 
-    /// Whether an execution may be quarantined. Of an author's case only those that nobody waits for: whoever waits is
-    /// told that they have failed, and goes on otherwise than in the straight run.
+    /// Returns whether an execution may be quarantined. In an author's case children with a waiting parent are exempt:
+    /// the parent would see a failure, and take another path than without faults.
     pub(super) fn may_be_struck(&self, state: &State) -> bool {
         self.workflows.subject.is_none() || state.lineage.parent.is_none()
     }
@@ -225,7 +224,7 @@ impl Cluster {
         true
     }
 
-    /// The journal of an execution, unless it cannot be read without a panic.
+    /// Loads a journal, or injects a panic while it is read.
     pub(super) fn load(&mut self, execution: ExecutionKey) -> LoadAnswer {
         match self.loader.load(execution) {
             LoadAnswer::Journal(_) if self.panics(execution, PANICS, PANICS_READING) => {
@@ -235,13 +234,12 @@ impl Cluster {
         }
     }
 
-    /// What comes of a turn that waits for its evaluations. The time of some turns is over, as the number of the evaluation
-    /// says.
+    /// Finishes a turn that waits for evaluations. One third of the evaluations, by number, runs out of time.
     pub(super) fn evaluate(&mut self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) -> Event {
         let panics = self.panics(execution, PANICS_IN_EVALUATIONS, PANICS_EVALUATING);
         let plan = suspended.state.plan.clone();
         let mut is_over = || match panics {
-            // Without a word in the output of the tests.
+            // Unlike `panic!`, this prints nothing into the output of the tests.
             true => resume_unwind(Box::new("as the dice say")),
             false => evaluation.is_multiple_of(3),
         };

@@ -1,7 +1,8 @@
-//! A node of the cluster: one life after another, each a fresh shard that knows nothing but what the store tells it.
+//! A node of the cluster: a sequence of incarnations, each with a fresh shard that knows only the contents of the
+//! store.
 //!
-//! A life is a process. It does with its shard what the engine's rim does, in the rim's order: what waits is taken in
-//! first, and what comes of it is carried out then. What it looks for is in `looking`, what it holds in `owning`.
+//! An incarnation is a process. It drives its shard as the engine's driver does, in the same order: first all waiting
+//! commands are handled, then the outputs are carried out. Polling is in `looking`, leases and handoff are in `owning`.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
@@ -28,57 +29,57 @@ use super::{
 };
 use crate::{faults::Dice, setup::keys};
 
-/// A place where a node may live.
+/// A slot of the cluster in which incarnations of a node follow each other.
 pub(super) struct Node {
     pub(super) life: u32,
-    /// Names that this life has had. A process whose name is used up goes on under another.
+    /// Number of names of this incarnation. A process continues under a new name when its lease has expired.
     pub(super) names: u32,
     pub(super) shard: Option<Shard>,
     pub(super) member: Option<Member>,
     pub(super) executors: Executors,
-    /// It does nothing before this.
+    /// End of the pause of the node.
     pub(super) paused_until: u64,
-    /// Its word is not answered before this, and it is given no journal before that.
+    /// Delayed response to the heartbeat: the node gets none before the first time, and no journal before the second.
     pub(super) held_up_until: u64,
     pub(super) unreadable_until: u64,
     pub(super) clocks: Clocks,
     pub(super) letters_out: BTreeMap<u64, u32>,
-    /// How often it has forgotten its letters.
+    /// Counter of inbox resets.
     pub(super) generation: u64,
-    /// Whether a look for new letters is on its way, and whether one is to follow.
+    /// A read of new messages is in progress, or requested after the current one.
     pub(super) is_looking: bool,
     pub(super) looks_again: bool,
     pub(super) letters_seen: u64,
     pub(super) giving_up: GivenUp,
-    /// How much is being passed on to which executions.
+    /// Number of receipts that are being forwarded, by execution.
     pub(super) passing_on: BTreeMap<ExecutionKey, usize>,
-    /// Attempts of which it is to be found out what became of them, when the inbox has been looked at.
+    /// Attempts to recover after the inbox was read.
     pub(super) to_adopt: Vec<ToAdopt>,
     pub(super) is_looking_to_adopt: bool,
-    /// When it says its next word; `None` while one is on its way.
+    /// Time of the next heartbeat; `None` while one is in progress.
     pub(super) speaks_at: Option<u64>,
-    /// Whether its last word was heard and answered late.
+    /// The response to the last heartbeat was late.
     pub(super) was_late: bool,
     pub(super) aside: Aside,
-    /// Whether a commit is on its way, and how long the next one waits because the last was not written.
+    /// State of the commit in flight, and the delay of the next commit after one that was not written.
     pub(super) in_flight: bool,
     pub(super) is_commit_slow: bool,
     pub(super) pause_ms: u64,
-    /// It ends what it performs, begins nothing and is about to leave.
+    /// The node is draining: it stops its calls, starts none, and leaves.
     pub(super) is_draining: bool,
-    /// It has given the store up on its way out.
+    /// The store failed during the drain: the node carries out nothing more.
     pub(super) is_over: bool,
-    /// When it is woken next.
+    /// Time of the scheduled wake-up.
     wakes_at: Option<u64>,
-    /// The newest version of decide that it knows.
+    /// The newest version of `decide` that the node supports.
     decide_version: u32,
-    /// Records that were written, by the life and the flight that wrote them, until the answer is heard.
+    /// Written records, by incarnation and number of the commit, until the node receives the response.
     pub(super) written: Vec<(u32, u64, Vec<Record>)>,
-    /// Those of the answer that is being carried out.
+    /// Records of the commits whose outputs are carried out now.
     pub(super) landed: Vec<Record>,
 }
 
-/// Something that happens to a node in a life.
+/// An event at an incarnation of a node.
 #[derive(Debug)]
 pub(super) enum Inner {
     Wake,
@@ -90,32 +91,35 @@ pub(super) enum Inner {
     Spoken(GivenUp, Word),
     Committed(u64, Result<Vec<Answer>, CommitError>),
     Loaded(ExecutionKey, u64, Box<LoadAnswer>),
-    /// Letters that were read when the node had forgotten its letters so often; all of some partitions.
+    /// Inbox messages, the partitions of which they are the complete inbox, and the counter of inbox resets at the
+    /// request.
     Letters(Vec<Arrived>, Option<Vec<u32>>, u64),
-    /// A look for new letters has ended.
+    /// End of a read of new messages.
     LookedForLetters(u64, Option<Vec<Arrived>>),
     Due(Vec<Due>),
-    /// The inbox was looked at when the node had forgotten its letters so often, or could not be.
+    /// End of a read of the inbox before a recovery, with the counter of inbox resets at the request; `None` if the
+    /// read failed.
     Looked(Vec<ToAdopt>, Option<u64>),
     PassedOn(ExecutionKey),
     Adopted(ExecutionKey, Instance, u32, Fate),
     Ended(ExecutionKey, Instance, u32, Outcome),
     Attend(ExecutionKey),
-    /// What concerns quarantined executions.
+    /// A response about quarantined executions.
     Aside(Answered),
-    /// Whose answer somebody waits for.
+    /// A request whose client waits for a reply.
     Ask(Event),
     Event(Event),
 }
 
 impl Inner {
-    /// Whether it stands in the queue of what reaches a process, and is not what a process does when nothing waits.
+    /// Returns whether the event is in the command queue of the process. The other events are handled when that queue
+    /// is empty.
     fn is_command(&self) -> bool {
         !matches!(self, Self::Wake | Self::Resume | Self::Speak | Self::LookForLetters)
     }
 }
 
-/// How all names of a process begin.
+/// The common prefix of the names of a process.
 pub(super) fn names_of(node: usize, life: u32) -> String {
     format!("node {node}, life {life}, name ")
 }
@@ -172,12 +176,12 @@ impl Node {
         self.is_alive() && self.life == life
     }
 
-    /// What the process is called now.
+    /// The current name of the process.
     pub(super) fn name(&self) -> String {
         self.member.as_ref().map(|member| member.name().to_owned()).unwrap_or_default()
     }
 
-    /// Gives the process a name that nobody had.
+    /// Gives the process a new name.
     pub(super) fn call_anew(&mut self, node: usize, store: Arc<dyn mainspring_store::Store>) {
         self.names += 1;
         let known = mainspring_store::Node {
@@ -206,13 +210,13 @@ impl Cluster {
             return Ok(());
         }
         let resting_bytes_max = *self.dice.pick(&[usize::MAX, 0, 4096]);
-        // Sometimes a node of an older release works beside the others.
+        // Some nodes run an older release.
         let is_old = self.strikes(20);
         let executors = work::executors(!self.strikes(self.misfortune.unable));
         let store = Arc::new(self.store.clone());
         let Node { clocks, life, .. } = self.nodes[node];
         let mut shard = Shard::new(Leases::none(), keys(), resting_bytes_max);
-        // Some lives go by as if several organizations shared the driver.
+        // Every second incarnation schedules turns as if several organizations shared the driver.
         if life % 2 == 1 {
             shard.share_always();
         }
@@ -229,7 +233,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The node and whatever it performs are gone at once. It comes back some time.
+    /// Ends a node and its calls at once. A new incarnation starts later.
     pub(super) fn crash(&mut self, node: usize) -> Result<(), String> {
         if self.nodes[node].is_alive() {
             self.calls.kill(node, self.nodes[node].life);
@@ -245,7 +249,7 @@ impl Cluster {
         self.at(after, Happening::Begin(node));
     }
 
-    /// The node is asked to leave: it hears of that when it gets to it.
+    /// Requests an orderly shutdown. The node handles the request when it reaches it.
     pub(super) fn leave(&mut self, node: usize) -> Result<(), String> {
         if self.nodes[node].is_alive() {
             let life = self.nodes[node].life;
@@ -259,7 +263,7 @@ impl Cluster {
         self.stop_all(node);
     }
 
-    /// The store did not write on the way out: what was decided is decided again elsewhere.
+    /// The store failed during the drain. The next owner decides again about inputs that were not written.
     pub(super) fn give_in(&mut self, node: usize) {
         self.nodes[node].is_over = true;
         self.stop_all(node);
@@ -271,7 +275,7 @@ impl Cluster {
         }
     }
 
-    /// What was out has ended and is written or passed on: the node says that it leaves, and is gone.
+    /// Leaves the cluster once all calls have ended and all receipts are written or forwarded.
     fn end_if_drained(&mut self, node: usize) {
         let place = &self.nodes[node];
         let Some((shard, member)) = place.shard.as_ref().zip(place.member.clone()) else { return };
@@ -284,7 +288,7 @@ impl Cluster {
         }
     }
 
-    /// Whether an execution was begun by rules that a node does not know.
+    /// Returns whether an execution was started by a version of `decide` that the node does not support.
     pub(super) fn is_too_new(&self, node: usize, execution: ExecutionKey) -> bool {
         self.ledger.decide_version(execution) > self.nodes[node].decide_version
     }
@@ -312,7 +316,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Whether a command waits for a node at this very moment. All that wait are taken in before anything is carried out.
+    /// Returns whether a further command is due for the node at this time. All due commands are handled before outputs
+    /// are carried out.
     fn has_more_for(&self, node: usize, life: u32) -> bool {
         let next = self.queue.peek().filter(|Reverse((at, _))| *at <= self.now);
         let next = next.and_then(|Reverse((_, order))| self.happenings.get(order));
@@ -341,7 +346,7 @@ impl Cluster {
                 self.meet_quarantined(node, execution, &answer);
                 self.handle(node, Event::Loaded(execution, number, answer));
             }
-            // What was read before letters were forgotten is of no use.
+            // Messages that were read before an inbox reset are dropped.
             Inner::Letters(_, _, generation) if generation != self.nodes[node].generation => {}
             Inner::Letters(letters, all_of, _) => self.take_letters(node, letters, all_of)?,
             Inner::LookedForLetters(generation, found) => self.looked_for_letters(node, generation, found)?,
@@ -389,7 +394,7 @@ impl Cluster {
     fn ended(&mut self, node: usize, execution: ExecutionKey, instance: Instance, attempt: u32, outcome: Outcome) {
         let life = self.nodes[node].life;
         let Some(outcome) = self.calls.end(execution, &instance, attempt, outcome) else { return };
-        // A stop that nobody decided on is no receipt: the attempt stays open.
+        // A stop because of the drain is no receipt: the attempt stays open.
         if self.nodes[node].is_draining && matches!(outcome, Outcome::Stopped(_)) {
             return;
         }
@@ -402,7 +407,7 @@ impl Cluster {
         self.handle(node, Event::Take(execution, Queued::silent(input)));
     }
 
-    /// The node asks to be woken for its next timer.
+    /// Schedules the wake-up for the next timer.
     pub(super) fn set_alarm(&mut self, node: usize) {
         let place = &self.nodes[node];
         let Some(at) = place.shard.as_ref().and_then(Shard::next_wake) else { return };

@@ -1,4 +1,4 @@
-//! Operators, who look at what is quarantined: they repair the store and release executions, or end them by force.
+//! Operators handle quarantined executions: they repair the store, then release executions or end them by force.
 
 use mainspring_engine::aside::{Act, Place, Released, force_end, release};
 use mainspring_kernel::key::ExecutionKey;
@@ -7,7 +7,7 @@ use mainspring_store::Store;
 use super::{Cluster, Happening};
 use crate::setup::keys;
 
-/// How often operators look.
+/// Interval between two rounds of the operators, in milliseconds.
 pub(super) const LOOK_MS: u64 = 5_000;
 
 pub(super) const QUARANTINED: &str = "execution quarantined";
@@ -16,17 +16,17 @@ pub(super) const RELEASED_AND_CANCELED: &str = "execution released and canceled"
 pub(super) const NOT_RELEASED: &str = "release of a broken journal refused";
 pub(super) const ENDED_BY_FORCE: &str = "execution ended by force";
 
-/// Percent of what is quarantined that operators do something about when they look.
+/// Percent of quarantined executions that operators handle per round.
 const DONE_ABOUT: u64 = 30;
 
-/// Percent of that which they end by force.
+/// Percent of those that they end by force.
 const ENDED: u64 = 25;
 
-/// Percent of changed rows that they find although nothing is quarantined for them.
+/// Percent of changed rows that they repair per round although the execution is not quarantined.
 const FOUND: u64 = 20;
 
 impl Cluster {
-    /// Operators look at what is quarantined. Once it is calm they repair everything, and nothing stays quarantined.
+    /// Handles quarantined executions. After the faults have ended everything is repaired and released.
     pub(super) fn operators_look(&mut self) -> Result<(), String> {
         self.at(LOOK_MS, Happening::Operators);
         if self.now < self.down_until {
@@ -77,7 +77,7 @@ impl Cluster {
                 return Err(format!("{execution} is canceled, and its parent waits for it"));
             }
             Ok(Released::Canceled) => self.table.met_fault(RELEASED_AND_CANCELED),
-            // The journal of the execution that waits for it may not be repaired yet.
+            // The journal of the parent may not be repaired yet.
             Err(_) if !self.mishaps.rows.is_empty() => {}
             Err(error) => return Err(format!("{execution} cannot be released: {error}")),
         }

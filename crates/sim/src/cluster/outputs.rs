@@ -1,4 +1,4 @@
-//! Carrying out what a shard puts out.
+//! Carries out the outputs of a shard.
 
 use mainspring_engine::shard::Output;
 use mainspring_store::Store;
@@ -11,12 +11,12 @@ use super::{
     table::PAUSED,
 };
 
-/// How long a store that does not write is left alone before the next try: what the rim does.
+/// Delay after a commit that was not written, in milliseconds; the engine's driver uses the same.
 const PAUSE_MIN_MS: u64 = 20;
 const PAUSE_MAX_MS: u64 = 1_000;
 
 impl Cluster {
-    /// Carries out what a node has decided, unless it stands still in the midst of it.
+    /// Carries out the outputs of a node, unless a pause of the node is injected before one of them.
     pub(super) fn carry(&mut self, node: usize) -> Result<(), String> {
         if self.nodes[node].is_over {
             return Ok(());
@@ -54,8 +54,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Percent of pauses before all that is carried out now. After a kind of record that no pause of this seed has followed
-    /// there are more: where nodes often stand still, hardly anything rare is written.
+    /// Percent of pauses before the first output. The rate is higher after a kind of record that no pause of this seed
+    /// has followed: rare records are hardly written in a seed whose nodes pause often.
     fn pause_before_first(&self, node: usize) -> u64 {
         let Misfortune { pause_before_output, pause_after_new, .. } = self.misfortune;
         let has_new = || self.table.has_new(&self.nodes[node].landed, PAUSED);
@@ -106,7 +106,7 @@ impl Cluster {
             Output::Tell(moment) => self.ledger.check_told(moment.execution, moment.sequence)?,
             Output::Quarantine(execution, why) => self.quarantine(node, execution, why)?,
             Output::Fatal(why) => return Err(format!("{} has given up: {why}", self.nodes[node].name())),
-            // After what is being carried out: it may give outputs of its own.
+            // Scheduled after the current outputs, since the event may produce further ones.
             Output::Attend(execution) => self.at(0, Happening::Node(node, life, Inner::Attend(execution))),
             Output::Stalled(_) if self.nodes[node].is_draining => self.give_in(node),
             Output::Stalled(_) => {

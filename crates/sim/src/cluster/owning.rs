@@ -1,5 +1,5 @@
-//! What a node holds of the store, as the engine's rim does it: its word is repeated, its name changes when that is used
-//! up, and what is not its own is passed on.
+//! Ownership of partitions, as in the engine's driver: heartbeats, a new name after an expired lease, handoff, recovery
+//! of attempts, and forwarding of receipts to the owner.
 
 use std::sync::Arc;
 
@@ -19,25 +19,25 @@ use super::{
     node::Inner,
 };
 
-/// For how long it is tried to pass on what a call has brought, and the time between two tries: those of the rim.
+/// Milliseconds in which a receipt is forwarded, and between two tries. The engine's driver uses the same.
 const TRIES_LAST_MS: u64 = 60_000;
 const TRY_AGAIN_MS: u64 = 500;
 
-/// Percent of words that are late when something else just was.
+/// Percent of late responses to heartbeats that follow a late response or a slow commit.
 const LATE_AGAIN: u64 = 50;
 
-/// An attempt of which it is to be found out what became of it.
+/// An attempt to recover.
 pub(super) type ToAdopt = (ExecutionKey, Instance, Attempt);
 
 impl Cluster {
-    /// The node says its next word after so long, whatever was planned before.
+    /// Schedules the next heartbeat, replacing the scheduled one.
     pub(super) fn speak_in(&mut self, node: usize, after_ms: u64) {
         let life = self.nodes[node].life;
         self.nodes[node].speaks_at = Some(self.now + after_ms);
         self.at(after_ms, Happening::Node(node, life, Inner::Speak));
     }
 
-    /// One word at a time is on its way.
+    /// Sends a heartbeat if it is due. One heartbeat is in progress at a time.
     pub(super) fn speak(&mut self, node: usize) {
         let place = &mut self.nodes[node];
         let (Some(at), Some(member)) = (place.speaks_at, place.member.clone()) else { return };
@@ -59,7 +59,8 @@ impl Cluster {
                     pause = 0;
                 }
             }
-            // The same process and the same shard: its calls go on until they have stopped, and nothing is its own any more.
+            // The process continues with the same shard under a new name. Its calls run until they have stopped, and it
+            // owns nothing.
             Word::Lapsed => {
                 pause = 0;
                 self.nodes[node].giving_up = GivenUp::default();
@@ -71,7 +72,8 @@ impl Cluster {
         self.speak_in(node, pause);
     }
 
-    /// Others wait for it: it is said at once, unless a word is on its way.
+    /// Releases partitions. The heartbeat that tells the store is sent at once, since other nodes wait for the
+    /// partitions.
     pub(super) fn given_up(&mut self, node: usize, given_up: GivenUp) {
         self.handed_over += given_up.running.len() as u64;
         self.nodes[node].giving_up.extend(given_up);
@@ -80,8 +82,8 @@ impl Cluster {
         }
     }
 
-    /// A word reaches the store, which does not ask whether whoever said it still lives. Whatever the node does after the
-    /// store has heard it, it does when the answer is there: a clock that is read then shows that time.
+    /// Handles a heartbeat at the store, which does not check whether the sender is still alive. The node reads its
+    /// clock when the response arrives, so the reading after the store has applied the heartbeat is the later one.
     pub(super) fn hear_word(
         &mut self,
         (node, life): (usize, u32),
@@ -97,7 +99,8 @@ impl Cluster {
         };
         let answered_at = self.nodes[node].clocks.read(self.now + delay);
         let (store, now) = (self.store.clone(), self.now);
-        // Of two words in one millisecond the second cannot be told from the first.
+        // If an earlier heartbeat was applied in the same millisecond, the table of nodes cannot show whether this one
+        // was.
         let was_heard = has_heard(&store, member.name(), now);
         let is_after = || !was_heard && has_heard(&store, member.name(), now);
         let word = member.speak(&given_up, is_leaving, || if is_after() { answered_at } else { sent_at });
@@ -109,8 +112,9 @@ impl Cluster {
         Ok(())
     }
 
-    /// Where words are ever late, those are that follow a late one or a slow commit: what is slow stays so for a while. What
-    /// is given up when such a commit lands is given up amid a word, and the next one tells of it.
+    /// Draws whether the response to a heartbeat is late. In seeds with late responses these follow late responses and
+    /// slow commits, as slowness lasts in practice. A partition that is released when such a commit becomes durable is
+    /// released during a heartbeat, so the next heartbeat must report it.
     fn is_word_late(&mut self, node: usize) -> bool {
         let is_slow = self.nodes[node].was_late || self.nodes[node].is_commit_slow;
         let percent = if is_slow && self.misfortune.late_words > 0 { LATE_AGAIN } else { self.misfortune.late_words };
@@ -118,7 +122,8 @@ impl Cluster {
         self.nodes[node].was_late
     }
 
-    /// What could not be passed on is tried again: for as long as others believe that it goes on here, if they do.
+    /// Retries to forward a receipt. Retries end after a time, unless the store lists the attempt as running at this
+    /// node.
     pub(super) fn pass_on_again(&mut self, (node, life): (usize, u32), passing: Passing) {
         let place = &self.nodes[node];
         if !place.is_life(life) {
@@ -143,8 +148,8 @@ impl Cluster {
         self.look_before_adopting(node);
     }
 
-    /// What an attempt has brought back may wait in the inbox: that is looked at before it is called interrupted. One that
-    /// was begun here, before its partition was lost and came back, may not have ended yet.
+    /// Recovers an attempt after the inbox was read, since its receipt may wait there. A call that this process started
+    /// before it lost and reacquired the partition may still run.
     pub(super) fn adopt_behind_letters(&mut self, node: usize, to_adopt: ToAdopt) {
         let life = self.nodes[node].life;
         let name = (to_adopt.0, to_adopt.1.clone(), to_adopt.2.number);
@@ -156,8 +161,8 @@ impl Cluster {
         self.look_before_adopting(node);
     }
 
-    /// One look for all that has gathered while the last one was on its way. What is still being posted from here comes
-    /// first.
+    /// Reads the inbox once for all attempts that have gathered during the previous read. An execution whose receipts
+    /// are still being forwarded from this node waits for them.
     fn look_before_adopting(&mut self, node: usize) {
         let place = &mut self.nodes[node];
         if place.is_looking_to_adopt {
@@ -182,7 +187,7 @@ impl Cluster {
         } else if !place.is_draining {
             for (execution, instance, attempt) in asked {
                 let fate = super::work::adopt(&self.nodes[node].executors, &attempt);
-                // What was left running is ended before the answer, and takes its time.
+                // The executor stops orphaned processes before it responds, which takes time.
                 let after = if self.strikes(self.misfortune.long_calls) { LEASE_MS } else { 20 };
                 let (after, inner) =
                     (self.dice.below(after), Inner::Adopted(execution, instance, attempt.number, fate));
@@ -193,7 +198,8 @@ impl Cluster {
     }
 }
 
-/// Whether the store has heard a node at this very moment: only then is it alive for all of its lease from now on.
+/// Returns whether the store has applied a heartbeat of the node at this very time: only then does its lease last for
+/// the whole term from now on.
 fn has_heard(store: &MemoryStore, name: &str, now: u64) -> bool {
     store.set_now(now + LEASE_MS - 1);
     let is_alive = store.table().is_ok_and(|table| table.nodes.iter().any(|node| node.name == name));

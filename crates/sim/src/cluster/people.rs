@@ -1,4 +1,4 @@
-//! Those who ask for executions, decide at gates, send signals and change their minds.
+//! Clients: they start executions, decide at gates, send signals and cancel.
 
 use mainspring_engine::{
     request::row,
@@ -16,13 +16,13 @@ use mainspring_store::{Origin, Posting, Store, memory::MemoryStore, partition_of
 use super::{Cluster, Happening, node::Inner, subject::Subject, workflows::Workflows};
 use crate::setup::keys;
 
-/// How often people look at what waits for them.
+/// Interval at which clients handle the open approvals and waits, in milliseconds.
 pub(super) const LOOK_MS: u64 = 3_000;
 
-/// How long somebody waits for an answer before asking again.
+/// Milliseconds after which a client repeats a start without a reply.
 const PATIENCE_MS: u64 = 15_000;
 
-/// What people know of what they have asked for.
+/// Accepted starts and sent signals.
 pub(super) struct People {
     accepted: Vec<bool>,
     left: usize,
@@ -45,7 +45,7 @@ impl People {
         }
     }
 
-    /// An answer to who asked for an execution. Tickets from one on are theirs.
+    /// Handles the reply to a start. The tickets of starts begin at 1.
     pub(super) fn hear(&mut self, ticket: Ticket, reply: &Reply) {
         let Some(number) = ticket.0.checked_sub(1) else { return };
         if matches!(reply, Ok(_) | Err(ShardError::Exists(_))) {
@@ -53,7 +53,7 @@ impl People {
         }
     }
 
-    /// Whoever was told that it is accepted finds it.
+    /// Checks that every accepted start has an execution in the store.
     pub(super) fn check_end(&self, store: &MemoryStore, workflows: &Workflows) -> Result<(), String> {
         for number in 0..self.accepted.len() as u32 {
             if find(store, workflows, number)?.is_none() {
@@ -64,7 +64,7 @@ impl People {
     }
 }
 
-/// The execution that a request has begun.
+/// Finds the execution of a request by its idempotency key.
 fn find(store: &MemoryStore, workflows: &Workflows, number: u32) -> Result<Option<ExecutionKey>, String> {
     let (origin, key) = (Origin::named(workflows.name(number)), format!("request {number}"));
     let row = store.execution_by_idempotency_key(&origin, &key).map_err(|error| error.to_string())?;
@@ -72,7 +72,8 @@ fn find(store: &MemoryStore, workflows: &Workflows, number: u32) -> Result<Optio
 }
 
 impl Cluster {
-    /// Somebody asks for an execution: a node that holds something, or the inbox; again until it is accepted.
+    /// Requests an execution from a node that owns partitions, or by an inbox message. The request is repeated until it
+    /// is accepted.
     pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
         if self.people.accepted[number as usize] {
             return Ok(());
@@ -84,7 +85,7 @@ impl Cluster {
         self.at(PATIENCE_MS, Happening::Ask(number));
         let request = self.workflows.request(number)?;
         let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
-        // Some have to wait until somebody admits them.
+        // Some executions are queued until a client admits them.
         let queue = (number % 8 == 3 && self.workflows.subject.is_none()).then_some(Queue::Organization);
         let start = |execution| Box::new(Start { queue, ..request.start(execution) });
         let node = self.dice.below(self.size.nodes as u64) as usize;
@@ -124,7 +125,7 @@ impl Cluster {
         ExecutionKey::new(self.now, entropy)
     }
 
-    /// People answer what waits for them, sometimes twice, and sometimes call everything off.
+    /// Decides, signals and admits, sometimes twice. In rare cases the client cancels the execution.
     pub(super) fn people_look(&mut self) -> Result<(), String> {
         self.at(LOOK_MS, Happening::People);
         if self.now < self.down_until {
@@ -164,7 +165,7 @@ impl Cluster {
         self.give_all(inputs)
     }
 
-    /// What the people of an author's case do about what waits: decisions and signals as its inbox has them.
+    /// Builds the decisions and signals of an author's case for the open gates and waits.
     fn scripted_inputs(&mut self, subject: &Subject) -> Result<Vec<(ExecutionKey, Input)>, String> {
         let mut inputs = Vec::new();
         for state in self.ledger.open_executions() {
@@ -176,7 +177,7 @@ impl Cluster {
                             "step `{id}` waits for a decision; write into the inbox {{at: {{waiting: {id}}}, decide: approve}}"
                         ));
                     };
-                    // Where several have to agree, each says so by their own name.
+                    // Each of several required approvals has the name of another approver.
                     let by = match gate.approved_by.len() {
                         0 => by.to_owned(),
                         before => gate.approvers.get(before).cloned().unwrap_or_else(|| format!("{by} {before}")),
@@ -210,7 +211,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// By letter, or to a node directly, which may be the wrong one: then by letter.
+    /// Sends an input as an inbox message, or to a random node, which forwards it if it is not the owner.
     fn give(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
         let node = self.dice.below(self.size.nodes as u64) as usize;
         if self.dice.chance(50) && self.nodes[node].is_alive() {

@@ -1,4 +1,5 @@
-//! A case of an author as the subject of a simulated cluster: what is started, what the world answers, who decides.
+//! An author's case in the simulated cluster: the executions, the scripted outcomes of their calls, the decisions and
+//! signals.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,7 +12,7 @@ use mainspring_kernel::{
 
 use crate::scenario::{At, Effects, Entry, Reached, What, called, names};
 
-/// What every execution of a seed is.
+/// The case that every execution of a seed runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
     pub(crate) plan: Arc<Plan>,
@@ -21,19 +22,21 @@ pub(crate) struct Subject {
     pub(crate) bounds: Constraints,
     pub(crate) effects: Effects,
     pub(crate) inbox: Vec<Entry>,
-    /// How long the case takes when nothing goes wrong, in virtual milliseconds.
+    /// Duration of the case without faults, in virtual milliseconds.
     pub(crate) takes_ms: u64,
 }
 
 impl Subject {
-    /// The decision for a gate of a step: what the case says, the last one for gates that it does not count.
+    /// Returns the decision for a gate of a step, by the number of the gate. Gates beyond the case's decisions get its
+    /// last one.
     pub(super) fn decision(&self, step: &str, gate: u32) -> Option<(Decision, &str)> {
         let decisions: Vec<(Decision, &str)> = self.inbox.iter().filter_map(|entry| decision_of(entry, step)).collect();
         let place = usize::try_from(gate.saturating_sub(1)).unwrap_or(usize::MAX);
         decisions.get(place).or(decisions.last()).copied()
     }
 
-    /// The signals of a name, each with its place among what arrives: an execution is sent each of them once.
+    /// Lists the signals with this name, each with its index in the inbox of the case. An execution receives each of
+    /// them once.
     pub(super) fn signals(&self, name: &str) -> impl Iterator<Item = (usize, &Value)> {
         self.inbox.iter().enumerate().filter_map(move |(place, entry)| match &entry.what {
             What::Signal { name: signal, payload } if signal == name => Some((place, payload)),
@@ -42,7 +45,8 @@ impl Subject {
     }
 }
 
-/// The decision that an entry is for a gate of a step. One that comes at a time is for whatever waits then.
+/// Returns the decision of an entry that applies to a gate of the step. A decision at a time applies to every open
+/// gate.
 fn decision_of<'e>(entry: &'e Entry, step: &str) -> Option<(Decision, &'e str)> {
     let What::Decide { decision, by } = &entry.what else { return None };
     match &entry.at {
@@ -51,12 +55,12 @@ fn decision_of<'e>(entry: &'e Entry, step: &str) -> Option<(Decision, &'e str)> 
     }
 }
 
-/// Which script answers next, by execution and by the name of the script.
+/// The number of used outcomes, by execution and name of the script.
 #[derive(Debug, Default)]
 pub(super) struct Answered(BTreeMap<(ExecutionKey, String), usize>);
 
 impl Answered {
-    /// What a call brings and after how long; `None` if it never answers.
+    /// Returns the delay in milliseconds and the outcome of a call; `None` if it never ends by itself.
     pub(super) fn next(
         &mut self,
         subject: &Subject,

@@ -1,4 +1,4 @@
-//! Which kinds of records met which kinds of misfortune.
+//! Fault coverage: the combinations of record kinds and commit faults that occurred.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,9 +6,8 @@ use mainspring_kernel::record::Record;
 
 use super::mishaps::MET;
 
-/// What can happen to a commit, and so to every record in it.
-/// A lease that is lost while a commit is on its way is what refuses it; a refusal for another head or a taken name is rarer
-/// than that, and is not counted.
+/// The possible faults of a commit, which apply to every record in it. A commit that loses its lease in flight is
+/// refused by its fence. Refusals for another head or a taken name are rarer and not counted.
 pub(super) const FATES: [&str; 9] = [
     "written",
     "slow",
@@ -23,7 +22,7 @@ pub(super) const FATES: [&str; 9] = [
 
 pub(super) const PAUSED: &str = "paused before its actions";
 
-/// Counts, by kind of record and kind of misfortune, and of the faults that strike no record.
+/// Counts by kind of record and fault of its commit, and counts of the faults that concern no record.
 #[derive(Debug, Clone, Default)]
 pub struct Table(BTreeMap<(String, &'static str), u64>, BTreeMap<&'static str, u64>);
 
@@ -38,12 +37,12 @@ impl Table {
         *self.1.entry(fault).or_default() += 1;
     }
 
-    /// Whether there is a record among these of a kind that has not met a fate yet.
+    /// Returns whether any of these records is of a kind that has not met this fault yet.
     pub(super) fn has_new(&self, records: &[Record], fate: &'static str) -> bool {
         records.iter().any(|record| !self.0.contains_key(&(kind(record), fate)))
     }
 
-    /// Adds another table to this one.
+    /// Adds the counts of another table.
     pub fn add(&mut self, other: &Self) {
         for (pair, count) in &other.0 {
             *self.0.entry(pair.clone()).or_default() += count;
@@ -53,18 +52,18 @@ impl Table {
         }
     }
 
-    /// Faults that were never met.
+    /// Lists the faults that never occurred.
     pub fn missing_faults(&self) -> Vec<&'static str> {
         MET.into_iter().filter(|fault| !self.1.contains_key(fault)).collect()
     }
 
-    /// Pairs that were never met, of the kinds of records that were written at all.
+    /// Lists the combinations that never occurred, for the kinds of records that were written.
     pub fn missing(&self) -> Vec<String> {
         let missing = self.kinds().into_iter().flat_map(|kind| FATES.map(|fate| (kind.clone(), fate)));
         missing.filter(|pair| !self.0.contains_key(pair)).map(|(kind, fate)| format!("{kind}: {fate}")).collect()
     }
 
-    /// The kinds of records that were met.
+    /// Lists the kinds of records that were written.
     pub fn kinds(&self) -> Vec<String> {
         let mut kinds: Vec<String> = self.0.keys().map(|(kind, _)| kind.clone()).collect();
         kinds.dedup();
@@ -89,7 +88,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// The kind of a record, as the kernel calls it.
+/// The kind of a record, as in the kernel's `Record`.
 pub(super) fn kind(record: &Record) -> String {
     let shown = format!("{record:?}");
     shown.chars().take_while(char::is_ascii_alphanumeric).collect()

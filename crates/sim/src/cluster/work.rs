@@ -1,4 +1,4 @@
-//! Who performs the calls of a node: the product's own table of executors, with one in it or with none.
+//! The executors of a node: the product's own list of executors, with one simulated executor or none.
 
 use std::{
     future::Future,
@@ -11,8 +11,8 @@ use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Stoppe
 use mainspring_engine::shard::Fate;
 use mainspring_kernel::effect::{Attempt, Outcome};
 
-/// Makes calls of which the cluster says when they end and how. As with the executors of a node that shares its store, no
-/// attempt of another process is known never to have begun.
+/// Performs calls whose end and outcome the cluster determines. The adoption of an attempt never returns
+/// `NeverStarted`, like that of the executors of a node that shares its store.
 struct Caller;
 
 impl Executor for Caller {
@@ -31,17 +31,17 @@ impl Executor for Caller {
     fn forget(&self, _: AttemptName<'_>) {}
 }
 
-/// The executors of a node. One that was built or configured in another way than its neighbours has none.
+/// Builds the executors of a node. A node with another build or configuration than its neighbors has none.
 pub(super) fn executors(has_caller: bool) -> Executors {
     Executors::new(if has_caller { vec![Arc::new(Caller)] } else { Vec::new() })
 }
 
-/// What an attempt brings at once; `None` if it is on its way.
+/// Returns the outcome if the executor responds at once; `None` while the call runs.
 pub(super) fn perform(executors: &Executors, attempt: &Attempt) -> Option<Outcome> {
     at_once(executors.perform(attempt, Stopper::pair().1))
 }
 
-/// What became of an attempt that the process did not begin, in the words of the shard.
+/// Recovers an attempt that this process did not start, and converts the result for the shard.
 pub(super) fn adopt(executors: &Executors, attempt: &Attempt) -> Fate {
     match at_once(executors.adopt(attempt)) {
         Some(Adopted::NeverStarted) => Fate::NeverStarted,

@@ -1,4 +1,4 @@
-//! The workflows of the cluster: between them they write every kind of record.
+//! The workflows of the cluster: together they write every kind of record.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,14 +29,14 @@ const DEFINITIONS: [(&str, &str); 14] = [
     ("crowd", include_str!("workflows/crowd.yaml")),
 ];
 
-/// Compiled, by name.
+/// The compiled workflows, by name.
 pub(super) struct Workflows {
     plans: BTreeMap<String, Arc<Plan>>,
-    /// An author's case, in place of all of them.
+    /// The author's case that replaces the project's own workflows.
     pub(super) subject: Option<Arc<Subject>>,
 }
 
-/// In place of `logged` where evaluations panic: the journal of an execution begins before its function is run.
+/// Replaces `logged` in seeds with panicking evaluations: its journal starts before its function runs.
 const COUNTED: &str = include_str!("workflows/counted.yaml");
 
 impl Workflows {
@@ -50,14 +50,14 @@ impl Workflows {
         Ok(Self { plans: compiled.into_iter().collect::<Result<_, String>>()?, subject: None })
     }
 
-    /// An author's case and what it may start.
+    /// The author's case with the workflows that it starts.
     pub(super) fn given(subject: Subject) -> Self {
         let started = subject.workflows.iter().map(|(name, plan)| (format!("started {name}"), plan.clone()));
         let plans = started.chain([("asked".into(), subject.plan.clone())]).collect();
         Self { plans, subject: Some(Arc::new(subject)) }
     }
 
-    /// The name under which the executions of a request are found.
+    /// The name of the workflow of a request, by which its executions are found.
     pub(super) fn name(&self, number: u32) -> Option<&str> {
         match &self.subject {
             Some(subject) => subject.plan.name.as_deref(),
@@ -65,13 +65,13 @@ impl Workflows {
         }
     }
 
-    /// Their plans, by the hash of their stored form.
+    /// The plans, by the hash of their stored form.
     pub(super) fn plans(&self) -> BTreeMap<Hash, Arc<Plan>> {
         let stored = |plan: &Arc<Plan>| (mainspring_engine::request::stored_plan(plan).hash, plan.clone());
         self.plans.values().map(stored).collect()
     }
 
-    /// The request of a number: always the same one.
+    /// Builds the request with this number, which is always the same.
     pub(super) fn request(&self, number: u32) -> Result<Request, String> {
         if let Some(subject) = &self.subject {
             let Subject { workflows, input, variables, bounds, .. } = (**subject).clone();
@@ -89,7 +89,6 @@ impl Workflows {
     }
 }
 
-/// The workflow of a request.
 fn name(number: u32) -> &'static str {
     DEFINITIONS[number as usize % DEFINITIONS.len()].0
 }
