@@ -1,6 +1,6 @@
-//! Further faults: clock faults, refused commits, foreign rows and panics. They occur in every eighth seed and use RNGs of their own. All
-//! other seeds give the same bytes as without them, so a bug that a seed has found is found by that seed again. For the
-//! same reason, the faults that quarantine executions occur only in every sixteenth seed.
+//! Further faults: clock faults, refused commits, foreign rows and panics. They occur in every eighth seed and use RNGs
+//! of their own. All other seeds give the same bytes as without them, so a bug that a seed has found is found by that
+//! seed again. For the same reason, the faults that quarantine executions occur only in every sixteenth seed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

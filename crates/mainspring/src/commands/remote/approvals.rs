@@ -10,7 +10,7 @@ use crate::{
 
 use super::find::PAGE_ROWS;
 
-/// Lists what waits for people at a server.
+/// Lists the open approvals of a server.
 pub(in crate::commands) fn approvals(approvals: &Approvals, client: &Client, global: &Global) -> Result<Exit, Refusal> {
     let (mut waits, mut cursor, limit) = (Vec::new(), approvals.cursor.clone(), approvals.limit as usize);
     block_on(async {
@@ -24,7 +24,7 @@ pub(in crate::commands) fn approvals(approvals: &Approvals, client: &Client, glo
                 waits.push(read(gate)?);
             }
             let next = answer.maybe_text("nextCursor")?;
-            // A server that goes round in a circle ends here.
+            // Ends the loop if a faulty server repeats a cursor.
             let is_over = next.is_none() || next == cursor;
             cursor = next;
             if is_over || waits.len() >= limit {

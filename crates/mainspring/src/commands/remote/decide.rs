@@ -43,7 +43,7 @@ pub(in crate::commands) fn decide(
     Ok(handed.tell(global, terminal))
 }
 
-/// Sends a decision. It is not sent twice: a second one could meet the gate of another round.
+/// Sends a decision, without retries: a repeated decision could apply to the gate of a later round.
 pub(super) async fn send(
     client: &Client,
     id: &str,
@@ -71,7 +71,7 @@ fn too_late(path: &str) -> String {
     )
 }
 
-/// The refusal of somebody whom a gate does not ask.
+/// Builds the error for a user who is not an approver of the gate.
 pub(super) async fn no_approver(client: &Client, gate: &Gate) -> Result<Refusal, Refusal> {
     let by = user(client).await?;
     let names = |names: &[String]| if names.is_empty() { "nobody".into() } else { names.join(", ") };
@@ -85,7 +85,7 @@ pub(super) async fn no_approver(client: &Client, gate: &Gate) -> Result<Refusal,
     Ok(Refusal::contract("not_an_approver", message))
 }
 
-/// The gate that is meant.
+/// Finds the open gate that the arguments name, or the only open one.
 fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, Refusal> {
     let all: Vec<&Gate> = execution.gates.iter().collect();
     let names = |gates: &[&Gate]| gates.iter().map(|gate| gate.path.as_str()).collect::<Vec<_>>().join(", ");
@@ -110,7 +110,7 @@ fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, Refusal>
     }
 }
 
-/// The gates whose path is the name, or else ends with it.
+/// Finds the gates with this path, or else those whose path ends with it.
 fn named<'a>(gates: &[&'a Gate], name: &str) -> Vec<&'a Gate> {
     let is_end = |path: &str| path.strip_suffix(name).is_some_and(|way| way.ends_with('/'));
     let exact: Vec<_> = gates.iter().copied().filter(|gate| gate.path == name).collect();

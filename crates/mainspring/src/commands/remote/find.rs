@@ -1,4 +1,4 @@
-//! Which execution of a server a name means: its id, the beginning of it, or `last`.
+//! Resolves the name of an execution at a server: its id, a prefix of the id, or `last`.
 
 use mainspring_kernel::value::Value;
 
@@ -7,13 +7,13 @@ use crate::{
     remote::{Client, Trouble, address::route, answer::Answer, execution::Listed},
 };
 
-/// Rows that the beginning of a name is looked for in.
+/// Number of newest executions that are searched for a prefix.
 const ROWS_SEARCHED: usize = 10_000;
 
-/// Rows of a page, at the most.
+/// Executions per page, at most.
 pub(super) const PAGE_ROWS: usize = 200;
 
-/// Executions of a server, page by page, the newest first.
+/// Pages of executions, newest first.
 pub(super) struct Pages<'a> {
     client: &'a Client,
     query: Vec<(&'static str, String)>,
@@ -23,12 +23,12 @@ pub(super) struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// At most so many, of those that the query asks for.
+    /// Returns at most `rows_max` of the executions that match the query.
     pub(super) fn new(client: &'a Client, query: Vec<(&'static str, String)>, rows_max: usize) -> Self {
         Self { client, query, cursor: None, left: rows_max, is_over: false }
     }
 
-    /// The next page; empty when there are no more.
+    /// Returns the next page, which is empty after the last one.
     pub(super) async fn next(&mut self) -> Result<Vec<Listed>, Trouble> {
         if self.is_over || self.left == 0 {
             return Ok(Vec::new());
@@ -44,14 +44,14 @@ impl<'a> Pages<'a> {
         rows.truncate(self.left);
         self.left -= rows.len();
         let next = answer.maybe_text("nextCursor")?;
-        // A server that goes round in a circle ends here.
+        // Ends the loop if a faulty server repeats a cursor.
         self.is_over = next.is_none() || next == self.cursor || rows.is_empty();
         self.cursor = next;
         Ok(rows)
     }
 }
 
-/// The id of the execution that is meant.
+/// Resolves a name to the id of an execution.
 pub(super) async fn find(client: &Client, name: &str) -> Result<String, Refusal> {
     if name == "last" {
         return last(client).await;
@@ -81,7 +81,8 @@ pub(super) async fn find(client: &Client, name: &str) -> Result<String, Refusal>
     }
 }
 
-/// The last that the caller has started: on a server it is not for somebody else's to be cancelled by this word.
+/// Finds the last execution that the caller has started. Executions of other users are excluded, so `mainspring cancel
+/// last` never cancels one of those.
 async fn last(client: &Client) -> Result<String, Refusal> {
     let me = user(client).await?;
     let mut pages = Pages::new(client, Vec::new(), ROWS_SEARCHED);
@@ -100,7 +101,7 @@ async fn last(client: &Client) -> Result<String, Refusal> {
     }
 }
 
-/// Who asks.
+/// Returns the name of the user of the token.
 pub(super) async fn user(client: &Client) -> Result<String, Trouble> {
     let me: Value = client.get("/api/me").await?;
     Answer::new(client, "who asks", &me).text("userId")

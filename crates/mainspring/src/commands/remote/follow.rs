@@ -1,4 +1,4 @@
-//! Following an execution of a server: its events as they come, until it rests.
+//! Follows an execution of a server: prints its events until it ends or waits only for approvals.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,43 +25,44 @@ use crate::{
     terminal::{Terminal, duration, say},
 };
 
-/// How events are told.
+/// The output format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// As lines for people.
+    /// Progress lines for people.
     Lines,
-    /// As they are, on standard output.
+    /// JSON on standard output.
     Out,
-    /// On standard error, beside an envelope: gates and the end of what waits are told with that.
+    /// JSON on standard error, where the envelope follows on standard output. Open gates and the end of the wait are
+    /// printed together with the envelope.
     Beside,
 }
 
-/// Why following has come to its end.
+/// The reason for the end.
 pub(super) enum Rest {
-    /// It has ended, or nothing but gates is left.
+    /// The execution has ended, or only gates are open.
     Rests(Box<Execution>),
     /// This process was asked to stop.
     Interrupted,
 }
 
-/// How often the times of running steps are redrawn.
+/// Interval at which the times of running steps are redrawn.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// How long events of what rests already may be on their way.
+/// Maximum wait for events that precede the end.
 const LATE: Duration = Duration::from_secs(10);
 
-/// How long is waited until a server is asked again that does not answer, or whose execution is about to move; and how
-/// often in a row it may not answer. Whether there is any use in it is found out by who reads the events.
+/// Delay before a request is repeated, and the maximum number of failed requests in a row. The reader of the event
+/// stream detects a permanent failure earlier.
 const AGAIN: Duration = Duration::from_millis(200);
 const UNANSWERED_MAX: u32 = 300;
 
-/// Types of steps of which no attempt goes out. All others are effects, also of types that a newer server has.
+/// Step types without attempts at an executor. Other types, including those of a newer server, have them.
 const STAYS: [&str; 8] = ["approval", "code", "conditional", "loop", "parallel", "return", "signal", "sleep"];
 
-/// Types of steps that wait for what is no person.
+/// Step types that wait for an event and not for an approval.
 const WAITS: [&str; 2] = ["signal", "sleep"];
 
-/// One who follows an execution.
+/// An execution that is followed, with the state of its output.
 pub(super) struct Following<'a> {
     client: &'a Client,
     id: String,
@@ -73,7 +74,7 @@ pub(super) struct Following<'a> {
     seen: Seen,
 }
 
-/// What was told: which attempts have ended, and which steps have asked.
+/// The printed events: ended attempts and opened gates.
 #[derive(Default)]
 struct Seen {
     ended: BTreeSet<(String, u64)>,
@@ -81,7 +82,7 @@ struct Seen {
 }
 
 impl<'a> Following<'a> {
-    /// From the beginning.
+    /// Subscribes to the events from the first one on.
     pub(super) fn new(client: &'a Client, id: &str, told: Told, terminal: &'a Terminal) -> Self {
         Self {
             client,
@@ -95,7 +96,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Tells what happens until it rests.
+    /// Prints events until only gates are open, the execution ends, or a signal interrupts the process.
     pub(super) async fn until_rest(&mut self, signals: &mut Signals) -> Result<Rest, Refusal> {
         let mut tick = interval(REDRAW);
         let resting = resting(self.client.clone(), self.id.clone());
@@ -119,7 +120,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Tells what has happened until now.
+    /// Prints all events up to now.
     pub(super) async fn as_it_stands(&mut self) -> Result<Execution, Refusal> {
         let execution = Execution::get(self.client, &self.id).await?;
         self.catch_up(&execution).await?;
@@ -127,7 +128,7 @@ impl<'a> Following<'a> {
         Ok(execution)
     }
 
-    /// Events come on another way than the word that it rests: those that are part of the picture are waited for.
+    /// Waits for the events that have led to the given execution. They come by another connection, so they may be late.
     async fn catch_up(&mut self, execution: &Execution) -> Result<(), Refusal> {
         let attempts = match execution.has_ended() {
             true => Vec::new(),
@@ -149,11 +150,11 @@ impl<'a> Following<'a> {
             }
             Ok(())
         };
-        // What does not come for so long is not waited for: the last lines say how it stands.
+        // After the timeout missing events are skipped: the final lines show the result.
         timeout(LATE, read).await.unwrap_or(Ok(()))
     }
 
-    /// Takes an event in, with all that have come after it.
+    /// Prints an event and all others that are available.
     async fn take(&mut self, event: Option<Result<Event, Trouble>>) -> Result<(), Refusal> {
         let Some(event) = event else {
             self.is_over = true;
@@ -181,7 +182,7 @@ impl<'a> Following<'a> {
         trouble.map_or(Ok(()), |trouble| Err(trouble.into()))
     }
 
-    /// What events do not say of the attempts that they are about: lines that functions wrote, what is waited for.
+    /// Reads the details that events lack: console output of functions, and the reason of a wait.
     async fn details(&self, batch: &[Event]) -> Result<BTreeMap<(String, u64), AttemptTrace>, Refusal> {
         let is_wanted = |event: &Event| {
             let waits = event.kind == "step.started" && WAITS.contains(&text(event, "stepType"));
@@ -192,7 +193,7 @@ impl<'a> Following<'a> {
         }
         match attempts(self.client, &self.id).await {
             Ok((_, rows)) => Ok(rows.into_iter().map(|row| ((row.step.clone(), row.attempt.into()), row)).collect()),
-            // They are shown without: `show` has them.
+            // Events are printed without details if the server is unavailable; `mainspring show` prints them.
             Err(trouble) if trouble.may_pass() => Ok(BTreeMap::new()),
             Err(trouble) => Err(trouble.into()),
         }
@@ -227,7 +228,7 @@ impl Seen {
     }
 }
 
-/// An execution as soon as it rests.
+/// Waits until the execution ends or only gates are open.
 async fn resting(client: Client, id: String) -> Result<Execution, Refusal> {
     let mut unanswered = 0;
     loop {
@@ -235,7 +236,7 @@ async fn resting(client: Client, id: String) -> Result<Execution, Refusal> {
             Ok(value) => {
                 unanswered = 0;
                 let execution = Execution::read(&client, &value)?;
-                // One that waits for people and has no gate is about to move.
+                // The next step is about to start if the execution waits for an approval and has no open gate.
                 let waits = execution.listed.status == ExecutionStatus::WaitingApproval;
                 match execution.rests() {
                     true if !waits || !execution.gates.is_empty() => return Ok(execution),
@@ -252,7 +253,7 @@ async fn resting(client: Client, id: String) -> Result<Execution, Refusal> {
     }
 }
 
-/// What an event says of a step.
+/// Converts an event to progress of a step.
 fn happened(event: &Event, row: Option<&AttemptTrace>, now: u64) -> Vec<Happened> {
     let of_error = |key: &str| {
         let error = event.data.get("error").and_then(|error| error.get(key));
@@ -295,7 +296,7 @@ fn started(event: &Event, row: Option<&AttemptTrace>) -> Vec<Happened> {
     began.into_iter().chain([Happened::Attempt { attempt, child }]).collect()
 }
 
-/// The words of a trace for a wait, which name its end, as those of one who watches, which name its length.
+/// Replaces the end of a wait in a note by its length, as in the progress of a local execution.
 fn waits(note: &str, began_ms: u64) -> String {
     let until = note.rsplit_once(" until ").and_then(|(what, until)| Some((what, parse_rfc3339(until)?)));
     let Some((what, until)) = until else { return note.to_string() };
@@ -320,7 +321,7 @@ fn text<'e>(event: &'e Event, key: &str) -> &'e str {
     event.data.get(key).and_then(Value::as_text).unwrap_or_default()
 }
 
-/// The attempt that an event is about; 0 for a step that was not begun.
+/// Returns the attempt of an event; 0 for a step that was not started.
 fn attempt_of(event: &Event) -> u64 {
     event.data.get("attempt").and_then(Value::as_u64).unwrap_or(0)
 }

@@ -12,7 +12,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Calls an execution of a server off.
+/// Cancels an execution of a server.
 pub(in crate::commands) fn cancel(
     cancel: &Cancel,
     client: &Client,
@@ -29,7 +29,7 @@ pub(in crate::commands) fn cancel(
     Ok(handed.tell(global, terminal))
 }
 
-/// Sends an execution of a server a message. One that was lost on its way is sent again: it has a name of its own.
+/// Sends a signal. A request without a response is retried: the id of the signal makes it idempotent.
 pub(in crate::commands) fn signal(
     signal: &Signal,
     payload: Value,
@@ -52,7 +52,7 @@ pub(in crate::commands) fn signal(
     Ok(handed.tell(global, terminal))
 }
 
-/// The id of an execution that has not ended.
+/// Resolves a name to the id of an open execution.
 async fn going(client: &Client, name: &str) -> Result<String, Refusal> {
     let id = find(client, name).await?;
     let execution = Execution::get(client, &id).await?;
@@ -70,7 +70,7 @@ fn ending(trouble: Trouble, id: &str) -> Refusal {
     trouble.into()
 }
 
-/// What the server has made of an input.
+/// Reads the server's response to an input.
 pub(super) fn handed(client: &Client, done: &Value) -> Result<Handed, Trouble> {
     let status = Answer::new(client, "what came of it", done).text("status")?;
     Ok(Handed { taken: status != "accepted", by: "the server".into() })

@@ -55,10 +55,10 @@ pub(in crate::commands) fn list(
     Ok(Exit::Fine)
 }
 
-/// Workflows that are asked for by what people call them; those of further ones stand in the list by their ids.
+/// Number of workflows that are shown by slug, each with a request; further ones are shown by id.
 const NAMED_MAX: usize = 20;
 
-/// Puts slugs where the server has ids of workflows. What cannot be found out is no reason to show nothing.
+/// Replaces the ids of workflows by slugs. An id stays if its workflow cannot be read.
 async fn name_workflows(client: &Client, rows: &mut [Listed]) -> Result<(), Refusal> {
     let ids: BTreeSet<String> = rows.iter().filter_map(|row| row.row.workflow.clone()).collect();
     let mut slugs = BTreeMap::new();
@@ -76,14 +76,14 @@ async fn name_workflows(client: &Client, rows: &mut [Listed]) -> Result<(), Refu
     Ok(())
 }
 
-/// A row with the keys that it has on this machine, where they are called otherwise at a server.
+/// Renames the keys of the server to those of `mainspring list` with a local store.
 fn value(row: &Listed) -> Value {
     let renamed = |key: &str| match key {
         "id" => "executionId".to_string(),
         "errorCode" => "error".to_string(),
         key => key.to_string(),
     };
-    // Why it ended is a code on this machine; the server has the whole error beside it.
+    // A local store has the code of an error under `error`; the server has the whole error.
     let own = row.value.as_map().into_iter().flatten().filter(|(key, _)| *key != "error");
     let mut map: Map = own.map(|(key, value)| (renamed(key), value.clone())).collect();
     map.insert("workflow".into(), row.row.workflow.as_deref().into());

@@ -14,7 +14,7 @@ use crate::{
     terminal::{Terminal, dim, say},
 };
 
-/// Lists the quarantined executions of a server, or acts on one. An execution that cannot be read is named by its whole id.
+/// Lists the quarantined executions of a server, or acts on one. An unreadable execution must be named by its whole id.
 pub(in crate::commands) fn quarantine(
     quarantine: &Quarantine,
     client: &Client,
@@ -51,7 +51,7 @@ fn list(client: &Client, global: &Global) -> Result<Exit, Refusal> {
             print(&row.text("executionId")?, &row.text("reason")?, global);
         }
         let next = answer.maybe_text("nextCursor")?;
-        // A server that goes round in a circle ends here.
+        // Ends the loop if a faulty server repeats a cursor.
         if next.is_none() || next == cursor {
             break;
         }

@@ -1,4 +1,4 @@
-//! `mainspring run` at a server: a workflow that is saved there, from its start to its end.
+//! `mainspring run` at a server: starts a saved workflow and follows the execution to its end.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -39,30 +39,31 @@ use crate::{
     text::shown,
 };
 
-/// How often it is looked whether a question still stands, and whether a decision has come to the node that takes it.
+/// Interval at which a displayed question is checked for decisions by others, interval at which a decision is checked
+/// at its node, and number of those checks.
 const LOOK: Duration = Duration::from_secs(2);
 const ARRIVED: Duration = Duration::from_millis(200);
 const ARRIVED_LOOKS: u32 = 100;
 
-/// A workflow of a server.
+/// A saved workflow of a server.
 struct Workflow {
     id: String,
     name: String,
     data: Value,
-    /// What was warned of when it was saved just now.
+    /// Warnings of the save, if this command has saved the workflow.
     warnings: Vec<Value>,
 }
 
-/// An execution that was started.
+/// A started execution.
 struct Started {
     id: String,
     status: String,
     existed: bool,
-    /// Who is named to decide there and cannot.
+    /// Warnings about approvers who cannot decide.
     warnings: Vec<Value>,
 }
 
-/// Runs a workflow of a server.
+/// Runs a saved workflow of a server.
 pub(in crate::commands) fn run(
     run: &Run,
     client: &Client,
@@ -90,7 +91,7 @@ pub(in crate::commands) fn run(
             }
             prepared = prepared => prepared?,
         };
-        // Whoever has just saved it has read them.
+        // Warnings of the save are already printed.
         let news = started.warnings.iter().filter(|warning| !workflow.warnings.contains(warning));
         said(&news.cloned().collect::<Vec<_>>(), None);
         if run.detach {
@@ -113,7 +114,8 @@ impl Workflow {
     }
 }
 
-/// The workflow that is meant. A file is none: a server runs what is saved there.
+/// Finds the workflow by id or slug. A file is refused, since a server runs saved workflows only; `--save` saves it
+/// first.
 async fn workflow(run: &Run, client: &Client, global: &Global, terminal: &Terminal) -> Result<Workflow, Refusal> {
     let name = run.file.to_str().unwrap_or_default();
     let save_first = |what: &str| {
@@ -156,14 +158,14 @@ async fn workflow(run: &Run, client: &Client, global: &Global, terminal: &Termin
     Ok(Workflow { id, name, data: answer.any("data"), warnings: list(&body, "warnings") })
 }
 
-/// Whether a text can be nothing but the name of a file: no id and no slug has a slash.
+/// Returns whether a name can only be a file: ids and slugs contain no slash.
 fn is_file_name(path: &Path) -> bool {
     let is_definition =
         path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known));
     is_definition || path.to_str().is_none_or(|text| text.contains('/'))
 }
 
-/// Starts it. The request has a name: however often it is sent, it starts one execution.
+/// Starts an execution. The request has an idempotency key, so a retried request starts one execution.
 async fn start(
     run: &Run,
     client: &Client,
@@ -195,7 +197,8 @@ async fn start(
     Ok(Started { id, status, existed: answer.flag("existed")?, warnings: list(&done, "warnings") })
 }
 
-/// `runtime` of a start: the bounds that are asked for. A server of an older release knows none and refuses them.
+/// Builds the `runtime` object of a start with the requested bounds; `None` without bounds, since an older release of
+/// the server rejects the object.
 fn policy(run: &Run) -> Option<Value> {
     let bounds = [
         ("timeoutMs", run.timeout_ms),
@@ -207,13 +210,13 @@ fn policy(run: &Run) -> Option<Value> {
     (!given.is_empty()).then(|| Value::map([("policy", given.into())]))
 }
 
-/// One who follows an execution and decides at its gates.
+/// The state of a process that follows an execution and decides at its gates.
 struct Attached<'a> {
     client: &'a Client,
     gates: Gates,
     global: &'a Global,
     terminal: &'a Terminal,
-    /// What has opened gates that this process has decided at.
+    /// Resume tokens of the gates that this process has decided.
     decided: BTreeSet<String>,
 }
 
@@ -232,7 +235,7 @@ impl Attached<'_> {
         }
     }
 
-    /// Decides at every gate that waits; false if none was decided.
+    /// Decides at every open gate; false if no decision was made.
     async fn decide_all(&mut self, execution: &Execution, signals: &mut Signals) -> Result<bool, Refusal> {
         let mut has_decided = false;
         for gate in &execution.gates {
@@ -242,7 +245,7 @@ impl Attached<'_> {
                 }
                 continue;
             };
-            // One that waits for others still has our word.
+            // A gate that needs further approvals is open after our decision.
             if self.decided.contains(token) {
                 continue;
             }
@@ -272,14 +275,14 @@ impl Attached<'_> {
     async fn asked(&self, id: &str, gate: &Gate, token: &str, signals: &mut Signals) -> Result<Said, Refusal> {
         let still_open = async || match Execution::get(self.client, id).await {
             Ok(execution) => Ok(execution.gates.iter().any(|open| open.token.as_deref() == Some(token))),
-            // A server that does not answer at the moment has not decided.
+            // A question stays open while the server is unavailable.
             Err(trouble) if trouble.may_pass() => Ok(true),
             Err(trouble) => Err(trouble.into()),
         };
         ask(&gate.prompt, &gate.items, LOOK, signals, still_open).await
     }
 
-    /// A decision that another node takes in is on its way for a moment.
+    /// Waits until a decision that the server has forwarded to another node is applied.
     async fn arrived(&self, id: &str, gate: &Gate, token: &str) -> Result<(), Refusal> {
         for _ in 0..ARRIVED_LOOKS {
             let execution = Execution::get(self.client, id).await?;
@@ -311,7 +314,7 @@ impl Attached<'_> {
         Ok(execution.exit())
     }
 
-    /// Who leaves changes nothing: the execution goes on where it is.
+    /// Prints how to continue. The execution is not affected by the end of this process.
     fn left(&self, id: &str) -> Exit {
         let message = format!(
             "left; it goes on at {}: `mainspring tail {id}` follows it, `mainspring cancel {id}` calls it off",
@@ -326,7 +329,7 @@ impl Attached<'_> {
     }
 }
 
-/// The event of a gate that waits, with what opens it for those who may.
+/// Builds the event of an open gate. The resume token is included for approvers.
 fn required(id: &str, gate: &Gate, at: &str) -> Value {
     let of_gate = |key: &str| gate.value.get(key).cloned().unwrap_or_default();
     let mut event = Map::from([

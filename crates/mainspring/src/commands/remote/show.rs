@@ -14,11 +14,10 @@ use crate::{
     },
 };
 
-/// Shows an execution of a server.
 pub(in crate::commands) fn show(show: &Show, client: &Client, global: &Global) -> Result<Exit, Refusal> {
     let (execution, (mut values, attempts)) = block_on(async {
         let id = find(client, &show.id).await?;
-        // The steps are read first: what they lack, the execution may have, and never the other way round.
+        // Steps are read first. The execution that is read afterwards is newer and has everything that they refer to.
         let attempts = attempts(client, &id).await?;
         Ok((Execution::get(client, &id).await?, attempts))
     })?;

@@ -16,7 +16,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Follows an execution until it rests.
+/// Follows an execution of a server until it ends or waits only for approvals.
 pub(in crate::commands) fn tail(
     tail: &Tail,
     client: Client,

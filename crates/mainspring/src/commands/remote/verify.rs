@@ -1,7 +1,7 @@
-//! `mainspring verify` at a server: what can be seen from outside, and what cannot.
+//! `mainspring verify` at a server.
 //!
-//! The chain is checked here, frame by frame, over the bytes that the server sends. Whether the decisions in it are those
-//! that follow, and whether its head is sealed, only who has the values and the key can check.
+//! The hash chain is verified here, frame by frame, over the bytes that the server sends. Decisions and the seal of the
+//! head are not verified: that requires the values and the key of the installation.
 
 use mainspring_kernel::{
     cbor::Reader,
@@ -21,13 +21,13 @@ use crate::{
     text::{paragraph, shown},
 };
 
-/// Frames of a page.
+/// Frames per page.
 const PAGE_FRAMES: usize = 200;
 
-/// What was checked of a journal, in words.
+/// Description of the verified properties, for the output.
 const CHECKED: &str = "each with its hash, none missing between; not checked from here: decisions and the seal of the head (`mainspring verify` where the store is)";
 
-/// Checks the chain of one journal, or of all and the audit log.
+/// Verifies the chain of one journal, or of all journals and the audit log.
 pub(in crate::commands) fn verify(verify: &Verify, client: &Client, global: &Global) -> Result<Exit, Refusal> {
     block_on(async {
         if let Some(id) = &verify.id {
@@ -67,7 +67,7 @@ async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, Ref
         cursor = page.maybe_text("nextCursor")?;
         match chain.add(&page)? {
             Ok(()) if cursor.is_none() => break Ok(chain.next),
-            // A server that goes round in a circle ends here.
+            // Reports a server that announces further frames and sends none.
             Ok(()) if chain.next == before => {
                 break Err(format!("the journal goes on with frame {before} and the frame is not there"));
             }
@@ -79,7 +79,7 @@ async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, Ref
     Ok(tell_journal(id, found, global))
 }
 
-/// The part of a chain that was read.
+/// The verified part of a chain.
 #[derive(Default)]
 struct Chain {
     next: u64,
@@ -87,7 +87,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// Checks the frames of a page; the inner error says what is wrong with them.
+    /// Verifies the frames of a page. The inner error describes a broken chain.
     fn add(&mut self, page: &Answer<'_>) -> Result<Result<(), String>, Trouble> {
         for frame in page.objects("frames", "a frame")? {
             let digits = frame.text("frame")?;
@@ -113,7 +113,7 @@ impl Chain {
     }
 }
 
-/// The place of a frame and the hash of the one before it, as the frame says.
+/// Reads the sequence number of a frame and the hash of its predecessor.
 fn head(bytes: &[u8]) -> Option<(u64, Hash)> {
     let mut reader = Reader::new(bytes);
     reader.array().ok()?;
@@ -142,7 +142,7 @@ fn tell_journal(id: &str, found: Result<u64, String>, global: &Global) -> Exit {
     exit
 }
 
-/// What the server says of its audit log. Who may not read it is told so.
+/// Prints the server's verification of its audit log, or that the token may not read it.
 async fn audit(client: &Client, global: &Global) -> Result<Exit, Refusal> {
     let told = match client.get("/api/audit/verify").await {
         Err(trouble) if trouble.is("FORBIDDEN") => None,
