@@ -1,7 +1,8 @@
-//! The shard: a synchronous machine without I/O. Events go in, outputs come out, and a rim carries both.
+//! The shard: a synchronous state machine without I/O. It takes events and returns outputs, and the driver performs the
+//! outputs.
 //!
-//! It owns its executions without locks. What a turn decides is held until its frame is durable; while one commit is on
-//! its way to the disk, what comes in gathers for the next. The simulator drives this very code on virtual time.
+//! A shard owns its executions without locks. It holds the effects of a turn until the frame is durable. While one
+//! commit is in flight, new frames gather for the next one. The simulator runs the same code on virtual time.
 
 mod abandon;
 mod aside;
@@ -64,57 +65,57 @@ pub use words::{
     Event, Fate, GivenUp, LoadAnswer, Message, Moment, Output, Queued, Reply, ShardError, Submission, Taken, Ticket,
 };
 
-/// The owner of some executions.
+/// The executions that this process owns, and the work that is in progress for them.
 #[derive(Debug)]
 pub struct Shard {
     keys: Keys,
     leases: Leases,
     cells: BTreeMap<ExecutionKey, Cell>,
-    /// Those of them of which nothing is going on.
+    /// The cache of idle executions.
     resting: Resting,
     memory: memory::Memory,
-    /// Executions with something that waits for the next commit.
+    /// Executions with a draft for the next commit.
     dirty: tenants::Dirty,
-    /// When to look at which execution again.
+    /// Wake-up times by execution.
     timers: Timers,
-    /// Executions whose turn was split and whose frames are durable, in the order in which they go on.
+    /// Executions with a split turn whose frames so far are durable, in the order in which they continue.
     to_continue: Turns<ExecutionKey>,
-    /// Attempts that this process performs, with the names of their steps: of an execution that could not be read again
-    /// there is no cell, and what runs of it is lent all the same.
+    /// Attempts that run in this process, with the names of their steps. An execution whose journal could not be read
+    /// again has no cell, but its attempts still become detached when its partition is released.
     performing: BTreeMap<(ExecutionKey, Instance, u32), String>,
-    /// Attempts that this process performs of executions which it has given up.
+    /// Detached attempts: they run here, and their executions were released to other nodes.
     lent: BTreeMap<(ExecutionKey, Instance, u32), owning::Lent>,
-    /// Attempts that go on at other nodes, by those, which have given up the execution.
+    /// Attempts that run on the named node, which has released their execution.
     elsewhere: BTreeMap<(ExecutionKey, Instance, u32), String>,
-    /// Partitions that are given up as soon as nothing of them is on its way to the disk.
+    /// Partitions that are released as soon as no commit of them is in flight.
     handing_over: BTreeSet<u32>,
-    /// What was given up, until the store says so too: a word that was begun before may still tell of it.
+    /// Releases that the store has not confirmed. The answer to an earlier heartbeat may still list these partitions.
     letting_go: Vec<Fence>,
-    /// Attempts of which it is being found out what became of them, by execution.
+    /// Attempts whose outcome is being recovered, by execution.
     adopting: BTreeMap<ExecutionKey, BTreeMap<Instance, u32>>,
-    /// Inputs that nobody sends again, of executions that could not be read. Whoever makes a cell takes them out of here
-    /// with it: of an execution with a cell there are none, or they would wait for nobody.
+    /// Inputs of executions whose journals could not be read. They exist only in memory. Code that creates a cell takes
+    /// its execution's inputs from here, since an execution with a cell never looks here.
     kept: BTreeMap<ExecutionKey, Vec<Queued>>,
-    /// Attempts that were released by commits of which nobody knows whether they were written, and that were not begun for
-    /// that reason: as long as their partition is held, nobody has begun them.
+    /// Attempts that were decided in commits with an unknown outcome, and were therefore not started. While their
+    /// partition is owned here, no other node has started them.
     never_begun: BTreeSet<(ExecutionKey, Instance, u32)>,
-    /// The journals that are being read, by the number of the last time that each was asked for: an answer to what was asked
-    /// before may have been read before a commit that has landed since.
+    /// The number of the last load of each journal that is being read. The answer to an earlier load may lack a commit
+    /// that became durable since.
     reading: BTreeMap<ExecutionKey, u64>,
-    /// Who asked for what is in commits of which nobody knows whether they were written.
+    /// Callers whose inputs are in commits with an unknown outcome.
     in_doubt: BTreeSet<Ticket>,
-    /// Commits of which nobody knows yet whether they were written.
+    /// Commits with an unknown outcome, until the journal is read again.
     untold: BTreeMap<ExecutionKey, Vec<flight::Untold>>,
-    /// Letters that nobody can take in any more.
+    /// Messages to discard: their executions do not exist.
     dead_letters: BTreeMap<ExecutionKey, flight::Burial>,
     delayed: burials::Delayed,
-    /// Plans that the store certainly has.
+    /// Plans that the store is known to contain.
     plans_stored: BTreeSet<Hash>,
     flight: Option<flight::Flight>,
-    /// What a commit has released and nobody has carried out yet, in its order; and that commit.
+    /// Effects of durable commits that are not released yet, in order, and the buffers of the last commit.
     landing: VecDeque<flight::Passenger>,
     spent: Option<flight::Flight>,
-    /// Whether something was released that may have more to write, since there was a look for that.
+    /// Effects were released since the last flush, so there may be more to write.
     has_landed: bool,
     room: flight::Room,
     refusals: refusals::Refusals,
@@ -123,25 +124,25 @@ pub struct Shard {
     evaluations: u64,
     loads: u64,
     tally: tally::Tally,
-    /// Whether it is told what attempts and executions were, for those who write traces.
+    /// Durable frames carry the spans that end with them.
     makes_spans: bool,
     outputs: VecDeque<Output>,
 }
 
-/// When an execution that could not be read is looked at again, in milliseconds.
+/// Delay until an execution whose journal could not be read is loaded again, in milliseconds.
 const LOOK_AGAIN_MS: u64 = 1_000;
 
-/// The secrets of a shard. None of them is in the store.
+/// The secrets of a shard. The store contains none of them.
 #[derive(Debug, Clone)]
 pub struct Keys {
-    /// Authenticates the heads of chains.
+    /// Seals the heads of journals and inbox messages.
     pub sealing: [u8; 32],
-    /// Makes salts; drawn anew for every process, so that nobody can make them again.
+    /// Derives the salts of values. It is new for every process, so that salts cannot be computed again.
     pub salting: [u8; 32],
 }
 
 impl Shard {
-    /// A shard that holds what it holds, with room for executions that rest: bytes of memory.
+    /// Creates a shard with the given ownership and an idle cache of `resting_bytes_max` bytes of memory.
     pub fn new(leases: Leases, keys: Keys, resting_bytes_max: usize) -> Self {
         Self {
             keys,
@@ -182,12 +183,13 @@ impl Shard {
         }
     }
 
-    /// From now on, moments have the spans that end with them.
+    /// Adds spans to all later durable frames.
     pub fn make_spans(&mut self) {
         self.makes_spans = true;
     }
 
-    /// Takes an event in. Outputs gather until they are asked for; commits are made by [`flush`](Self::flush).
+    /// Handles an event. Outputs gather until [`next_output`](Self::next_output) takes them. [`flush`](Self::flush)
+    /// submits commits.
     pub fn handle(&mut self, now: u64, event: Event) {
         self.refusals.at(now);
         self.sharing.at(now);
@@ -218,8 +220,8 @@ impl Shard {
         self.make_room(now);
     }
 
-    /// The next thing to be done, if there is one. What a commit has released comes out behind all else, a little at a
-    /// time, and what that gives to write is sent to the store by itself.
+    /// Returns the next output. Effects of a durable commit follow all other outputs, one execution at a time. Frames
+    /// that result from them are submitted without another call of [`flush`](Self::flush).
     pub fn next_output(&mut self) -> Option<Output> {
         while self.outputs.is_empty() {
             if self.land_next() {
@@ -233,7 +235,7 @@ impl Shard {
         self.outputs.pop_front()
     }
 
-    /// The organization that an execution in memory belongs to; empty if it has none or is not in memory.
+    /// The organization of an execution in memory, or an empty string.
     pub fn tenant(&self, execution: ExecutionKey) -> &str {
         match self.cells.get(&execution) {
             Some(Cell::Live(live)) => live.organization(),
@@ -242,50 +244,50 @@ impl Shard {
         }
     }
 
-    /// The same, as organizations are told apart where they take turns.
+    /// The organization of an execution as the fair queues identify it.
     pub(crate) fn tenant_key(&self, execution: ExecutionKey) -> Tenant {
         self.cells.get(&execution).map(Cell::tenant).unwrap_or_default()
     }
 
-    /// Whether several organizations have work at present.
+    /// True while several organizations have work.
     pub(crate) fn is_shared(&self) -> bool {
         self.sharing.is_shared()
     }
 
-    /// Executions with something that waits for the next commit.
+    /// The number of executions with a draft for the next commit.
     pub fn gathered(&self) -> usize {
         self.dirty.len()
     }
 
-    /// When the shard wants to be woken; 0 if a split turn is to go on, which it does for each [`Event::Wake`].
+    /// The time of the next [`Event::Wake`]. 0 if a split turn can continue: each event continues one.
     pub fn next_wake(&self) -> Option<u64> {
         if self.has_split() { Some(0) } else { self.next_time() }
     }
 
-    /// When a timer fires, or something that the store refused is tried again.
+    /// The time of the next timer or retry.
     pub fn next_time(&self) -> Option<u64> {
         [self.timers.first(), self.refusals.next_try(), self.delayed.next()].into_iter().flatten().min()
     }
 
-    /// Whether a split turn is to go on.
+    /// True if a split turn can continue.
     pub fn has_split(&self) -> bool {
         !self.to_continue.is_empty()
     }
 
-    /// What is going on, and what has a time set.
+    /// Returns the active executions, and those with a timer.
     pub fn pending(&self) -> Pending {
         let goes_on = |cell: &Cell| !matches!(cell, Cell::Live(live) if live.is_idle());
         let live = self.cells.iter().filter(|(_, cell)| goes_on(cell)).map(|(execution, _)| *execution);
         Pending { live: live.collect(), timed: self.timers.executions().collect() }
     }
 
-    /// Whether something of an execution is in memory, or on its way to the disk.
+    /// True if the execution is in memory, being loaded, or part of a commit.
     pub fn has(&self, execution: ExecutionKey) -> bool {
         self.cells.contains_key(&execution)
     }
 
-    /// The messages that wait in memory for an execution that cannot take them in now, by count and by bytes; `None` if it
-    /// takes what comes.
+    /// The number and bytes of messages that wait in memory for an execution. `None` if it can process input at
+    /// present.
     pub fn held_up(&self, execution: ExecutionKey) -> Option<(usize, usize)> {
         let waiting = match self.cells.get(&execution) {
             Some(Cell::Live(_)) => return None,
@@ -297,13 +299,13 @@ impl Shard {
         Some((waiting.len(), waiting.iter().filter_map(bytes).sum()))
     }
 
-    /// By which rules new executions begin.
+    /// The version of `decide` for new executions.
     pub fn decide_version(&self) -> u32 {
         self.leases.decide_version()
     }
 
-    /// Whether inputs wait for a journal that is being read, or what an effect has brought back for a turn that waits for its
-    /// evaluations: nobody else knows of it.
+    /// True if an input in memory would be lost at the end of the process: it waits for a journal, or it is a receipt
+    /// that waits for the evaluations of an earlier turn.
     pub fn has_waiting(&self) -> bool {
         self.cells.values().any(|cell| match cell {
             Cell::Loading(waiting) => !waiting.is_empty(),
@@ -314,7 +316,7 @@ impl Shard {
 
     fn submit(&mut self, now: u64, submission: Submission) {
         let Submission { execution, plan, stored_plans, mut start, row, ticket, letter, audit } = submission;
-        // Whoever knows no queues could not even read of one.
+        // A release that has no queues could not read a journal with one.
         start.queue.take_if(|_| self.leases.decide_version() < QUEUES_SINCE);
         if self.leases.decide_version() < BOUNDS_SINCE {
             start.policy.max_output_bytes = None;
@@ -332,7 +334,7 @@ impl Shard {
             return;
         }
         if self.cells.contains_key(&execution) {
-            // The same execution again: the kernel takes a second start for what it is.
+            // A repeated start: the kernel ignores it.
             let queued = Queued { input: Input::Start(start), letter, ticket, audit };
             return self.take(now, execution, queued);
         }
@@ -368,11 +370,11 @@ impl Shard {
         }
     }
 
-    /// One input, one turn, at most one frame.
+    /// Processes one input in one turn, which produces at most one frame.
     fn turn(&mut self, now: u64, execution: ExecutionKey, queued: Queued) {
         match self.cells.get_mut(&execution) {
             Some(Cell::Live(live)) => {
-                // A message that was read a second time while the commit that consumes it is on its way.
+                // The message was read again while the commit that consumes it is in flight.
                 if let Some(letter) = &queued.letter
                     && !live.letters.insert(letter.id.clone())
                 {
@@ -409,8 +411,7 @@ impl Shard {
         }
     }
 
-    /// A turn waits for evaluations, or is decided elsewhere: it goes out with the state, and whatever comes meanwhile waits
-    /// for it.
+    /// Hands the turn and the state to an evaluation thread. Inputs of the execution wait until they return.
     fn suspend(&mut self, execution: ExecutionKey, queued: Queued, rest: Rest) {
         self.weigh_before(execution, &queued.input);
         let Some(Cell::Live(mut live)) = self.cells.remove(&execution) else { return };
@@ -420,7 +421,7 @@ impl Shard {
         let nothing = State::new(execution, live.state.plan.clone());
         let tenant = live.organization().to_owned();
         let state = std::mem::replace(&mut live.state, nothing);
-        // Its place in the queue of split turns is passed over meanwhile: the commit of this turn queues it again.
+        // It loses its place in the queue of split turns. The commit of this turn queues it again.
         live.is_queued = false;
         let (waiting, adopted) = (Vec::new(), Vec::new());
         let abandoned = Arc::new(AtomicBool::new(false));
@@ -432,7 +433,8 @@ impl Shard {
         self.outputs.push_back(Output::Evaluate { execution, evaluation: number, suspended });
     }
 
-    /// A turn comes back from its evaluations. One that nobody waits for any more is decided again from what is stored.
+    /// Continues a turn after its evaluations. The result of an abandoned turn is ignored, since the execution is read
+    /// back from the store.
     fn evaluated(&mut self, now: u64, execution: ExecutionKey, number: u64, (state, turn): Finished) {
         if !matches!(self.cells.get(&execution), Some(Cell::Evaluating(out)) if out.number == number) {
             return;
@@ -461,7 +463,7 @@ impl Shard {
         }
     }
 
-    /// All of a turn is decided: it becomes a frame.
+    /// Turns the decision into a frame of the draft.
     fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, decision: Decision) {
         let Decision { turn, stored } = decision;
         let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };
@@ -508,14 +510,14 @@ impl Shard {
         self.weigh(execution);
     }
 
-    /// Sets the time of an execution in memory by its state. Timers of a split turn fire where it goes on.
+    /// Sets the wake-up time of an execution from its state. The timers of a split turn fire when it continues.
     fn reschedule(&mut self, execution: ExecutionKey) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         let next = live.state.next_timer().filter(|_| !live.state.is_split).map(|(at, _)| *at);
         self.timers.set(execution, live.tenant, next);
     }
 
-    /// Asks for a journal. What came before and what came after the inputs that are kept waits for it with them.
+    /// Requests the journal of an execution. The given inputs and the deferred ones wait for it in their order.
     fn load(&mut self, execution: ExecutionKey, before: Vec<Queued>, after: Vec<Queued>) {
         let kept = self.kept.remove(&execution).unwrap_or_default();
         self.cells.insert(execution, Cell::Loading(before.into_iter().chain(kept).chain(after).collect()));
@@ -537,7 +539,8 @@ impl Shard {
     }
 
     fn loaded(&mut self, now: u64, execution: ExecutionKey, number: u64, answer: LoadAnswer) {
-        // A partition that was lost and came back has two loads on their way, and the answer to the first is out of date.
+        // A partition that was lost and acquired again can have two loads in progress. The answer to the first is
+        // outdated.
         if self.reading.get(&execution) != Some(&number) {
             return;
         }
@@ -570,8 +573,8 @@ impl Shard {
                 self.dirty.insert(execution, self.tenant_key(execution));
             }
             LoadAnswer::Unknown => {
-                // A beginning comes this way when its commit failed in an unknown way: it was not written, and its
-                // letter still waits. Whatever else waits is read again behind it, and taken in when it has begun.
+                // A start arrives here if its commit had an unknown outcome and was not written. Its message is still
+                // in the inbox. Other inputs are read again behind it and processed after the start.
                 let is_start = |queued: &Queued| matches!(queued.input, Input::Start(_));
                 let (starts, others): (Vec<_>, Vec<_>) = waiting.into_iter().partition(is_start);
                 if starts.iter().any(|start| start.letter.is_some()) {
@@ -593,7 +596,7 @@ impl Shard {
                 self.quarantine(execution, reason.clone());
                 self.turn_back(execution, waiting, &reason);
             }
-            // Who waits for an answer asks again; of the rest nobody else knows, and it is kept for another look.
+            // Callers send their requests again. Other inputs exist only here and are kept for another load.
             LoadAnswer::Unavailable(reason) => {
                 let (asked, silent): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|queued| queued.ticket.is_some());
                 self.refuse(asked, ShardError::Store(reason));
@@ -605,7 +608,8 @@ impl Shard {
         }
     }
 
-    /// Asks a loaded state for its open work. This is all of recovery. `remote` is what goes on at other nodes.
+    /// Continues the open work of a loaded state: recovery consists of this alone. `remote` contains attempts on other
+    /// nodes.
     fn go_on(&mut self, now: u64, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         let mut never_begun = Vec::new();
@@ -644,10 +648,11 @@ impl Shard {
         self.queue_split(execution);
     }
 
-    /// An attempt that this process did not begin: it begins for the first time if it was never started, runs on, or is
-    /// interrupted.
+    /// Handles the recovered outcome of an attempt: it starts if it never started, is awaited if it still runs, and is
+    /// interrupted otherwise.
     fn adopted(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
-        // An answer to what was asked before its partition was lost and came back: somebody may have begun it since.
+        // An outdated answer: the partition was lost and acquired again since the request, and the attempt may have
+        // started.
         let Entry::Occupied(mut adopting) = self.adopting.entry(execution) else { return };
         if adopting.get().get(&instance) != Some(&number) {
             return;
@@ -663,7 +668,7 @@ impl Shard {
     }
 
     fn fated(&mut self, now: u64, execution: ExecutionKey, instance: Instance, number: u32, fate: Fate) {
-        // Its time may have come meanwhile, and was not counted.
+        // The timer of the attempt may have become due during its recovery, when it was ignored.
         self.reschedule(execution);
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         let is_open = live.state.open_attempts.contains(&instance);
@@ -682,7 +687,7 @@ impl Shard {
                 }
             }
             (fate, _) => {
-                // What was to be stopped and had never begun has stopped.
+                // An attempt that never started counts as stopped if it was to be stopped.
                 let was_started = fate == Fate::Interrupted;
                 let outcome = if was_started { Outcome::Interrupted } else { Outcome::Stopped(Value::Null) };
                 let input = Input::Receipt { instance, attempt: number, outcome };
@@ -713,7 +718,7 @@ impl Shard {
         }
     }
 
-    /// Takes a forged message out of the inbox: with an input that changes nothing.
+    /// Deletes a forged message: its id is consumed by an input that changes nothing.
     fn discard(&mut self, now: u64, execution: ExecutionKey, message: String) {
         let queued = Queued { letter: Some(message.into()), ..Queued::silent(Input::Continue) };
         self.take(now, execution, queued);
@@ -731,7 +736,7 @@ impl Shard {
     }
 }
 
-/// Whether nobody is finding out yet what became of an attempt; from now on somebody is.
+/// Records that an attempt is being recovered. False if that is in progress already.
 fn begin_adopting(
     adopting: &mut BTreeMap<ExecutionKey, BTreeMap<Instance, u32>>,
     (execution, instance, number): (ExecutionKey, Instance, u32),
@@ -739,7 +744,7 @@ fn begin_adopting(
     adopting.entry(execution).or_default().insert(instance, number) != Some(number)
 }
 
-/// The execution that an attempt of a step waits for.
+/// The key of the child execution that an attempt waits for.
 fn child_of(state: &State, instance: &Instance) -> Option<ExecutionKey> {
     let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
     let attempt = state.steps.get(instance)?.attempt;
@@ -753,7 +758,7 @@ fn posted(letter: Letter, (key, leases): (&[u8; 32], &Leases), now: u64) -> main
     inbox::sealed(key, message)
 }
 
-/// The salt of a payload: nobody without the process's key can make it, and the process forgets its key.
+/// The salt of a value. It cannot be computed without the key of this process, which is never stored.
 fn salt(key: &[u8; 32], execution: ExecutionKey, sequence: u64, place: usize) -> [u8; 16] {
     let hash = Hash::keyed(key, &[&execution.0, &sequence.to_be_bytes(), &(place as u64).to_be_bytes()]);
     let mut salt = [0; 16];

@@ -1,5 +1,5 @@
-//! Turns that are abandoned. The state of a turn that waits for its evaluations is out with it, and what is stored is the
-//! state before: a cancel and the end of the execution's time do not wait for functions, but read that back.
+//! Abandoned turns. While a turn waits for evaluations, its state is outside the shard. A cancel or the deadline of the
+//! execution does not wait for functions: the turn is dropped, and the state before it is read back from the store.
 
 use std::sync::atomic::Ordering;
 
@@ -14,11 +14,12 @@ use super::{
 };
 
 impl Shard {
-    /// Abandons the turn of an execution if something waits that ends the execution. Nothing is done as long as frames of
-    /// it are not durable: the end of their commit calls this again.
+    /// Abandons the turn of an execution if a waiting input ends the execution. While frames of it are not durable,
+    /// nothing happens, and the end of their commit calls this again.
     pub(super) fn abandon(&mut self, execution: ExecutionKey) {
         let Some(Cell::Evaluating(out)) = self.cells.get(&execution) else { return };
-        // What was found out of an attempt is told once: an answer that is here or on its way is not to be lost.
+        // The recovered outcome of an attempt is reported once, so a result that is here or on its way must not be
+        // lost.
         let is_adopting = !out.adopted.is_empty() || self.adopting.contains_key(&execution);
         if !ends(out) || !is_stored(out) || is_adopting {
             return;

@@ -1,4 +1,4 @@
-//! Executions that are quarantined: nothing of them goes on here, and no receipt of theirs is lost.
+//! Quarantined executions: they do not continue here, and none of their receipts is lost.
 
 use mainspring_kernel::{effect::Outcome, input::Input, key::ExecutionKey};
 
@@ -10,15 +10,15 @@ use super::{
 };
 
 impl Shard {
-    /// Sets an execution aside, also in the store. Its neighbors go on.
+    /// Quarantines an execution, here and in the store. Other executions continue.
     pub(super) fn quarantine(&mut self, execution: ExecutionKey, reason: String) {
         self.tell_parent_of_quarantined(execution, &reason);
         self.set_aside(execution, reason.clone());
         self.outputs.push_back(Output::Quarantine(execution, reason));
     }
 
-    /// The store says that an execution is quarantined, or is about to: its attempts end. Their parent may be told that they
-    /// failed and begin them again, and after a release each of them is interrupted, or has its receipt in the inbox.
+    /// Drops a quarantined execution and ends its attempts. The parent is notified of a failure and may start other
+    /// work. After a release from quarantine, each attempt is interrupted or has its receipt in the inbox.
     pub(super) fn set_aside(&mut self, execution: ExecutionKey, reason: String) {
         self.end_work(execution);
         let mut queued = self.forget_cell(execution);
@@ -48,8 +48,8 @@ impl Shard {
         }
     }
 
-    /// Inputs for an execution that is quarantined. Callers are told why, and messages stay in the inbox. What an attempt
-    /// has brought back goes there as well, for the time after a release; of one that was stopped there is nothing to keep.
+    /// Rejects inputs for a quarantined execution. Callers receive the reason, and messages stay in the inbox. Receipts
+    /// are sent to the inbox for the time after a release, except those of stopped attempts.
     pub(super) fn turn_back(&mut self, execution: ExecutionKey, queued: Vec<Queued>, why: &str) {
         for queued in queued {
             if let Some(ticket) = queued.ticket {

@@ -1,5 +1,4 @@
-//! Messages of executions that will never begin: they are taken out of the inbox, and a parent that waits is told by the
-//! same commit.
+//! Messages of executions that will never start: a commit deletes them from the inbox, and notifies a waiting parent.
 
 use std::collections::BTreeMap;
 
@@ -21,20 +20,20 @@ use super::{
 };
 use crate::aside::not_started;
 
-/// Burials that the store refused, with the time at which each is tried again.
+/// Discards that the store refused, with the time of the next try.
 #[derive(Debug, Default)]
 pub(super) struct Delayed(BTreeMap<ExecutionKey, (u64, Burial)>);
 
-/// The pause between two tries of a burial, in milliseconds.
+/// Pause between two tries of a discard, in milliseconds.
 const BURIAL_AGAIN_MS: u64 = 10_000;
 
 impl Delayed {
-    /// The earliest time.
+    /// The time of the next retry.
     pub(super) fn next(&self) -> Option<u64> {
         self.0.values().map(|(at, _)| *at).min()
     }
 
-    /// Forgets what is in partitions that are not held any more.
+    /// Drops the discards of partitions that are no longer owned.
     pub(super) fn forget(&mut self, is_gone: &impl Fn(&ExecutionKey) -> bool) {
         self.0.retain(|execution, _| !is_gone(execution));
     }
@@ -45,9 +44,9 @@ impl Delayed {
 }
 
 impl Shard {
-    /// Messages of an execution of which nothing is stored are taken out of the inbox with the next commit. A parent that has
-    /// called it off is told that it never began: the message that was to begin it was lost, changed or could not be read, and
-    /// the parent waits for its end.
+    /// Discards messages of an execution that does not exist in the store. If its parent has canceled it, the parent is
+    /// notified that it never started: the start message was lost, forged or unreadable, and the parent waits for the
+    /// child's end.
     pub(super) fn bury_unbegun(&mut self, now: u64, execution: ExecutionKey, queued: &[Queued]) {
         self.bury(execution, queued);
         let letters = queued.iter().filter_map(|queued| queued.letter.as_ref());
@@ -58,7 +57,7 @@ impl Shard {
         }
     }
 
-    /// Messages of an execution that will never be are taken out of the inbox with the next commit.
+    /// Discards messages of an execution that will never exist, with the next commit.
     pub(super) fn bury(&mut self, execution: ExecutionKey, queued: &[Queued]) {
         let letters: Vec<_> = queued.iter().filter_map(|queued| Some(queued.letter.as_ref()?.id.clone())).collect();
         if !letters.is_empty() {
@@ -66,7 +65,7 @@ impl Shard {
         }
     }
 
-    /// A child that may not begin: its start is taken out of the inbox by the commit that tells its parent why.
+    /// Rejects a child that may not start: one commit deletes its start message and notifies the parent of the failure.
     pub(super) fn turn_away(&mut self, now: u64, submission: Submission, failure: Failure) {
         let parent = submission.start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref());
         let (Some(parent), Some(letter)) = (parent, &submission.letter) else { return self.submit(now, submission) };
@@ -78,7 +77,7 @@ impl Shard {
         }
     }
 
-    /// The same of a child whose start cannot be read.
+    /// The same, for a child whose start message cannot be read.
     pub(super) fn turn_child_away(
         &mut self,
         now: u64,
@@ -96,8 +95,8 @@ impl Shard {
         }
     }
 
-    /// Tells the parent of a child that cannot begin, if it has one. A child without a row is in no list of quarantined
-    /// executions, and its parent could wait for ever.
+    /// Notifies the parent of a child that cannot start. Such a child has no row, so no list of quarantined executions
+    /// contains it, and the parent would wait forever.
     pub(super) fn tell_parent_of_unbegun(&mut self, now: u64, execution: ExecutionKey, queued: &Queued, why: &str) {
         let Input::Start(start) = &queued.input else { return };
         let parent = start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref());
@@ -106,7 +105,7 @@ impl Shard {
         }
     }
 
-    /// The same of an execution of which nothing is stored and nothing is on its way to the store.
+    /// The same, for an execution that is not in the store and not part of a commit.
     pub(super) fn tell_parent_of_quarantined(&mut self, execution: ExecutionKey, why: &str) {
         let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut) else { return };
         if live.durable.is_some() || live.on_the_way > 0 {
@@ -141,8 +140,8 @@ impl Shard {
         posted(told, (&self.keys.sealing, &self.leases), now)
     }
 
-    /// Whether a message is about to be taken out of the inbox without having been taken in: an execution that began by it
-    /// would run although its parent is told that it did not.
+    /// True if the message is about to be discarded. An execution that started from it would run although its parent
+    /// was notified that it never started.
     pub(super) fn is_being_buried(&self, execution: ExecutionKey, letter: &str) -> bool {
         let consumes =
             |part: &Part| part.execution == execution && is_burial(part) && part.consumed.iter().any(|id| id == letter);
@@ -152,7 +151,7 @@ impl Shard {
             || self.flight.as_ref().is_some_and(|flight| flight.parts().iter().any(consumes))
     }
 
-    /// A burial that was refused alone is tried again after a pause: nobody else tells the parent.
+    /// Schedules another try for a discard that was refused alone, since it is the only notification of the parent.
     pub(super) fn delay_burial(&mut self, now: u64, part: &Part) {
         let (at, burial) = self.delayed.0.entry(part.execution).or_default();
         *at = now.saturating_add(BURIAL_AGAIN_MS);
@@ -160,7 +159,7 @@ impl Shard {
         burial.letters.extend(part.letters.iter().cloned());
     }
 
-    /// Burials whose pause is over go with the next commit.
+    /// Adds the discards that are due again to the next commit.
     pub(super) fn resume_burials(&mut self, now: u64) {
         for (execution, (_, delayed)) in self.delayed.0.extract_if(.., |_, (at, _)| *at <= now) {
             let burial = self.dead_letters.entry(execution).or_default();

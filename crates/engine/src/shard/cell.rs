@@ -1,4 +1,4 @@
-//! An execution in memory: its state, and what waits for the next commit.
+//! An execution in memory: its state, and the draft of its next commit.
 
 use std::{
     collections::BTreeSet,
@@ -30,39 +30,39 @@ use crate::{
     span::{Span, SpanStart},
 };
 
-/// An execution's place in the shard.
+/// The slot of an execution in the shard.
 #[derive(Debug)]
 pub(super) enum Cell {
-    /// Its journal is being read; what came meanwhile.
+    /// Its journal is being read. The inputs wait for it.
     Loading(Vec<Queued>),
-    /// It is in memory.
+    /// In memory with its state.
     Live(Box<Live>),
-    /// It is in memory, but for its state, which is out with a turn that waits for evaluations.
+    /// In memory without its state, which is with an evaluation thread.
     Evaluating(Box<Evaluating>),
 }
 
-/// An execution whose state is out with a turn.
+/// An execution whose state is with an evaluation thread.
 #[derive(Debug)]
 pub(super) struct Evaluating {
-    /// Names the evaluation.
+    /// The number of the evaluation.
     pub(super) number: u64,
-    /// All but the state.
+    /// Everything but the state.
     pub(super) live: Live,
-    /// The organization that it belongs to.
+    /// The organization of the execution.
     pub(super) tenant: String,
     /// The input of the turn.
     pub(super) queued: Queued,
-    /// What came meanwhile.
+    /// Inputs that arrived since.
     pub(super) waiting: Vec<Queued>,
-    /// Whether the execution's time is over.
+    /// The deadline of the execution has passed.
     pub(super) is_overdue: bool,
-    /// Tells the evaluation that nobody waits for it any more.
+    /// Tells the evaluation thread to stop: the result is not needed.
     pub(super) abandoned: Arc<AtomicBool>,
-    /// What was found out meanwhile of attempts that this process did not begin.
+    /// Recovered outcomes of attempts that arrived since.
     pub(super) adopted: Vec<(Instance, u32, Fate)>,
 }
 
-/// What the store is told of an execution beside its frames.
+/// The facts that a commit stores beside the frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) status: ExecutionStatus,
@@ -85,49 +85,48 @@ impl Summary {
     }
 }
 
-/// An execution in memory.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) state: State,
     /// The hash of the last frame, durable or not.
     pub(super) head: Hash,
     pub(super) next_sequence: u64,
-    /// What the store has.
+    /// The durable head.
     pub(super) durable: Option<Expected>,
-    /// What waits for the next commit.
+    /// The content of the next commit.
     pub(super) draft: Draft,
-    /// How much of it is on its way to the disk, or has come from there and was not carried out yet.
+    /// Drafts of it that are in flight, or durable with effects that are not released yet.
     pub(super) on_the_way: u32,
     /// The status in the catalogue.
     pub(super) status: ExecutionStatus,
-    /// What the last turn has made of it.
+    /// The summary after the last turn.
     pub(super) summary: Summary,
     pub(super) gates: Gates,
-    /// The beginning of the attempt whose receipt is being taken in.
+    /// The start of the attempt whose receipt is being processed.
     pub(super) span_start: SpanStart,
-    /// The messages whose inputs are taken in and not durable yet.
+    /// Ids of messages whose inputs were processed and are not durable.
     pub(super) letters: BTreeSet<String>,
-    /// Whether it is in the queue of those whose split turns go on.
+    /// In the queue of executions whose split turn can continue.
     pub(super) is_queued: bool,
-    /// The message that a child was begun by.
+    /// The message that started a child.
     pub(super) begun_by: Option<Box<BegunBy>>,
-    /// Its organization.
+    /// The organization as the fair queues identify it.
     pub(super) tenant: Tenant,
-    /// Records of its last turn, in this process.
+    /// Records of the last turn in this process.
     pub(super) last_records: usize,
 }
 
-/// The message that began a child, for the time in which nothing of the child is stored.
+/// The start message of a child, until something of the child is stored.
 #[derive(Debug)]
 pub(super) struct BegunBy {
     pub(super) parent: Parent,
-    /// Its id.
+    /// The id of the message.
     pub(super) letter: String,
-    /// When it was taken in.
+    /// The time at which it was received, in Unix milliseconds.
     pub(super) at: u64,
 }
 
-/// What turns have decided and no commit has taken yet.
+/// The results of turns that no commit contains yet.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) frames: Vec<StoredFrame>,
@@ -135,16 +134,16 @@ pub(super) struct Draft {
     pub(super) plans: Vec<StoredPlan>,
     pub(super) letters: Vec<mainspring_store::Letter>,
     pub(super) late: Vec<Late>,
-    /// The inputs that it came of, to be taken in again if it is lost.
+    /// The inputs of the draft, to be processed again if it is lost, each with its `changed` flag.
     pub(super) queued: Vec<(Queued, bool)>,
     pub(super) actions: Vec<Action>,
     pub(super) moments: Vec<Moment>,
-    /// Attempts whose receipts are among the frames.
+    /// Attempts whose receipts are in the frames.
     pub(super) settled: Vec<(String, u32)>,
 }
 
 impl Cell {
-    /// A new execution, to be decided by the rules of a version.
+    /// A new execution, decided by the rules of a version.
     pub(super) fn fresh(
         key: ExecutionKey,
         plan: Arc<Plan>,
@@ -174,7 +173,7 @@ impl Cell {
         }))
     }
 
-    /// One that was read back.
+    /// An execution read from its journal.
     pub(super) fn loaded(journal: Journal) -> Self {
         let Journal { state, head, .. } = journal;
         let summary = Summary::of(&state);
@@ -197,7 +196,7 @@ impl Cell {
         }))
     }
 
-    /// What is in memory of an execution, whether its state is out or not.
+    /// The execution in memory, with or without its state.
     pub(super) fn live_mut(&mut self) -> Option<&mut Live> {
         match self {
             Self::Loading(_) => None,
@@ -206,7 +205,7 @@ impl Cell {
         }
     }
 
-    /// Its organization, as far as that is known.
+    /// The organization, if known.
     pub(super) fn tenant(&self) -> Tenant {
         match self {
             Self::Loading(_) => Tenant::default(),
@@ -215,7 +214,7 @@ impl Cell {
         }
     }
 
-    /// The plan that it runs, if that is known.
+    /// The plan, if known.
     pub(super) fn plan(&self) -> Option<&Plan> {
         match self {
             Self::Loading(_) => None,
@@ -224,7 +223,7 @@ impl Cell {
         }
     }
 
-    /// Every input that is not durable yet.
+    /// All inputs that are not durable.
     pub(super) fn queued(&self) -> impl Iterator<Item = &Queued> {
         let (drafted, out, waiting) = match self {
             Self::Loading(waiting) => (&[][..], None, &waiting[..]),
@@ -234,7 +233,7 @@ impl Cell {
         drafted.iter().map(|(queued, _)| queued).chain(out).chain(waiting)
     }
 
-    /// The same, of what is forgotten.
+    /// The same, from a slot that is dropped.
     pub(super) fn into_queued(self) -> Vec<Queued> {
         match self {
             Self::Loading(waiting) => waiting,
@@ -248,7 +247,7 @@ impl Cell {
 }
 
 impl Live {
-    /// The part of a batch that makes the draft true; `None` if there is nothing to write.
+    /// Creates the part of a batch for the draft. `None` if there is nothing to write.
     pub(super) fn part(&mut self, partition: u32, sealing: &[u8; 32]) -> Option<Part> {
         let draft = &mut self.draft;
         let consumed: Vec<_> =
@@ -256,7 +255,7 @@ impl Live {
         if draft.frames.is_empty() && draft.late.is_empty() && (consumed.is_empty() || self.durable.is_none()) {
             return None;
         }
-        // Of what changed nothing there is nothing to say.
+        // Inputs that changed nothing are not audited.
         let changed = draft.queued.iter().filter(|(_, changed)| *changed);
         let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned()).collect();
         let (gates_closed, gates_opened) = match draft.frames.is_empty() {
@@ -286,7 +285,7 @@ impl Live {
         })
     }
 
-    /// The id of its organization; empty if it has none. Its row names it before the first turn is decided.
+    /// The id of the organization, or an empty string. Before the first turn the row names it.
     pub(super) fn organization(&self) -> &str {
         match (&self.state.start, &self.draft.row) {
             (None, Some(row)) => row.organization.as_deref().unwrap_or_default(),
@@ -294,7 +293,7 @@ impl Live {
         }
     }
 
-    /// Whether nothing of it is going on: nothing is out, nothing waits to be written.
+    /// True if nothing is in progress: no work is out, and no draft waits for a commit.
     pub(super) fn is_idle(&self) -> bool {
         self.on_the_way == 0 && self.draft.is_empty() && !self.state.has_work_out() && !self.state.is_split
     }
@@ -332,7 +331,8 @@ impl Draft {
         self.queued.push((Queued { input: frame.input, letter, ticket, audit }, true));
     }
 
-    /// A receipt that counts for nothing is kept beside the journal; anything else that changes nothing is only answered.
+    /// Adds an input that changed nothing. A receipt that does not count is stored as late, and other inputs are only
+    /// answered.
     pub(super) fn take_without_frame(&mut self, now: u64, queued: Queued) {
         if let Input::Receipt { outcome, .. } = &queued.input
             && *outcome != Outcome::Interrupted
@@ -356,7 +356,7 @@ fn change(summary: &Summary) -> RowChange {
     }
 }
 
-/// An execution that ended in the commit that began it has one row, with its end.
+/// An execution that starts and ends in one commit gets a single row, with its end.
 fn ended_row(row: ExecutionRow, summary: &Summary) -> ExecutionRow {
     let RowChange { status, outcome, error, completed_at } = change(summary);
     ExecutionRow { status, outcome, error, completed_at, ..row }
@@ -366,7 +366,7 @@ fn outcome(state: &State, status: ExecutionStatus) -> Option<String> {
     (status == ExecutionStatus::Completed && state.with_failures).then(|| "with_failures".into())
 }
 
-/// What an execution is about to end with is not its end: a cancel may go before it.
+/// A planned ending is not final: a cancel can precede it.
 fn error(state: &State) -> Option<String> {
     match state.ending.as_ref().filter(|_| state.ended_at.is_some())? {
         Ending::Completed { .. } => None,

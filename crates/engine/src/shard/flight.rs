@@ -1,4 +1,4 @@
-//! Commits: what goes to the disk together, and what its answer releases.
+//! Group commit: the drafts that are written together, and the effects that their durability releases.
 
 use std::{
     collections::BTreeSet,
@@ -19,14 +19,13 @@ use crate::{
     },
 };
 
-/// Executions in one commit at the most: what bounds the time of a transaction.
+/// Executions in one commit. It bounds the duration of a transaction.
 const PARTS_MAX: usize = 4096;
 
-/// Plans of which it is remembered that the store has them. Whoever brings one that is forgotten writes it once more, which
-/// changes nothing.
+/// Remembered plans that the store contains. A forgotten plan is written again, which changes nothing.
 const PLANS_KNOWN_MAX: usize = 65_536;
 
-/// A commit on its way.
+/// The in-flight commit.
 #[derive(Debug)]
 pub(super) struct Flight {
     id: u64,
@@ -34,15 +33,15 @@ pub(super) struct Flight {
     batch: Arc<Batch>,
 }
 
-/// Lists of an earlier commit that are empty by now: what is large and new again and again costs the system a page for
-/// every few parts.
+/// Empty buffers of an earlier commit. Allocating such large lists for each commit costs the system a page for every
+/// few parts.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     passengers: Vec<Passenger>,
     parts: Vec<Part>,
 }
 
-/// What one execution waits for.
+/// The effects of one execution's draft, held until the commit is durable.
 #[derive(Debug)]
 pub(super) struct Passenger {
     execution: ExecutionKey,
@@ -51,28 +50,28 @@ pub(super) struct Passenger {
     actions: Vec<Action>,
     moments: Vec<Moment>,
     settled: Vec<(String, u32)>,
-    /// Its partition was let go of or lost meanwhile: nothing of it is begun, and nothing that is in memory by now hangs
-    /// on it.
+    /// The partition was released or lost since the submission: no attempt starts, and the slot in memory does not
+    /// depend on this commit.
     is_orphan: bool,
 }
 
 impl Flight {
-    /// Who waits, and what is written.
+    /// Splits the commit into effects and batch.
     pub(super) fn into_parts(self) -> (Vec<Passenger>, Batch) {
         (self.passengers, Arc::unwrap_or_clone(self.batch))
     }
 
-    /// What is written.
+    /// The parts that are written.
     pub(super) fn parts(&self) -> &[Part] {
         &self.batch.parts
     }
 
-    /// What is on its way.
+    /// The effects that wait for the commit.
     pub(super) fn passengers(&mut self) -> &mut [Passenger] {
         &mut self.passengers
     }
 
-    /// Its lists without what was in them; new ones if somebody else still has the batch.
+    /// Empties the buffers for reuse. The parts get a new buffer if the batch is still referenced.
     fn emptied(self) -> Room {
         let Self { mut passengers, batch, .. } = self;
         passengers.clear();
@@ -83,14 +82,14 @@ impl Flight {
 }
 
 impl Shard {
-    /// Sends what has gathered to the store, unless a commit is on its way. It goes before what the last one has released,
-    /// so that the disk is busy meanwhile.
+    /// Submits the pending drafts, unless a commit is in flight. It precedes the effects of the last commit, so that
+    /// the disk is busy while they run.
     pub fn flush(&mut self) {
         if self.flight.is_some() {
             return;
         }
         if !self.handing_over.is_empty() {
-            // Who performs what is known when all has landed.
+            // All effects must be released first, so that it is known which attempts run here.
             while self.land_next() {}
         }
         self.has_landed = false;
@@ -98,7 +97,7 @@ impl Shard {
             return;
         }
         self.hand_over();
-        // A part is large: moving all of them whenever there is no room for the next costs more than to count them first.
+        // Reserves the buffers once: parts are large, and growing a list moves them.
         let room = self.dirty.len().min(PARTS_MAX) + self.dead_letters.len();
         let Room { mut passengers, mut parts } = std::mem::take(&mut self.room);
         passengers.reserve(room);
@@ -123,7 +122,7 @@ impl Shard {
                     passengers.push(passenger);
                     parts.push(part);
                 }
-                // Nothing to write, and nothing before it that is not durable: it can be answered.
+                // Nothing to write, and no earlier frame in flight: the callers can be answered.
                 None => self.landing.push_back(passenger),
             }
         }
@@ -134,7 +133,7 @@ impl Shard {
             && alone.is_none()
             && let Some((execution, burial)) = self.dead_letters.pop_first()
         {
-            // Somebody has begun it, or is about to, and takes them in.
+            // The execution has started, or is about to, and receives the messages itself.
             if self.cells.contains_key(&execution) {
                 self.outputs.push_back(Output::LettersWait);
                 continue;
@@ -151,7 +150,7 @@ impl Shard {
         self.send(passengers, Arc::new(Batch { fences, parts, sealing: self.keys.sealing }));
     }
 
-    /// The next execution to be written: of those that are committed alone none but `alone`.
+    /// Returns the next execution to write. Executions that are committed alone are skipped, except `alone`.
     fn next_dirty(
         &mut self,
         alone: Option<ExecutionKey>,
@@ -178,7 +177,7 @@ impl Shard {
 
     pub(super) fn committed(&mut self, now: u64, id: u64, answer: Result<Vec<Answer>, CommitError>) {
         let Some(mut flight) = self.flight.take_if(|flight| flight.id == id) else { return };
-        // What came before is released before anything is forgotten of it.
+        // The effects of earlier commits are released before slots are dropped.
         while self.land_next() {}
         self.tally.commit(&answer);
         match answer {
@@ -191,7 +190,7 @@ impl Shard {
                             self.durable(&passenger, part);
                             self.landing.push_back(passenger);
                         }
-                        // The execution is there by now.
+                        // The execution exists by now.
                         Answer::Refused(Refusal::Sequence) if is_burial(part) => {
                             self.outputs.push_back(Output::LettersWait);
                         }
@@ -212,12 +211,12 @@ impl Shard {
             Err(CommitError::Refused(why)) => self.commit_refused(now, flight, Cause::Content, &why),
             Err(CommitError::Blocked(why)) => self.commit_refused(now, flight, Cause::Shared, &why),
             Err(CommitError::Unknown(_)) => {
-                // Letters that were written all the same wait for somebody who looks.
+                // If the messages were written after all, their receivers poll for them.
                 let receivers = flight.batch.parts.iter().flat_map(receivers);
                 self.letters_posted(receivers.collect());
                 for (passenger, part) in flight.passengers.into_iter().zip(&flight.batch.parts) {
                     if is_burial(part) {
-                        // Again, if they are still there: nobody else thinks of them.
+                        // Repeated if the messages still exist, since no other code discards them.
                         let burial = self.dead_letters.entry(part.execution).or_default();
                         burial.consumed.extend(part.consumed.iter().cloned());
                         burial.letters.extend(part.letters.iter().cloned());
@@ -234,7 +233,8 @@ impl Shard {
         }
     }
 
-    /// The very same commit again: nothing of it is on the disk. It is made anew only where partitions of it were lost.
+    /// Submits the same commit again, since nothing of it was written. It is rebuilt only if partitions of it were
+    /// lost.
     fn send_again(&mut self, flight: Flight) {
         let is_held = |fence: &Fence| self.leases.fence(fence.partition) == Some(*fence);
         if flight.batch.fences.iter().all(is_held) {
@@ -259,7 +259,7 @@ impl Shard {
             self.plans_stored.clear();
         }
         self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
-        // Its partition was lost and came back meanwhile: whoever has read it since may have read it without this.
+        // The partition was lost and acquired again, and the journal may have been read before this commit.
         if passenger.is_orphan && !part.frames.is_empty() && self.cells.contains_key(&passenger.execution) {
             return self.reload(passenger.execution, Vec::new());
         }
@@ -272,8 +272,8 @@ impl Shard {
         }
     }
 
-    /// A journal was read whose head says which commits in doubt were written. What is to be told of one that was is told,
-    /// and its receipts are not taken in a second time: as late ones they would be kept beside the journal.
+    /// Settles commits in doubt with the head of the journal that was read. Frames of a written commit are announced,
+    /// and its receipts are not processed again: they would be stored as late.
     pub(super) fn settle_doubts(
         &mut self,
         execution: ExecutionKey,
@@ -281,7 +281,7 @@ impl Shard {
         head: Expected,
         waiting: &mut Vec<Queued>,
     ) {
-        // By the hash: a commit that was made before this one may have come to the disk in its place.
+        // Compared by hash: an earlier commit may have been written in place of this one.
         for Untold { moments, mut receipts, .. } in untold.into_iter().filter(|untold| untold.after == Some(head)) {
             self.outputs.extend(moments.into_iter().map(|moment| Output::Tell(Arc::new(moment))));
             waiting.retain(|queued| {
@@ -296,7 +296,7 @@ impl Shard {
         }
     }
 
-    /// Releases what waited for a commit that is durable, an execution at a time. False if there is nothing left.
+    /// Releases the effects of one execution of a durable commit. False if none is left.
     pub(super) fn land_next(&mut self) -> bool {
         let Some(passenger) = self.landing.pop_front() else {
             if let Some(spent) = self.spent.take() {
@@ -312,7 +312,7 @@ impl Shard {
     fn land(&mut self, passenger: Passenger) {
         let Passenger { execution, after, queued, actions, moments, settled, is_orphan } = passenger;
         if !is_orphan {
-            // A burial is of no cell, and whoever has begun since counts nothing for it.
+            // A discard has no slot, and an execution that started since does not count it.
             if after.is_some()
                 && let Some(live) = self.cells.get_mut(&execution).and_then(Cell::live_mut)
             {
@@ -336,7 +336,7 @@ impl Shard {
         self.rest(execution);
     }
 
-    /// What nothing is going on of may leave memory: what has ended at once, the rest when there is no room any more.
+    /// Moves an idle execution to the idle cache. An ended execution leaves memory at once.
     fn rest(&mut self, execution: ExecutionKey) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         if !live.is_idle() {
@@ -359,7 +359,7 @@ impl Shard {
         }
     }
 
-    /// `fence` is that under which it went.
+    /// Handles a refused part. `fence` is the fence under which it was submitted.
     pub(super) fn refused(&mut self, passenger: Passenger, refusal: Refusal, fence: Option<Fence>) {
         let execution = passenger.execution;
         match refusal {
@@ -369,7 +369,7 @@ impl Shard {
                 self.bury(execution, &queued);
                 self.refuse(queued, ShardError::Exists(other));
             }
-            // Somebody else has written: what is stored counts, and the inputs are taken in again on top of it.
+            // Another writer was first. The stored journal counts, and the inputs are processed again on top of it.
             Refusal::Sequence | Refusal::Ended => self.reload(execution, passenger.queued),
             Refusal::Partition => {
                 let why = format!(
@@ -382,8 +382,8 @@ impl Shard {
             Refusal::Fence => {
                 let partition = self.leases.partition(execution);
                 let held = self.leases.fence(partition);
-                // Lost, and given to this node again: what was not written is taken in by the new right. What was decided
-                // meanwhile knew nothing of it.
+                // The partition was lost and acquired again. Unwritten inputs are processed again under the new fence,
+                // and turns decided since are dropped, since they did not know of them.
                 if held.is_some() && held != fence {
                     return self.reload(execution, passenger.queued);
                 }
@@ -396,10 +396,10 @@ impl Shard {
         }
     }
 
-    /// Forgets what is believed of an execution and reads what is stored.
+    /// Drops an execution from memory and reads its journal again.
     fn reload(&mut self, execution: ExecutionKey, queued: Vec<(Queued, bool)>) {
         if !self.holds(execution) {
-            // Whether it was written is not known: whoever asked must not ask for the same thing anew.
+            // It is unknown if the input was written, so the caller is not told to ask another node.
             let (asked, silent): (Vec<_>, Vec<_>) =
                 queued.into_iter().map(|(queued, _)| queued).partition(|queued: &Queued| queued.ticket.is_some());
             let why = "the execution has passed to another node, and whether this was taken in before is unknown";
@@ -416,7 +416,7 @@ impl Shard {
         self.reading.remove(&execution);
         self.timers.remove(execution);
         let cell = self.cells.remove(&execution);
-        // Nobody waits for an evaluation that is out.
+        // The result of an evaluation in progress is not needed.
         let out = match &cell {
             Some(Cell::Evaluating(out)) => Some(out.abandoned.clone()),
             _ => None,
@@ -429,19 +429,20 @@ impl Shard {
     }
 }
 
-/// What a commit in doubt has brought.
+/// A commit with an unknown outcome.
 #[derive(Debug)]
 pub(super) struct Untold {
-    /// The head that it leads to.
+    /// The head if it was written.
     after: Option<Expected>,
-    /// What is to be told of it.
+    /// The frames to announce if it was written.
     moments: Vec<Moment>,
-    /// The attempts whose receipts are in it, if the head says whether it was written: without frames it stays as it was.
+    /// The attempts whose receipts are in its frames. Empty without frames, since the head then does not tell if it was
+    /// written.
     receipts: Vec<(Instance, u32)>,
 }
 
 impl Untold {
-    /// Of what was on its way, with the inputs to be taken in again.
+    /// Splits effects in doubt, and returns the inputs to process again.
     fn of(passenger: Passenger, part: &Part) -> (Self, Vec<(Queued, bool)>) {
         let Passenger { after, queued, moments, .. } = passenger;
         let receipts = match part.frames.is_empty() {
@@ -452,7 +453,7 @@ impl Untold {
     }
 }
 
-/// The attempt whose receipt an input is, if nobody waits for an answer to it.
+/// The attempt of a receipt that no caller waits for.
 fn receipt_of(queued: &Queued) -> Option<(Instance, u32)> {
     match &queued.input {
         Input::Receipt { instance, attempt, .. } if queued.ticket.is_none() => Some((instance.clone(), *attempt)),
@@ -460,7 +461,7 @@ fn receipt_of(queued: &Queued) -> Option<(Instance, u32)> {
     }
 }
 
-/// The partitions that a part's letters go to.
+/// The partitions that receive messages of a part.
 fn receivers(part: &Part) -> impl Iterator<Item = u32> + '_ {
     part.letters.iter().map(|letter| letter.partition)
 }
@@ -469,7 +470,7 @@ pub(super) fn is_burial(part: &Part) -> bool {
     part.expected.is_none() && part.frames.is_empty()
 }
 
-/// Letters that are taken out of the inbox of an execution that is not there, and what others are told of that.
+/// Messages to delete from the inbox of an execution that does not exist, and the notifications of their senders.
 #[derive(Debug, Default)]
 pub(super) struct Burial {
     pub(super) consumed: Vec<String>,
@@ -477,12 +478,12 @@ pub(super) struct Burial {
 }
 
 impl Burial {
-    /// Whether it takes a message out of the inbox.
+    /// True if this discard deletes the message.
     pub(super) fn consumes(&self, id: &str) -> bool {
         self.consumed.iter().any(|consumed| consumed == id)
     }
 
-    /// The part that does nothing else.
+    /// The part of a batch for this discard.
     fn part(self, execution: ExecutionKey, partition: u32) -> Part {
         let Self { consumed, letters } = self;
         Part { consumed, letters, ..Part::empty(execution, partition) }
@@ -490,17 +491,17 @@ impl Burial {
 }
 
 impl Passenger {
-    /// Its execution.
+    /// The execution of the effects.
     pub(super) fn execution(&self) -> &ExecutionKey {
         &self.execution
     }
 
-    /// Its execution is let go of or lost: nothing of it is begun.
+    /// Marks the effects as detached from the slot: no attempt starts.
     pub(super) fn orphan(&mut self) {
         self.is_orphan = true;
     }
 
-    /// The attempts that begin when it is durable. Of an orphan somebody else decides.
+    /// The attempts that start when the commit is durable. If the partition is lost, the new owner decides.
     fn attempts(&self) -> impl Iterator<Item = (ExecutionKey, Instance, u32)> + '_ {
         let actions = self.actions.iter().filter(|_| !self.is_orphan);
         actions.filter_map(|action| match action {
@@ -509,7 +510,7 @@ impl Passenger {
         })
     }
 
-    /// The inputs that it came of.
+    /// The inputs of the draft.
     pub(super) fn into_queued(self) -> impl Iterator<Item = Queued> {
         self.queued.into_iter().map(|(queued, _)| queued)
     }

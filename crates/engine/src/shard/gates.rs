@@ -1,4 +1,4 @@
-//! Which gates of an execution wait for people, and which of them the store lists.
+//! The open gates of an execution, and the gates that the store lists for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,19 +11,19 @@ use mainspring_kernel::{
 };
 use mainspring_store::GateRow;
 
-/// The gates of an execution in memory. An instance has one at a time.
+/// The gates of an execution in memory. A step instance has at most one.
 #[derive(Debug, Default)]
 pub(super) struct Gates {
-    /// Those that wait.
+    /// Open gates.
     open: BTreeMap<Instance, GateRow>,
-    /// What the store lists, by step and number, as of the last part.
+    /// Gates that the store lists as of the last part, by step and attempt number.
     listed: BTreeMap<Instance, (String, u32)>,
-    /// Where the two may differ: a part costs what has happened since the last, and not what waits in all.
+    /// Instances whose gates changed since the last part, so that a part costs as much as has changed.
     touched: BTreeSet<Instance>,
 }
 
 impl Gates {
-    /// Those of an execution that was read back: the store lists them.
+    /// The gates of a loaded execution. The store lists all of them.
     pub(super) fn of(state: &State) -> Self {
         let mut gates = Self::default();
         for (instance, gate) in state.open_gates() {
@@ -34,7 +34,7 @@ impl Gates {
         gates
     }
 
-    /// A turn has made these records.
+    /// Follows the records of a turn.
     pub(super) fn follow(&mut self, state: &State, records: &[Record]) {
         for instance in records.iter().filter_map(Record::instance) {
             let waits = state.waits.contains(instance);
@@ -52,7 +52,7 @@ impl Gates {
         }
     }
 
-    /// What the next part tells of them: those that wait no more, and those that do now.
+    /// Returns the gates that closed and opened since the last part.
     pub(super) fn changes(&mut self) -> (Vec<(String, u32)>, Vec<GateRow>) {
         let (mut closed, mut opened) = (Vec::new(), Vec::new());
         for instance in std::mem::take(&mut self.touched) {
@@ -71,7 +71,7 @@ impl Gates {
     }
 }
 
-/// The rows of all gates that wait. When each was opened, a state does not say.
+/// The rows of all open gates. The state does not contain the time of opening, so it is approximated by the last turn.
 pub(crate) fn open_gates(state: &State) -> Vec<GateRow> {
     state.open_gates().map(|(instance, gate)| row(state, instance, gate, state.now)).collect()
 }

@@ -1,8 +1,8 @@
-//! What a shard holds: partitions come, are given up and are lost.
+//! Ownership of partitions: a shard acquires them, releases them and loses them.
 //!
-//! Of a partition that is lost, nothing more is shown, started or written, whatever has been decided of it. What its
-//! effects bring back goes to the inbox, for whoever holds it now. One that is given up is let go of between two commits:
-//! what is performed of it goes on here, and the store says so to whoever takes it.
+//! Executions of a lost partition are not shown, started or written any more, even if their turns are decided. Receipts
+//! of their attempts are sent to the inbox for the new owner. A released partition is handed off between two commits:
+//! its running attempts stay here as detached attempts, which the store names to the next owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,18 +21,17 @@ use crate::{
     },
 };
 
-/// An attempt that this process performs of an execution which it has given up.
+/// A detached attempt: it runs here, and its execution was released to another node.
 #[derive(Debug)]
 pub(super) struct Lent {
-    /// The name of its step.
+    /// The name of the step instance.
     step: String,
-    /// Whether it was asked to stop because the word is over under which others wait for it.
+    /// It was asked to stop, since the lease under which the new owner waits for it has expired.
     is_stopped: bool,
 }
 
 impl Shard {
-    /// Time has passed: what is held by a word whose time is over is lost now. Whoever drives a shard says so before every
-    /// event and before every output.
+    /// Drops all partitions if the lease has expired. The driver calls it before every event and every output.
     pub fn expire(&mut self, now: Reading) {
         if self.leases.is_over(now) {
             self.lose_all();
@@ -40,20 +39,21 @@ impl Shard {
         }
     }
 
-    /// The time that counts, for every event that is handled: see [`Leases::now`](crate::lease::Leases::now).
+    /// The time for the next event: see [`Leases::now`](crate::lease::Leases::now).
     pub fn now(&self, reading: Reading) -> u64 {
         self.leases.now(reading)
     }
 
-    /// The store says so as well: nothing is this node's any more, and nobody waits for what it brings back under its name.
+    /// The store has expired the lease as well: nothing is owned here, and no node waits for receipts of this node.
     pub(super) fn lapsed(&mut self) {
         self.lose_all();
         self.stop_lent();
         self.lent.clear();
     }
 
-    /// What goes on here for others is stopped. The store may still hear this node in time: then others wait for what runs,
-    /// and it is posted as theirs. What is not begun any more, nobody is told to wait for.
+    /// Kills the detached attempts. The store may still accept the next heartbeat in time: the new owners then wait for
+    /// these attempts, and their receipts are sent. Attempts that have not started are removed from the release, so
+    /// that no node waits for them.
     fn stop_lent(&mut self) {
         if self.lent.values().all(|lent| lent.is_stopped) {
             return;
@@ -80,17 +80,16 @@ impl Shard {
         }
     }
 
-    /// The partitions that are held.
     pub fn held(&self) -> impl Iterator<Item = u32> + '_ {
         self.leases.held()
     }
 
-    /// Over how many partitions the store spreads, as far as is known here.
+    /// The number of partitions of the store, as last known.
     pub fn partitions(&self) -> u32 {
         self.leases.partitions()
     }
 
-    /// The partitions that are held and of which nothing is going on.
+    /// Owned partitions without active executions.
     pub fn idle(&self) -> BTreeSet<u32> {
         let mut idle: BTreeSet<u32> = self.leases.held().collect();
         let busy = self.cells.iter().filter(|(_, cell)| !matches!(cell, Cell::Live(live) if live.is_idle()));
@@ -101,7 +100,8 @@ impl Shard {
         idle
     }
 
-    /// What the store said counts; what was taken on the strength of it is held; what others lack is let go of.
+    /// Handles a successful heartbeat: the cluster view of the store counts, acquired partitions are added, and surplus
+    /// ones are released.
     pub(super) fn heard(&mut self, heard: &Heard) {
         let Heard { name, until, clock, table, taken, is_leaving } = heard;
         self.leases.see(*clock);
@@ -111,7 +111,7 @@ impl Shard {
         }
         let Change { lost, mut gained } = self.leases.renew(*until, table);
         self.lose(&lost);
-        // What came back under another epoch was lost first.
+        // Partitions that came back under another epoch were lost first.
         self.leases.add(&table.held);
         self.leases.add(taken);
         gained.extend(taken.iter().map(|fence| fence.partition));
@@ -120,20 +120,20 @@ impl Shard {
         self.look_elsewhere(table);
         self.handing_over.clear();
         if clock.apart().is_some() {
-            // Whatever is decided here would count from the wrong time.
+            // Turns decided here would use the wrong time.
             self.handing_over.extend(self.leases.held());
             self.hand_over();
         } else if !is_leaving {
             let idle = self.idle();
             let busy = self.leases.held().filter(|partition| !idle.contains(partition));
-            // Rather what nothing is going on of.
+            // Idle partitions are released first.
             let order: Vec<u32> = idle.iter().copied().rev().chain(busy).collect();
             self.handing_over.extend(wish(table, name, &order).give_up);
             self.hand_over();
         }
     }
 
-    /// What the store said, as it will be when it has heard what was given up.
+    /// The cluster view as it will be when the store has recorded the pending releases.
     fn without_what_is_let_go(&mut self, table: &Table) -> Table {
         self.letting_go.retain(|fence| table.held.contains(fence));
         let is_kept = |partition: u32| self.letting_go.iter().all(|fence| fence.partition != partition);
@@ -154,7 +154,7 @@ impl Shard {
         }
     }
 
-    /// What goes on here for others, and they want stopped.
+    /// Stops detached attempts whose owners request it.
     fn stop_for_others(&mut self, to_stop: &[RemoteAttempt]) {
         for RemoteAttempt { execution, step, number } in to_stop {
             let named = self
@@ -168,8 +168,8 @@ impl Shard {
         }
     }
 
-    /// What went on at a node that is not alive any more is to be looked after here. What is to be stopped is asked for
-    /// again: the last asking may have been lost.
+    /// Recovers attempts of nodes that are no longer alive. Stop requests are repeated, since the last one may have
+    /// been lost.
     fn look_elsewhere(&mut self, table: &Table) {
         let names: Vec<_> = self.elsewhere.iter().map(|(name, at)| (name.clone(), at.clone())).collect();
         for (name, at) in names {
@@ -193,15 +193,15 @@ impl Shard {
         }
     }
 
-    /// An attempt as the store names it; `None` if its execution is not in memory.
+    /// The name of an attempt in the store. `None` if its execution is not in memory.
     pub(super) fn remote_attempt(&self, name: &(ExecutionKey, Instance, u32)) -> Option<RemoteAttempt> {
         let (execution, instance, number) = name;
         let plan = self.cells.get(execution)?.plan()?;
         Some(RemoteAttempt { execution: *execution, step: instance.name(plan), number: *number })
     }
 
-    /// Lets go of what others lack, unless a commit is on its way: who performs what is not known before it has landed.
-    /// A partition of which something is being found out or read stays until that is known.
+    /// Releases the surplus partitions, unless a commit is in flight: the running attempts are known only after it. A
+    /// partition with a load or a recovery in progress stays until that is complete.
     pub(super) fn hand_over(&mut self) {
         if self.handing_over.is_empty()
             || self.flight.is_some()
@@ -226,8 +226,8 @@ impl Shard {
         let is_gone = |execution: &ExecutionKey| partitions.contains(&self.leases.partition(*execution));
         let mut lent: BTreeMap<_, _> =
             self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)).collect();
-        // What an attempt has brought back and no commit has taken yet is about to be posted: until then nobody is to
-        // believe it interrupted.
+        // A receipt without a commit is about to be enqueued. Until then the attempt is listed as running, so that no
+        // node considers it interrupted.
         for (execution, cell) in self.cells.iter().filter(|(execution, _)| is_gone(execution)) {
             let Some(plan) = cell.plan() else { continue };
             for (instance, attempt) in cell.queued().filter_map(brought) {
@@ -245,7 +245,7 @@ impl Shard {
         self.outputs.push_back(Output::GivenUp(GivenUp { fences, running }));
     }
 
-    /// Partitions are another's, or may be.
+    /// Drops partitions that another node owns, or may own.
     pub(super) fn lose(&mut self, partitions: &[u32]) {
         if partitions.is_empty() {
             return;
@@ -273,8 +273,8 @@ impl Shard {
         on_the_way.filter(|passenger| is_gone(passenger.execution())).for_each(Passenger::orphan);
         let kept: Vec<_> = self.kept.extract_if(.., |execution, _| is_gone(execution)).collect();
         self.never_begun.retain(|(execution, ..)| !is_gone(execution));
-        // What runs is ended at once: who has the partition now believes it interrupted, and may begin it again. Its outcome
-        // is passed on.
+        // Kills the running attempts: the new owner considers them interrupted and may start them again. Their outcomes
+        // are forwarded.
         for (name, _) in self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)) {
             let (execution, instance, attempt) = name;
             self.outputs.push_back(Output::Kill { execution, instance, attempt });
@@ -291,12 +291,12 @@ impl Shard {
         }
     }
 
-    /// Inputs for an execution that is not held here. Whoever waits for an answer asks again, a letter is still in the
-    /// inbox; of a receipt nobody else knows.
+    /// Rejects inputs for an execution that is not owned here. Callers are redirected, and messages are still in the
+    /// inbox. Receipts exist only here and are forwarded.
     pub(super) fn pass_on(&mut self, execution: ExecutionKey, queued: Vec<Queued>) {
         for queued in queued {
             if let Some(ticket) = queued.ticket {
-                // Who is told to ask elsewhere begins something anew.
+                // A redirected caller would submit the same request again.
                 let is_in_doubt = self.in_doubt.contains(&ticket);
                 let why = "the execution passes to another node, and whether this was taken in before is unknown";
                 self.reply(ticket, Err(if is_in_doubt { ShardError::Store(why.into()) } else { ShardError::NotHere }));
@@ -308,14 +308,13 @@ impl Shard {
         }
     }
 
-    /// Whether an execution's partition is held.
+    /// True if the partition of the execution is owned here.
     pub(crate) fn holds(&self, execution: ExecutionKey) -> bool {
         self.leases.fence(self.leases.partition(execution)).is_some()
     }
 }
 
-/// The attempt whose receipt an input is, if its effect has brought that and nobody else knows of it. That an attempt is
-/// interrupted, whoever holds it finds out by itself.
+/// The attempt of a receipt that exists only here. An interruption is not included, since the owner detects it itself.
 pub(super) fn brought(queued: &Queued) -> Option<(&Instance, u32)> {
     match &queued.input {
         Input::Receipt { instance, attempt, outcome } if queued.letter.is_none() => {

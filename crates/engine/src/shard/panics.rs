@@ -1,4 +1,4 @@
-//! A panic in the turn of one execution sets that execution aside. The shard and its other executions go on.
+//! A panic in the turn of an execution quarantines that execution. The shard and its other executions continue.
 
 use std::{
     any::Any,
@@ -10,9 +10,8 @@ use mainspring_kernel::key::ExecutionKey;
 use super::{Shard, ShardError, Ticket};
 
 impl Shard {
-    /// Does the work of one execution. After a panic nothing in memory of that execution is used any more: it is set
-    /// aside, and the callers that wait for it are told why. What other executions have in the shard is not touched by
-    /// the work of this one, so that it stays as it was.
+    /// Runs the work of one execution. After a panic its memory is dropped, the execution is quarantined, and its
+    /// callers receive the reason. The work of one execution does not modify others, so they remain consistent.
     pub(super) fn contain(
         &mut self,
         execution: ExecutionKey,
@@ -28,12 +27,12 @@ impl Shard {
     }
 }
 
-/// The reason for which an execution is set aside after a panic.
+/// The reason of a quarantine after a panic.
 pub(crate) fn why(panic: &(dyn Any + Send)) -> String {
     format!("the engine panicked while it worked on this execution; this is a fault of the engine: {}", text(panic))
 }
 
-/// The text of a panic.
+/// The message of a panic.
 pub(crate) fn text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")

@@ -1,14 +1,14 @@
-//! Parts that the store refuses although it works: a row that contradicts a journal, a value or a size that the database
-//! does not take.
+//! Parts that the store refuses although it works: a row that contradicts a journal, or a value or size that the
+//! database does not accept.
 //!
-//! A refused commit is repeated in halves until the part that cannot be written is alone, so that all others are written.
-//! The execution of that part is read again, as what is stored counts, and its inputs are taken in on top of it, in
-//! commits of its own. If the store refuses those as well, while it takes what others write, the execution is quarantined
-//! with the sentence of the store. Where nothing else is to be written, that takes more tries.
+//! A refused commit is repeated in halves until the faulty part is alone, so that all other parts are written. The
+//! journal of its execution is read again, and its inputs are processed on top of it in commits of their own. If the
+//! store refuses those as well while it accepts other commits, the execution is quarantined with the message of the
+//! store. Without other commits, that takes more tries.
 //!
-//! A commit that met a lock of another transaction is repeated in the same way, and never leads to a quarantine: its
-//! execution is tried again, with a growing pause, until the lock is released. Halves go to the end of the queue, so
-//! that every second commit at least is one without the part that waits.
+//! A commit that is blocked by the lock of another transaction is repeated in the same way and never leads to a
+//! quarantine. Its execution is retried with a growing pause until the lock is released. Halves go to the end of the
+//! queue, so that at least every second commit does not contain the waiting part.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -26,29 +26,28 @@ use super::{
 };
 use crate::limits::{REFUSALS_ALONE_MAX, REFUSALS_MAX, UNWRITABLE_MAX};
 
-/// Why a commit was refused.
+/// The cause of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Something that an execution has to write.
+    /// The content of the part.
     Content,
-    /// Something that it shares with other writers: a lock, or a row of its whole organization.
+    /// A resource shared with other writers: a lock, or a row of the whole organization.
     Shared,
 }
 
-/// What the store has refused.
+/// Refused parts and their retries.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    /// What is left of refused commits, in the order in which it is repeated.
+    /// Halves of refused commits, in the order of their repetition.
     halves: VecDeque<Half>,
-    /// Executions that are committed alone, because a commit of them alone was refused.
+    /// Executions that are committed alone, since a commit with only them was refused.
     suspects: BTreeMap<ExecutionKey, Suspect>,
-    /// New executions that cannot be written: there is no head that could be marked.
+    /// New executions that cannot be written. They have no stored head to mark as quarantined.
     unwritable: BTreeMap<ExecutionKey, String>,
-    /// Parts that were written.
+    /// Number of written parts.
     written: u64,
-    /// The time of the last event, in milliseconds.
     now: u64,
-    /// Whether the last commit was one of a suspect.
+    /// The last commit contained a suspect.
     was_suspect: bool,
 }
 
@@ -62,16 +61,16 @@ struct Half {
 #[derive(Debug)]
 struct Suspect {
     tries: u32,
-    /// How many of them were refused for what the execution has to write.
+    /// Tries that were refused for the content of the part.
     refusals: u32,
-    /// It is not tried again before this time.
+    /// Earliest time of the next try, in milliseconds.
     not_before: u64,
-    /// How many parts had been written when it was refused first.
+    /// Value of `written` at the first refusal.
     written_before: u64,
 }
 
 impl Refusals {
-    /// A part was written.
+    /// Counts a written part.
     pub(super) fn written(&mut self, execution: ExecutionKey) {
         self.written += 1;
         if !self.suspects.is_empty() {
@@ -79,22 +78,22 @@ impl Refusals {
         }
     }
 
-    /// Whether an execution is committed alone.
+    /// True if the execution is committed alone.
     pub(super) fn is_suspect(&self, execution: ExecutionKey) -> bool {
         !self.suspects.is_empty() && self.suspects.contains_key(&execution)
     }
 
-    /// Whether parts of a refused commit are still to be repeated.
+    /// True while halves of a refused commit wait.
     pub(super) fn is_halving(&self) -> bool {
         !self.halves.is_empty()
     }
 
-    /// The time of an event.
+    /// Sets the time of the event in progress.
     pub(super) fn at(&mut self, now: u64) {
         self.now = now;
     }
 
-    /// When the next suspect may be tried, if that is to come.
+    /// The time of the next try of a suspect.
     pub(super) fn next_try(&self) -> Option<u64> {
         self.suspects.values().map(|suspect| suspect.not_before).filter(|at| *at > self.now).min()
     }
@@ -104,17 +103,17 @@ impl Refusals {
         self.halves.iter().flat_map(|half| &half.parts)
     }
 
-    /// Those who wait for the parts that are still to be repeated.
+    /// The effects of the parts that are still to be repeated.
     pub(super) fn passengers(&mut self) -> impl Iterator<Item = &mut Passenger> {
         self.halves.iter_mut().flat_map(|half| &mut half.passengers)
     }
 
-    /// Why a new execution cannot be written.
+    /// The reason for which a new execution cannot be written.
     pub(super) fn why_unwritable(&self, execution: ExecutionKey) -> Option<&String> {
         self.unwritable.get(&execution)
     }
 
-    /// Forgets what was found of executions that are not held any more.
+    /// Drops the entries of executions that are no longer owned.
     pub(super) fn forget(&mut self, is_gone: &impl Fn(&ExecutionKey) -> bool) {
         self.suspects.retain(|execution, _| !is_gone(execution));
         self.unwritable.retain(|execution, _| !is_gone(execution));
@@ -122,8 +121,8 @@ impl Refusals {
 }
 
 impl Shard {
-    /// Whether something is on its way to the store, or will be as soon as a journal is read. An execution that is
-    /// committed alone after a pause does not count: the store works.
+    /// True if a write is pending, or follows as soon as a journal is read. Suspects do not count, since the store
+    /// works.
     pub(crate) fn has_to_write(&self) -> bool {
         let is_awaited = |cell: &Cell| matches!(cell, Cell::Loading(waiting) if !waiting.is_empty());
         let is_unread = |execution: &ExecutionKey| !self.refusals.is_suspect(*execution);
@@ -135,14 +134,14 @@ impl Shard {
             || self.cells.values().any(is_awaited)
     }
 
-    /// The suspect that is committed next, if it is the turn of one: after every commit of others.
+    /// Returns the suspect to commit next. Suspects alternate with other commits.
     pub(super) fn next_suspect(&mut self) -> Option<ExecutionKey> {
         if self.refusals.suspects.is_empty() {
             return None;
         }
         let now = self.refusals.now;
         let waiting = || self.refusals.suspects.iter().filter(|(execution, _)| self.dirty.contains(execution));
-        // An input that comes meanwhile does not shorten the pause: all other commits wait behind a try.
+        // A new input does not shorten the pause, since all other commits wait behind a try.
         let first = waiting().find(|(_, suspect)| suspect.not_before <= now).map(|(execution, _)| *execution);
         let others = self.dirty.len() - waiting().count();
         let is_turn = others == 0 || !self.refusals.was_suspect;
@@ -150,7 +149,7 @@ impl Shard {
         first.filter(|_| is_turn)
     }
 
-    /// Repeats a refused commit in halves, or finds that it has the one part that cannot be written.
+    /// Repeats a refused commit in halves, or handles the single part that cannot be written.
     pub(super) fn commit_refused(&mut self, now: u64, flight: Flight, cause: Cause, why: &str) {
         let (mut passengers, mut batch) = flight.into_parts();
         if batch.parts.len() > 1 {
@@ -165,7 +164,7 @@ impl Shard {
         self.send_half();
     }
 
-    /// Sends the next half of a refused commit; false if there is none. What was lost meanwhile is not sent any more.
+    /// Submits the next half of a refused commit, without lost partitions. False if there is none.
     pub(super) fn send_half(&mut self) -> bool {
         while let Some(Half { passengers, parts, fences }) = self.refusals.halves.pop_front() {
             let batch = Batch { fences, parts, sealing: self.keys.sealing };
@@ -177,9 +176,8 @@ impl Shard {
         false
     }
 
-    /// The parts of a commit of which nothing was written, without those of partitions that are not held under the same
-    /// fence any more: they would be refused for ever, and nothing else would be written before them. `None` if nothing
-    /// is left.
+    /// Removes parts whose partitions are no longer owned under the same fence. They would be refused forever, and
+    /// block all later commits. `None` if no part is left.
     pub(super) fn without_lost(&mut self, passengers: Vec<Passenger>, batch: Batch) -> Option<(Vec<Passenger>, Batch)> {
         let Batch { fences, parts, sealing } = batch;
         let (mut kept_passengers, mut kept) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
@@ -223,7 +221,8 @@ impl Shard {
         if cause == Cause::Content && (refusals >= REFUSALS_MAX && is_proved || is_alone) {
             return self.set_unwritable_aside(now, execution, queued, part.expected.is_none(), why);
         }
-        // Callers ask again. Nobody else knows of the rest: it is kept until the execution is read again.
+        // Callers send their requests again. Other inputs exist only here and are kept until the execution is read
+        // again.
         let (asked, silent): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.ticket.is_some());
         self.refuse(asked, ShardError::Store(why.to_owned()));
         if part.expected.is_none() && silent.is_empty() {

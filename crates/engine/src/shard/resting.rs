@@ -1,33 +1,34 @@
-//! Executions that stay in memory although nothing of them is going on: for a time, a signal, a decision.
+//! The idle cache: executions in memory that wait for a time, a signal or a decision.
 //!
-//! Reading one back costs as much as its journal is long. One that sleeps in a loop would be read once for every round.
-//! So they stay as long as there is room; the one that has rested longest goes first.
+//! Reading an execution back costs as much as its journal is long, and an execution that sleeps in a loop would be read
+//! once per round. Idle executions therefore stay while there is room, and the one that was idle longest is evicted
+//! first.
 
 use std::collections::BTreeMap;
 
 use mainspring_kernel::key::ExecutionKey;
 
-/// Who rests, and how much room that takes. Whoever goes on keeps its place here until it rests again or is let go.
+/// Idle executions and their memory. An execution that becomes active keeps its entry until it is idle again or
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Resting {
-    /// Bytes of memory that their states take.
+    /// Bound of the memory of their states, in bytes.
     bytes_max: usize,
     bytes: usize,
-    /// In the order in which they came to rest.
+    /// Executions by the order in which they became idle.
     order: BTreeMap<u64, ExecutionKey>,
-    /// The place in that order, and bytes.
+    /// Position in that order, and bytes.
     places: BTreeMap<ExecutionKey, (u64, usize)>,
     next: u64,
 }
 
 impl Resting {
-    /// Room for executions whose states take so many bytes of memory together.
+    /// Creates a cache for states of so many bytes in total.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self { bytes_max, bytes: 0, order: BTreeMap::new(), places: BTreeMap::new(), next: 0 }
     }
 
-    /// An execution comes to rest. False if there would be no room for it even without all others: then it does not stay,
-    /// and none of those gives way to it.
+    /// Adds an idle execution. False if it exceeds the whole bound by itself: it is not cached, and it evicts no other.
     pub(super) fn add(&mut self, execution: ExecutionKey, bytes: usize) -> bool {
         self.remove(execution);
         if bytes > self.bytes_max {
@@ -40,7 +41,7 @@ impl Resting {
         true
     }
 
-    /// An execution is not in memory any more.
+    /// Removes an execution that is no longer in memory.
     pub(super) fn remove(&mut self, execution: ExecutionKey) {
         if let Some((place, bytes)) = self.places.remove(&execution) {
             self.order.remove(&place);
@@ -48,7 +49,7 @@ impl Resting {
         }
     }
 
-    /// The one to let go, as long as there is not enough room for all.
+    /// Returns the next execution to evict, while the cache exceeds its bound.
     pub(super) fn pop_surplus(&mut self) -> Option<ExecutionKey> {
         if self.bytes <= self.bytes_max {
             return None;
@@ -74,7 +75,7 @@ mod tests {
             assert!(resting.add(key(number), 3));
         }
         assert_eq!(resting.pop_surplus(), None);
-        // One that has moved meanwhile rests anew, with what it has become.
+        // A cached execution that was active is added again with its new size.
         assert!(resting.add(key(1), 6));
         assert_eq!(resting.bytes, 12);
         assert_eq!(resting.pop_surplus(), Some(key(2)));
@@ -94,7 +95,7 @@ mod tests {
         assert!(resting.add(key(1), 6) && resting.add(key(2), 4));
         assert!(!resting.add(key(3), 11));
         assert_eq!((resting.pop_surplus(), resting.bytes), (None, 10));
-        // One that rests and has grown beyond the room goes alone.
+        // A cached execution that has outgrown the bound leaves alone.
         assert!(!resting.add(key(1), 12));
         assert_eq!((resting.pop_surplus(), resting.bytes), (None, 4));
     }

@@ -1,6 +1,6 @@
-//! Split turns. A turn that reaches the bounds of one frame is cut, and goes on in a later event: not before its frames
-//! so far are durable, so that what an execution has in memory and not in the store stays one frame, and one execution
-//! at a time, so that heartbeats, commits and the turns of other executions come between.
+//! Split turns. A turn that reaches the bounds of a frame is cut and continues in a later event. It waits until its
+//! frames are durable, so that an execution has at most one frame in memory only. Executions continue one at a time, so
+//! that heartbeats, commits and turns of other executions come between.
 
 use mainspring_kernel::{
     input::{Input, Timer},
@@ -13,8 +13,8 @@ use super::{
 };
 
 impl Shard {
-    /// Puts an execution with a split turn in the queue of those that go on. Nothing is done as long as frames of it are
-    /// not durable: the end of their commit calls this again.
+    /// Queues an execution whose split turn can continue. While frames of it are not durable, nothing happens, and the
+    /// end of their commit calls this again.
     pub(super) fn queue_split(&mut self, execution: ExecutionKey) {
         if let Some(Cell::Live(live)) = self.cells.get_mut(&execution)
             && can_go_on(live)
@@ -24,13 +24,13 @@ impl Shard {
         }
     }
 
-    /// Goes on with one execution whose turn was split. A timer that is due goes first: a deadline ends also an
-    /// execution that never comes to rest.
+    /// Continues the split turn of one execution. Due timers go first, so that a deadline ends an execution that would
+    /// otherwise run forever.
     pub(super) fn continue_one(&mut self, now: u64) {
         while let Some(execution) = self.to_continue.pop() {
             let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { continue };
             live.is_queued = false;
-            // Another input was taken in meanwhile, and its commit queues the execution again.
+            // Another input was processed since, and its commit queues the execution again.
             if !can_go_on(live) {
                 continue;
             }
@@ -45,9 +45,9 @@ impl Shard {
         }
     }
 
-    /// The first timer of an execution in memory that may fire. An attempt of which it is not known yet whether it runs is
-    /// not out of time: a node that was down for long would report a timeout where the attempt was interrupted. What is
-    /// due besides does not wait for it.
+    /// The first timer of an execution in memory that may fire. The timeout of an attempt that is being recovered does
+    /// not fire: after a long downtime it would report a timeout for an interrupted attempt. Other timers do not wait
+    /// for it.
     pub(super) fn next_timer(&self, execution: ExecutionKey, now: u64) -> Option<(u64, Timer)> {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return None };
         let adopting = self.adopting.get(&execution);

@@ -1,69 +1,68 @@
-//! What a shard counts of itself: plain numbers, which whoever drives it takes now and then.
+//! Counters of the shard: plain numbers that the driver takes periodically.
 //!
-//! The shard knows nothing of metrics, as it knows nothing of clocks: a number is added where something happens, and that
-//! is all that it costs.
+//! The shard depends on no metrics library and no clock. Counting is an addition.
 
 use mainspring_kernel::input::Input;
 use mainspring_store::{Answer, CommitError, Part, is_final};
 
 use super::{Shard, cell::Cell};
 
-/// What has happened since the numbers were last taken.
+/// Counts since the last [`clear`](Tally::clear).
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Tally {
-    /// Turns that gave a frame, in the order of [`INPUTS`].
+    /// Turns that produced a frame, in the order of [`INPUTS`].
     pub turns: [u64; INPUTS.len()],
     /// Inputs that changed nothing: repeated, late or stale.
     pub unchanged: u64,
     /// Commits, in the order of [`COMMIT_ANSWERS`].
     pub commits: [u64; COMMIT_ANSWERS.len()],
-    /// Parts of commits that are durable.
+    /// Durable parts of commits.
     pub parts_durable: u64,
-    /// Parts of commits that were refused.
+    /// Refused parts of commits.
     pub parts_refused: u64,
-    /// Executions whose beginning is durable.
+    /// Executions whose start is durable.
     pub begun: u64,
     /// Executions whose end is durable, in the order of [`ENDINGS`].
     pub ended: [u64; ENDINGS.len()],
-    /// Receipts that count for nothing and are kept beside a journal.
+    /// Late receipts that were stored beside a journal.
     pub late_receipts: u64,
-    /// By how many milliseconds each timer was taken in too late; no more than [`LATENESS_KEPT_MAX`] of them.
+    /// Lateness of each fired timer in milliseconds, at most [`LATENESS_KEPT_MAX`] values.
     pub lateness_ms: Vec<u64>,
 }
 
-/// The words for what a turn takes in.
+/// Labels of inputs.
 pub const INPUTS: [&str; 9] =
     ["start", "receipt", "timer", "decide", "signal", "cancel", "continue", "child_waits", "admit"];
 
-/// The words for what became of a commit. One of which a part was refused counts as refused.
+/// Labels of commit results. A commit with a refused part counts as refused.
 pub const COMMIT_ANSWERS: [&str; 5] = ["durable", "refused", "not_written", "unknown", "fatal"];
 
-/// The words for how executions end.
+/// Labels of final statuses.
 pub const ENDINGS: [&str; 3] = ["completed", "failed", "cancelled"];
 
-/// Nobody may ever take the numbers of a shard, as in a simulation: what is kept of each timer is bounded.
+/// Bound of `lateness_ms`, since a simulation never clears it.
 pub const LATENESS_KEPT_MAX: usize = 4096;
 
 /// Executions in memory.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Census {
-    /// Something of them is out, or on its way to the disk.
+    /// With open work or a commit in flight.
     pub live: usize,
-    /// Nothing of them is going on.
+    /// Idle.
     pub resting: usize,
-    /// Their journals are being read.
+    /// Waiting for their journals.
     pub loading: usize,
-    /// A turn of theirs waits for functions or schemas.
+    /// With a turn that waits for functions or schemas.
     pub evaluating: usize,
 }
 
 impl Shard {
-    /// What was counted; whoever reads it sets it back with [`Tally::clear`].
+    /// The counters. The reader resets them with [`Tally::clear`].
     pub fn tally(&mut self) -> &mut Tally {
         &mut self.tally
     }
 
-    /// Counts the executions in memory. Looks at each of them.
+    /// Counts the executions in memory, by visiting each.
     pub fn census(&self) -> Census {
         let mut census = Census::default();
         for cell in self.cells.values() {
@@ -79,7 +78,7 @@ impl Shard {
 }
 
 impl Tally {
-    /// Begins anew, and keeps its memory.
+    /// Resets the counters and keeps the allocated memory.
     pub fn clear(&mut self) {
         let mut lateness_ms = std::mem::take(&mut self.lateness_ms);
         lateness_ms.clear();

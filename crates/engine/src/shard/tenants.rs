@@ -1,4 +1,4 @@
-//! What organizations share in turns: split turns, the parts of a commit, and commands that wait for the driver.
+//! Fair queues between organizations: for split turns, parts of a commit, and commands of the driver.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,13 +6,13 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 
 use crate::limits::{SHARED_BYTES_MAX, SHARED_MS, SHARED_PARTS_MAX};
 
-/// An organization, as the driver tells them apart: eight bytes of the hash of its id. Two with the same would take turns
-/// as one. Executions of no organization, and those of which it is not known yet, have 0.
+/// An organization in the fair queues: eight bytes of the hash of its id. A collision makes two organizations share one
+/// turn. 0 stands for no organization and for an unknown one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tenant(u64);
 
 impl Tenant {
-    /// The organization of this id; the empty text for none.
+    /// The organization with this id. An empty id means none.
     pub(crate) fn of(id: &str) -> Self {
         if id.is_empty() {
             return Self::default();
@@ -23,11 +23,11 @@ impl Tenant {
     }
 }
 
-/// A queue for each organization. They take turns, one element at a time.
+/// One queue per organization. The queues take turns, one element at a time.
 #[derive(Debug)]
 pub(crate) struct Turns<T> {
     queues: BTreeMap<Tenant, VecDeque<T>>,
-    /// Organizations with elements, the next to be served first.
+    /// Organizations with elements, in the order of their turns.
     next: VecDeque<Tenant>,
 }
 
@@ -47,7 +47,7 @@ impl<T> Turns<T> {
         queue.push_back(element);
     }
 
-    /// The first element of the organization whose turn it is.
+    /// Removes the first element of the organization that is next.
     pub(crate) fn pop(&mut self) -> Option<T> {
         let tenant = self.next.pop_front()?;
         let queue = self.queues.get_mut(&tenant)?;
@@ -65,24 +65,24 @@ impl<T> Turns<T> {
     }
 }
 
-/// Whether several organizations share the driver.
+/// Detects that several organizations use the driver.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     now: u64,
     last: Tenant,
     last_at: u64,
-    /// When an organization other than the last one had a turn; nothing if none has.
+    /// The last turn of an organization other than the last one. `None` if there was none.
     other_at: Option<u64>,
     is_always_shared: bool,
 }
 
 impl Sharing {
-    /// The time of the event that is handled, in milliseconds.
+    /// Sets the time of the event in progress, in milliseconds.
     pub(super) fn at(&mut self, now: u64) {
         self.now = now;
     }
 
-    /// An organization has had a turn. What is of none takes part in nothing.
+    /// Records a turn of an organization. Executions without an organization do not count.
     pub(super) fn turn(&mut self, tenant: Tenant) {
         if tenant == Tenant::default() {
             return;
@@ -104,7 +104,7 @@ impl Sharing {
     }
 }
 
-/// Executions with something that waits for the next commit, by organization.
+/// Executions with a draft for the next commit, by organization.
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
     tenants: BTreeMap<Tenant, BTreeSet<ExecutionKey>>,
@@ -123,7 +123,7 @@ impl Dirty {
         self.tenants.entry(tenant).or_default().insert(execution);
     }
 
-    /// Whether it was there.
+    /// True if it was present.
     pub(super) fn remove(&mut self, execution: &ExecutionKey) -> bool {
         let Some(tenant) = self.of.remove(execution) else { return false };
         self.forget(tenant, execution);
@@ -163,10 +163,10 @@ impl Dirty {
     }
 }
 
-/// The executions of one commit, organization by organization.
+/// Selects the executions of one commit, one organization after another.
 #[derive(Debug)]
 pub(super) struct Picks {
-    /// The organizations that are served after the present one, the last first.
+    /// Organizations that follow the present one, the last first.
     later: Vec<Tenant>,
     tenant: Option<Tenant>,
     is_shared: bool,
@@ -175,7 +175,7 @@ pub(super) struct Picks {
 }
 
 impl Picks {
-    /// Begins behind the organization that was served last: a commit may be full before all have had their share.
+    /// Starts behind the organization that was served last, since a commit may be full before all had their share.
     pub(super) fn of(dirty: &Dirty, is_shared: bool) -> Self {
         let mut later: Vec<Tenant> = dirty.tenants.keys().copied().collect();
         let behind = later.partition_point(|tenant| *tenant <= dirty.served);
@@ -185,7 +185,7 @@ impl Picks {
         Self { later, tenant, is_shared, parts: 0, bytes: 0 }
     }
 
-    /// The next execution, without any beyond the share of its organization.
+    /// Returns the next execution, within the share of its organization.
     pub(super) fn next(&mut self, dirty: &mut Dirty) -> Option<ExecutionKey> {
         loop {
             let tenant = self.tenant?;
@@ -198,7 +198,7 @@ impl Picks {
         }
     }
 
-    /// An execution was taken into the commit.
+    /// Counts an execution as part of the commit.
     pub(super) fn took(&mut self, bytes: usize) {
         self.parts += 1;
         self.bytes += bytes;
@@ -268,7 +268,7 @@ mod tests {
         assert!(dirty.is_empty() && dirty.tenants.is_empty());
     }
 
-    /// A commit is full before all have had their share.
+    /// A commit may be full before all organizations had their share.
     #[test]
     fn the_next_commit_begins_behind_the_last_organization_that_was_served() {
         let (mut dirty, mut served) = (Dirty::default(), Vec::new());

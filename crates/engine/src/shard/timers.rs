@@ -1,4 +1,4 @@
-//! When the shard looks at which execution again: at most one time for each execution.
+//! Wake-up times of executions: at most one for each execution.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use crate::limits::SHARED_TIMERS_AT_A_TIME;
 
 use super::{Cell, Queued, Shard, Timer, tenants::Tenant};
 
-/// Timers fired for one event: an execution that sleeps for no time at all, again and again, does not hold the shard. The
-/// rest is due at the next event, and the shard asks to be woken for it.
+/// Timers fired per event, so that an execution that repeatedly sleeps for no time does not occupy the shard. The rest
+/// fires with the next event, for which the shard asks at once.
 const TIMERS_AT_A_TIME: usize = 256;
 
-/// The times, in their order and by execution: setting or removing one costs the logarithm of their number.
+/// Times by order and by execution. Setting or removing one costs the logarithm of their number.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     times: BTreeMap<ExecutionKey, (u64, Tenant)>,
@@ -24,12 +24,11 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// The earliest time.
     pub(super) fn first(&self) -> Option<u64> {
         self.firsts.first().map(|(at, _)| *at)
     }
 
-    /// The earliest of the executions of one organization whose time has come. Organizations take turns.
+    /// Returns the earliest due execution of the next organization. Organizations take turns.
     pub(super) fn next_due(&mut self, now: u64) -> Option<ExecutionKey> {
         let due = self.firsts.iter().take_while(|(at, _)| *at <= now).map(|(_, tenant)| *tenant);
         let tenant = due.min_by_key(|tenant| (*tenant <= self.last, *tenant))?;
@@ -37,7 +36,7 @@ impl Timers {
         self.tenants.get(&tenant)?.first().map(|(_, execution)| *execution)
     }
 
-    /// Replaces the time of an execution.
+    /// Replaces the time of an execution, or removes it.
     pub(super) fn set(&mut self, execution: ExecutionKey, tenant: Tenant, at: Option<u64>) {
         let Some(at) = at else { return self.remove(execution) };
         if self.times.get(&execution) == Some(&(at, tenant)) {
@@ -48,7 +47,7 @@ impl Timers {
         self.change(tenant, |times| times.insert((at, execution)));
     }
 
-    /// Sets the time of an execution unless it has an earlier one.
+    /// Sets the time of an execution, unless it has an earlier one.
     pub(super) fn set_at_latest(&mut self, execution: ExecutionKey, at: u64) {
         match self.times.get(&execution) {
             Some((known, _)) if *known <= at => {}
@@ -68,7 +67,7 @@ impl Timers {
         gone.into_iter().for_each(|execution| self.remove(execution));
     }
 
-    /// The executions that have a time set, in the order of their keys.
+    /// Executions with a time, in the order of their keys.
     pub(super) fn executions(&self) -> impl Iterator<Item = ExecutionKey> + '_ {
         self.times.keys().copied()
     }
@@ -89,7 +88,7 @@ impl Timers {
 }
 
 impl Shard {
-    /// Gives every execution whose time has come its timers; one that is not in memory is loaded and gets them then.
+    /// Fires the due timers. An execution that is not in memory is loaded first.
     pub(super) fn fire_timers(&mut self, now: u64) {
         let at_a_time = if self.sharing.is_shared() { SHARED_TIMERS_AT_A_TIME } else { TIMERS_AT_A_TIME };
         for _ in 0..at_a_time {
@@ -121,7 +120,7 @@ impl Shard {
 
     fn fire(&mut self, now: u64, execution: ExecutionKey, (due, timer): (u64, Timer)) {
         self.turn(now, execution, Queued::silent(Input::Timer(timer.clone())));
-        // A timer that has given nothing would be due for ever: that is a fault of decide.
+        // A timer without an effect would fire forever: that is a fault of `decide`.
         if let Some(Cell::Live(live)) = self.cells.get(&execution)
             && !live.state.is_split
             && live.state.timers.contains(&(due, timer.clone()))
@@ -130,7 +129,7 @@ impl Shard {
         }
     }
 
-    /// Sets the time of an execution.
+    /// Sets or removes the wake-up time of an execution.
     pub(super) fn set_timer(&mut self, execution: ExecutionKey, at: Option<u64>) {
         self.timers.set(execution, self.tenant_key(execution), at);
     }

@@ -1,4 +1,4 @@
-//! What goes into a shard and what comes out of it: both closed.
+//! The protocol of the shard: a closed set of events in, and a closed set of outputs out.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -22,87 +22,87 @@ use crate::{
     span::Span,
 };
 
-/// Something that happens to a shard.
+/// Input of the shard.
 #[derive(Debug)]
 pub enum Event {
-    /// A new execution.
+    /// Starts a new execution.
     Submit(Box<Submission>),
     /// An input for an execution.
     Take(ExecutionKey, Queued),
-    /// The answer to [`Output::Load`], with its number.
+    /// The answer to [`Output::Load`], with the number of the request.
     Loaded(ExecutionKey, u64, Box<LoadAnswer>),
     /// The answer to [`Output::Commit`].
     Committed {
-        /// Which.
+        /// The number of the commit.
         flight: u64,
-        /// What became of it.
+        /// The result for each part, or the error of the whole commit.
         answer: Result<Vec<Answer>, CommitError>,
     },
     /// The answer to [`Output::Adopt`].
     Adopted {
-        /// Whose.
+        /// The execution of the attempt.
         execution: ExecutionKey,
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// What became of it.
+        /// The outcome of the recovery.
         fate: Fate,
     },
     /// The answer to [`Output::Evaluate`].
     Evaluated {
-        /// Whose.
+        /// The execution of the turn.
         execution: ExecutionKey,
-        /// Names it.
+        /// The number from [`Output::Evaluate`].
         evaluation: u64,
-        /// The state and the turn, or what is wrong with us.
+        /// The state and the decided turn, or a message about a fault of the engine.
         finished: Box<Finished>,
     },
-    /// A message in an execution's inbox, by id, that was not written with the installation's key.
+    /// A forged message: not sealed with the installation's key. It is deleted from the inbox by this id.
     Discard(ExecutionKey, String),
-    /// A child that may not begin, and the failure that its parent is told.
+    /// A child that may not start, and the failure that its parent receives.
     TurnAway(Box<Submission>, Failure),
-    /// The same of a child whose start cannot be read.
+    /// The same, for a child whose start message cannot be read.
     TurnChildAway {
-        /// The child.
+        /// The key of the child.
         execution: ExecutionKey,
-        /// The message with its start.
+        /// The start message, which is deleted.
         letter: Message,
-        /// Who waits for it.
+        /// The step of the parent that waits for the child.
         parent: Parent,
-        /// What it is told.
+        /// The failure that the parent receives.
         failure: Failure,
     },
-    /// The store knows that an execution is quarantined, and why.
+    /// The store has recorded a quarantine, with this reason.
     SetAside(ExecutionKey, String),
-    /// Executions that the store says are to be looked at.
+    /// Executions whose wake-up time is close, as read from the store.
     Due(Vec<Due>),
-    /// The store has heard that this node is alive.
+    /// A heartbeat succeeded.
     Heard(Box<Heard>),
-    /// The store has not heard of this node for too long: all that it held is lost.
+    /// The store has expired the lease of this node: all partitions are lost.
     Lapsed,
     /// Time has passed.
     Wake,
 }
 
-/// What became of an attempt that this process did not begin.
+/// The recovered outcome of an attempt that this shard does not know to be running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It was certainly never begun.
+    /// It certainly never started.
     NeverStarted,
-    /// It was, or may have been, begun, and does not run any more.
+    /// It started, or may have started, and no longer runs.
     Interrupted,
-    /// It runs, and its receipt will follow.
+    /// It still runs, and its receipt will follow.
     RunsOn,
 }
 
 impl Event {
-    /// Whether it cancels an execution.
+    /// True for a cancel of an execution.
     pub(crate) fn is_cancel(&self) -> bool {
         matches!(self, Self::Take(_, Queued { input: Input::Cancel { .. }, .. }))
     }
 
-    /// The inbox message that brought it.
+    /// The inbox message that contained the event.
     pub(crate) fn message_mut(&mut self) -> Option<&mut Message> {
         match self {
             Self::Submit(submission) => submission.letter.as_mut(),
@@ -112,8 +112,7 @@ impl Event {
         }
     }
 
-    /// The execution of an event that a caller waits for.
-    /// Whether it is an event of one execution.
+    /// True for an event of a single execution.
     pub(crate) fn is_of_execution(&self) -> bool {
         !matches!(self, Self::Committed { .. } | Self::Due(_) | Self::Heard(_) | Self::Lapsed | Self::Wake)
     }
@@ -133,55 +132,57 @@ impl Event {
     }
 }
 
-/// A new execution, ready to begin.
+/// A new execution, ready to start.
 #[derive(Debug)]
 pub struct Submission {
-    /// Its key.
+    /// The key of the execution.
     pub execution: ExecutionKey,
-    /// Its plan.
+    /// The plan to execute.
     pub plan: Arc<Plan>,
-    /// The plan as it is stored, and those of whatever it may start.
+    /// The stored form of the plan, and of the plans of all possible children.
     pub stored_plans: Vec<StoredPlan>,
-    /// What it begins with.
+    /// The start input.
     pub start: Box<Start>,
-    /// Its row in the catalogue.
+    /// The row of the execution in the catalogue.
     pub row: ExecutionRow,
-    /// The letter that brought it.
+    /// The inbox message that contained the start.
     pub letter: Option<Message>,
-    /// Who waits for the answer.
+    /// The caller that waits for the reply.
     pub ticket: Option<Ticket>,
-    /// What the audit log says of it if it changes anything. One that a letter brought was noted when that was posted.
+    /// The entry of the audit log, if the start changes anything. A start from the inbox was audited when it was
+    /// enqueued.
     pub audit: Option<Box<AuditEntry>>,
 }
 
-/// An input on its way into an execution.
+/// An input that waits for its execution.
 #[derive(Debug)]
 pub struct Queued {
-    /// The input.
+    /// The fact to process.
     pub input: Input,
-    /// The letter that brought it, which the commit takes out of the inbox.
+    /// The inbox message that contained the input. The commit of the turn deletes it.
     pub letter: Option<Message>,
-    /// Who waits for the answer.
+    /// The caller that waits for the reply.
     pub ticket: Option<Ticket>,
-    /// What the audit log says of it if it changes anything. One that a letter brought was noted when that was posted.
+    /// The entry of the audit log, if the input changes anything. An input from the inbox was audited when it was
+    /// enqueued.
     pub audit: Option<Box<AuditEntry>>,
 }
 
 impl Queued {
-    /// An input that nobody waits for.
+    /// An input without a caller that waits for the reply.
     pub fn silent(input: Input) -> Self {
         Self { input, letter: None, ticket: None, audit: None }
     }
 }
 
-/// An inbox message that brought an input.
+/// An inbox message that contained an input.
 #[derive(Debug)]
 pub struct Message {
-    /// Its id in the inbox.
+    /// The id of the row in the inbox.
     pub id: String,
-    /// Its share of what may be taken in and is not durable, until what came of it is durable or refused.
+    /// The message's share of the bound of received messages, until its result is durable or refused.
     pub(crate) charge: Option<Charge>,
-    /// The same of messages to executions that cannot take them in yet.
+    /// The message's share of the bound of messages for executions that cannot process input at present.
     pub(crate) held_up: Option<Charge>,
 }
 
@@ -197,140 +198,140 @@ impl From<&str> for Message {
     }
 }
 
-/// Names a caller that waits for an answer.
+/// Identifies a caller that waits for a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
 /// The answer to a load.
 #[derive(Debug)]
 pub enum LoadAnswer {
-    /// The journal, folded and checked.
+    /// The journal, folded and verified.
     Journal(Box<Journal>),
-    /// There is no such execution.
+    /// No such execution exists.
     Unknown,
-    /// It is set aside.
+    /// The execution is quarantined, for this reason.
     Quarantined(String),
-    /// What is stored is not what was written: it is to be set aside.
+    /// The stored journal is not the one that was written. The execution is to be quarantined for this reason.
     Broken(String),
-    /// A newer release has begun it, and goes on with it. It is left alone.
+    /// A newer release started the execution. This release leaves it alone.
     Newer(String),
     /// The store did not answer.
     Unavailable(String),
 }
 
-/// Something to be done, in this order.
+/// A request of the shard to its driver. The driver performs outputs in their order.
 #[derive(Debug)]
 pub enum Output {
-    /// Make this true. One at a time.
+    /// Commit this batch. At most one commit is in flight.
     Commit {
-        /// Names it in the answer.
+        /// The number that the answer repeats.
         flight: u64,
-        /// What. Shared with the shard, which asks for the very same again if nothing of it was written.
+        /// The batch, shared with the shard, which submits it again if nothing of it was written.
         batch: Arc<Batch>,
     },
-    /// Read an execution's journal. The number goes back with the answer.
+    /// Read the journal of an execution. The answer repeats the number.
     Load(ExecutionKey, u64),
-    /// Perform an attempt; its receipt is an input.
+    /// Perform an attempt. Its receipt returns as an input.
     Perform {
-        /// Whose.
+        /// The execution of the attempt.
         execution: ExecutionKey,
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// What.
+        /// The work to perform.
         attempt: Attempt,
     },
-    /// Ask an attempt to stop. Nothing is done if it does not run here any more.
+    /// Ask an attempt to stop. Nothing happens if it no longer runs here.
     Stop {
-        /// Whose.
+        /// The execution of the attempt.
         execution: ExecutionKey,
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// End an attempt at once: whoever holds its execution from now on may begin it again. Nothing is done if it does not
-    /// run here any more.
+    /// Kill an attempt at once, since the next owner of its execution may start it again. Nothing happens if it no
+    /// longer runs here.
     Kill {
-        /// Whose.
+        /// The execution of the attempt.
         execution: ExecutionKey,
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// Find out what became of an attempt that this process did not begin.
+    /// Recover an attempt that this shard does not know to be running. The answer is [`Event::Adopted`].
     Adopt {
-        /// Whose.
+        /// The execution of the attempt.
         execution: ExecutionKey,
-        /// Whose.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// What.
+        /// The attempt as recorded in the journal.
         attempt: Attempt,
     },
-    /// Finish a turn that waits for evaluations.
+    /// Process a turn outside the shard: its evaluations, or all of it.
     Evaluate {
-        /// Whose.
+        /// The execution of the turn.
         execution: ExecutionKey,
-        /// Names it in the answer.
+        /// The number that the answer repeats.
         evaluation: u64,
-        /// The turn.
+        /// The state and the rest of the turn.
         suspended: Box<Suspended>,
     },
-    /// Letters to executions in these partitions are durable.
+    /// Inbox messages for executions in these partitions are durable.
     LettersPosted(BTreeSet<u32>),
-    /// Letters that were taken in still wait: what came of them was not written. They are to be read again.
+    /// Read the inbox again: received messages were not consumed, since the commit of their turns was not written.
     LettersWait,
-    /// Partitions are held from now on: what waits in them, and what is due, is to be looked for.
+    /// These partitions were acquired. Their inbox and their due executions are to be read.
     Gained(Vec<u32>),
-    /// Partitions are let go of: the store is to be told.
+    /// Partitions were released: the next heartbeat records it in the store.
     GivenUp(GivenUp),
-    /// Partitions are lost.
+    /// These partitions were lost.
     Lost(Vec<u32>),
-    /// Put into the inbox of an execution that is held elsewhere, or nowhere; then the attempt does not go on here any
-    /// more for whoever holds it, if it did.
+    /// Enqueue an input for an execution that another node owns, or none. Then record the end of the attempt, if the
+    /// store lists it as running here.
     PassOn(ExecutionKey, Input, Option<RemoteAttempt>),
-    /// Ask the node at which an attempt goes on to stop it.
+    /// Ask the node that performs an attempt to stop it.
     StopRemote(RemoteAttempt),
-    /// Go on with an execution that another one waits for.
+    /// Activate an execution that another one waits for.
     Attend(ExecutionKey),
-    /// The receipt of an attempt is durable: its traces outside may go.
+    /// The receipt of an attempt is durable, so its process record can be removed.
     Forget {
-        /// Whose.
+        /// The execution of the attempt.
         execution: ExecutionKey,
-        /// The step instance.
+        /// The name of the step instance.
         step: String,
-        /// Which.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
-    /// An answer.
+    /// A reply to a caller.
     Reply(Ticket, Reply),
-    /// A frame is durable.
+    /// A durable frame, for subscribers.
     Tell(Arc<Moment>),
-    /// Set an execution aside.
+    /// Quarantine an execution, for this reason.
     Quarantine(ExecutionKey, String),
-    /// The store has refused to write, and will be asked again at the next flush.
+    /// The store refused to write. The next flush submits the commit again.
     Stalled(String),
-    /// This process may not go on: the disk or the ownership is lost.
+    /// This process cannot continue: the disk or the ownership of the store is lost.
     Fatal(String),
 }
 
-/// Partitions that are let go of, and what goes on here of them nevertheless.
+/// Partitions to release, and attempts of their executions that keep running here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GivenUp {
-    /// Under which fences they were held.
+    /// The fences under which the partitions were owned.
     pub fences: Vec<Fence>,
-    /// Attempts of their executions that this process performs.
+    /// Attempts that this process keeps performing.
     pub running: Vec<RemoteAttempt>,
 }
 
 impl GivenUp {
-    /// What is let go of besides.
+    /// Adds another release.
     pub fn extend(&mut self, more: Self) {
         self.fences.extend(more.fences);
         self.running.extend(more.running);
     }
 
-    /// What is left when the store has heard of some.
+    /// Removes the parts that the store has recorded.
     pub fn remove(&mut self, told: &Self) {
         self.fences.retain(|fence| !told.fences.contains(fence));
         self.running.retain(|attempt| !told.running.contains(attempt));
@@ -338,9 +339,9 @@ impl GivenUp {
 }
 
 impl Output {
-    /// Whether it is to be done although its execution is not held any more. What is durable may be told, what runs may be
-    /// stopped, and the traces of what has ended may go; nothing is begun but what is `lent`: then it was given up and not
-    /// lost.
+    /// True for an output that is performed even if its execution is no longer owned here. Durable frames are shown,
+    /// running attempts are stopped and process records are removed. New work starts only if `is_lent`: the partition
+    /// was then released and not lost.
     pub(super) fn stays_without(&self, is_gone: &impl Fn(&ExecutionKey) -> bool, is_lent: bool) -> bool {
         match self {
             Self::Perform { execution, .. } => is_lent || !is_gone(execution),
@@ -349,7 +350,7 @@ impl Output {
             | Self::Load(execution, _)
             | Self::Attend(execution)
             | Self::Quarantine(execution, _) => !is_gone(execution),
-            // Of an attempt that whoever holds it now asks to stop again, if it is to be stopped.
+            // The new owner repeats the request if the attempt is still to be stopped.
             Self::StopRemote(attempt) => !is_gone(&attempt.execution),
             Self::Commit { .. }
             | Self::Forget { .. }
@@ -369,50 +370,50 @@ impl Output {
     }
 }
 
-/// What a caller is answered.
+/// The reply to a caller.
 pub type Reply = Result<Taken, ShardError>;
 
-/// An input was taken in, and what came of it is durable.
+/// The input was processed, and the result is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Whether it changed anything: a repeated or late input does not.
+    /// False for a repeated or late input.
     pub changed: bool,
 }
 
-/// Why a caller is refused.
+/// The reason for a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShardError {
-    /// There is no such execution.
+    /// No such execution exists.
     NoSuchExecution,
-    /// The execution is set aside, and why.
+    /// The execution is quarantined, for this reason.
     Quarantined(String),
-    /// The execution belongs to another node, or to none at the moment: its inbox reaches it.
+    /// The execution belongs to another node or, during a handoff, to none. A message to its inbox reaches it.
     NotHere,
     /// Another execution has the name or the idempotency key.
     Exists(ExecutionKey),
-    /// The store cannot be used.
+    /// The store failed, with this message.
     Store(String),
-    /// So many executions of the organization have not ended that no other may begin.
+    /// The organization has reached its bound of unfinished executions, which is this number.
     TooMany(u32),
 }
 
-/// A durable frame, for whoever watches.
+/// A durable frame, for subscribers.
 #[derive(Debug, Clone)]
 pub struct Moment {
-    /// Whose.
+    /// The execution of the frame.
     pub execution: ExecutionKey,
-    /// Which.
+    /// The sequence of the frame in the journal.
     pub sequence: u64,
-    /// When.
+    /// The time of the turn, in Unix milliseconds.
     pub now: u64,
-    /// What happened.
+    /// The facts of the turn, in order.
     pub records: Vec<Record>,
-    /// Where the execution is now.
+    /// The status after the turn.
     pub status: ExecutionStatus,
-    /// What it runs.
+    /// The plan of the execution.
     pub plan: Arc<Plan>,
-    /// The organisation in whose bounds the execution is counted, where with this it comes to wait for a place or ends.
+    /// The organization whose limits count the execution, if this frame queues or ends it.
     pub place_of: Option<String>,
-    /// What has ended with it, if that is asked for.
+    /// The spans that end with this frame, if the shard makes spans.
     pub spans: Vec<Arc<Span>>,
 }
