@@ -1,4 +1,4 @@
-//! The engine as its callers see it: open a folder, submit, decide, signal, cancel, watch, drain.
+//! The interface of the engine for its callers: open a folder, submit, decide, signal, cancel, watch, drain.
 
 use std::{
     collections::BTreeSet,
@@ -41,24 +41,24 @@ use crate::{
     token,
 };
 
-/// How an engine is opened.
+/// Options of an engine that opens a folder.
 pub struct Options {
-    /// The folder.
+    /// The data folder.
     pub home: Home,
     /// The installation's key; see [`keys`](crate::keys).
     pub key: [u8; 32],
-    /// Which of the folder's executions to work on.
+    /// The executions of the folder to work on.
     pub reach: Reach,
-    /// Who runs functions and checks schemas.
+    /// Runs functions and checks schemas.
     pub evaluator: Arc<dyn Evaluator>,
-    /// Who writes traces, if anybody does.
+    /// Receives the spans for traces. `None` without tracing.
     pub spans: Option<Spans>,
-    /// Who knows how much of organisations may run at a time; `None` if everything begins at once.
+    /// Provides the concurrency limits of organizations. `None` if every execution starts at once.
     pub limits: Option<Arc<dyn Limits>>,
 }
 
-/// An engine that runs. Dropping it without [`drain`](Self::drain) is like the process's death: nothing is lost, and
-/// what was running is interrupted.
+/// A running engine. Dropping it without [`drain`](Self::drain) equals a crash of the process: nothing durable is lost,
+/// and running attempts are interrupted.
 pub struct Engine {
     store: Arc<dyn Store>,
     loader: Arc<Loader>,
@@ -72,43 +72,43 @@ pub struct Engine {
     intake: Intake,
 }
 
-/// What an engine stands on beside its store.
+/// Resources of an engine beside its store.
 #[derive(Default)]
 pub struct Ground {
-    /// The folder that it holds, with the proof.
+    /// The data folder and the lock on it.
     pub home: Option<(Home, Held)>,
-    /// How it shares the store with other nodes; `None` if nobody else uses it.
+    /// Membership in a cluster of nodes. `None` if no other process uses the store.
     pub sharing: Option<Sharing>,
-    /// Who writes traces, if anybody does.
+    /// Receives the spans for traces. `None` without tracing.
     pub spans: Option<Spans>,
-    /// Who knows how much of organisations may run at a time; `None` if everything begins at once.
+    /// Provides the concurrency limits of organizations. `None` if every execution starts at once.
     pub limits: Option<Arc<dyn Limits>>,
 }
 
-/// How a node shares a store.
+/// Options of a node in a cluster that shares a store.
 #[derive(Debug, Clone)]
 pub struct Sharing {
-    /// How long its word holds.
+    /// Timing of the lease.
     pub terms: Terms,
-    /// Where it runs, for people.
+    /// The location of the node, as shown to people.
     pub place: String,
 }
 
 /// The answer to a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Submitted {
-    /// The execution.
+    /// The key of the new or existing execution.
     pub execution: ExecutionKey,
-    /// Whether it was there already, by its name or its idempotency key.
+    /// True if an execution with this name or idempotency key existed already.
     pub existed: bool,
-    /// Whether it is not begun yet: its start is durable in the inbox of whoever comes to hold it, who finds out whether
-    /// its name or its idempotency key is another's by then.
+    /// True if the start is durable in an inbox but not processed. The owner of the partition then checks its name and
+    /// idempotency key.
     pub is_posted: bool,
 }
 
 impl Engine {
-    /// Takes the folder and begins to work on what is in reach and not finished. `executors` is asked for once the folder
-    /// is held.
+    /// Locks the folder, and starts to work on its unfinished executions in scope. `executors` is called once the
+    /// folder is locked.
     pub async fn open(
         options: Options,
         executors: impl FnOnce(&Home, &Held) -> Executors,
@@ -123,7 +123,7 @@ impl Engine {
         Self::run(store, key, (executors, evaluator), ground, reach)
     }
 
-    /// An engine on a store: one that nobody else uses, or one that it shares.
+    /// Runs an engine on a store, alone or as one of several nodes.
     pub fn run(
         store: Arc<dyn Store>,
         key: [u8; 32],
@@ -173,14 +173,14 @@ impl Engine {
         })
     }
 
-    /// Changes how many effects are performed at a time. The others wait, in turns by organization.
+    /// Sets the number of effects performed at a time. Further effects wait, and organizations take turns.
     pub fn limit_effects(&self, at_a_time: usize) {
         self.effects.resize(at_a_time);
     }
 
-    /// Starts an execution. When this returns, it is durable: begun here, or handed to whoever comes to hold it.
+    /// Starts an execution. When this returns, it is durable: started here, or enqueued for the owner of its partition.
     pub async fn submit(&self, request: Request) -> Result<Submitted, EngineError> {
-        // What is held may be lost between looking and asking.
+        // The partition of a new key may be lost before the start reaches it.
         for _ in 0..3 {
             let Ok(execution) = self.new_key() else { break };
             match self.submit_as(execution, request.clone()).await {
@@ -189,13 +189,13 @@ impl Engine {
             }
         }
         let mut request = request;
-        // Whether it begins is found out by whoever takes it: another may have begun under its key by then.
+        // The owner finds out if it starts, since another execution may have started under its idempotency key by then.
         request.audit.iter_mut().for_each(|entry| entry.action.push_str(".posted"));
         let execution = inbox::post_start(&*self.store, None, request, &self.key)?;
         Ok(Submitted { execution, existed: false, is_posted: true })
     }
 
-    /// A fresh key of an execution that will be this node's; [`EngineError::NotHere`] while it holds nothing.
+    /// Returns a new execution key in a partition of this node, or [`EngineError::NotHere`] while the node owns none.
     pub fn new_key(&self) -> Result<ExecutionKey, EngineError> {
         let owned = self.owned();
         if owned.held.is_empty() {
@@ -204,19 +204,19 @@ impl Engine {
         new_key_where(|key| owned.held.contains(&partition_of(key, owned.partitions)))
     }
 
-    /// The partitions that this node holds.
+    /// The partitions that this node owns.
     pub fn held(&self) -> BTreeSet<u32> {
         self.owned().held
     }
 
-    /// The reason why the store does not hear this node or does not write, or why this node may hold nothing, as its clock
-    /// is wrong. What is held runs out by itself.
+    /// The reason why heartbeats or commits of this node fail, or why it may own no partitions, as with a wrong clock.
+    /// The lease expires by itself.
     pub fn trouble(&self) -> Option<Trouble> {
         self.owned().trouble
     }
 
-    /// Starts an execution under a fresh key of [`new_key`](Self::new_key): a caller that watches the key before misses
-    /// nothing.
+    /// Starts an execution under a key of [`new_key`](Self::new_key). A caller that watches the key first misses no
+    /// frame.
     pub async fn submit_as(&self, execution: ExecutionKey, mut request: Request) -> Result<Submitted, EngineError> {
         let now = now_ms();
         let (plan, stored_plans, audit) = (request.plan.clone(), request.stored_plans(), request.take_audit(execution));
@@ -233,26 +233,26 @@ impl Engine {
         }
     }
 
-    /// Goes on with an execution that is in the store, whatever the reach.
+    /// Activates an execution of the store, and adds it to the scope.
     pub fn attend(&self, execution: ExecutionKey) {
         let _ = self.commands.send(Command::Attend(execution));
     }
 
-    /// How much of an organisation may run at a time has changed.
+    /// Reports that the concurrency limits of an organization have changed.
     pub fn limits_changed(&self, organization: &str) {
         let _ = self.commands.send(Command::BoundsChanged(organization.to_owned()));
         let partition = partition_of_organization(organization, self.owned().partitions);
         self.store.hint(&[partition]);
     }
 
-    /// What the engine has before it; nothing once it has stopped.
+    /// Returns the open work of the engine. It is empty once the engine has stopped.
     pub async fn pending(&self) -> Pending {
         let (sender, receiver) = oneshot::channel();
         let _ = self.commands.send(Command::Pending(sender));
         receiver.await.unwrap_or_default()
     }
 
-    /// Decides at a gate. False if that gate does not take this decision (any more).
+    /// Decides at a gate. False if the gate no longer accepts this decision.
     pub async fn decide(
         &self,
         execution: ExecutionKey,
@@ -266,7 +266,8 @@ impl Engine {
         self.take(execution, Input::Decide { instance, gate, decision, by, reason }, None).await
     }
 
-    /// Sends a named message. False if one of this identity has come before, or nobody can take it any more.
+    /// Sends a signal. False if one with this identity was received before, or if the execution can no longer receive
+    /// it.
     pub async fn signal(
         &self,
         execution: ExecutionKey,
@@ -277,13 +278,13 @@ impl Engine {
         self.take(execution, Input::Signal { id, name, payload }, None).await
     }
 
-    /// Asks an execution to end. False if it is ending already.
+    /// Cancels an execution. False if it is ending already.
     pub async fn cancel(&self, execution: ExecutionKey, reason: &str, by: &str) -> Result<bool, EngineError> {
         self.take(execution, Input::Cancel { reason: reason.into(), by: by.into() }, None).await
     }
 
-    /// An input as [`decide`](Self::decide), [`signal`](Self::signal) and [`cancel`](Self::cancel) make it, with what the
-    /// audit log says of it if it changes anything: that is durable with the change.
+    /// Processes an input, as [`decide`](Self::decide), [`signal`](Self::signal) and [`cancel`](Self::cancel) do. The
+    /// audit entry is durable with the change, if the input changes anything.
     pub async fn take(
         &self,
         execution: ExecutionKey,
@@ -294,8 +295,8 @@ impl Engine {
         self.ask(|ticket| Event::Take(execution, Queued { input, letter, ticket: Some(ticket), audit })).await
     }
 
-    /// Puts an input into the inbox of an execution, for whoever holds it, with what the audit log says of that. The answer
-    /// is the letter's id.
+    /// Enqueues an input in the inbox of an execution, with an audit entry, for the owner of its partition. Returns the
+    /// id of the message.
     pub fn post(
         &self,
         execution: ExecutionKey,
@@ -305,29 +306,29 @@ impl Engine {
         inbox::post(&*self.store, None, &self.key, (execution, input), audit)
     }
 
-    /// Every durable frame of an execution from now on. Read the journal after this to miss none.
+    /// Subscribes to all later durable frames of an execution. A journal read after this call leaves no gap.
     pub fn watch(&self, execution: ExecutionKey) -> mpsc::UnboundedReceiver<Arc<Moment>> {
         let (sender, receiver) = mpsc::unbounded_channel();
-        // An engine that has stopped drops the sender, and the watcher's channel closes.
+        // An engine that has stopped drops the sender, which closes the channel.
         let _ = self.commands.send(Command::Watch(execution, Watcher::OfAll(sender)));
         receiver
     }
 
-    /// The same for one of many watchers of a server. At most [`WATCHED_FRAMES_MAX`] frames wait to be read: beyond that the
-    /// channel closes behind them, and the rest is in the journal. Watch again to hear of what follows.
+    /// The same with a bound, for the many watchers of a server. At most [`WATCHED_FRAMES_MAX`] frames wait to be read.
+    /// Beyond that the channel closes, and the rest is in the journal. A new call subscribes again.
     pub fn watch_in_time(&self, execution: ExecutionKey) -> mpsc::Receiver<Arc<Moment>> {
         let (sender, receiver) = mpsc::channel(WATCHED_FRAMES_MAX);
         let _ = self.commands.send(Command::Watch(execution, Watcher::InTime(sender)));
         receiver
     }
 
-    /// An execution's state as the store has it.
+    /// Reads the state of an execution from the store.
     pub fn state(&self, execution: ExecutionKey) -> Result<State, EngineError> {
         let read = self.loader.journal(execution)?.ok_or(EngineError::NoSuchExecution)?;
         Ok(read.journal.state)
     }
 
-    /// The gate that a token opens, if it is open and its time is not over.
+    /// Returns the gate that a token opens, if the gate is open and has not expired.
     pub fn gate_of(&self, state: &State, token: &str) -> Result<(Instance, u32), EngineError> {
         let found = token::gate_of(&self.key, state, token);
         let (instance, gate) =
@@ -338,32 +339,32 @@ impl Engine {
         Ok((instance.clone(), gate.number))
     }
 
-    /// The key that tokens and seals are made with.
+    /// The installation's key, for tokens and seals.
     pub fn key(&self) -> &[u8; 32] {
         &self.key
     }
 
-    /// What reads journals.
+    /// The reader of journals.
     pub fn loader(&self) -> &Loader {
         &self.loader
     }
 
-    /// The store.
+    /// The store of the engine.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Why the engine has stopped, if it has by itself.
+    /// The reason if the engine has stopped by itself.
     pub fn why_stopped(&self) -> Option<String> {
         self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether it was drained, or is on its way to it.
+    /// True once [`drain`](Self::drain) was called.
     pub fn is_draining(&self) -> bool {
         self.rim.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Ends what runs, writes what has come and gives the folder back. Nothing new is begun.
+    /// Stops running attempts, writes pending results and unlocks the folder. No new work starts.
     pub async fn drain(&self) {
         let _ = self.commands.send(Command::Drain);
         let rim = self.rim.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -395,7 +396,7 @@ impl Engine {
     }
 }
 
-/// All partitions of a store that nobody else uses.
+/// Claims all partitions of a store that no other process uses.
 fn all_of(store: &dyn Store) -> Result<Leases, EngineError> {
     let (partitions, holder) = (store.partitions()?, format!("process {}", std::process::id()));
     let claim = |partition| Ok(Fence { partition, epoch: store.claim(partition, &holder)? });
@@ -403,7 +404,7 @@ fn all_of(store: &dyn Store) -> Result<Leases, EngineError> {
     Ok(Leases::alone(partitions, fences))
 }
 
-/// Milliseconds since 1970 by this machine's clock.
+/// The wall clock of this machine, in milliseconds since 1970.
 pub fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! What a caller of the engine must be able to tell apart.
+//! The errors that a caller of the engine must distinguish.
 
 use std::{fmt, path::PathBuf};
 
@@ -7,62 +7,62 @@ use mainspring_store::StoreError;
 
 use crate::load::LoadError;
 
-/// Why the engine does not do what it was asked.
+/// The reason why the engine refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineError {
     /// The folder cannot be used.
     Folder {
-        /// Which.
+        /// The path of the folder.
         path: PathBuf,
-        /// The operating system's word for it.
+        /// The error of the operating system.
         why: String,
     },
     /// Another process runs an engine on the folder.
     Held {
-        /// Which folder.
+        /// The path of the folder.
         path: PathBuf,
-        /// Which process, if it has said so.
+        /// The id of that process, if its lock file contains one.
         pid: Option<u32>,
     },
     /// The installation's key cannot be used.
     Key {
-        /// Which file.
+        /// The path of the key file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// The folder or the store was begun with another key.
+    /// The folder or the store was created with another key.
     OtherKey {
-        /// Which.
+        /// `the store`, or the path of the folder.
         place: String,
     },
-    /// The store cannot be used.
+    /// The store failed.
     Store(StoreError),
-    /// So many inbox messages have no seal, and nothing says that they are of the release before an upgrade.
+    /// So many inbox messages have no seal, and it is not proven that they precede an upgrade.
     Unsealed(usize),
-    /// A journal cannot be read back.
+    /// A journal cannot be read.
     Load(LoadError),
-    /// There is no such execution.
+    /// No such execution exists.
     NoSuchExecution,
-    /// The execution is set aside, and why.
+    /// The execution is quarantined, for this reason.
     Quarantined(String),
     /// The execution is not quarantined, or was ended in quarantine.
     NotQuarantined,
-    /// The execution goes on.
+    /// The execution has not ended.
     NotEnded,
-    /// The execution's plan has no step of this name.
+    /// The plan of the execution has no step of this name.
     NoSuchStep(String),
     /// Another execution has the name or the idempotency key.
     Exists(ExecutionKey),
-    /// The engine has stopped, and why.
+    /// The engine has stopped, for this reason.
     Stopped(String),
-    /// No gate is open for this, and why.
+    /// No open gate matches, for this reason.
     NoOpenGate(String),
-    /// The execution belongs to another node, or to none at the moment.
+    /// The execution belongs to another node or, during a handoff, to none.
     NotHere,
-    /// So much is asked for and not written yet that nothing more is taken.
+    /// The bound of pending requests is reached.
     Busy,
-    /// So many executions of the organization have not ended that no other may begin.
+    /// The organization has reached its bound of unfinished executions, which is this number.
     TooMany(u32),
 }
 

@@ -1,8 +1,8 @@
-//! Leases as values: until when a node may act on what it holds, and what it should take and give up.
+//! Leases as values: until when a node may act on its partitions, and which partitions it should acquire or release.
 //!
-//! A node says to the store that it is alive, and everything that it holds goes with that word. It counts on its own
-//! clocks from the moment it began to say so: the store heard it later than that, and lets nobody else take over before
-//! the whole time has passed on its own clock. Nothing here looks at a clock.
+//! A heartbeat renews the lease on everything that a node owns. The node measures the lease on its own clocks from the
+//! moment at which it sent the heartbeat. The store received it later, and lets no other node acquire the partitions
+//! before the whole lease has passed on the store's clock. This module reads no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use mainspring_store::{Fence, Table, partition_of};
 
 use crate::clock::{Reading, Sighting};
 
-/// A moment on a node's own clock, in milliseconds since any beginning. It never goes back and knows nothing of dates.
+/// A time on a node's monotonic clock, in milliseconds since an arbitrary start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tick(pub u64);
 
-/// How long a node's word holds.
+/// Timing of leases and heartbeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     /// Milliseconds of the store's clock after which a silent node counts as dead.
@@ -23,51 +23,51 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// How often a node says that it is alive: three words may be lost before it counts as dead.
+    /// Interval of heartbeats in milliseconds: three may be lost before the node counts as dead.
     pub fn beat_every_ms(self) -> u64 {
         self.lease_ms / 4
     }
 
-    /// Until when a node counts on a heartbeat that it began to send at a moment: a tenth less than the store does, for
-    /// clocks that do not run alike. The lease is over when either clock has reached this.
+    /// The end of the lease for a heartbeat sent at this time: a tenth earlier than the store's, since clocks differ in
+    /// speed. The lease expires when either clock has reached it.
     pub fn until(self, sent_at: Reading) -> Reading {
         let for_ms = self.lease_ms - self.lease_ms / 10;
         Reading { tick: Tick(sent_at.tick.0.saturating_add(for_ms)), wall_ms: sent_at.wall_ms.saturating_add(for_ms) }
     }
 }
 
-/// What a node holds, and until when it may act on it.
+/// The partitions of a node, and the end of its lease on them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leases {
     partitions: u32,
     epochs: BTreeMap<u32, u64>,
-    /// `None` for one that nobody can take over from: what holds its store alone.
+    /// `None` for the only process of a store, from which no other node can acquire anything.
     until: Option<Reading>,
-    /// The store's clock, as the last heartbeat that was answered has seen it.
+    /// The store's clock at the last answered heartbeat.
     seen: Option<Sighting>,
-    /// The newest version of decide that every living node knows.
+    /// The newest version of `decide` that every living node supports.
     decide_version: u32,
 }
 
 impl Leases {
-    /// Nothing yet, of a store that others use as well.
+    /// No partitions of a store that other nodes use as well.
     pub fn none() -> Self {
         let until = Some(Reading { tick: Tick(0), wall_ms: 0 });
         Self { partitions: 1, epochs: BTreeMap::new(), until, seen: None, decide_version: DECIDE_VERSION }
     }
 
-    /// All that a process needs which has its store to itself.
+    /// All partitions, for the only process of a store.
     pub fn alone(partitions: u32, fences: impl IntoIterator<Item = Fence>) -> Self {
         Self { partitions, epochs: by_partition(fences), until: None, seen: None, decide_version: DECIDE_VERSION }
     }
 
-    /// Over how many partitions the store spreads.
+    /// The number of partitions of the store.
     pub fn partitions(&self) -> u32 {
         self.partitions
     }
 
-    /// The version of decide for executions that begin: one that every living node knows, so that each of them can go on
-    /// with it. While releases of two versions work beside each other, the older one's rules count for what begins.
+    /// The version of `decide` for new executions: one that every living node supports. During a rolling upgrade, that
+    /// is the version of the older release.
     pub fn decide_version(&self) -> u32 {
         self.decide_version
     }
@@ -77,19 +77,18 @@ impl Leases {
         partition_of(execution, self.partitions)
     }
 
-    /// The fence of a partition, if it is held.
+    /// The fence of a partition, if this node owns it.
     pub fn fence(&self, partition: u32) -> Option<Fence> {
         self.epochs.get(&partition).map(|epoch| Fence { partition, epoch: *epoch })
     }
 
-    /// The partitions that are held.
     pub fn held(&self) -> impl Iterator<Item = u32> + '_ {
         self.epochs.keys().copied()
     }
 
-    /// The store has heard a word, and this is what it answered. What it says of this node's partitions counts: those of
-    /// which it says nothing, or another epoch, are lost; all of them are if it spreads over another number. Others are
-    /// gained: the answer to taking them was not heard.
+    /// Renews the lease after a heartbeat, with the cluster view of the store. Partitions that the view does not list
+    /// for this node, or lists with another epoch, are lost. All are lost if the number of partitions has changed.
+    /// Partitions that only the view lists are acquired: the answer to an earlier acquisition was lost.
     pub fn renew(&mut self, until: Reading, table: &Table) -> Change {
         let is_spread_anew = std::mem::replace(&mut self.partitions, table.partitions) != table.partitions;
         let stored = by_partition(table.held.iter().copied());
@@ -102,39 +101,39 @@ impl Leases {
         let change = Change { lost: lost.collect(), gained: gained.map(|(partition, _)| *partition).collect() };
         let versions = table.nodes.iter().map(|node| node.decide_version);
         self.decide_version = versions.chain([DECIDE_VERSION]).min().unwrap_or(DECIDE_VERSION).max(1);
-        // Of two words, the one that was begun later counts, whichever answer came first.
+        // The heartbeat that was sent later counts, regardless of the order of the answers.
         if self.until.is_none_or(|known| known.tick <= until.tick) {
             self.until = Some(until);
         }
         change
     }
 
-    /// The store's clock was seen with a heartbeat. The one that was begun later counts.
+    /// Records the store's clock. The heartbeat that was sent later counts.
     pub fn see(&mut self, sighting: Sighting) {
         if self.seen.is_none_or(|known| known.sent_at.tick <= sighting.sent_at.tick) {
             self.seen = Some(sighting);
         }
     }
 
-    /// The time that counts for decisions, in milliseconds since 1970: the node's own, as long as that agrees with the
-    /// store's. A clock that was set wrong since the last heartbeat moves it by no more than the bound.
+    /// The time for decisions, in milliseconds since 1970: the node's wall clock while it agrees with the store's
+    /// clock. A wall clock that was changed since the last heartbeat moves it by at most the bound.
     pub fn now(&self, reading: Reading) -> u64 {
         self.seen.map_or(reading.wall_ms, |seen| seen.bounded(reading))
     }
 
-    /// Partitions that were taken on the strength of the last word.
+    /// Adds partitions that were acquired after the last heartbeat.
     pub fn add(&mut self, fences: &[Fence]) {
         self.epochs.extend(by_partition(fences.iter().copied()));
     }
 
-    /// Forgets a partition; its fence, if it was held.
+    /// Removes a partition, and returns its fence.
     pub fn remove(&mut self, partition: u32) -> Option<Fence> {
         self.epochs.remove(&partition).map(|epoch| Fence { partition, epoch })
     }
 
-    /// Whether the time of the last word is over by either clock. What was held is lost then, whoever has it now. The
-    /// clock that never goes back stands still in a guest that its hypervisor has paused; the clock of the day is set
-    /// right behind that.
+    /// True once the lease has expired by either clock. All partitions are lost then, regardless of other nodes. The
+    /// monotonic clock stands still in a virtual machine that its hypervisor has paused, but the wall clock is
+    /// corrected after the pause.
     pub fn is_over(&self, now: Reading) -> bool {
         self.until.is_some_and(|until| now.tick >= until.tick || now.wall_ms >= until.wall_ms)
     }
@@ -144,28 +143,28 @@ fn by_partition(fences: impl IntoIterator<Item = Fence>) -> BTreeMap<u32, u64> {
     fences.into_iter().map(|fence| (fence.partition, fence.epoch)).collect()
 }
 
-/// What a word of the store changes.
+/// The changes of ownership from a heartbeat.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Partitions that are not held any more.
+    /// Partitions that are no longer owned.
     pub lost: Vec<u32>,
-    /// Partitions that were not held before, or under another epoch.
+    /// Partitions that were not owned before, or under another epoch.
     pub gained: Vec<u32>,
 }
 
-/// What a node should do about its share.
+/// The rebalance plan of one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// Partitions to ask for.
+    /// Partitions to acquire.
     pub take: Vec<u32>,
-    /// Partitions to let go of.
+    /// Partitions to release.
     pub give_up: Vec<u32>,
 }
 
-/// What a node wishes for, so that all living nodes that take partitions come to hold as many as each other, give or take
-/// one: it takes what is free until it has its share, and gives up what it has beyond that, the first ones of what it can
-/// give up, only as far as others lack it. Two nodes that look at one table do not wish for the same. A node that takes
-/// nothing has no share and no wish: what it would lack, nobody would have.
+/// Computes a rebalance plan. All living nodes that acquire partitions converge to equal shares, give or take one. A
+/// node acquires free partitions up to its share. It releases its surplus, from the start of `can_give_up`, but only as
+/// many as other nodes lack. Two nodes with the same cluster view never claim the same partition. A node that acquires
+/// nothing has no share, since partitions reserved for it would have no owner.
 pub fn wish(table: &Table, me: &str, can_give_up: &[u32]) -> Wish {
     let taking: Vec<&str> = table.nodes.iter().filter(|node| node.takes).map(|node| &*node.name).collect();
     let Some(rank) = taking.iter().position(|name| *name == me) else { return Wish::default() };
@@ -180,7 +179,7 @@ pub fn wish(table: &Table, me: &str, can_give_up: &[u32]) -> Wish {
     let (mine, others_lack) = (held_by(rank), (0..count).filter(|other| *other != rank).map(lacks).sum::<usize>());
     let taken: BTreeSet<u32> = table.holders.iter().map(|(partition, _)| *partition).collect();
     let free = (0..table.partitions).filter(|partition| !taken.contains(partition));
-    // Whoever comes before takes the first ones.
+    // Nodes of a lower rank acquire the first ones.
     let before: usize = (0..rank).map(lacks).sum();
     let take: Vec<u32> = free.clone().skip(before).take(lacks(rank)).collect();
     let surplus = mine.saturating_sub(share(rank)).min(others_lack.saturating_sub(free.count()));
@@ -223,7 +222,7 @@ mod tests {
         leases.renew(terms.until(at(500, 70_000)), &table(1, "a", &[], &[(0, 1)]));
         assert!(!leases.is_over(at(9_499, 70_000)));
         assert!(leases.is_over(at(9_500, 70_000)));
-        // An answer to an older word comes late.
+        // The answer to an earlier heartbeat arrives late.
         leases.renew(terms.until(at(300, 69_800)), &table(1, "a", &[], &[(0, 1)]));
         assert!(!leases.is_over(at(9_499, 70_000)));
         assert!(!Leases::alone(1, [Fence { partition: 0, epoch: 1 }]).is_over(at(u64::MAX, u64::MAX)));
@@ -234,10 +233,11 @@ mod tests {
         let terms = Terms { lease_ms: 10_000 };
         let mut leases = Leases::none();
         leases.renew(terms.until(at(500, 70_000)), &table(1, "a", &[], &[(0, 1)]));
-        // The hypervisor paused the guest: its own clock stood still, and the clock of the day was set right behind that.
+        // The hypervisor paused the guest: its monotonic clock stood still, and its wall clock was corrected
+        // afterwards.
         assert!(!leases.is_over(at(600, 78_999)));
         assert!(leases.is_over(at(600, 79_000)));
-        // A clock that was set back counts for nothing.
+        // A wall clock that was set back does not extend the lease.
         assert!(!leases.is_over(at(9_499, 0)));
         assert!(leases.is_over(at(9_500, 0)));
     }
@@ -280,10 +280,10 @@ mod tests {
         check("a b", &all_of_a[..3], "b", &[3, 4], &[]);
         check("a b", &all_of_a[..4], "a", &[], &[0]);
         check("a b", &all_of_a[..4], "b", &[4], &[]);
-        // Three nodes to five partitions: nobody gives up the second of the first two.
+        // Three nodes and five partitions: a node with two of them keeps both.
         check("a b c", &[(0, "a"), (1, "a"), (2, "b"), (3, "b"), (4, "c")], "b", &[], &[]);
         check("a b c d e f", &[(0, "a"), (1, "a")], "f", &[], &[]);
-        // Of a node that takes nothing, the others want what it holds, and leave nothing to it.
+        // Other nodes want the partitions of a node that acquires none, and leave none to it.
         check("a- b c", &[], "a", &[], &[]);
         check("a- b c", &[], "b", &[0, 1, 2], &[]);
         check("a- b c", &[], "c", &[3, 4], &[]);

@@ -1,4 +1,4 @@
-//! A node among others: it says that it is alive, takes its share of the partitions and leaves.
+//! A node of a cluster: it sends heartbeats, acquires its share of the partitions, and leaves.
 
 use std::sync::{
     Arc,
@@ -16,51 +16,51 @@ use crate::{
     shard::GivenUp,
 };
 
-/// A node's life in a shared store.
+/// One incarnation of a node in a shared store.
 #[derive(Clone)]
 pub struct Member {
     store: Arc<dyn Store>,
     terms: Terms,
     node: Node,
-    /// Whether the last heartbeat found the clock right, and until there is one.
+    /// The last heartbeat found the clock right, or there was none yet.
     is_clock_right: Arc<AtomicBool>,
 }
 
-/// What came of a word to the store.
+/// The result of a heartbeat.
 #[derive(Debug)]
 pub enum Word {
-    /// It was heard.
+    /// The lease was renewed.
     Heard(Box<Heard>),
-    /// The node was silent for too long: what it held is lost, and it begins a new life.
+    /// The lease expired in the store: all partitions are lost, and the node joins as a new incarnation.
     Lapsed,
     /// The store did not answer.
     Unheard(StoreError),
 }
 
-/// A word that was heard.
+/// A successful heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heard {
-    /// The node's name.
+    /// The name of this incarnation of the node.
     pub name: String,
-    /// Until when it holds.
+    /// The end of the renewed lease.
     pub until: Reading,
-    /// The store's clock, and the node's around it.
+    /// The store's clock, with the node's clocks before and after it was read.
     pub clock: Sighting,
-    /// What the store said.
+    /// The cluster view of the store.
     pub table: Table,
-    /// What was taken on the strength of it.
+    /// The partitions acquired after the renewal.
     pub taken: Vec<Fence>,
-    /// Whether the node is about to leave: then it takes nothing, and gives nothing up before it has left.
+    /// True if the node is draining: it acquires nothing, and releases nothing before it leaves.
     pub is_leaving: bool,
 }
 
 impl Member {
-    /// A node in a store.
+    /// Creates a member for a node of the store.
     pub fn new(store: Arc<dyn Store>, terms: Terms, node: Node) -> Self {
         Self { store, terms, node, is_clock_right: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// This process as a node, in a new life.
+    /// Creates a new incarnation of this process as a node.
     pub(crate) fn here(store: Arc<dyn Store>, terms: Terms, place: &str) -> Result<Self, EngineError> {
         let mut life = [0; 12];
         getrandom::fill(&mut life).map_err(|error| EngineError::Stopped(error.to_string()))?;
@@ -74,25 +74,25 @@ impl Member {
         Ok(Self::new(store, terms, node))
     }
 
-    /// The same node in its next life.
+    /// Creates the next incarnation of the same node.
     pub(crate) fn reborn(&self) -> Result<Self, EngineError> {
         Self::here(self.store.clone(), self.terms, &self.node.place)
     }
 
-    /// What it is called in this life.
+    /// The name of this incarnation.
     pub fn name(&self) -> &str {
         &self.node.name
     }
 
-    /// How long its word holds.
+    /// The timing of the lease.
     pub fn terms(&self) -> Terms {
         self.terms
     }
 
-    /// Gives up what the shard has let go of, says that the node is alive, and takes what is missing from its share
-    /// unless it is about to leave or its clock is not the store's. Then it says that as well, and the others share what
-    /// there is without it; what the first word said of its clock and is not so is said again. Blocking. `now` is read just
-    /// before the first word is said, and when that is answered.
+    /// Sends a heartbeat. It records the pending releases, renews the lease and acquires missing partitions. A draining
+    /// node, or one with a wrong clock, states in the heartbeat that it acquires nothing, so that the others divide all
+    /// partitions. If the store's clock contradicts the statement, the heartbeat is repeated. Blocks. `now` is read just
+    /// before the first request and after its answer.
     pub fn speak(&self, given_up: &GivenUp, is_leaving: bool, now: impl Fn() -> Reading) -> Word {
         let said = || -> Result<Word, StoreError> {
             if !given_up.fences.is_empty() {
@@ -121,18 +121,19 @@ impl Member {
         self.store.beat(&Node { takes, ..self.node.clone() }, self.terms.lease_ms)
     }
 
-    /// Says that the node is no more. What it held is free at once; if this is not heard, when its time is over.
+    /// Leaves the cluster, which frees all partitions at once. If the store does not answer, they are free when the
+    /// lease expires.
     pub fn leave(&self) {
         let _ = self.store.leave(&self.node.name);
     }
 }
 
-/// What this machine's clocks show.
+/// Reads the clocks of this machine.
 pub(crate) fn reading() -> Reading {
     Reading { tick: tick(), wall_ms: now_ms() }
 }
 
-/// This machine's clock that never goes back, and goes on while the machine sleeps.
+/// Reads the monotonic clock of this machine, which also runs while the machine is suspended.
 pub(crate) fn tick() -> Tick {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     Tick(time.tv_sec as u64 * 1_000 + time.tv_nsec as u64 / 1_000_000)

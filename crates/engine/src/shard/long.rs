@@ -1,5 +1,5 @@
-//! Long turns. While several organizations share the driver, a turn that may have thousands of records is decided on another
-//! thread, as a turn with functions is: the driver goes on with the others meanwhile.
+//! Long turns. While several organizations share the driver, a turn that may have thousands of records is decided on
+//! another thread, like a turn with functions, and the driver continues with other executions.
 
 use mainspring_kernel::{
     decide::{Decided, Paused, Turn, decide},
@@ -18,7 +18,7 @@ use crate::{
     limits::{LONG_TURN_RECORDS, SHORT_PLAN_STEPS_MAX},
 };
 
-/// A turn that is decided elsewhere, and where its frame stands in the journal.
+/// A turn to decide on another thread, with the position of its frame in the journal.
 #[derive(Debug)]
 pub struct Whole {
     input: Input,
@@ -28,12 +28,12 @@ pub struct Whole {
     salting: [u8; 32],
 }
 
-/// What came of a turn that was decided elsewhere.
+/// The result of a turn that was decided on another thread.
 #[derive(Debug)]
 pub struct Decision {
-    /// The turn; without results and records, if the frame has them.
+    /// The turn. It has no results and records if the frame contains them.
     pub(crate) turn: Turn,
-    /// Its frame, as it is stored.
+    /// The stored form of its frame.
     pub(crate) stored: Option<Box<Stored>>,
 }
 
@@ -47,10 +47,11 @@ impl From<Turn> for Decision {
 }
 
 impl Whole {
-    /// Decides the turn. What waits for evaluations comes back as it is.
+    /// Decides the turn, or returns the rest of a turn that needs evaluations.
     ///
     /// # Errors
-    /// Fails where the state and the input do not go together: the execution is to be set aside for that reason.
+    /// Fails if the input is illegal in this state. The execution is then to be quarantined with the error as the
+    /// reason.
     pub(crate) fn decide(self, state: &mut State) -> Result<Result<Decision, Box<Paused>>, String> {
         let Self { input, now, sequence, before, salting } = self;
         let mut turn = match decide(state, &input, now).map_err(|illegal| illegal.message)? {
@@ -67,19 +68,18 @@ impl Whole {
     }
 }
 
-/// The stored form of a frame, and its hash.
 pub(super) fn store(frame: &Frame, salting: &[u8; 32], execution: ExecutionKey) -> (StoredFrame, Hash) {
     frame.store(&|place| salt(salting, execution, frame.sequence, place))
 }
 
 impl Shard {
-    /// From now on, as if several organizations always shared the driver: for tests of what is done then.
+    /// Makes the shard act as if several organizations always shared the driver: for tests.
     pub fn share_always(&mut self) {
         self.sharing.share_always();
     }
 
-    /// The turn for an input, if it is to be decided elsewhere. What ends an execution is decided here: it abandons the turn
-    /// that is out, and would abandon itself again and again.
+    /// Returns the turn for an input if it is to be decided on another thread. A turn that ends the execution is
+    /// decided here: it abandons a turn in progress, and would otherwise abandon itself.
     pub(super) fn whole(&self, now: u64, execution: ExecutionKey, queued: &Queued) -> Option<Rest> {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return None };
         let may_be_long = match &queued.input {
@@ -99,7 +99,7 @@ impl Shard {
     }
 }
 
-/// Whether the first turn of a plan may be long.
+/// True if the first turn of a plan may be long.
 fn is_long(plan: &Plan) -> bool {
     plan.steps.len() > SHORT_PLAN_STEPS_MAX || plan.steps.iter().any(|step| matches!(step.work, Work::Loop(_)))
 }

@@ -1,10 +1,9 @@
-//! Bounds the memory that the live executions of one organization take together at this node.
+//! Bounds the memory of all active executions of one organization on this node.
 //!
-//! Each execution with something out counts, small ones with a floor; those that rest have a bound of their own
-//! (`resting`). Above the bound the largest execution is canceled, or the youngest root where all are small. An execution
-//! that was canceled, or whose parent was, counts apart until it leaves memory, so that the time it takes to stop costs no
-//! other execution its life. Above twice the bound the attempts of canceled executions are ended at once. A journal that
-//! would not fit is read back later.
+//! Each active execution counts, small ones with a minimum. Idle executions have a bound of their own (`resting`).
+//! Above the bound, the largest execution is canceled, or the newest root if all are small. A canceled execution and
+//! its children count separately until they leave memory, so that no other execution is canceled while they stop. Above
+//! twice the bound, the attempts of canceled executions are killed. A journal that would not fit is read later.
 
 mod sums;
 
@@ -36,17 +35,17 @@ const ACTOR: &str = "mainspring";
 pub(crate) const REASON_CODE: &str = "organization_memory_exceeded";
 
 impl Shard {
-    /// Changes how many bytes of memory the executions of one organization may take together.
+    /// Sets the bound of the memory of one organization's executions, in bytes.
     pub fn bound_memory(&mut self, organization_bytes_max: u64) {
         self.memory.set_bound(organization_bytes_max);
     }
 
-    /// Notes how much memory an execution takes after a turn, or after its journal was read.
+    /// Records the memory of an execution after a turn, or after its journal was read.
     pub(super) fn weigh(&mut self, execution: ExecutionKey) {
         self.weigh_with(execution, None);
     }
 
-    /// The same before a turn that is out. An execution that begins takes the memory of what it begins with.
+    /// The same, before a turn on another thread. A new execution counts the memory of its start input.
     pub(super) fn weigh_before(&mut self, execution: ExecutionKey, input: &Input) {
         match input {
             Input::Start(start) => self.weigh_with(execution, Some(start)),
@@ -57,7 +56,7 @@ impl Shard {
     fn weigh_with(&mut self, execution: ExecutionKey, start: Option<&Start>) {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
         let (state, tenant) = (&live.state, live.organization());
-        // The user of a command line answers for all of the machine.
+        // The bound does not apply to the user of a command line, who owns the machine.
         if tenant.is_empty() {
             return;
         }
@@ -68,7 +67,7 @@ impl Shard {
         self.memory.weigh(execution, tenant, bytes, parent, state.is_stopping());
     }
 
-    /// Cancels executions of organizations that are above the bound, until none is.
+    /// Cancels executions of organizations above the bound, until no organization is.
     pub(super) fn make_room(&mut self, now: u64) {
         while let Some(tenant) = self.memory.next_over() {
             while let Some(victim) = self.memory.choose(&tenant) {
@@ -111,7 +110,7 @@ impl Shard {
         self.memory.asked(execution);
     }
 
-    /// Ends what runs of a canceled execution, as its organization takes more than twice its bound.
+    /// Kills the attempts of a canceled execution, since its organization exceeds twice the bound.
     fn kill_attempts(&mut self, execution: ExecutionKey) {
         let first = (execution, Instance { step: 0, rounds: Vec::new() }, 0);
         let running = self.performing.range(first..).take_while(|((of, ..), _)| *of == execution);
@@ -122,8 +121,9 @@ impl Shard {
         }));
     }
 
-    /// A journal was read. Whether its execution has to wait for room, with all that waits for it: it would take its
-    /// organization above the bound, and somebody else would be canceled for it. What ends an execution waits for nothing.
+    /// Returns true if an execution whose journal was read waits for memory, together with its inputs. It would
+    /// otherwise exceed the bound of its organization and another execution would be canceled. Inputs that end the
+    /// execution do not wait.
     pub(super) fn hold_back(&mut self, now: u64, state: &State, waiting: &mut Vec<Queued>) -> bool {
         let (execution, tenant) = (state.key, tenant_of(state));
         let is_ending = state.is_stopping() || waiting.iter().any(ends);
@@ -139,7 +139,7 @@ impl Shard {
         true
     }
 
-    /// Whether an execution that was held back still has to wait, with these inputs; its journal is not read for that.
+    /// True if a delayed execution still has to wait with these inputs, which is decided without reading its journal.
     pub(super) fn is_held_back(
         &mut self,
         now: u64,
@@ -156,13 +156,13 @@ impl Shard {
         None
     }
 
-    /// An execution leaves memory. A state that is out with an evaluation counts until the evaluation ends.
+    /// Removes an execution from the sums. A state on an evaluation thread counts until the evaluation ends.
     pub(super) fn unweigh(&mut self, execution: ExecutionKey, out: Option<&Arc<AtomicBool>>) {
         self.memory.remove(execution, out.map_or_else(Weak::new, Arc::downgrade));
     }
 }
 
-/// Whether an input ends its execution.
+/// True for an input that ends its execution.
 fn ends(queued: &Queued) -> bool {
     matches!(queued.input, Input::Cancel { .. } | Input::Timer(Timer::Deadline))
 }

@@ -1,4 +1,4 @@
-//! The sums behind the bound on memory, by organization, as plain numbers.
+//! The sums behind the bound on memory, by organization. It contains no executions, only numbers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,35 +9,34 @@ use mainspring_kernel::key::ExecutionKey;
 
 use crate::limits::{EXECUTION_BYTES_MIN, HELD_BACK_MS_MAX, LARGE_EXECUTION_BYTES_MIN, ORGANIZATION_MEMORY_BYTES_MAX};
 
-/// The memory of live executions.
+/// The memory of active executions.
 #[derive(Debug)]
 pub(in crate::shard) struct Memory {
     organization_bytes_max: u64,
     organizations: BTreeMap<Arc<str>, Organization>,
     weights: BTreeMap<ExecutionKey, Weight>,
-    /// Who waits for whom: parent and child, of those that count.
+    /// Pairs of parent and child, of the executions that count.
     children: BTreeSet<(ExecutionKey, ExecutionKey)>,
-    /// Executions whose journals do not fit now.
+    /// Executions whose journals do not fit at present.
     held_back: BTreeMap<ExecutionKey, HeldBack>,
     /// Organizations that may be above a bound.
     over: Vec<Arc<str>>,
 }
 
-/// One organization.
 #[derive(Debug, Default)]
 struct Organization {
-    /// Bytes of executions that go on.
+    /// Bytes of executions that are not canceled.
     going: u64,
-    /// Bytes of executions that were canceled and are in memory.
+    /// Bytes of canceled executions in memory.
     canceled: u64,
-    /// Those that go on and are large, by bytes.
+    /// Large executions that are not canceled, by bytes.
     large: BTreeSet<(u64, ExecutionKey)>,
-    /// Those that go on, by age, that nobody waits for, and the others.
+    /// Executions that are not canceled, by age: `roots` have no waiting parent, `others` have one.
     roots: BTreeSet<ExecutionKey>,
     others: BTreeSet<ExecutionKey>,
-    /// Those that were canceled and whose attempts were not killed.
+    /// Canceled executions whose attempts were not killed.
     stopping: BTreeSet<ExecutionKey>,
-    /// States of abandoned turns that are out with their evaluations.
+    /// Abandoned states that are still with their evaluations, and their bytes.
     abandoned: Vec<(Weak<AtomicBool>, u64)>,
 }
 
@@ -47,7 +46,7 @@ struct Weight {
     bytes: u64,
     parent: Option<ExecutionKey>,
     is_canceled: bool,
-    /// Whether it was chosen to be canceled. The cancel may wait behind other inputs.
+    /// It was chosen to be canceled. The cancel may wait behind other inputs.
     is_asked: bool,
 }
 
@@ -58,7 +57,7 @@ struct HeldBack {
     since_ms: u64,
 }
 
-/// The execution to cancel, and the figures for its reason.
+/// The execution to cancel, with the figures for the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Victim {
     pub(super) execution: ExecutionKey,
@@ -86,7 +85,7 @@ impl Memory {
         self.organization_bytes_max = organization_bytes_max;
     }
 
-    /// Counts an execution, or counts it anew. One whose parent counts as canceled does so itself.
+    /// Counts an execution with its present size. It counts as canceled if its parent does.
     pub(super) fn weigh(
         &mut self,
         execution: ExecutionKey,
@@ -95,7 +94,7 @@ impl Memory {
         parent: Option<ExecutionKey>,
         is_ending: bool,
     ) {
-        // In whole floors, so that what a small execution does changes no sum.
+        // Rounded up to multiples of the minimum, so that small changes do not change a sum.
         let bytes = bytes.max(1).next_multiple_of(EXECUTION_BYTES_MIN);
         let known = self.weights.get(&execution);
         let is_asked = known.is_some_and(|weight| weight.is_asked);
@@ -140,7 +139,7 @@ impl Memory {
         Some(weight)
     }
 
-    /// An execution leaves memory. `out` is alive as long as its state is out with an evaluation.
+    /// Removes an execution from memory. `out` is alive while its state is with an evaluation.
     pub(super) fn remove(&mut self, execution: ExecutionKey, out: Weak<AtomicBool>) {
         let Some(weight) = self.take_out(execution) else { return };
         if out.strong_count() > 0 {
@@ -150,12 +149,12 @@ impl Memory {
         }
     }
 
-    /// An organization that may be above a bound.
+    /// Returns an organization that may be above a bound.
     pub(super) fn next_over(&mut self) -> Option<Arc<str>> {
         self.over.pop()
     }
 
-    /// The execution of an organization above its bound that is to be canceled.
+    /// Returns the execution to cancel, if the organization is above its bound.
     pub(super) fn choose(&self, tenant: &str) -> Option<Victim> {
         let (organization, bytes_max) = (self.organizations.get(tenant)?, self.organization_bytes_max);
         if organization.going <= bytes_max {
@@ -167,8 +166,8 @@ impl Memory {
         Some(Victim { execution, bytes, total_bytes, bytes_max, is_largest: largest.is_some() })
     }
 
-    /// An execution is about to be canceled: it counts as canceled until it leaves memory, as its turn may wait for an
-    /// evaluation. Its children count as canceled until they are weighed again: they hear of it with a message.
+    /// Counts an execution as canceled until it leaves memory, since its turn may wait for an evaluation. Its children
+    /// count as canceled until they are counted again, since they receive the cancel in a message.
     pub(super) fn asked(&mut self, victim: ExecutionKey) {
         let mut all = vec![victim];
         while let Some(execution) = all.pop() {
@@ -181,7 +180,8 @@ impl Memory {
         }
     }
 
-    /// The canceled executions of an organization above twice its bound whose attempts are to be killed, each once.
+    /// Returns the canceled executions of an organization above twice its bound whose attempts are to be killed, each
+    /// once.
     pub(super) fn take_stopping(&mut self, tenant: &str) -> BTreeSet<ExecutionKey> {
         let bytes_max = self.organization_bytes_max;
         let Some(organization) = self.organizations.get_mut(tenant) else { return BTreeSet::new() };
@@ -192,7 +192,7 @@ impl Memory {
         }
     }
 
-    /// Whether a journal of an execution that goes on does not fit; then it is remembered.
+    /// Returns true, and remembers the execution, if its journal does not fit at present.
     pub(super) fn hold_back(&mut self, execution: ExecutionKey, tenant: &str, bytes: u64, now: u64) -> bool {
         let since_ms = self.held_back.get(&execution).map_or(now, |held| held.since_ms);
         let held = HeldBack { tenant: Arc::from(tenant), bytes: bytes.max(EXECUTION_BYTES_MIN), since_ms };
@@ -203,13 +203,13 @@ impl Memory {
         true
     }
 
-    /// Whether an execution that was held back still is.
+    /// True if a delayed execution still has to wait.
     pub(super) fn is_held_back(&self, execution: ExecutionKey, now: u64) -> bool {
         let held = self.held_back.get(&execution);
         held.is_some_and(|held| !self.has_room(held) && now.saturating_sub(held.since_ms) < HELD_BACK_MS_MAX)
     }
 
-    /// The first one always has room.
+    /// True if the execution fits. The first execution of an organization always does.
     fn has_room(&self, held: &HeldBack) -> bool {
         let Some(organization) = self.organizations.get(&held.tenant) else { return true };
         let (going, total) = (organization.going, organization.total());
@@ -219,12 +219,12 @@ impl Memory {
                 && total.saturating_add(held.bytes) <= bytes_max.saturating_mul(2))
     }
 
-    /// An execution waits for no room any more.
+    /// Removes an execution from the delayed ones.
     pub(in crate::shard) fn let_in(&mut self, execution: ExecutionKey) {
         self.held_back.remove(&execution);
     }
 
-    /// What was held back is another node's now.
+    /// Removes delayed executions that another node owns now.
     pub(in crate::shard) fn forget_held_back(&mut self, is_gone: impl Fn(&ExecutionKey) -> bool) {
         self.held_back.retain(|execution, _| !is_gone(execution));
     }
@@ -257,7 +257,7 @@ impl Organization {
         by_age.remove(&execution);
     }
 
-    /// All that is in memory of it.
+    /// All bytes of the organization in memory.
     fn total(&self) -> u64 {
         let abandoned = self.abandoned.iter().filter(|(out, _)| out.strong_count() > 0);
         self.going + self.canceled + abandoned.map(|(_, bytes)| bytes).sum::<u64>()
