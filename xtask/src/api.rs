@@ -1,16 +1,16 @@
-//! A running server is asked whatever its description allows.
+//! Sends generated requests to a running server and compares the responses with its OpenAPI description.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The test that does it.
+/// The test that runs Schemathesis.
 const TEST: [&str; 8] = ["test", "-p", "mainspring", "--test", "server", "outside", "--", "--ignored"];
 
-/// The program that asks, and what brings it.
+/// The program that generates the requests, and the command that installs it.
 const PROGRAM: &str = "schemathesis";
 const INSTALL: &str = "python3 -m pip install schemathesis";
 
-/// Runs the test with so many cases for each operation and run.
+/// Runs the test with this number of cases per operation and run.
 pub(crate) fn run(root: &Path, cases: u32) -> Result<String, String> {
     let program = std::env::var("MAINSPRING_SCHEMATHESIS").unwrap_or_else(|_| PROGRAM.to_owned());
     let version = Command::new(&program).arg("--version").output();

@@ -1,7 +1,8 @@
-//! Puts bugs into a copy of the repository, one after the other, and asks which seed of the simulated cluster finds each.
+//! Seeds bugs into a copy of the repository, one at a time, and searches for the first seed of the simulated cluster
+//! that finds each.
 //!
-//! A simulator that finds nothing says nothing: it is worth as much as the bugs that it is known to find. They are kept
-//! as patches beside a table that says which seed finds which, and by which rule.
+//! A simulator without findings may just be weak. The seeded bugs measure it: they are kept as patches, with a table
+//! that states which seed finds which bug, and by which rule.
 
 mod copy;
 mod hunt;
@@ -13,11 +14,11 @@ use hunt::Found;
 use std::path::Path;
 pub(crate) use table::{FOLDER, PATCH, Row, TABLE, rows};
 
-/// Seeds within which every bug has to be found.
+/// Every bug must be found by a seed below this number.
 const SEEDS_MAX: u64 = 500;
 
-/// Looks for the bugs of these names, or for all of them. An error says which were not found and what of the table is not
-/// true any more.
+/// Searches for the named bugs, or for all of them. The error lists the bugs that were not found and the wrong entries
+/// of the table.
 pub(crate) fn run(root: &Path, names: &[String]) -> Result<String, String> {
     let repository = Repository::read(root)?;
     let text = repository.file(TABLE).map(|file| file.text.as_str()).ok_or(format!("There is no {TABLE}."))?;
@@ -49,7 +50,7 @@ fn look_for(copy: &Copy, row: &Row) -> Result<Option<Found>, String> {
     hunt::first(&program, 0..SEEDS_MAX)
 }
 
-/// The remedy for a bug; `None` if it was found as the table says.
+/// Returns the remedy for a bug; `None` if it was found as the table states.
 fn verdict(row: &Row, found: Option<&Found>) -> Option<String> {
     let name = &row.name;
     match found {

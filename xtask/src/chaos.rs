@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The tests that do it, by file and name: some seconds of each run in every landing.
+/// The tests, by file and name. Every landing runs them for some seconds.
 const TESTS: [(&str, &str); 2] = [("nodes", "whatever_befalls_three_nodes"), ("embedded_chaos", "whatever_befalls")];
 
-/// Runs the tests one after the other, each for half of so many minutes, in the profile that cargo builds by itself.
+/// Runs the tests one after the other, each for its share of the minutes, in cargo's default profile.
 pub(crate) fn run(root: &Path, minutes: u32) -> Result<String, String> {
     let seconds = u64::from(minutes) * 60 / TESTS.len() as u64;
     for (file, name) in TESTS {

@@ -1,6 +1,6 @@
 //! Compares `conformance/` with another copy of the cases, byte for byte.
 //!
-//! The cases are the measure and are never edited here: the checked-in files equal the given ones.
+//! The cases were given and are never edited: the checked-in files must equal the given ones.
 
 use crate::repository::UNCOVERED;
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ use std::{fs, io};
 /// The folder of the checked-in copy.
 const FOLDER: &str = "conformance";
 
-/// Paths below a folder, with `/`, and what the files hold.
+/// File contents by path below a folder, with `/`.
 type Contents = BTreeMap<String, Vec<u8>>;
 
-/// Compares the checked-in cases with those in `other`. The error names every file that is not the same.
+/// Compares the checked-in cases with those in `other`. The error names every file that differs.
 pub(crate) fn run(root: &Path, other: &Path) -> Result<String, String> {
     let ours = without_our_own(contents(&root.join(FOLDER))?);
     let given = contents(other)?;
@@ -39,7 +39,7 @@ fn compare(ours: &Contents, given: &Contents) -> Vec<String> {
     differences
 }
 
-/// The first line, counted from 1, in which two files are not the same.
+/// Returns the first line, counted from 1, in which two files differ.
 fn difference(one: &[u8], other: &[u8]) -> Option<usize> {
     if one == other {
         return None;

@@ -1,8 +1,8 @@
-//! The result of a check: a place, and a sentence that tells what is wrong there and how to fix it.
+//! The result of a check: a position, and a message with the problem and the fix.
 
 use std::fmt;
 
-/// One breach of one rule.
+/// One violation of one rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     /// From the root of the repository, with `/`.

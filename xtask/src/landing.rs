@@ -1,4 +1,4 @@
-//! Everything that a change needs before it lands: steps in order, each with its time, up to the first that fails.
+//! The checks that a change must pass before it lands: steps in order, each with its time, up to the first failure.
 
 use crate::{conformance, limited, need, tidy};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The variable that names the folder with the given conformance cases.
 const CASES_VARIABLE: &str = "MAINSPRING_CASES";
 
-/// The folder with the cases when the variable is not set, from the root of the repository.
+/// The folder with the cases if the variable is not set, from the root of the repository.
 const CASES_DEFAULT: &str = "../shared/cases";
 
 /// One step of a landing.
@@ -38,12 +38,12 @@ const STEPS: [Step; 6] = [
     Step { name: "conformance", work: Work::Conformance },
 ];
 
-/// The names that `--only` takes.
+/// The values of `--only`.
 pub(crate) fn step_names() -> [&'static str; STEPS.len()] {
     STEPS.each_ref().map(|step| step.name)
 }
 
-/// Runs all steps, or the one of that name. The error says which step failed and how to run it alone.
+/// Runs all steps, or the named one. The error names the failed step and the command that repeats it alone.
 pub(crate) fn run(root: &Path, only: Option<&str>) -> Result<String, String> {
     let missing = need::missing();
     if !missing.is_empty() {
@@ -59,7 +59,7 @@ fn run_steps(
     mut perform: impl FnMut(&Step) -> (Result<String, String>, Duration),
 ) -> Result<String, String> {
     for step in steps {
-        // A terminal that is gone is no reason to stop testing.
+        // A closed terminal does not stop the tests.
         let _ = writeln!(terminal, "==> {}: {}", step.name, step.work.as_command());
         let (outcome, took) = perform(step);
         let seconds = took.as_secs_f64();
@@ -106,7 +106,7 @@ fn cargo(root: &Path, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Without the given cases there is nothing to compare with; a folder that was named must be there.
+/// Compares the cases with the given ones. A missing folder is an error only if the variable names it.
 fn compare_cases(root: &Path, named: Option<PathBuf>) -> Result<String, String> {
     let is_named = named.is_some();
     let folder = root.join(named.unwrap_or_else(|| PathBuf::from(CASES_DEFAULT)));
@@ -125,7 +125,7 @@ mod tests {
     use std::path::PathBuf;
     use std::time::Duration;
 
-    /// The names of the steps that were run when this one fails, and what was said.
+    /// Returns the names of the steps that were run, and the output, if the given step fails.
     fn run_where_it_fails(failing: Option<&str>) -> (Vec<&'static str>, String) {
         let mut run = Vec::new();
         let mut terminal = Vec::new();

@@ -1,7 +1,7 @@
-//! `cargo test` in which a test that hangs fails by name, in place of the whole run hanging with it.
+//! `cargo test` with a time limit per test: a test that hangs fails by name instead of blocking the run.
 //!
-//! The test harness reports every test that has run for a minute. From that report on a test has until [`TEST_MS_MAX`];
-//! then the run is killed, and the test is named.
+//! The test harness reports every test that has run for a minute. A reported test that exceeds [`TEST_MS_MAX`] ends the
+//! run, and the error names it.
 
 use std::{
     collections::BTreeMap,
@@ -12,21 +12,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A test may take this long. The slowest takes three minutes on two busy cores; a test that hangs takes for ever.
+/// Time limit of a test. The slowest test takes three minutes on two busy cores.
 const TEST_MS_MAX: u64 = 600_000;
 
 /// The harness reports a test after this time.
 const REPORTED_AFTER_MS: u64 = 60_000;
 
-/// The report of the harness, behind the test's name.
+/// The harness's report, after the name of the test.
 const REPORT: &str = " has been running for over 60 seconds";
 
-/// The tests that the harness has reported, with the time at which each must have ended.
+/// The reported tests, with the time at which each must have ended.
 #[derive(Default)]
 struct Slow(BTreeMap<String, Instant>);
 
 impl Slow {
-    /// Takes a line of the harness in.
+    /// Reads a line of the harness's output.
     fn read(&mut self, line: &str, now: Instant) {
         let is_new_binary = line.starts_with("running ") && (line.ends_with(" tests") || line.ends_with(" test"));
         if is_new_binary || line.starts_with("test result: ") {
@@ -40,19 +40,19 @@ impl Slow {
         }
     }
 
-    /// The time at which the next test must have ended.
+    /// Returns the earliest deadline of a reported test.
     fn next(&self) -> Option<Instant> {
         self.0.values().min().copied()
     }
 
-    /// The tests whose time is over.
+    /// Returns the tests that have exceeded their deadline.
     fn over(&self, now: Instant) -> Vec<&str> {
         self.0.iter().filter(|(_, until)| **until <= now).map(|(name, _)| name.as_str()).collect()
     }
 }
 
-/// Runs cargo with these arguments, passes its output on, and kills it when a test takes too long. The error says how it
-/// ended.
+/// Runs cargo with these arguments, forwards its output, and kills it when a test takes too long. The error names the
+/// cause.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<String, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
@@ -73,7 +73,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<String, String> {
         }
     });
     if let Some(report) = watch(&received, Instant::now) {
-        // Cargo ends by itself when the test binary does. It stays in our process group, so that Ctrl-C ends it as well.
+        // Cargo ends when the test binary has ended. It stays in our process group, so that Ctrl-C ends it as well.
         let _ = Command::new("kill").arg("-KILL").args(children(child.id())).status();
         let _ = child.wait();
         return Err(report);
@@ -85,14 +85,14 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The processes that a process has started, by /proc.
+/// Lists the child processes of a process, from /proc.
 fn children(process: u32) -> Vec<String> {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Follows the output to its end; the error names the tests whose time was over before.
+/// Reads the output to its end. The error names the tests that exceeded their deadline.
 fn watch(lines: &mpsc::Receiver<String>, clock: impl Fn() -> Instant) -> Option<String> {
     let mut slow = Slow::default();
     loop {
@@ -127,7 +127,7 @@ mod tests {
 
     const REST: Duration = Duration::from_millis(TEST_MS_MAX - REPORTED_AFTER_MS);
 
-    /// The tests that are over when the rest of their time has passed behind these lines.
+    /// Returns the tests that have exceeded their deadlines if no line follows these.
     fn over(lines: &[&str]) -> Vec<String> {
         let (mut slow, now) = (Slow::default(), Instant::now());
         for line in lines {
@@ -151,7 +151,7 @@ mod tests {
         let (lines, received) = mpsc::channel();
         lines.send("test hangs has been running for over 60 seconds".to_owned()).unwrap();
         let (now, asked) = (Instant::now(), Cell::new(0));
-        // The clock jumps behind the limit once the report was read.
+        // After the report was read, the clock is beyond the limit.
         let clock = || {
             asked.set(asked.get() + 1);
             if asked.get() > 1 { now + REST } else { now }

@@ -1,16 +1,16 @@
-//! `cargo xtask`: the one tool of this repository. The rules for a change that lands are data and code here, and not a pile of
-//! shell.
+//! `cargo xtask`: the development tool of this repository. The rules for a change that lands are data and code here,
+//! not shell scripts.
 //!
-//! | command | answers |
+//! | command | purpose |
 //! |---|---|
-//! | `tidy` | does the repository keep its own rules? |
-//! | `test` | may this change land? |
-//! | `conformance` | are the checked-in cases the given ones? |
-//! | `schemas` | what do editors check definitions with? |
-//! | `mutants` | would a test notice if these files were wrong? |
-//! | `bugs` | does the simulated cluster find the bugs that it is known to find? |
-//! | `api` | is every answer of a server one that its description names? |
-//! | `chaos` | does every execution end, whatever befalls real nodes and their server? |
+//! | `tidy` | checks the rules of the repository |
+//! | `test` | runs everything that a change must pass before it lands |
+//! | `conformance` | compares the checked-in conformance cases with the given ones |
+//! | `schemas` | generates the JSON Schemas for editors |
+//! | `mutants` | mutates files and lists the mutants that no test detects |
+//! | `bugs` | checks that the simulated cluster finds every seeded bug |
+//! | `api` | compares the responses of a server with its OpenAPI description |
+//! | `chaos` | runs real nodes, a server and their databases under faults |
 
 mod api;
 mod bugs;
@@ -32,7 +32,7 @@ use clap::{Parser, Subcommand, builder::PossibleValuesParser};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The one tool of this repository.
+/// The development tool of this repository.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct CommandLine {
@@ -42,20 +42,20 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check the rules of the house: crate edges, module comments, lengths, leftovers, and what else `tidy.rs` lists.
+    /// Check the rules of the repository that `tidy.rs` lists: crate edges, module comments, lengths, leftovers, etc.
     Tidy {
-        /// Bring the numbers in xtask/ratchet.txt down to what is measured now. No number is ever raised.
+        /// Lower the numbers in xtask/ratchet.txt to the measured ones. No number is raised.
         #[arg(long)]
         lower: bool,
-        /// Print every place that a number in xtask/ratchet.txt counts: the entries that begin with this text, as
-        /// `openers`, `term crates/engine` or `openers docs/server.md`.
+        /// Print every place that is counted by the entries of xtask/ratchet.txt with this prefix, as `openers`,
+        /// `term crates/engine` or `openers docs/server.md`.
         #[arg(long, value_name = "ENTRY", conflicts_with = "lower")]
         list: Option<String>,
     },
-    /// Run everything that a landing needs, in order, up to the first failure.
+    /// Run everything that a change must pass before it lands, in order, up to the first failure.
     ///
-    /// The conformance cases are compared with the folder that the variable MAINSPRING_CASES names. Without it, with
-    /// the folder where they are kept beside this repository, if that is there.
+    /// The conformance cases are compared with the folder in the variable MAINSPRING_CASES. Without the variable they
+    /// are compared with the default folder beside this repository, if it exists.
     Test {
         /// Run only this step.
         #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(landing::step_names()))]
@@ -67,33 +67,33 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         against: PathBuf,
     },
-    /// Write schemas/*.schema.json anew, from the compiler's keys and schemas/keys.yaml.
+    /// Generate schemas/*.schema.json from the compiler's keys and schemas/keys.yaml.
     Schemas,
-    /// Break files on purpose, one place at a time, and name the places where no test turns red.
+    /// Mutate files, one place at a time, and list the mutants that no test detects.
     Mutants {
-        /// The source files to break, as paths from the root of the repository. Without any: what decides and what
-        /// applies in the kernel. The kernel's files are tested by the kernel and the simulator, others by their crate.
+        /// The source files to mutate, as paths from the root of the repository. The default is `decide` and `apply` of
+        /// the kernel. Files of the kernel are tested by the kernel and the simulator, others by their own crate.
         #[arg(value_name = "FILE")]
         files: Vec<String>,
     },
-    /// Put known bugs into a copy of the repository, one after the other, and name the seed of the simulated cluster that
-    /// finds each. A bug that no seed finds, and a table in crates/sim/bugs/README.md that is not true, are failures.
+    /// Seed known bugs into a copy of the repository, one at a time, and print the first seed of the simulated cluster
+    /// that finds each. Fails if no seed finds a bug, or if the table in crates/sim/bugs/README.md is wrong.
     Bugs {
-        /// The bugs to look for, by the names of their patches in crates/sim/bugs. Without any: all of them.
+        /// The names of patches in crates/sim/bugs. The default is all of them.
         #[arg(value_name = "NAME")]
         names: Vec<String>,
     },
-    /// Ask a running server whatever its description allows, and hold every answer against it, by Schemathesis.
+    /// Send requests generated by Schemathesis to a running server, and check responses against its API description.
     Api {
-        /// The number of requests for each operation, in each of three runs; 120 are more than ten thousand in all.
+        /// Requests per operation in each of three runs; 120 make more than ten thousand requests.
         #[arg(value_name = "CASES", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         cases: u32,
     },
-    /// Kill, stop and hold up three real nodes, cut their lines and crash their PostgreSQL, while executions run; then look
-    /// whether each has ended and nothing was done more often than it was tried. Afterwards the same with a server on an
-    /// embedded store, which other programs open, of which files are removed, and to which backups are put back.
+    /// Run executions on three real nodes under faults: nodes are killed, stopped and paused, connections are cut, and
+    /// their PostgreSQL crashes. Then check that every execution has ended and that no attempt ran twice. Repeat
+    /// with a server on an embedded store that other programs open, whose files are removed and restored from backups.
     Chaos {
-        /// For how many minutes, half of them for each.
+        /// Duration in minutes, half of it for each part.
         #[arg(value_name = "MINUTES", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1440))]
         minutes: u32,
     },
@@ -125,8 +125,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder above this crate. Cargo says at run time where the crate is; what was true when it was compiled is only
-/// for a program that is started by hand.
+/// Returns the folder above this crate. Cargo sets the path of the crate at run time; the path at compile time is used
+/// if the program is started without cargo.
 fn repository_root() -> PathBuf {
     let crate_folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     Path::new(&crate_folder).parent().expect("the crate xtask has a folder above it").to_owned()

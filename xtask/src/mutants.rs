@@ -1,23 +1,23 @@
-//! Breaks files on purpose, by `cargo mutants`, and names the breaks that no test notices.
+//! Mutates files with `cargo mutants`, and lists the mutants that no test detects.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The folder for what the tool writes: one that git passes over already.
+/// The output folder of the tool, which git ignores.
 const OUTPUT: &str = "target/mutants";
 
 const INSTALL: &str = "cargo install --locked cargo-mutants";
 
-/// The files that are broken if none is named, as globs: deciding and applying, on which every journal stands.
+/// The default files, as globs: `decide` and `apply`, on which the correctness of every journal depends.
 const USUAL_FILES: [&str; 2] = ["crates/kernel/src/{apply,decide}.rs", "crates/kernel/src/{apply,decide}/*.rs"];
 
-/// The kernel is tested by its own tests and by the simulator's; every other file by its own crate's.
+/// Mutants of the kernel are tested by the kernel and the simulator, others by their own crate.
 const KERNEL: &str = "crates/kernel/";
 const THOROUGH_TESTS: [&str; 3] = ["--iterate", "--test-package=mainspring-kernel", "--test-package=mainspring-sim"];
 
-/// The tests of the kernel that notice most breaks in a second or two. Only what they miss is shown to all others, which
-/// take half a minute for each.
+/// The kernel's tests that detect most mutants within two seconds. Only mutants that they miss are tested by all
+/// others, which take half a minute each.
 const QUICK_TESTS: [&str; 8] = [
     "--test-package=mainspring-kernel",
     "--shuffle",
@@ -30,10 +30,10 @@ const QUICK_TESTS: [&str; 8] = [
 ];
 const QUICK_SEEDS: (&str, &str) = ("MAINSPRING_SEEDS", "150");
 
-/// The breaks that change nothing, and why.
+/// The decision record that lists the equivalent mutants.
 const EXPLAINED: &str = "docs/decisions/0023-four-equivalent-mutants-of-the-kernel.md";
 
-/// Runs the tool over the given files, which are paths from the root, or over the usual ones if there are none.
+/// Runs the tool over the given files, which are paths from the root, or over the default files.
 pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     if let Some(absent) = files.iter().find(|file| !root.join(file).is_file()) {
         return Err(format!("There is no file {absent}. Files are named from the root of the repository."));
@@ -49,7 +49,7 @@ pub(crate) fn run(root: &Path, files: &[String]) -> Result<String, String> {
     if is_kernel {
         let quick =
             ask(Command::new(&cargo).args(arguments(files, &QUICK_TESTS)).env(QUICK_SEEDS.0, QUICK_SEEDS.1), root)?;
-        // A mutant that the quick run missed is tried again; one that it did not reach is not.
+        // Only mutants that the quick run missed are tested again, not those that it could not test.
         if !matches!(quick, Some(0 | 2 | 3)) {
             return verdict(quick, "");
         }
@@ -74,8 +74,8 @@ fn arguments<'a>(files: &'a [String], tests: &[&'a str]) -> Vec<&'a str> {
     arguments
 }
 
-/// The tool answers 3 as soon as one break made a test run for ever, which is a way of noticing it, and does not say
-/// then whether others were missed: its list does.
+/// Interprets the exit code of the tool. Code 3 means that a mutant made a test hang, which counts as detected. The
+/// tool then does not report missed mutants by its exit code, so `missed` is checked too.
 fn verdict(code: Option<i32>, missed: &str) -> Result<String, String> {
     match (code, missed.lines().count()) {
         (Some(0 | 3), 0) => Ok("mutants: every break was noticed.".to_owned()),

@@ -1,15 +1,15 @@
-//! The programs that a machine needs before the tests mean anything, and how to install a missing one.
+//! The programs that the tests need, and how to install a missing one.
 
 use std::path::PathBuf;
 
-/// A tool from outside of this repository.
+/// A program from outside of this repository.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     pub(crate) what: &'static str,
     pub(crate) why: &'static str,
-    /// Programs that will do; one of them is enough.
+    /// Alternative programs; one of them is sufficient.
     programs: &'static [&'static str],
-    /// Installs it on Debian and Ubuntu, or anywhere if apt has no package for it.
+    /// The command that installs it on Debian and Ubuntu, or on any system if apt has no package for it.
     pub(crate) remedy: &'static str,
 }
 
@@ -42,7 +42,7 @@ const NEEDS: [Need; 8] = [
     Need { what: "clippy", why: "a step asks it", programs: &["cargo-clippy"], remedy: "rustup component add clippy" },
 ];
 
-/// The needs that this machine lacks, one sentence each.
+/// Returns one sentence for each missing program.
 pub(crate) fn missing() -> Vec<String> {
     let mut folders: Vec<PathBuf> =
         std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default();
@@ -50,7 +50,7 @@ pub(crate) fn missing() -> Vec<String> {
     missing_where(&|program| folders.iter().any(|folder| folder.join(program).is_file()))
 }
 
-/// Debian's folders with the server's programs, one for each version.
+/// Debian's folders of PostgreSQL programs, one per version.
 fn postgres_folders() -> Vec<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     versions.map(|version| version.path().join("bin")).collect()

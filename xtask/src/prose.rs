@@ -1,26 +1,26 @@
-//! Markdown as sentences, each with its line: what a reader reads, without code, links' targets and HTML.
+//! Splits Markdown into sentences with their lines. Code, link targets and HTML are left out.
 //!
-//! Comments of Rust are Markdown as well, so that a table or a code sample in one of them is no sentence.
+//! Rust comments are Markdown too, so a table or a code sample in a comment is not a sentence.
 
 use pulldown_cmark::{Event, Options, Parser, Tag};
 use std::ops::Range;
 
-/// A heading, a cell or an entry of a list of so few words is a label and no sentence.
+/// A heading, a cell or a list entry with at most this number of words is a label, not a sentence.
 const LABEL_WORDS_MAX: usize = 3;
 
-/// A period behind these does not end a sentence, whatever follows.
+/// A period after one of these does not end a sentence.
 const ABBREVIATIONS: [&str; 9] = ["e.g.", "i.e.", "cf.", "vs.", "ca.", "approx.", "resp.", "incl.", "viz."];
 
 /// A sentence of a paragraph, a heading, a cell or an entry of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sentence {
-    /// The line that it begins in, counted from 1.
+    /// The line of its first word, counted from 1.
     pub(crate) line: usize,
-    /// On one line; code stands between backticks.
+    /// On one line, with code between backticks.
     pub(crate) text: String,
 }
 
-/// The sentences of a document in their order.
+/// Returns the sentences of a document in order.
 pub(crate) fn sentences(markdown: &str) -> Vec<Sentence> {
     let lines = LineStarts::of(markdown);
     let mut reader = Reader::default();
@@ -48,7 +48,7 @@ impl LineStarts {
 #[derive(Default)]
 struct Reader {
     found: Vec<Sentence>,
-    /// The letters read so far of a paragraph, a heading, a cell or an entry of a list.
+    /// The characters of the current paragraph, heading, cell or list entry.
     block: Vec<Letter>,
     is_label_allowed: bool,
     is_code: bool,
@@ -82,7 +82,7 @@ impl Reader {
         self.block.extend(text.chars().map(|letter| Letter { letter, line, is_code }));
     }
 
-    /// Splits what has been read, and says whether the next block may be a label.
+    /// Splits the current block into sentences, and sets whether the next block may be a label.
     fn end_block(&mut self, is_label_allowed: bool) {
         let block = std::mem::take(&mut self.block);
         let words = block.split(|letter| letter.letter.is_whitespace()).filter(|word| !word.is_empty()).count();
@@ -115,7 +115,7 @@ fn split(block: &[Letter]) -> Vec<Sentence> {
     found
 }
 
-/// The start of the next sentence if one ends with this letter.
+/// Returns the start of the next sentence if the character at `end` ends one.
 fn next_after(block: &[Letter], end: usize) -> Option<usize> {
     let sign = block[end];
     if sign.is_code || !['.', '!', '?', ':'].contains(&sign.letter) || ends_abbreviation(block, end) {
@@ -143,7 +143,7 @@ fn ends_abbreviation(block: &[Letter], end: usize) -> bool {
     let word = block[..=end].rsplit(|letter| letter.letter.is_whitespace()).next().unwrap_or_default();
     let word: String = word.iter().map(|letter| letter.letter).collect();
     let word = word.trim_start_matches(['(', '[', '"']).to_lowercase();
-    // The initial of a name, as in "P. Helland".
+    // An initial, as in "P. Helland".
     let is_initial = word.len() == 2 && block[end - 1].letter.is_uppercase();
     is_initial || ABBREVIATIONS.contains(&word.as_str())
 }

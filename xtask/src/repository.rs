@@ -1,6 +1,6 @@
-//! The repository as the checks see it: files with their text and tokens, and crates with what they use.
+//! The repository as the checks see it: files with their text and tokens, and crates with their dependencies.
 //!
-//! It is read once; every check is then a function of it, and a test of a check makes a small one of its own.
+//! It is read once. Every check is a function of it, so a test of a check builds a small repository.
 
 use crate::token::{self, Comment, Token};
 use std::collections::BTreeSet;
@@ -8,19 +8,19 @@ use std::path::Path;
 use std::process::Command;
 use std::{fs, io};
 
-/// Folders that are made by tools and are not checked in.
+/// Generated folders, which are not checked in.
 const FOLDERS_PASSED_OVER: [&str; 5] = [GIT, "target", "dist", "node_modules", "mutants.out"];
 
-/// A folder, or in a second worktree of a repository a file that says where that folder is.
+/// A folder, or in a second worktree a file with the path of that folder.
 const GIT: &str = ".git";
 
-/// The cases that were given from outside and are kept byte for byte, so that no rule of ours may change them.
+/// The conformance cases, which are given and kept byte for byte. No rule applies to them.
 pub(crate) const CASES: &str = "conformance/";
 
-/// The one file among the cases that is ours.
+/// The only file in that folder that is not given.
 pub(crate) const UNCOVERED: &str = "conformance/uncovered.txt";
 
-/// The number of commits that are read: more than one change has, and few enough that an old slip is forgotten.
+/// The number of commits that are read: more than a change has, and few enough that old mistakes expire.
 const COMMITS_READ: &str = "-30";
 
 /// The branch that changes land on.
@@ -32,9 +32,9 @@ pub(crate) struct Repository {
     /// In order of their paths.
     pub(crate) files: Vec<File>,
     pub(crate) packages: Vec<Package>,
-    /// The last ones; none where there is no history.
+    /// The last commits; empty without a git history.
     pub(crate) commits: Vec<Commit>,
-    /// The paths of tracked files that differ from the branch `main`; none where there is no such branch.
+    /// The tracked files that differ from the branch `main`; empty without that branch.
     pub(crate) changed: BTreeSet<String>,
 }
 
@@ -59,14 +59,14 @@ pub(crate) struct File {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// The names of its dependencies of every kind: normal, for the build, for tests.
+    /// Names of dependencies of all kinds: normal, build and dev.
     pub(crate) uses: BTreeSet<String>,
 }
 
 /// A commit, as `git log` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Commit {
-    /// Its first eight digits.
+    /// The first eight digits.
     pub(crate) hash: String,
     /// The first line of its message.
     pub(crate) subject: String,
@@ -85,7 +85,7 @@ impl Repository {
         Ok(Repository { commits, changed, ..Repository::of(files, packages(root)?) })
     }
 
-    /// Puts the files in order and marks those that are tests as a whole.
+    /// Sorts the files and marks those that are tests as a whole.
     pub(crate) fn of(mut files: Vec<File>, packages: Vec<Package>) -> Repository {
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let test_modules: Vec<String> = files.iter().flat_map(test_modules).collect();
@@ -144,22 +144,22 @@ impl File {
         self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 
-    /// True for a conformance case, which was given from outside.
+    /// True for a given conformance case.
     pub(crate) fn is_given(&self) -> bool {
         self.path.starts_with(CASES) && self.path != UNCOVERED
     }
 
-    /// The crate it belongs to, as `crates/engine`; elsewhere the folder of the root, or the root's file itself.
+    /// The crate of the file, as `crates/engine`; elsewhere the top folder, or the file itself in the root.
     pub(crate) fn area(&self) -> &str {
         let depth = if self.path.starts_with("crates/") { 2 } else { 1 };
         let end = self.path.match_indices('/').nth(depth - 1).map_or(self.path.len(), |(end, _)| end);
         &self.path[..end]
     }
 
-    /// True for a comment that stands behind a part of a test, or above it.
+    /// True for a comment in a test, or directly above one.
     pub(crate) fn is_of_test(&self, comment: &Comment) -> bool {
         let first = if comment.is_trailing { comment.before - 1 } else { comment.before };
-        // The sign of an attribute stands before the words that say for what it is.
+        // Skips the sign of an attribute to reach the words that mark a test.
         let mut rest = self.tokens.iter().skip(first).skip_while(|token| token.text == "#" || token.text == "!");
         rest.next().or(self.tokens.last()).is_some_and(|token| token.in_test)
     }
@@ -169,7 +169,7 @@ impl File {
     }
 }
 
-/// The files that `#[cfg(test)] mod name;` brings in, without `.rs`.
+/// The files of `#[cfg(test)] mod name;`, without `.rs`.
 fn test_modules(file: &File) -> Vec<String> {
     let stem = file.path.trim_end_matches(".rs");
     let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
@@ -202,13 +202,13 @@ fn may_be_run(metadata: &fs::Metadata) -> bool {
     metadata.permissions().mode() & 0o100 != 0
 }
 
-/// A system without run bits misses none.
+/// Systems without executable bits always pass.
 #[cfg(not(unix))]
 fn may_be_run(_: &fs::Metadata) -> bool {
     true
 }
 
-/// The last commits. A copy of the files without git has none.
+/// The last commits; empty without git.
 fn commits(root: &Path) -> Vec<Commit> {
     let log = git(root, &["log", "--no-merges", "--abbrev=8", COMMITS_READ, "--format=%h%x09%s"]).unwrap_or_default();
     let commit = |line: &str| {
@@ -224,7 +224,7 @@ fn changed(root: &Path) -> BTreeSet<String> {
     names.unwrap_or_default().lines().map(str::to_owned).collect()
 }
 
-/// The output of git; None if it fails.
+/// The output of git; `None` if it fails.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).current_dir(root).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

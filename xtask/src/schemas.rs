@@ -1,17 +1,17 @@
-//! Writes `schemas/*.schema.json` anew, from the keys that the compiler takes and from `schemas/keys.yaml`.
+//! Generates `schemas/*.schema.json` from the keys of the compiler and `schemas/keys.yaml`.
 //!
-//! The kernel's test of the schemas is also what generates them, so that this tool needs no crate of the product.
+//! The kernel's test of the schemas also generates them, so this tool needs no crate of the product.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The variable that tells tests to write what they would compare.
+/// The variable by which tests write golden files instead of comparing them.
 const WRITE_VARIABLE: &str = "MAINSPRING_UPDATE_GOLDEN";
 
 const ARGUMENTS: [&str; 7] =
     ["test", "--quiet", "--package", "mainspring-kernel", "--test", "schemas", "schemas_are_as_generated"];
 
-/// Writes the schemas. The written files go into the same change as their cause.
+/// Generates the schemas. The files belong into the same change as their cause.
 pub(crate) fn run(root: &Path) -> Result<String, String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let status = Command::new(cargo).args(ARGUMENTS).env(WRITE_VARIABLE, "1").current_dir(root).status();

@@ -1,4 +1,4 @@
-//! The rules of the house, each a function of the repository, in one table.
+//! The rules of the repository in one table, each a function of the repository.
 
 mod bugs;
 mod changelog;
@@ -27,7 +27,7 @@ use crate::repository::Repository;
 use std::fs;
 use std::path::Path;
 
-/// A rule and what looks for its breaches.
+/// A rule with the function that finds its violations.
 struct Check {
     name: &'static str,
     rule: &'static str,
@@ -50,7 +50,7 @@ const CHECKS: [Check; 11] = [
 
 const RATCHET: &str = "Numbers that only go down have not grown.";
 
-/// Runs all checks. The error is the list of all findings.
+/// Runs all checks. The error lists all findings.
 pub(crate) fn run(root: &Path) -> Result<String, String> {
     let repository = Repository::read(root)?;
     let ratchet = ratchet::look(&repository);
@@ -81,7 +81,7 @@ pub(crate) fn run(root: &Path) -> Result<String, String> {
     }
 }
 
-/// Writes the ratchet with every number that is lower now, and without the entries that are no longer needed.
+/// Lowers the numbers in the ratchet to the measured ones, and removes the entries that are not needed.
 pub(crate) fn lower(root: &Path) -> Result<String, String> {
     let repository = Repository::read(root)?;
     let before = repository.file(ratchet::PATH).map(|file| file.text.clone()).unwrap_or_default();
@@ -94,7 +94,7 @@ pub(crate) fn lower(root: &Path) -> Result<String, String> {
     Ok(format!("{} is lowered.", ratchet::PATH))
 }
 
-/// Prints the places of the numbers whose entry begins like this.
+/// Prints the places that are counted by the entries with this prefix.
 pub(crate) fn list(root: &Path, entry: &str) -> Result<String, String> {
     let measured = ratchet::measure(&Repository::read(root)?);
     let lines = measured.values().filter(|measure| measure.key.starts_with(entry)).map(|measure| {
@@ -104,24 +104,24 @@ pub(crate) fn list(root: &Path, entry: &str) -> Result<String, String> {
     Ok(lines.collect::<String>().trim_end().to_owned())
 }
 
-/// Shared by the tests of the checks.
+/// Functions for the tests of the checks.
 #[cfg(test)]
 mod tests {
     use super::measure::Measure;
     use crate::finding::Finding;
     use crate::repository::{File, Repository};
 
-    /// A repository of these files and no crates.
+    /// Builds a repository of these files, without crates.
     pub(super) fn repository(files: &[(&str, &str)]) -> Repository {
         Repository::of(files.iter().map(|(path, text)| File::of(path, text)).collect(), Vec::new())
     }
 
-    /// The keys and numbers of measures.
+    /// Returns the keys and numbers of measures.
     pub(super) fn counted(measures: Vec<Measure>) -> Vec<(String, usize)> {
         measures.into_iter().map(|measure| (measure.key, measure.number)).collect()
     }
 
-    /// The places of findings, as `path:line`, and whether each message has the word that belongs to it.
+    /// Checks the positions of findings, as `path:line`, and a word of each message.
     #[track_caller]
     pub(super) fn assert_found(mut findings: Vec<Finding>, expected: &[(&str, usize, &str)]) {
         findings.sort();

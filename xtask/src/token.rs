@@ -1,7 +1,7 @@
-//! Rust source as a flat list of tokens, each with its line, and the comments between them.
+//! Rust source as a flat list of tokens and comments, each with its line.
 //!
-//! Checks read tokens and not text, so that a word in a comment or in a message is never taken for code. They read
-//! tokens and not a parsed tree, because a tree ends at macros, and half of our tests stand inside of one.
+//! Checks read tokens, not text, so a word in a comment or in a message is never mistaken for code. They do not use a
+//! syntax tree, since a tree ends at macros, and half of the tests are inside of one.
 
 use ra_ap_rustc_lexer::{FrontmatterAllowed, LiteralKind, TokenKind, tokenize};
 
@@ -13,23 +13,23 @@ pub(crate) struct Token {
     pub(crate) text: String,
     /// Counted from 1.
     pub(crate) line: usize,
-    /// The number of brackets that are open around it; an opening bracket and its closing one have the same depth.
+    /// The number of open brackets around the token; an opening bracket and its closing one have the same depth.
     pub(crate) depth: usize,
-    /// True if it stands under `#[cfg(test)]`, `#[test]` or an attribute like them.
+    /// True inside an item with `#[cfg(test)]`, `#[test]` or a similar attribute.
     pub(crate) in_test: bool,
 }
 
-/// Line comments of one style on consecutive lines. The style: `//`, `///` or `//!`.
+/// Line comments of one style (`//`, `///` or `//!`) on consecutive lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Comment {
     pub(crate) style: Style,
     /// The first line, counted from 1.
     pub(crate) line: usize,
-    /// One line for each line of the source, without the slashes and the space behind them.
+    /// One line per source line, without the slashes and the space after them.
     pub(crate) text: String,
-    /// The index of the token that follows.
+    /// The index of the token after the comment.
     pub(crate) before: usize,
-    /// True if it begins behind a token on the same line.
+    /// True if a token precedes it on the same line.
     pub(crate) is_trailing: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Style {
     Inner,
 }
 
-/// The tokens and the comments of one source text; on failure the line at which it stops being Rust.
+/// Splits a source text into tokens and comments. The error is the line that cannot be tokenized.
 pub(crate) fn tokens(source: &str) -> Result<(Vec<Token>, Vec<Comment>), usize> {
     let mut reader = Reader { scopes: vec![Scope::default()], ..Reader::default() };
     let (mut start, mut line) = (0, 1);
@@ -59,12 +59,12 @@ pub(crate) fn tokens(source: &str) -> Result<(Vec<Token>, Vec<Comment>), usize> 
     }
 }
 
-/// True if the tokens from `start` on read exactly like this.
+/// True if the tokens from `start` on are exactly these words.
 pub(crate) fn reads(tokens: &[Token], start: usize, words: &[&str]) -> bool {
     tokens.get(start..start + words.len()).is_some_and(|found| found.iter().map(|token| &token.text).eq(words))
 }
 
-/// The index of the bracket that closes the one at `open`.
+/// Returns the index of the bracket that closes the one at `open`.
 pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
     let depth = tokens[open].depth;
     let rest = &tokens[open + 1..];
@@ -75,30 +75,30 @@ pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
 struct Reader {
     tokens: Vec<Token>,
     comments: Vec<Comment>,
-    /// The file, and every bracket that is open.
+    /// The scope of the file, and one for each open bracket.
     scopes: Vec<Scope>,
 }
 
 #[derive(Default)]
 struct Scope {
-    /// The index of the bracket.
+    /// Index of the opening bracket.
     open: usize,
     attribute: Option<Attribute>,
     in_test: bool,
-    /// A test attribute holds for the item behind it, which ends with a block or a semicolon.
+    /// A test attribute applies to the next item, which ends with a block or a semicolon.
     item_is_test: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Attribute {
-    /// `#![…]`: about what it stands in.
+    /// `#![…]`: applies to the enclosing item.
     Inner,
-    /// `#[…]`: about what comes next.
+    /// `#[…]`: applies to the next item.
     Outer,
 }
 
 impl Reader {
-    /// None where the source is no Rust.
+    /// Adds a token. `None` if the source is not Rust.
     fn take(&mut self, kind: TokenKind, text: &str, line: usize) -> Option<()> {
         match kind {
             TokenKind::Whitespace | TokenKind::BlockComment { terminated: true, .. } => {}
@@ -221,7 +221,7 @@ fn is_test_attribute(words: &[Token]) -> bool {
 mod tests {
     use super::{Style, closing, tokens};
 
-    /// The words of a source, those of tests in angle brackets.
+    /// Joins the words of a source, with those of tests in angle brackets.
     #[track_caller]
     fn check(source: &str, expected: &str) {
         let mark = |in_test: bool, text: &str| if in_test { format!("<{text}>") } else { text.to_owned() };

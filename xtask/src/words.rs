@@ -1,11 +1,12 @@
-//! Words of text and of identifiers: lower case, split at case and at everything that is no letter or digit.
+//! Words of text and of identifiers: in lower case, split at a change of case and at every character that is not
+//! alphanumeric.
 
-/// The words of a text in their order, and of each identifier in it: `RetryPolicy` and `retry_policy` are both two.
+/// Returns the words of a text in order. Identifiers are split: `RetryPolicy` and `retry_policy` are two words each.
 pub(crate) fn of_text(text: &str) -> impl Iterator<Item = String> + '_ {
     of_text_with_places(text).map(|(_, word)| word.to_lowercase())
 }
 
-/// The same words as they are written, each with the byte at which it begins.
+/// Returns the same words as written, each with its byte offset.
 pub(crate) fn of_text_with_places(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -17,7 +18,8 @@ pub(crate) fn of_text_with_places(text: &str) -> impl Iterator<Item = (usize, &s
     })
 }
 
-/// A word ends before a sign, before a capital behind a small letter, and before the last capital of several: `HTTPServer`.
+/// A word ends before a sign, before a capital after a lowercase letter, and before the last of several capitals:
+/// `HTTPServer`.
 fn end_of_word(text: &str) -> usize {
     let mut letters = text.char_indices().peekable();
     let mut before: Option<char> = None;

@@ -1,5 +1,5 @@
-//! The copy of the repository that is broken on purpose. It stays in the folder of what is built, so that what one bug
-//! leaves as it is need not be built again for the next.
+//! The copy of the repository for seeded bugs. It is in the target folder and is kept between bugs, so that unchanged
+//! crates are not built again.
 
 use super::table::{FOLDER, PATCH};
 use crate::repository::paths_below;
@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The build folder, and beside it the copy.
+/// The target folder and, inside of it, the copy.
 const TARGET: &str = "target/bugs";
 const COPY: &str = "repository";
 
-/// Built quickly rather than well: the seeds of one bug take less time than the linker that looks at everything.
+/// Build options that favor build time: the seeds of a bug run faster than a link with full optimization.
 const PROFILE: [(&str, &str); 3] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
@@ -37,7 +37,7 @@ impl<'a> Copy<'a> {
         Ok(Self { root, target, folder })
     }
 
-    /// Makes the copy what the repository is. Equal files are not touched: cargo goes by their times.
+    /// Copies the files of the repository. Equal files are not written, since cargo compares modification times.
     pub(super) fn renew(&self) -> Result<(), String> {
         mirror(self.root, &self.folder)
             .map_err(|error| format!("{} cannot be written: {error}.", self.folder.display()))
@@ -47,7 +47,7 @@ impl<'a> Copy<'a> {
         apply(&self.folder, &self.root.join(format!("{FOLDER}{name}{PATCH}")), false)
     }
 
-    /// Builds the simulator of the copy and says where it is.
+    /// Builds the simulator of the copy and returns its path.
     pub(super) fn build(&self) -> Result<PathBuf, String> {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let mut command = Command::new(cargo);
@@ -61,8 +61,8 @@ impl<'a> Copy<'a> {
     }
 }
 
-/// Applies a patch to a folder, or only says whether it could be applied. A repository around the folder is no concern of
-/// git's here: in the midst of one it would pass over files that are not that repository's, without a word.
+/// Applies a patch to a folder, or only checks it. git must not find a repository around the folder: it would silently
+/// skip the files that are not tracked there.
 pub(super) fn apply(folder: &Path, patch: &Path, checks_only: bool) -> Result<(), String> {
     let mut command = Command::new("git");
     command.arg("apply").args(checks_only.then_some("--check")).arg(patch).current_dir(folder);
@@ -91,7 +91,7 @@ fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The messages of cargo, one to a line.
+/// Parses cargo's messages, one per line.
 fn messages(stdout: &[u8]) -> impl Iterator<Item = serde_json::Value> {
     stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }

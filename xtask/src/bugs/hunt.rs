@@ -1,4 +1,4 @@
-//! Runs the seeds of a broken simulator, one process to a seed, up to the first that says so.
+//! Runs the seeds of a simulator with a seeded bug, one process per seed, up to the first that fails.
 
 use std::fmt;
 use std::io::Read;
@@ -12,14 +12,14 @@ use std::time::Duration;
 const TEST: &str = "no_rule_breaks_among_nodes";
 const SEEDS_VARIABLE: &str = "MAINSPRING_SEEDS";
 
-/// With another number of executions the seeds of the table mean nothing.
+/// This variable is unset, since the seeds of the table are for the default number of executions.
 const SIZE_VARIABLE: &str = "MAINSPRING_EXECUTIONS";
 
-/// A seed takes a tenth of a second, and ends by itself if nothing ends in it. Only an endless loop of the product takes
-/// longer than this.
+/// Time limit of a seed, which usually takes a tenth of a second. A seed without progress fails by itself, so only an
+/// endless loop takes longer.
 const SEED_TAKES_AT_MOST: Duration = Duration::from_secs(60);
 
-/// A seed that finds a bug, and what it says.
+/// The seed that finds a bug, with its message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) seed: u64,
@@ -32,7 +32,7 @@ impl fmt::Display for Found {
     }
 }
 
-/// The first of these seeds at which the tests of this program turn red, or never end.
+/// Returns the first seed whose tests fail or time out.
 pub(super) fn first(program: &Path, seeds: Range<u64>) -> Result<Option<Found>, String> {
     for seed in seeds {
         let mut command = Command::new(program);
@@ -44,7 +44,7 @@ pub(super) fn first(program: &Path, seeds: Range<u64>) -> Result<Option<Found>, 
     Ok(None)
 }
 
-/// The failure of a seed; `None` if it passes.
+/// Runs a seed and returns its failure; `None` if it passes.
 fn run(command: &mut Command, seed: u64, at_most: Duration) -> Result<Option<String>, String> {
     let failed = |error: std::io::Error| format!("The simulator cannot be run: {error}.");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().map_err(failed)?;
@@ -53,7 +53,7 @@ fn run(command: &mut Command, seed: u64, at_most: Duration) -> Result<Option<Str
     let reader = thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stdout.read_to_end(&mut bytes);
-        // The receiver is gone if it took too long.
+        // After a timeout the receiver is gone.
         let _ = sender.send(read.map(|_| String::from_utf8_lossy(&bytes).into_owned()));
     });
     let said = receiver.recv_timeout(at_most);
@@ -69,7 +69,7 @@ fn run(command: &mut Command, seed: u64, at_most: Duration) -> Result<Option<Str
     }
 }
 
-/// The words of a seed in what the simulator says.
+/// Extracts the message of a seed from the output of the simulator.
 fn why(said: &str, seed: u64) -> Option<String> {
     let prefix = format!("seed {seed}: ");
     said.lines().find_map(|line| line.strip_prefix(&prefix)).map(str::to_owned)

@@ -1,24 +1,25 @@
-//! The table of the bugs, as people read it and as it is compared with what is found.
+//! The table of seeded bugs, which documents them and is compared with the results.
 
-/// The patches and their table.
+/// The folder of the patches and the path of their table.
 pub(crate) const FOLDER: &str = "crates/sim/bugs/";
 pub(crate) const TABLE: &str = "crates/sim/bugs/README.md";
 pub(crate) const PATCH: &str = ".patch";
 
-/// A bug of the table.
+/// A row of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Its patch, without the ending.
+    /// Name of the patch, without the extension.
     pub(crate) name: String,
-    /// The first seed that finds it.
+    /// The first seed that finds the bug.
     pub(crate) seed: u64,
-    /// Words of what that seed says.
+    /// Part of the message of that seed.
     pub(crate) rule: String,
     /// Counted from 1.
     pub(crate) line: usize,
 }
 
-/// The rows of the table: a name in back quotes, a sentence, a seed, the words of a rule. Any other line is prose.
+/// Parses the rows of the table: a name in backticks, a description, a seed, part of a message. Other lines are
+/// skipped.
 pub(crate) fn rows(text: &str) -> Vec<Row> {
     let row = |(line, number): (&str, usize)| {
         let cells: Vec<&str> = line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! Every patch in `crates/sim/bugs` is in the table there, once, and the table names no patch that is not there.
+//! Every patch in `crates/sim/bugs` is in the table there, once, and the table names no missing patch.
 
 use crate::bugs::{FOLDER, PATCH, TABLE, rows};
 use crate::finding::Finding;

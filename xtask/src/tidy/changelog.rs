@@ -1,4 +1,4 @@
-//! `CHANGELOG.md` has a place for what is being built: an entry `Unreleased`, or one of the workspace's version.
+//! `CHANGELOG.md` has a section for current changes: `Unreleased`, or one for the version of the workspace.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
@@ -19,7 +19,7 @@ pub(super) fn look(repository: &Repository) -> Vec<Finding> {
     vec![Finding::of_file(PATH, format!("No entry `## {UNRELEASED}` or `## {version}`."))]
 }
 
-/// The version that the crates of the workspace inherit.
+/// Returns the version that the crates of the workspace inherit.
 fn version_of(manifest: &str) -> Option<&str> {
     let section = manifest.lines().skip_while(|line| *line != "[workspace.package]").skip(1);
     let mut lines = section.take_while(|line| !line.starts_with('['));

@@ -1,7 +1,7 @@
-//! Files of one crate that import each other in a circle. None of them can be read, tested or moved without the others.
+//! Import circles inside a crate. No file of a circle can be read, tested or moved without the others.
 //!
-//! An import is a `use` outside of tests whose path begins with `crate`, `super`, `self` or a module below the file's own,
-//! and every path that begins with a module imported so. It leads to the file of the longest module path that it names.
+//! An import is a `use` outside of tests whose path begins with `crate`, `super`, `self` or a child module, and every
+//! path that begins with a module imported in this way. It points to the file of the longest module path in it.
 
 use super::measure::Measure;
 use crate::finding::Finding;
@@ -9,16 +9,16 @@ use crate::repository::{File, Repository};
 use crate::token::{self, Token};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One file is no circle.
+/// A single file is not a circle.
 const FILES_MAX: usize = 1;
 
-/// The files that stand for a whole crate. Beside a library the program is a crate of its own, with one file.
+/// The files that represent a whole crate. A program beside a library is a crate of its own, with one file.
 const ROOTS: [&str; 2] = ["lib", "main"];
 
 /// The path of a module without `crate`.
 type Module = Vec<String>;
 
-/// The largest circle of each crate.
+/// Measures the largest circle of each crate.
 pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     let mut crates: BTreeMap<&str, BTreeMap<Module, &File>> = BTreeMap::new();
     for file in repository.rust() {
@@ -41,7 +41,7 @@ fn measure_of(area: &str, circle: &[&str]) -> Measure {
     }
 }
 
-/// The module that a file of `src` is. None for a file elsewhere and for a second program with a root of its own.
+/// Returns the module of a file in `src`; `None` for other files and for a second program with its own root.
 fn module(file: &File) -> Option<Module> {
     let inside = file.path.strip_prefix(file.area())?.strip_prefix("/src/")?.strip_suffix(".rs")?;
     let names: Module = inside.split('/').map(str::to_owned).collect();
@@ -53,7 +53,7 @@ fn module(file: &File) -> Option<Module> {
     }
 }
 
-/// The imports of each file, by paths.
+/// Returns the imports of each file, by path.
 fn imports<'a>(files: &BTreeMap<Module, &'a File>) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
     let targets = |module: &Module, file: &&'a File| {
         let mut used: Vec<Module> =
@@ -73,7 +73,7 @@ fn target<'a>(files: &BTreeMap<Module, &'a File>, path: &[String]) -> Option<&'a
     (0..=path.len()).rev().find_map(|length| Some(files.get(&path[..length])?.path.as_str()))
 }
 
-/// A path from the root of the crate. None for a path into another crate.
+/// Resolves a path from the root of the crate; `None` for a path into another crate.
 fn absolute(files: &BTreeMap<Module, &File>, module: &Module, path: Module) -> Option<Module> {
     let first = path.first()?;
     let is_relative =
@@ -93,7 +93,7 @@ fn absolute(files: &BTreeMap<Module, &File>, module: &Module, path: Module) -> O
     Some(base)
 }
 
-/// The paths of all `use` outside of tests, each of a group by itself.
+/// Returns the paths of all `use` outside of tests, with groups expanded.
 fn uses(tokens: &[Token]) -> Vec<Module> {
     let mut paths = Vec::new();
     let is_use = |start: &usize| tokens[*start].text == "use" && !tokens[*start].in_test;
@@ -107,7 +107,8 @@ fn uses(tokens: &[Token]) -> Vec<Module> {
     paths
 }
 
-/// The paths in code outside of tests that begin with one of these modules, from the root of the crate.
+/// Returns the paths in code outside of tests that begin with one of these modules, resolved from the root of the
+/// crate.
 fn paths_through(modules: &BTreeMap<String, Module>, tokens: &[Token]) -> Vec<Module> {
     let mut paths = Vec::new();
     for start in (0..tokens.len()).filter(|start| !tokens[*start].in_test) {
@@ -122,7 +123,7 @@ fn paths_through(modules: &BTreeMap<String, Module>, tokens: &[Token]) -> Vec<Mo
     paths
 }
 
-/// Takes `a::{b, c::d as e}` apart.
+/// Expands `a::{b, c::d as e}`.
 fn spread(tokens: &[Token], before: &[String], paths: &mut Vec<Module>) {
     let mut path = before.to_vec();
     let mut index = 0;
@@ -144,8 +145,8 @@ fn spread(tokens: &[Token], before: &[String], paths: &mut Vec<Module>) {
     paths.push(path);
 }
 
-/// The largest set of files of which each reaches each; of several equally large ones the first. Crates are small enough to
-/// walk from every file.
+/// Returns the largest set of files that reach each other, the first of equal ones. Crates are small enough to search
+/// from every file.
 fn largest_circle<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<&'a str> {
     let reached: BTreeMap<&str, BTreeSet<&str>> = imports.keys().map(|file| (*file, reach(imports, file))).collect();
     let circle = |file: &&'a str| -> Vec<&'a str> {
@@ -160,7 +161,7 @@ fn largest_circle<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Vec<&'a
     largest
 }
 
-/// All files that one imports, and that those import.
+/// Returns all files that a file imports, directly or indirectly.
 fn reach<'a>(imports: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];
@@ -175,7 +176,7 @@ mod tests {
     use super::measure;
     use crate::tidy::tests::{assert_found, counted, repository};
 
-    /// The circle of a crate with these files of `src`.
+    /// Checks the circle of a crate with these files in `src`.
     #[track_caller]
     fn check(files: &[(&str, &str)], circle: &[&str]) {
         let paths: Vec<(String, &str)> =

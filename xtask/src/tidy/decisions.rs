@@ -1,4 +1,4 @@
-//! Every page in `docs/decisions` is in its index, and the index names no page that is not there.
+//! Every page in `docs/decisions` is in the index, and the index names no missing page.
 
 use crate::finding::Finding;
 use crate::repository::Repository;

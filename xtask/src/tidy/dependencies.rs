@@ -1,5 +1,5 @@
-//! Each dependency says in the root manifest why it is there, and only there says its version. A workspace of its own
-//! has a root of its own, which says both.
+//! Each dependency has a reason and a version in the root manifest, and no version elsewhere. A separate workspace has
+//! both in its own root.
 
 use crate::finding::Finding;
 use crate::repository::{File, Repository};
@@ -7,7 +7,7 @@ use crate::repository::{File, Repository};
 const ROOT: &str = "Cargo.toml";
 const SECTION: &str = "workspace.dependencies";
 
-/// The section in which the root of a workspace of one crate names its dependencies.
+/// The dependency section of a workspace with a single crate.
 const SECTION_OF_OWN: &str = "dependencies";
 
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {
@@ -24,7 +24,7 @@ fn is_root(manifest: &File) -> bool {
     manifest.lines().any(|(_, line)| header(line) == Some("workspace"))
 }
 
-/// A group of dependencies begins below a comment and ends with an empty line or the next comment.
+/// A group of dependencies starts after a comment and ends with an empty line or the next comment.
 fn reasons(manifest: &File, of_dependencies: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut section = "";
@@ -50,7 +50,7 @@ fn unexplained(manifest: &File, line: usize) -> Finding {
     Finding::at(&manifest.path, line, "Say in a comment above it why this dependency is there.")
 }
 
-/// Versions, paths and repositories are decided in the root manifest.
+/// Finds versions, paths and repositories outside of the root manifest.
 fn versions(manifest: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut in_dependencies = false;
@@ -82,7 +82,7 @@ fn header(line: &str) -> Option<&str> {
     line.strip_prefix('[')?.strip_suffix(']')
 }
 
-/// The further lines of a long entry are indented or begin with a bracket.
+/// Continuation lines of a long entry are indented or begin with a bracket.
 fn begins_entry(line: &str) -> bool {
     line.starts_with(|letter: char| letter.is_alphanumeric() || letter == '"')
 }

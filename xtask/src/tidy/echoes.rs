@@ -1,6 +1,6 @@
-//! Doc comments that say nothing: they repeat the name of their item, or are a single interrogative.
+//! Doc comments without content: they repeat the name of their item, or are a single interrogative.
 //!
-//! The unit, the range or the source of a value belongs there; a field whose name says all is better off without a comment.
+//! A doc comment of a value should state its unit, range or source. A field with a complete name needs no comment.
 
 use super::measure::Measure;
 use crate::finding::Finding;
@@ -20,7 +20,7 @@ const KEYWORDS: [&str; 15] = [
     "trait",
 ];
 
-/// The type of an item stands within so many tokens behind its name.
+/// Number of tokens after the name that are searched for the type of an item.
 const TYPE_TOKENS_MAX: usize = 24;
 
 pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
@@ -36,14 +36,14 @@ pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     found.into_values().collect()
 }
 
-/// The kind of fault of a doc comment, and its remedy.
+/// Returns the kind of problem of a doc comment, with its fix.
 fn fault(file: &File, comment: &Comment) -> Option<(&'static str, &'static str)> {
     let said: BTreeSet<String> =
         words::of_text(&comment.text).filter(|word| !FILLERS.contains(&word.as_str())).collect();
     if said.len() == 1 && said.iter().all(|word| INTERROGATIVES.contains(&word.as_str())) {
         return Some(("questions", "doc comments of one interrogative; delete it or say the thing"));
     }
-    // Code in a comment is how a value is written, which its name does not say.
+    // Code in a comment shows how a value is written, which the name does not tell.
     let (name, types) = item(&file.tokens[comment.before..]).filter(|_| !comment.text.contains('`'))?;
     let name = stems(name);
     let (said, types) =
@@ -54,7 +54,7 @@ fn fault(file: &File, comment: &Comment) -> Option<(&'static str, &'static str)>
     is_echo.then_some(("echoes", "doc comments that repeat the name; say unit, range or source, or delete it"))
 }
 
-/// The name of the item that begins here, behind its attributes, and the words of its type.
+/// Returns the name of the item at the start, after its attributes, and the words of its type.
 fn item(tokens: &[Token]) -> Option<(&str, Vec<&str>)> {
     let depth = tokens.first()?.depth;
     // Attributes and `pub(crate)` are nested deeper.
@@ -69,7 +69,7 @@ fn item(tokens: &[Token]) -> Option<(&str, Vec<&str>)> {
     let ends = ["{", ";", "="];
     let types =
         rest.take_while(|token| token.depth > depth || token.depth == depth && !ends.contains(&token.text.as_str()));
-    // A field ends with a comma, but for one between angle brackets; a function's parameters stand in brackets.
+    // A field ends with a comma outside of angle brackets; parameters of functions are in parentheses.
     let mut angles = 0_i32;
     let types = types.take_while(|token| {
         angles += match token.text.as_str() {
@@ -86,7 +86,7 @@ fn stems(name: &str) -> BTreeSet<String> {
     words::of_text(name).filter(|word| !FILLERS.contains(&word.as_str())).map(|word| stem(&word)).collect()
 }
 
-/// Without the sign of a plural.
+/// Removes the plural ending.
 fn stem(word: &str) -> String {
     if let Some(stem) = word.strip_suffix("ies") {
         return format!("{stem}y");
@@ -101,7 +101,7 @@ mod tests {
 
     const SOURCE: &str = "crates/a/src/a.rs";
 
-    /// The kind of fault of the comment above an item, if it has one.
+    /// Checks the kind of problem of the comment above an item; `None` if it has none.
     #[track_caller]
     fn check(text: &str, item: &str, expected: Option<&str>) {
         let found = measure(&repository(&[(SOURCE, &format!("struct A {{\n/// {text}\n{item}\n}}\n"))]));

@@ -5,8 +5,8 @@ use crate::repository::{File, Package, Repository};
 use crate::token;
 use std::collections::BTreeMap;
 
-/// The layers from the top. A crate uses only crates of layers below its own, in its tests too; crates of one layer do
-/// not know each other.
+/// The layers from the top. A crate uses only crates of lower layers, also in its tests. Crates of one layer do not use
+/// each other.
 const LAYERS: [(&str, &[&str]); 5] = [
     ("3", &["mainspring"]),
     ("2", &["mainspring-server", "mainspring-sim"]),
@@ -15,7 +15,7 @@ const LAYERS: [(&str, &[&str]); 5] = [
     ("0a", &["mainspring-kernel", "mainspring-sandbox"]),
 ];
 
-/// The crate that stands beside the layers: it may use none of them and none may use it.
+/// The crate outside of the layers: it uses none of them, and none uses it.
 const TOOL: &str = "xtask";
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
@@ -60,7 +60,7 @@ fn edges_of(package: &Package) -> Vec<Finding> {
     findings
 }
 
-/// The place of a crate in [`LAYERS`]; a larger one is lower.
+/// Returns the index of a crate's layer in [`LAYERS`]; a larger index is a lower layer.
 fn layer_of(name: &str) -> Option<usize> {
     LAYERS.iter().position(|(_, names)| names.contains(&name))
 }
@@ -73,7 +73,8 @@ fn manifest_of(name: &str) -> String {
     }
 }
 
-/// The table between the markers: rows of `| layer | crate | … |`, where the second cell may name several crates.
+/// Compares the table between the markers with [`LAYERS`]. Its rows are `| layer | crate | … |`, with one or more
+/// crates in the second cell.
 fn architecture(file: &File) -> Vec<Finding> {
     let marked = |marker: &str| file.lines().find(|(_, line)| line.trim() == marker).map(|(number, _)| number);
     let (Some(begins), Some(ends)) = (marked(TABLE_BEGINS), marked(TABLE_ENDS)) else {
@@ -120,7 +121,7 @@ mod tests {
     use crate::repository::{File, Package, Repository};
     use crate::tidy::tests::assert_found;
 
-    /// Edges as `user > used`, each of which is either kept or refused.
+    /// Checks an edge `user > used`, which is allowed or refused.
     #[track_caller]
     fn check_edge(user: &str, used: &str, refused: Option<&str>) {
         let package = Package { name: user.to_owned(), uses: [used.to_owned(), "serde".to_owned()].into() };

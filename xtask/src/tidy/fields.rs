@@ -1,14 +1,14 @@
-//! The number of fields of a struct. A struct with more than fifteen is several, and owns what each of them should own.
+//! The number of fields of a struct. A struct with more than fifteen has several responsibilities and should be split.
 
 use super::measure::Measure;
 use crate::finding::Finding;
 use crate::repository::{File, Repository};
 use crate::token::{self, Token};
 
-/// About as many as a reader can hold in mind, and as most structs of the comparable engines stay below.
+/// About as many as a reader can remember; most structs of comparable engines have fewer.
 const FIELDS_MAX: usize = 15;
 
-/// The structs that have too many fields. Tests count as well.
+/// Measures the structs with too many fields, also in tests.
 pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     repository.rust().flat_map(structs).filter(Measure::is_too_much).collect()
 }
@@ -26,7 +26,7 @@ fn structs(file: &File) -> Vec<Measure> {
     measured.collect()
 }
 
-/// The index of the brace that opens the struct whose `struct` stands here. None for a struct without named fields.
+/// Returns the index of the opening brace of the struct that starts here; `None` for a struct without named fields.
 fn body(tokens: &[Token], start: usize) -> Option<usize> {
     let depth = tokens[start].depth;
     if tokens[start].text != "struct" {
@@ -39,7 +39,7 @@ fn body(tokens: &[Token], start: usize) -> Option<usize> {
     (end.text == "{").then_some(index)
 }
 
-/// The single colons between the names and the types of fields; those of paths come in pairs.
+/// Counts the single colons between names and types of fields; those of paths come in pairs.
 fn fields(inside: &[Token]) -> usize {
     let Some(depth) = inside.first().map(|token| token.depth) else { return 0 };
     let is_colon = |index: usize| inside.get(index).is_some_and(|token| token.text == ":" && token.depth == depth);
@@ -65,7 +65,7 @@ mod tests {
 
     const SOURCE: &str = "crates/a/src/a.rs";
 
-    /// The number of fields of a struct with these beside so many plain ones.
+    /// Checks a struct with these fields and a number of plain ones.
     #[track_caller]
     fn check(head: &str, fields: &str, plain: usize, expected: Option<usize>) {
         let plain: String = (0..plain).map(|number| format!("    f{number}: u8,\n")).collect();

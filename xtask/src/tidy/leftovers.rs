@@ -1,23 +1,23 @@
-//! Nothing half-done stays, nothing that only one machine has, and no test that waits for time instead of a fact.
+//! No unfinished code, no path of one machine, and no test that waits for time instead of an event.
 
 use crate::finding::Finding;
 use crate::repository::{File, Repository};
 use crate::token::{self, Token};
 
-/// Written in two halves, so that this file is not its own first finding.
+/// Split in two, so that this file has no finding of its own.
 const WORDS: [&str; 3] = [concat!("FIX", "ME"), concat!("X", "XX"), concat!("HA", "CK")];
 
 /// Macros by name; the exclamation mark comes from the tokens.
 const MACROS: [&str; 3] = ["todo", "unimplemented", "dbg"];
 
-/// Folders in which one person's files lie. In two halves for the same reason.
+/// Folders of one user's or machine's files. Split for the same reason.
 const MACHINE_PATHS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
 
-/// Functions that wait on the wall clock: these modules, these names.
+/// Functions that wait on the wall clock, as modules and names.
 const CLOCKS: [&str; 2] = ["thread", "time"];
 const SLEEPS: [&str; 3] = ["sleep", "sleep_ms", "sleep_until"];
 
-/// Prose may speak of the words above; code may not contain them.
+/// Prose may contain the words above; code may not.
 const PROSE: [&str; 2] = ["md", "txt"];
 
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {
@@ -54,7 +54,7 @@ fn machine_paths(file: &File) -> Vec<Finding> {
         .collect()
 }
 
-/// True if the path stands by itself and not inside of a longer one, with a name behind it.
+/// True if the path stands alone, not inside of a longer one, and a name follows it.
 fn names_path(line: &str, path: &str) -> bool {
     let continues = |letter: char| letter.is_alphanumeric() || ['.', '_', '-', '~', '}', ')', '*'].contains(&letter);
     line.match_indices(path).any(|(start, _)| {
@@ -63,7 +63,7 @@ fn names_path(line: &str, path: &str) -> bool {
     })
 }
 
-/// The fault of the code that begins at this token.
+/// Returns the problem of the code at this token.
 fn at_token(tokens: &[Token], start: usize) -> Option<String> {
     let token = &tokens[start];
     let name = token.text.as_str();
@@ -97,7 +97,7 @@ mod tests {
 
     const SOURCE: &str = "crates/a/src/a.rs";
 
-    /// The lines at which something is found, each with a word of the message.
+    /// Checks the lines with findings, and a word of each message.
     #[track_caller]
     fn check(path: &str, text: &str, expected: &[(usize, &str)]) {
         let expected: Vec<(&str, usize, &str)> = expected.iter().map(|(line, word)| (path, *line, *word)).collect();

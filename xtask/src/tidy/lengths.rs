@@ -1,17 +1,17 @@
-//! The lengths of files and functions. A file has one subject, and a function fits a screen.
+//! The lengths of files and functions. A file has one subject, and a function fits on a screen.
 
 use super::measure::Measure;
 use crate::finding::Finding;
 use crate::repository::{File, Repository};
 use crate::token::{self, Token};
 
-/// A longer file has grown a second subject; most have half as many lines.
+/// A longer file usually has a second subject; most files have half as many lines.
 const FILE_LINES_MAX: usize = 800;
 
 /// The lines of a screen.
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Every file and every function that is too long. Tests count like everything else: they are read as well.
+/// Measures every file and function that is too long, also in tests.
 pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     repository
         .rust()
@@ -30,7 +30,7 @@ fn whole(file: &File) -> Measure {
     }
 }
 
-/// The functions of a file with their lines from `fn` to the closing brace.
+/// Returns the functions of a file with their lines, from `fn` to the closing brace.
 fn functions(file: &File) -> Vec<Measure> {
     let tokens = &file.tokens;
     let with_body = (0..tokens.len()).filter_map(|start| Some((start, body(tokens, start)?)));
@@ -47,8 +47,8 @@ fn functions(file: &File) -> Vec<Measure> {
     measured.collect()
 }
 
-/// The index of the brace that opens the function whose `fn` stands here. None for the type `fn(u8)`, and for a function of
-/// a trait that has no body.
+/// Returns the index of the opening brace of the function that starts here; `None` for the type `fn(u8)`, and for a
+/// trait method without a body.
 fn body(tokens: &[Token], start: usize) -> Option<usize> {
     let is_name = |token: &Token| token.text.starts_with(|letter: char| letter.is_alphabetic() || letter == '_');
     if tokens[start].text != "fn" || !is_name(tokens.get(start + 1)?) {
@@ -67,7 +67,7 @@ mod tests {
     use super::{FILE_LINES_MAX, FUNCTION_LINES_MAX, measure};
     use crate::tidy::tests::repository;
 
-    /// The keys and numbers of what is too long.
+    /// Checks the keys and numbers of the functions and files that are too long.
     #[track_caller]
     fn check(text: &str, expected: &[(&str, usize)]) {
         let measured = measure(&repository(&[("crates/a/src/a.rs", text)]));

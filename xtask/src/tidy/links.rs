@@ -1,6 +1,6 @@
-//! Links of Markdown files to other files and to headings lead somewhere, and a sample of Rust is compiled.
+//! Links in Markdown to files and headings resolve, and samples of Rust are compiled.
 //!
-//! Links to other sites are not followed: a check must not depend on a network.
+//! Links to other sites are not checked, since a check must not depend on a network.
 
 use super::measure::Measure;
 use crate::finding::Finding;
@@ -9,13 +9,13 @@ use crate::repository::{File, Repository};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A sample of Rust in a document is compiled by nothing, unless its fence says that this is known.
+/// Marks a sample of Rust that is intentionally not compiled.
 const UNCOMPILED: &str = "ignore";
 
 const LINKS: &str = "links that lead nowhere; correct the path or the heading";
 const SAMPLES: &str = "samples of Rust that nothing compiles; move it into a doc comment or write ```rust,ignore";
 
-/// Both faults, each by folder of the root.
+/// Measures both problems, by top folder.
 pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     let documents = || repository.files.iter().filter(|file| file.extension() == "md" && !file.is_given());
     let pages: BTreeMap<&str, Page> = documents().map(|file| (file.path.as_str(), Page::of(&file.text))).collect();
@@ -34,14 +34,14 @@ pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     found.into_values().collect()
 }
 
-/// The part of a document that links have to do with.
+/// The links, anchors and samples of a document.
 #[derive(Default)]
 struct Page {
-    /// The targets with their lines.
+    /// Link targets with their lines.
     links: Vec<(usize, String)>,
-    /// The names under which its headings can be linked to.
+    /// The anchors of its headings and HTML elements.
     anchors: BTreeSet<String>,
-    /// The lines of samples of Rust that are not marked.
+    /// Lines of unmarked samples of Rust.
     uncompiled: Vec<usize>,
 }
 
@@ -68,7 +68,7 @@ impl Page {
         page
     }
 
-    /// The anchor of a heading as GitHub makes it; the second of one name has a number.
+    /// Adds the anchor of a heading as GitHub builds it; repeated names get a number.
     fn add_anchor(&mut self, heading: &str) {
         let kept = |letter: &char| letter.is_alphanumeric() || ['-', '_', ' '].contains(letter);
         let anchor = heading.trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-");
@@ -85,13 +85,13 @@ fn is_uncompiled(info: &str) -> bool {
     words.next() == Some("rust") && !words.any(|word| word == UNCOMPILED)
 }
 
-/// The values of `id="…"` and `name="…"`.
+/// Returns the values of `id="…"` and `name="…"`.
 fn named(html: &str) -> Vec<String> {
     let values = ["id=\"", "name=\""].map(|key| html.split(key).skip(1).filter_map(|rest| rest.split('"').next()));
     values.into_iter().flatten().map(str::to_owned).collect()
 }
 
-/// The sentence about a link that leads nowhere.
+/// Returns the message about a broken link.
 fn fault(repository: &Repository, pages: &BTreeMap<&str, Page>, file: &File, link: &str) -> Option<String> {
     let (target, anchor) = link.split_once('#').map_or((link, None), |(target, anchor)| (target, Some(anchor)));
     if has_scheme(target) {
@@ -114,7 +114,7 @@ fn has_scheme(target: &str) -> bool {
     target.split_once(':').is_some_and(|(scheme, _)| scheme.chars().all(|letter| letter.is_ascii_alphanumeric()))
 }
 
-/// The path from the root of a link's target. None for one above the root.
+/// Resolves a link target to a path from the root; `None` for a path above the root.
 fn resolved(from: &str, target: &str) -> Option<String> {
     if target.is_empty() {
         return Some(from.to_owned());
@@ -136,7 +136,7 @@ mod tests {
     use super::measure;
     use crate::tidy::tests::{assert_found, repository};
 
-    /// The findings in a page with a second page beside it and one above.
+    /// Checks the findings in a page, with a second page beside it and one above.
     #[track_caller]
     fn check(text: &str, expected: &[(usize, &str)]) {
         let files = [

@@ -1,23 +1,23 @@
-//! A number that the ratchet holds, with the places that it counts.
+//! A measured number for the ratchet, with the places that it counts.
 
 use crate::finding::Finding;
 
-/// A number that may be too high.
+/// A measured number and its limit.
 #[derive(Debug, Clone)]
 pub(super) struct Measure {
-    /// The measure and its place, as they stand in the file: `function crates/a/src/b.rs::c`. Functions of one name in
-    /// one file share a key, and the longest of them counts.
+    /// The measure and its place, as in the ratchet file: `function crates/a/src/b.rs::c`. Functions with the same name
+    /// in one file share a key, and the longest counts.
     pub(super) key: String,
     pub(super) number: usize,
     pub(super) limit: usize,
-    /// The things that are counted, and how to lower their number.
+    /// The counted items, and how to reduce their number.
     pub(super) unit: String,
-    /// The place that is measured, or each place that counts.
+    /// The measured place, or each counted place.
     pub(super) places: Vec<Finding>,
 }
 
 impl Measure {
-    /// A count of places where none is right.
+    /// Starts a count with the limit 0.
     pub(super) fn count(key: String, unit: impl Into<String>) -> Measure {
         Measure { key, number: 0, limit: 0, unit: unit.into(), places: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! Every Rust file begins with a `//!` comment that says what it is for.
+//! Every Rust file begins with a `//!` comment about its purpose.
 
 use crate::finding::Finding;
 use crate::repository::Repository;

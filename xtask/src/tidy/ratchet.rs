@@ -1,15 +1,16 @@
-//! The exceptions from the limits, each with its number, in a file of their own. A number only goes down.
+//! The allowed exceptions from the limits, each with its number, in `ratchet.txt`. A number only goes down.
 //!
-//! | measured | in the file | the answer |
+//! | measured | in the file | result |
 //! |---|---|---|
 //! | within the limit | no | nothing |
-//! | too much | no | each place is a finding |
+//! | too much | no | a finding for each place |
 //! | too much | the same | nothing |
-//! | too much | less | a finding: it has grown |
+//! | too much | less | a finding: the number has grown |
 //! | too much | more | a note: the number can be lowered |
-//! | within the limit | yes | a note: the entry can go |
+//! | within the limit | yes | a note: the entry can be removed |
 //!
-//! A number that is too high is a note and no finding: two changes that each lower one would fail together.
+//! A number that is too high is a note, not a finding: two changes that each lower the measured number would otherwise
+//! fail together.
 
 use super::measure::Measure;
 use super::{circles, echoes, fields, lengths, links, subjects, terms, uncovered, voice};
@@ -17,12 +18,12 @@ use crate::finding::Finding;
 use crate::repository::Repository;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many places in changed files are shown beside a number that has grown.
+/// Number of places in changed files that are shown for a number that has grown.
 const PLACES_SHOWN_MAX: usize = 5;
 
 pub(super) const PATH: &str = "xtask/ratchet.txt";
 
-/// The answer to all measures: breaches, and how many entries allow more than they need to.
+/// The result of all measures: findings, and the number of entries that can be lowered.
 #[derive(Default)]
 pub(super) struct Comparison {
     pub(super) findings: Vec<Finding>,
@@ -34,7 +35,7 @@ pub(super) fn look(repository: &Repository) -> Comparison {
     compare(text, &measure(repository), &repository.changed)
 }
 
-/// All that is too much, by key.
+/// Returns the measures beyond their limits, by key.
 pub(super) fn measure(repository: &Repository) -> BTreeMap<String, Measure> {
     let mut largest: BTreeMap<String, Measure> = BTreeMap::new();
     let measures: [fn(&Repository) -> Vec<Measure>; 9] = [
@@ -56,7 +57,7 @@ pub(super) fn measure(repository: &Repository) -> BTreeMap<String, Measure> {
     largest
 }
 
-/// The ratchet with lower numbers and without entries that nothing needs. Its comments stay.
+/// Lowers the numbers of the ratchet file and removes unnecessary entries. Comments are kept.
 pub(super) fn lowered(text: &str, measured: &BTreeMap<String, Measure>) -> String {
     let line_after = |line: &str| match entry(line) {
         Line::Entry(key, number) => measured.get(key).map(|measure| format!("{key} {}\n", measure.number.min(number))),
@@ -85,7 +86,7 @@ fn compare(text: &str, measured: &BTreeMap<String, Measure>, changed: &BTreeSet<
     comparison
 }
 
-/// One finding. The new one among many places cannot be told; it is probably in a changed file.
+/// Builds one finding. The new place among many is unknown, but probably in a changed file.
 fn grown(measure: &Measure, allowed: usize, line: usize, changed: &BTreeSet<String>) -> Finding {
     let Measure { key, number, unit, places, .. } = measure;
     if let [place] = places.as_slice() {
@@ -100,7 +101,7 @@ fn grown(measure: &Measure, allowed: usize, line: usize, changed: &BTreeSet<Stri
     Finding::at(PATH, line, message)
 }
 
-/// A finding for each place.
+/// Builds a finding for each place.
 fn unallowed(measure: &Measure) -> impl Iterator<Item = Finding> {
     let Measure { number, limit, unit, .. } = measure;
     measure.places.iter().map(move |place| {
@@ -140,7 +141,7 @@ mod tests {
         if found.is_too_much() { [(KEY.to_owned(), found)].into() } else { BTreeMap::new() }
     }
 
-    /// One row of the table at the top of this file: what is found, whether there is a note, and the entry afterwards.
+    /// Checks one row of the table at the top of this file: the finding, the note, and the entry after lowering.
     #[track_caller]
     fn check(
         number: usize,

@@ -1,11 +1,11 @@
-//! Programs have their run bit: a checkout without it fails only on the machine that calls them.
+//! Programs have their executable bit, without which a fresh checkout fails when they are started.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
 
 const CALLED: [&str; 1] = [".ci/run"];
 
-/// Marks a file as a program of its own in any folder.
+/// Marks a file as a program in any folder.
 const INTERPRETER: &str = "#!/";
 
 pub(super) fn look(repository: &Repository) -> Vec<Finding> {

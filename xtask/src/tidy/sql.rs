@@ -1,4 +1,4 @@
-//! SQL stands in `.sql` files of the store, where it is reviewed side by side; never in a Rust text.
+//! SQL is only in the `.sql` files of the store, where the databases are reviewed side by side.
 
 use crate::finding::Finding;
 use crate::repository::{File, Repository};
@@ -7,7 +7,7 @@ use crate::token::Token;
 const STORE: &str = "crates/store/";
 const BINARY_TESTS: &str = "crates/mainspring/tests/";
 
-/// The first words of statements that could hide in a text.
+/// The first words of statements that could be in a string.
 const STATEMENTS: [&[&str]; 5] =
     [&["SELECT"], &["INSERT"], &["DELETE", "FROM"], &["CREATE", "TABLE"], &["ALTER", "TABLE"]];
 
@@ -20,14 +20,14 @@ pub(super) fn look(repository: &Repository) -> Vec<Finding> {
 }
 
 fn texts(file: &File) -> Vec<Finding> {
-    // The store's tests, and those that tamper with a store, look behind its back on purpose.
+    // Tests of the store and tests that tamper with a store may contain SQL.
     let may_look = file.path.starts_with(STORE) || file.path.starts_with(BINARY_TESTS);
     let allowed = |token: &Token| token.in_test && may_look;
     let found = file.tokens.iter().filter(|token| !allowed(token) && is_statement(&token.text));
     found.map(|token| Finding::at(&file.path, token.line, "SQL in a Rust text; put it into a .sql file.")).collect()
 }
 
-/// True if the keywords of a statement stand in the text with something behind them.
+/// True if the text contains the keywords of a statement with further words after them.
 fn is_statement(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|letter: char| letter.is_whitespace() || letter == '"' || letter == '(').collect();

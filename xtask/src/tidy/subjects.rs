@@ -1,22 +1,22 @@
-//! The first lines of the last commits: `component: imperative summary`, so that the history can be scanned.
+//! Subjects of the last commits: `component: imperative summary`, so that the history can be scanned.
 //!
-//! A commit that has landed cannot be changed any more. It is excused by an entry `subject HASH 1` until it is old enough.
+//! A landed commit cannot be changed. An entry `subject HASH 1` excuses it until it is old enough.
 
 use super::measure::Measure;
 use crate::finding::Finding;
 use crate::repository::Repository;
 
-/// As wide as `git log --oneline` shows on a terminal of 80 columns.
+/// The width that `git log --oneline` shows on a terminal of 80 columns.
 const SUBJECT_LETTERS_MAX: usize = 72;
 
-/// Endings of verbs that are no imperatives, and words with such an ending that are.
+/// Endings of verb forms that are not imperatives, and imperatives with such an ending.
 const ENDINGS: [&str; 3] = ["ed", "ing", "s"];
 const IMPERATIVES: [&str; 17] = [
     "bring", "embed", "exceed", "feed", "focus", "need", "ping", "proceed", "ring", "seed", "shed", "spring", "string",
     "succeed", "swing", "bias", "alias",
 ];
 
-/// Words that begin a sentence and no command.
+/// First words of sentences that are not imperatives.
 const NO_VERBS: [&str; 22] = [
     "a", "an", "another", "each", "every", "how", "it", "its", "no", "nobody", "of", "one", "that", "the", "there",
     "what", "where", "whether", "which", "who", "whoever", "whose",
@@ -48,7 +48,7 @@ fn fault(subject: &str) -> Option<String> {
     summary.ends_with('.').then(|| "a subject with a period".to_owned())
 }
 
-/// A crate, a folder, or a part of one, in small letters; several are separated by commas.
+/// A crate, a folder, or a part of one, in lowercase; several are separated by commas.
 fn is_component(text: &str) -> bool {
     let is_name = |name: &str| {
         name.starts_with(|letter: char| letter.is_ascii_lowercase())
@@ -59,7 +59,7 @@ fn is_component(text: &str) -> bool {
     text.split(", ").all(is_name)
 }
 
-/// Guesses by form: without a dictionary this is as much as can be told.
+/// Guesses by the ending, since there is no dictionary.
 fn is_imperative(word: &str) -> bool {
     let ends = |ending: &&str| word.ends_with(*ending) && !(*ending == "s" && word.ends_with("ss"));
     word.starts_with(|letter: char| letter.is_lowercase())

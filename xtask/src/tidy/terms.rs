@@ -1,7 +1,7 @@
-//! Words that this project coined where the field has a term. Each use counts, by word and by crate or document.
+//! Terms that this project coined although the field has one. Each use counts, by term and by crate or document.
 //!
-//! They count in names, texts and comments of Rust, in SQL and in Markdown. Not in what is stored or given: journals,
-//! migrations, scenarios and the conformance cases keep the words that they were written with.
+//! Terms count in names, strings and comments of Rust, in SQL and in Markdown. They do not count in stored or given
+//! files: journals, migrations, scenarios and conformance cases keep their words.
 
 mod table;
 
@@ -14,10 +14,10 @@ use table::{KEPT, TERMS, Term};
 
 const EXTENSIONS: [&str; 3] = ["md", "rs", "sql"];
 
-/// Folders of files that must not change any more, and the table itself.
+/// Folders of files that must not change, and the table itself.
 const LEFT_ALONE: [&str; 3] = ["/migrations/", "/tests/journals/", "xtask/src/tidy/terms"];
 
-/// Terms by the first words of their forms. A compound that is kept has no term.
+/// Terms by the first words of their forms; `None` for an allowed compound.
 type Index = HashMap<&'static str, Vec<(Option<&'static Term>, Vec<&'static str>)>>;
 
 pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
@@ -45,7 +45,7 @@ fn counts(file: &File) -> bool {
         && !LEFT_ALONE.iter().any(|part| file.path.contains(part))
 }
 
-/// Each use of a term with its line and how it is written there.
+/// Returns each use of a term with its line and spelling.
 fn uses<'a>(file: &'a File, index: &Index) -> Vec<(usize, &'static Term, &'a str)> {
     let mut found = Vec::new();
     if file.tokens.is_empty() && file.comments.is_empty() {
@@ -87,7 +87,7 @@ fn uses_in<'a>(
     }
 }
 
-/// True if nothing but spaces, underscores, hyphens and apostrophes stands between these words.
+/// True if only spaces, underscores, hyphens and apostrophes separate these words.
 fn stand_together(text: &str, words: &[(usize, &str)]) -> bool {
     let joins = |letter: char| letter.is_whitespace() || ['_', '-', '\'', '’'].contains(&letter);
     words.windows(2).all(|pair| text[pair[0].0 + pair[0].1.len()..pair[1].0].chars().all(joins))
@@ -98,7 +98,7 @@ mod tests {
     use super::{TERMS, measure};
     use crate::tidy::tests::{assert_found, counted, repository};
 
-    /// The uses in one file, as their lines and how they are written.
+    /// Checks the uses in one file, as lines and spellings.
     #[track_caller]
     fn check(path: &str, text: &str, expected: &[(usize, &str)]) {
         let found = measure(&repository(&[(path, text)]));

@@ -1,6 +1,6 @@
 //! The list of conformance cases that this build does not cover: each entry names one case, once.
 //!
-//! The number of its entries is a ratchet: the list only shrinks.
+//! The number of its entries is in the ratchet, so the list only shrinks.
 
 use super::measure::Measure;
 use crate::finding::Finding;
@@ -31,7 +31,7 @@ pub(super) fn look(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// The number of uncovered cases. Each of them needs the ratchet's leave.
+/// Measures the number of uncovered cases, which the ratchet must allow.
 pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     let Some(list) = repository.file(UNCOVERED) else { return Vec::new() };
     let unit = "uncovered cases; a case that was covered once stays covered";
@@ -44,7 +44,7 @@ fn entries(list: &File) -> impl Iterator<Item = (usize, &str)> {
     list.lines().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The cases of one file as entries of the list would name them.
+/// Returns the cases of one file in the notation of the list.
 fn cases(file: &File) -> Vec<String> {
     let path = file.path.trim_start_matches(CASES);
     let document: Value = serde_json::from_str(&file.text).unwrap_or_default();

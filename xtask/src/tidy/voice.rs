@@ -1,7 +1,8 @@
-//! The voice of comments and documents: a sentence begins with its subject or its verb, and names who acts.
+//! The voice of comments and documents: a sentence begins with its subject or its verb, and names the actor.
 //!
-//! Two counts, each by crate (source and tests apart) and by document: sentences that open with a relative clause, as in
-//! "What is asked for is given", and sentences with a pronoun in place of a role that has a name (`nobody` for "no client").
+//! Two counts, each by crate (source and tests apart) and by document. The first counts sentences that open with a
+//! relative clause, as in "What is asked for is given". The second counts sentences with a pronoun in place of a role,
+//! as `nobody` for "no client".
 
 use super::measure::Measure;
 use crate::finding::Finding;
@@ -9,7 +10,7 @@ use crate::prose::{self, Sentence};
 use crate::repository::{File, Repository};
 use std::collections::BTreeMap;
 
-/// The first words of a sentence that withholds its subject.
+/// First words of a sentence that withholds its subject.
 const OPENERS: [&str; 15] = [
     "How",
     "Of",
@@ -28,10 +29,10 @@ const OPENERS: [&str; 15] = [
     "Why",
 ];
 
-/// An opener that is none: the title of a guide.
+/// An allowed opener: the title of a guide.
 const TITLE: [&str; 2] = ["How", "to"];
 
-/// Words in place of a role (client, member, operator), and of a time or an order that could be named.
+/// Pronouns in place of a role (client, member, operator), and words for a time or an order that should be named.
 const PRONOUNS: [&str; 4] = ["meanwhile", "nobody", "somebody", "whoever"];
 const PRONOUN_OF_TIME: [&str; 2] = ["by", "then"];
 
@@ -61,7 +62,7 @@ pub(super) fn measure(repository: &Repository) -> Vec<Measure> {
     found.into_values().collect()
 }
 
-/// The sentences of a file with the place that they are counted for.
+/// Returns the sentences of a file, each with the place for which it counts.
 fn sentences(file: &File) -> Vec<(String, Sentence)> {
     if file.extension() == "md" {
         return prose::sentences(&file.text).into_iter().map(|sentence| (file.path.clone(), sentence)).collect();
@@ -96,7 +97,7 @@ mod tests {
     use super::{OPENERS, measure};
     use crate::tidy::tests::{assert_found, counted, repository};
 
-    /// The lines of a document at which a sentence of one kind is found.
+    /// Checks the lines of a document with a sentence of this kind.
     #[track_caller]
     fn check(kind: &str, text: &str, lines: &[usize]) {
         let found = measure(&repository(&[("a.md", text)]));

@@ -1,4 +1,5 @@
-//! No spaces at the end of a line, and a newline at the end of a file: what else shows up as noise in every diff.
+//! No spaces at the end of a line, and a newline at the end of a file, since editors would change them in unrelated
+//! diffs.
 
 use crate::finding::Finding;
 use crate::repository::{File, Repository};
@@ -8,7 +9,7 @@ pub(super) fn look(repository: &Repository) -> Vec<Finding> {
 }
 
 fn look_at(file: &File) -> Vec<Finding> {
-    // Split by newline and not by lines(), which would hide the carriage return of another system.
+    // `lines()` would hide the carriage returns of other systems.
     let lines = file.text.split('\n').zip(1..);
     let ends_in_space = lines.filter(|(line, _)| line.ends_with(char::is_whitespace));
     let mut findings: Vec<Finding> =

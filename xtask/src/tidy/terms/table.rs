@@ -1,26 +1,26 @@
-//! The coined words of this project's first months, each with the standard term of the field.
+//! The coined terms of this project, each with the standard term of the field.
 //!
-//! Left out, since they are words of plain English or of the field in most places, and a count could not tell:
-//! `place` (of a file, of a source text), `listen` (TCP, PostgreSQL), `begin` and `begun` (`BEGIN`), `held` (a lease is held),
-//! `hand over`, `take`, `line`, `answer`. `home`, `reach`, `table`, `look`, `life`, `told` and their like count only in the
-//! paths in which they were a name of this project's own.
+//! Words that are standard in most of their uses are not listed, since a count could not distinguish: `place` (of a
+//! file, of a source text), `listen` (TCP, PostgreSQL), `begin` and `begun` (`BEGIN`), `held` (a lease is held), `hand
+//! over`, `take`, `line`, `answer`. Words like `home`, `reach`, `table`, `look`, `life` and `told` count only in the
+//! paths in which they were names of this project.
 
-/// A word or several forms of one that are to go.
+/// A term to replace, with its forms.
 pub(super) struct Term {
-    /// As the ratchet calls it.
+    /// Name in the ratchet.
     pub(super) name: &'static str,
-    /// Whole words in small letters; several words follow each other in one identifier or one sentence.
+    /// Whole words in lowercase; several words follow each other in one identifier or one sentence.
     pub(super) forms: &'static [&'static str],
     /// The term of the field.
     pub(super) instead: &'static str,
-    /// The beginnings of the paths in which it counts.
+    /// Prefixes of the paths in which it counts.
     pub(super) paths: &'static [&'static str],
 }
 
 const EVERYWHERE: &[&str] = &[""];
 const CRATES: &[&str] = &["crates/"];
 const ENGINE: &[&str] = &["crates/engine/"];
-/// The crates that know of nodes.
+/// The crates with code about nodes.
 const NODES: &[&str] = &["crates/engine/", "crates/sim/", "crates/store/"];
 const NODES_AND_PAGES: &[&str] = &["crates/engine/", "crates/sim/", "crates/store/", "docs/"];
 
@@ -33,7 +33,7 @@ const fn term(
     Term { name, forms, instead, paths }
 }
 
-/// Compounds of such words that the field knows.
+/// Compounds with such words that the field uses.
 pub(super) const KEPT: [&str; 5] = ["decision table", "in flight", "look up", "looked up", "looks up"];
 
 pub(super) const TERMS: [Term; 59] = [
