@@ -8,8 +8,8 @@ use crate::{faults::Dice, setup::START_MS};
 /// Lease of simulated nodes, in milliseconds.
 pub(super) const LEASE_MS: u64 = 10_000;
 
-/// Remaining milliseconds of a delayed heartbeat in which commits of the node count as sent shortly before the lease
-/// expires.
+/// Milliseconds before the delayed response to a heartbeat. A commit that the node sends in this time is in flight when
+/// the lease expires and when it is renewed.
 const ABOUT_TO_LAPSE_MS: u64 = LEASE_MS * 3 / 10;
 
 /// The fault profile of a seed. Each kind of fault has its own rate, often 0.
@@ -225,9 +225,9 @@ impl Cluster {
         self.now + LEASE_MS > START_MS + self.misfortune.lasts_ms
     }
 
-    /// Returns whether a commit that starts an execution from an inbox message is lost without a notification. At the
-    /// end of the faults every such commit is lost once, in seeds with this fault: a later fault could repair a start
-    /// that the engine has forgotten.
+    /// Returns whether a commit that starts executions from inbox messages is not written, with an unknown result. At
+    /// the end of the faults every such commit fails once in this way, in seeds with this fault: a later fault could
+    /// repair a start that the engine has forgotten.
     pub(super) fn swallows_beginnings(&mut self, batch: &Batch) -> bool {
         if !self.is_last() || self.is_calm() || self.misfortune.unknown_not_written == 0 {
             return false;

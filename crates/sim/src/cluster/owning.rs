@@ -82,8 +82,8 @@ impl Cluster {
         }
     }
 
-    /// Handles a heartbeat at the store, which does not check whether the sender is still alive. The node reads its
-    /// clock when the response arrives, so the reading after the store has applied the heartbeat is the later one.
+    /// Handles a heartbeat at the store, which does not check whether the sender is still alive. Readings of the node's
+    /// clock are those of the request until the store has applied the heartbeat, and those of the response afterwards.
     pub(super) fn hear_word(
         &mut self,
         (node, life): (usize, u32),

@@ -128,7 +128,8 @@ impl<'a> Following<'a> {
         Ok(execution)
     }
 
-    /// Waits for the events that have led to the given execution. They come by another connection, so they may be late.
+    /// Waits for the events up to the given state of the execution. They come by another connection, so they may be
+    /// late.
     async fn catch_up(&mut self, execution: &Execution) -> Result<(), Refusal> {
         let attempts = match execution.has_ended() {
             true => Vec::new(),

@@ -245,7 +245,7 @@ impl Attached<'_> {
                 }
                 continue;
             };
-            // A gate that needs further approvals is open after our decision.
+            // A gate that needs further approvals stays open after our decision.
             if self.decided.contains(token) {
                 continue;
             }
