@@ -64,6 +64,7 @@ pub enum Fault {
     Delays,
     /// Receipts and inputs are delivered twice.
     Duplicates,
+    /// Calls take up to a minute, several times the lease.
     LongCalls,
     /// The number of partitions changes.
     Repartitions,
