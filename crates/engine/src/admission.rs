@@ -1,7 +1,8 @@
-//! Who may begin: counts what runs of each organisation, and lets what waits begin in the order of its arrival.
+//! Admission under concurrency limits: counts the running executions of each organization, and admits queued ones in
+//! the order of their arrival.
 //!
-//! A machine without I/O, driven by the rim. What it knows of an organisation it has from the store, and follows by what
-//! begins and ends here; what it was not told of it finds at the next look.
+//! A state machine without I/O, performed by the driver. It reads an organization from the store, follows the starts
+//! and ends on this node, and learns the rest with the next read.
 
 use std::{
     cmp::Reverse,
@@ -24,34 +25,34 @@ use crate::{
     shard::{Submission, Ticket},
 };
 
-/// How many executions of an organisation may run at a time. Those that others have started and wait for run in the place
-/// of the first of their family; those that nobody waits for have one of their own.
+/// Concurrency limits of an organization. A child runs in the slot of the first execution of its tree. A detached child
+/// has a slot of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Of each of its members.
+    /// Running executions of each member.
     pub user: u32,
-    /// In all.
+    /// Running executions in total.
     pub organization: u32,
-    /// Of each of its workflows; `None` for as many as there are.
+    /// Running executions of each workflow. `None` means no limit.
     pub workflow: Option<u32>,
-    /// How many may have not ended, whether they run or wait, those included that others have started. Where there are so
-    /// many, a start is refused, and a step that starts another execution and waits for it fails.
+    /// Unfinished executions, running or queued, including children. At this bound a start is refused, and a step that
+    /// waits for a child fails.
     pub live: u32,
 }
 
-/// Who knows the bounds of organisations.
+/// Provides the limits of organizations.
 pub trait Limits: Send + Sync {
-    /// Those in force. An error is a sentence for people.
+    /// The limits in force. An error is a message for people.
     fn of(&self, store: &dyn Store, organization: &str) -> Result<Bounds, String>;
 }
 
-/// What is read of an organisation: the bounds, and what of it has not ended.
+/// The result of reading an organization: its limits and its unfinished executions.
 pub(crate) type Found = Result<(Bounds, Vec<ExecutionRow>), String>;
 
-/// Rows read at a time.
+/// Rows per read.
 const ROWS_AT_A_TIME: usize = 1_000;
 
-/// Statuses of what has not ended.
+/// The statuses of unfinished executions.
 pub(crate) const UNFINISHED: [ExecutionStatus; 4] = [
     ExecutionStatus::Pending,
     ExecutionStatus::Running,
@@ -59,12 +60,12 @@ pub(crate) const UNFINISHED: [ExecutionStatus; 4] = [
     ExecutionStatus::CancelRequested,
 ];
 
-/// Reads what is to be known of an organisation.
+/// Reads the limits and the unfinished executions of an organization.
 pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -> Found {
     let filter = Filter {
         organization: Some(organization.into()),
         statuses: UNFINISHED.map(|status| status.name().into()).into(),
-        // Nothing goes on of what is set aside, and nobody knows whether it ever will.
+        // A quarantined execution does not run, and may never run again.
         is_going_on: true,
         ..Filter::default()
     };
@@ -74,7 +75,7 @@ pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -
     Ok((bounds, rows.into_iter().filter(matters).collect()))
 }
 
-/// Whether an execution that runs has a place of its own.
+/// True if a running execution has a slot of its own.
 fn has_place(row: &ExecutionRow) -> bool {
     row.trigger_type != CHILD
 }
@@ -91,7 +92,7 @@ fn all(store: &dyn Store, filter: &Filter) -> Result<Vec<ExecutionRow>, StoreErr
     }
 }
 
-/// The partition whose holder counts what runs of an organisation.
+/// The partition whose owner counts the executions of an organization.
 pub fn partition_of_organization(organization: &str, partitions: u32) -> u32 {
     let hash = Hash::of(organization.as_bytes());
     let mut key = [0; 16];
@@ -99,35 +100,35 @@ pub fn partition_of_organization(organization: &str, partitions: u32) -> u32 {
     partition_of(ExecutionKey(key), partitions)
 }
 
-/// The organisation in whose bounds an execution begins; `None` for one that belongs to none, or that runs in the place of
-/// the one that waits for it.
+/// The organization that counts an execution. `None` for an execution without one, and for a child in the slot of its
+/// parent.
 pub(crate) fn counted(start: &Start) -> Option<&str> {
     let is_waited_for = start.lineage.as_ref().is_some_and(|lineage| lineage.parent.is_some());
     start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).filter(|_| !is_waited_for)
 }
 
-/// The organisation and the workflow of an execution that runs in the place of the one that waits for it: it begins at once,
-/// whatever runs, but counts among those of its workflow. `None` for one that has a place of its own, or of which no
-/// catalogue knows the workflow.
+/// The organization and the workflow of a child that runs in the slot of its parent. It starts at once and counts for
+/// the limit of its workflow only. `None` for executions with a slot of their own, and for a workflow that is not in
+/// the catalogue.
 fn guest(start: &Start) -> Option<(&str, &str)> {
     start.lineage.as_ref().filter(|lineage| lineage.parent.is_some())?;
     let said = |key| start.trigger.get(key).and_then(Value::as_text);
     Some((said(ORGANIZATION_IN_TRIGGER)?, said(WORKFLOW_IN_TRIGGER)?))
 }
 
-/// The organisation among whose executions a start is counted, with or without a place of its own.
+/// The organization that counts a start, with or without a slot of its own.
 pub(crate) fn organization_of(start: &Start) -> Option<&str> {
     counted(start).or_else(|| guest(start).map(|(organization, _)| organization))
 }
 
-/// The organisation of one that has begun and has a place, where with these records it comes to wait for that or ends.
+/// The organization of an execution with a slot, if these records queue or end it.
 pub(crate) fn place_of(state: &State, records: &[Record]) -> Option<String> {
     let matters = |record: &Record| matches!(record, Record::Queued { .. } | Record::Ended { .. });
     let start = state.start.as_ref().filter(|_| records.iter().any(matters) && state.lineage.parent.is_none())?;
     start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into)
 }
 
-/// Whose an execution is, as far as it is counted.
+/// The member and the workflow whose limits apply to an execution.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Lane {
     user: Arc<str>,
@@ -146,13 +147,13 @@ impl Lane {
     }
 }
 
-/// What is known of an organisation.
+/// The queue and the counts of one organization.
 #[derive(Debug, Default)]
 struct Desk {
     /// `None` until the store was read.
     bounds: Option<Bounds>,
     running: BTreeMap<ExecutionKey, Lane>,
-    /// Those that run in the place of another one, with their workflows.
+    /// Children that run in the slot of their parent, with their workflows.
     guests: BTreeMap<ExecutionKey, Arc<str>>,
     users: BTreeMap<Arc<str>, u32>,
     workflows: BTreeMap<Arc<str>, u32>,
@@ -162,12 +163,12 @@ struct Desk {
     parked: Vec<Submission>,
     look: Look,
     is_used: bool,
-    /// How often it was asked whether there is room.
+    /// Number of calls of `full`.
     #[cfg(test)]
     asked: std::cell::Cell<u32>,
 }
 
-/// How a look into the store stands.
+/// Progress of reading an organization from the store.
 #[derive(Debug, Default)]
 enum Look {
     #[default]
@@ -176,19 +177,19 @@ enum Look {
     Out(Out),
 }
 
-/// A look that is on its way.
+/// A read in progress.
 #[derive(Debug, Default)]
 struct Out {
-    /// What has ended since it began.
+    /// Executions that ended since it started.
     ended: BTreeSet<ExecutionKey>,
-    /// Whether another is wanted after it.
+    /// Another read follows it.
     again: bool,
-    /// Whether what it finds is not what counts any more.
+    /// Its result is outdated: the limits have changed since.
     is_stale: bool,
 }
 
 impl Desk {
-    /// What is full for one more; `None` if there is room.
+    /// Returns the limit that another execution would exceed, or `None`.
     fn full(&self, lane: &Lane) -> Option<Queue> {
         #[cfg(test)]
         self.asked.update(|asked| asked + 1);
@@ -216,7 +217,7 @@ impl Desk {
         self.running.insert(execution, lane);
     }
 
-    /// One that runs in the place of another one.
+    /// Counts a child that runs in the slot of its parent.
     fn take_in(&mut self, execution: ExecutionKey, workflow: Arc<str>) {
         if self.guests.insert(execution, workflow.clone()).is_none() {
             *self.workflows.entry(workflow).or_default() += 1;
@@ -250,8 +251,8 @@ impl Desk {
         Some(lane)
     }
 
-    /// Those that wait and may begin, each the first of those for which there is room. Whoever begins takes room from the
-    /// others and gives none: a lane that is full is full for all behind its first, and each is asked for once.
+    /// Admits queued executions, always the first for which there is a slot. An admission takes slots and frees none. A
+    /// key whose limit is reached is therefore skipped for the rest, and each key is checked once per admission.
     fn admit(&mut self) -> Vec<ExecutionKey> {
         let first_of =
             |(lane, waiting): (&Lane, &BTreeSet<ExecutionKey>)| Some(Reverse((*waiting.first()?, lane.clone())));
@@ -259,7 +260,7 @@ impl Desk {
         let mut admitted = Vec::new();
         while let Some(Reverse((first, lane))) = firsts.pop() {
             match self.full(&lane) {
-                // For nobody.
+                // The limit of the organization blocks all keys.
                 Some(Queue::Admission | Queue::Organization) => break,
                 Some(Queue::User | Queue::Workflow) => continue,
                 None => {}
@@ -280,8 +281,8 @@ impl Desk {
         }
     }
 
-    /// What the store has, and of what it does not say yet what is known here. Gives those to whom it is said again that
-    /// they may begin, and those that are counted no more.
+    /// Compares the counts with the rows of the store, and keeps local executions that the store does not list yet.
+    /// Returns executions to admit again, and those that are no longer counted.
     fn compare(
         &mut self,
         rows: Vec<ExecutionRow>,
@@ -302,7 +303,7 @@ impl Desk {
             let (execution, lane) = (row.key, Lane::of_row(&row));
             let waits = row.status == ExecutionStatus::Pending.name();
             match (waits, self.running.contains_key(&execution)) {
-                // The word was lost, or is still on its way: the second of them changes nothing.
+                // The admission message was lost or is still in the inbox. A second one has no effect.
                 (true, true) => admitted_again.push(execution),
                 (true, false) => self.queue(execution, lane),
                 (false, _) => {
@@ -332,35 +333,34 @@ fn take_one(counts: &mut BTreeMap<Arc<str>, u32>, name: &Arc<str>) {
     }
 }
 
-/// What is to be done now.
+/// The results of an operation, for the driver to perform.
 #[derive(Debug, Default)]
 pub(crate) struct Turnout {
-    /// Starts that begin, in a queue or not.
+    /// Starts to pass to the shard, queued or not.
     pub begin: Vec<Submission>,
-    /// Callers who are told that it could not be found out.
+    /// Callers to refuse, since the store could not be read.
     pub refuse: Vec<(Ticket, String)>,
-    /// Executions that wait no more.
+    /// Executions to admit.
     pub admit: Vec<ExecutionKey>,
 }
 
-/// Everything that is counted at a node.
+/// The counts of all organizations at this node.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
     desks: BTreeMap<String, Desk>,
-    /// The organisations of what is counted here.
+    /// The organization of each counted execution.
     organizations: HashMap<ExecutionKey, String>,
-    /// Starts that are counted here and of which it is not known yet whether they are durable.
+    /// Starts that are counted here and not known to be durable.
     starting: BTreeMap<Ticket, ExecutionKey>,
 }
 
 impl Admission {
-    /// A start of an organisation's: with a queue if there is no room for it now. Nothing if it has to wait until the store
-    /// was read.
+    /// Counts a start, and queues it if a limit is reached. `None` if it waits until the store was read.
     pub(crate) fn start(&mut self, mut submission: Box<Submission>, is_counted_here: bool) -> Option<Box<Submission>> {
         let Some(organization) = counted(&submission.start).map(str::to_owned) else {
             if let Some((organization, workflow)) = guest(&submission.start).filter(|_| is_counted_here) {
                 let desk = self.desks.entry(organization.to_owned()).or_default();
-                // Where workflows have no bounds, nobody asks how many of them run.
+                // Without a limit per workflow, its children need not be counted.
                 if desk.bounds.is_none_or(|bounds| bounds.workflow.is_some()) {
                     desk.take_in(submission.execution, workflow.into());
                     self.organizations.insert(submission.execution, organization.to_owned());
@@ -369,7 +369,7 @@ impl Admission {
             return Some(submission);
         };
         let (execution, ticket) = (submission.execution, submission.ticket);
-        // The same letter again.
+        // The same start message was received again.
         if let Some(desk) = self.organizations.get(&execution).and_then(|organization| self.desks.get(organization)) {
             submission.start.queue = desk.queued.get(&execution).map(|_| Queue::Admission);
             return Some(submission);
@@ -398,21 +398,22 @@ impl Admission {
         Some(submission)
     }
 
-    /// Whoever waited for a start was answered. If it did not begin, its place is free: gives those that may begin in it.
+    /// Handles the reply to a start. If the execution did not start, its slot is free, and the executions to admit are
+    /// returned.
     pub(crate) fn answered(&mut self, ticket: Ticket, has_begun: bool) -> Vec<ExecutionKey> {
         let starting = self.starting.remove(&ticket).filter(|_| !has_begun);
         starting.map(|execution| self.ended(execution)).unwrap_or_default()
     }
 
-    /// How many have a place here, and how many wait for one.
+    /// The number of executions with a slot, and of queued ones.
     pub(crate) fn census(&self) -> [usize; 2] {
         let both = self.desks.values().map(|desk| [desk.running.len(), desk.queued.len()]);
         both.fold([0; 2], |[running, waiting], [more, also]| [running + more, waiting + also])
     }
 
-    /// An execution has ended, never was, or is set aside. Gives those that may begin in its place.
+    /// Frees the slot of an execution that ended, never started or is quarantined. Returns the executions to admit.
     pub(crate) fn ended(&mut self, execution: ExecutionKey) -> Vec<ExecutionKey> {
-        // Whose it is may be what is being looked for.
+        // A read in progress may still list the execution.
         for desk in self.desks.values_mut() {
             if let Look::Out(out) = &mut desk.look {
                 out.ended.insert(execution);
@@ -424,18 +425,18 @@ impl Admission {
         desk.admit()
     }
 
-    /// An organisation is to be looked at.
+    /// Requests a read of an organization.
     pub(crate) fn want(&mut self, organization: &str) {
         self.desks.entry(organization.into()).or_default().want_look();
     }
 
-    /// Organisations whose partition is one of these are to be looked at.
+    /// Requests a read of all known organizations for which the predicate holds.
     pub(crate) fn want_those_of(&mut self, is_meant: impl Fn(&str) -> bool) {
         let meant = self.desks.iter_mut().filter(|(organization, _)| is_meant(organization));
         meant.for_each(|(_, desk)| desk.want_look());
     }
 
-    /// The bounds of an organisation are others by now: nothing begins by those that are known, or are being read.
+    /// The limits of an organization have changed: no execution starts under the known ones, or under those being read.
     pub(crate) fn bounds_changed(&mut self, organization: &str) {
         let Some(desk) = self.desks.get_mut(organization) else { return };
         desk.bounds = None;
@@ -445,13 +446,13 @@ impl Admission {
         }
     }
 
-    /// All that are known are to be looked at; those of which nothing was heard since the last time are forgotten.
+    /// Requests a read of all known organizations. Unused and empty ones are forgotten.
     pub(crate) fn want_all(&mut self) {
         self.desks.retain(|_, desk| std::mem::take(&mut desk.is_used) || !desk.is_empty());
         self.desks.values_mut().for_each(Desk::want_look);
     }
 
-    /// The organisations to look at now. What comes of it is to be told by [`looked`](Self::looked).
+    /// Returns the organizations to read now. Each result is passed to [`looked`](Self::looked).
     pub(crate) fn looks(&mut self) -> Vec<String> {
         let wanted = self.desks.iter_mut().filter(|(_, desk)| matches!(desk.look, Look::Wanted));
         wanted
@@ -462,7 +463,7 @@ impl Admission {
             .collect()
     }
 
-    /// What a look has found. `is_here` says of what is not in the store whether it may be on its way there.
+    /// Handles the result of a read. `is_here` is true for an execution that may be durable soon on this node.
     pub(crate) fn looked(
         &mut self,
         organization: &str,
@@ -476,7 +477,7 @@ impl Admission {
             desk.look = Look::Wanted;
         }
         match found {
-            // Another look follows.
+            // Another read follows.
             _ if out.is_stale => return turnout,
             Err(why) => {
                 let parked = std::mem::take(&mut desk.parked).into_iter();
@@ -499,7 +500,7 @@ impl Admission {
         turnout
     }
 
-    /// Organisations that others count from now on are forgotten; their starts begin in a queue.
+    /// Drops organizations that another node counts now. Their waiting starts are returned as queued.
     pub(crate) fn keep(&mut self, is_counted_here: impl Fn(&str) -> bool) -> Vec<Submission> {
         let gone = self.desks.extract_if(.., |organization, _| !is_counted_here(organization));
         let parked: Vec<_> = gone.flat_map(|(_, desk)| desk.parked).collect();

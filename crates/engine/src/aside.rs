@@ -1,4 +1,4 @@
-//! Executions that are quarantined: what those that wait for them are told, how they are released, how they are ended.
+//! Quarantined executions: the notification of their parents, the release and the forced end.
 
 use mainspring_kernel::{
     decide::child_key,
@@ -25,33 +25,33 @@ use crate::{
 
 pub use mainspring_kernel::decide::CHILD_QUARANTINED;
 
-/// The reason with which a released child is canceled whose parent has gone on without it.
+/// The reason of the cancel of a released child whose parent has continued without it.
 pub const PARENT_WENT_ON: &str = "parent_went_on";
 
-/// The reason with which the children of an execution are canceled that was ended by force.
+/// The reason of the cancel of the children of an execution that was ended by force.
 pub const PARENT_ENDED: &str = "parent_ended";
 
-/// What is needed to act on quarantined executions.
+/// Access to the store and the engine, to act on quarantined executions.
 #[derive(Clone, Copy)]
 pub struct Place<'a> {
-    /// The store.
+    /// The store with the executions.
     pub store: &'a dyn Store,
-    /// What reads its journals.
+    /// The reader of its journals.
     pub loader: &'a Loader,
-    /// The folder whose engine is woken, if the store lies in one.
+    /// The data folder whose engine is woken. `None` for a store without a folder.
     pub home: Option<&'a Home>,
 }
 
-/// A user who acts, and why.
+/// The act of a user, with the reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Act<'a> {
     /// The installation's key.
     pub key: &'a [u8; 32],
-    /// The user.
+    /// The name of the user.
     pub by: &'a str,
-    /// The reason.
+    /// The reason that the user gave.
     pub reason: &'a str,
-    /// What the audit log says.
+    /// Entries for the audit log.
     pub audit: &'a [AuditEntry],
 }
 
@@ -61,16 +61,16 @@ impl<'a> Act<'a> {
     }
 }
 
-/// Posts to the execution that waits for a quarantined one that its attempt has failed. The parent's own journal says
-/// whether it waits: a row that names another parent changes nothing. True if there is one that waits.
+/// Sends a failure receipt to the execution that waits for a quarantined child. The journal of the parent says if it
+/// waits, so a row with another parent has no effect. True if a parent waits.
 pub fn tell_parent(place: Place<'_>, child: ExecutionKey) -> Result<bool, EngineError> {
     let Some(parent) = parent_of(place, child)? else { return Ok(false) };
     Ok(tell(place, parent, &[child])? == [child])
 }
 
-/// Posts the same to an execution that waits for some of these, which are quarantined; those that it waits for. Its journal
-/// is read once. A child that was released meanwhile is told of by nobody: the release takes back only what was posted
-/// before it.
+/// Sends a failure receipt for each of these quarantined children that the parent waits for, and returns those. The
+/// journal of the parent is read once. A child that was released in the meantime is skipped, since the release only
+/// withdraws earlier messages.
 pub(crate) fn tell(
     place: Place<'_>,
     parent: ExecutionKey,
@@ -89,8 +89,8 @@ pub(crate) fn tell(
     Ok(told)
 }
 
-/// Posts to the execution that is said to wait for a child that the message which was to begin it was changed, if it waits
-/// for that child by its own journal and nothing of the child is stored. False if there is nothing to tell.
+/// Notifies the claimed parent of a child whose start message was forged. The parent's own journal must wait for the
+/// child, and nothing of the child may be stored. False if there is nothing to notify.
 pub fn tell_of_unbegun(place: Place<'_>, parent: ExecutionKey, child: ExecutionKey) -> Result<bool, EngineError> {
     if place.store.head(child)?.is_some() {
         return Ok(false);
@@ -105,7 +105,7 @@ pub fn tell_of_unbegun(place: Place<'_>, parent: ExecutionKey, child: ExecutionK
     Ok(true)
 }
 
-/// The receipt that the parent of a quarantined child is given, if it waits for that child.
+/// The receipt for the parent of a quarantined child, if it waits for that child.
 fn failure_of(parent: &State, child: ExecutionKey) -> Option<Input> {
     let (instance, attempt, _) = open_children(parent).find(|(.., key)| *key == child)?;
     let message =
@@ -114,28 +114,28 @@ fn failure_of(parent: &State, child: ExecutionKey) -> Option<Input> {
     Some(Input::Receipt { instance, attempt, outcome })
 }
 
-/// The code of the failure that a parent is told whose child could not begin.
+/// The failure code for the parent of a child that could not start.
 pub const CHILD_NOT_STARTED: &str = "child_not_started";
 
-/// The failure of a child that cannot begin, now or later.
+/// The failure for a child that can never start.
 pub(crate) fn not_started(child: ExecutionKey, why: &str) -> Failure {
     let message = format!("the workflow could not be started as execution {child}: {why}");
     Failure::new(Class::Internal, CHILD_NOT_STARTED, message)
 }
 
-/// The execution that waits for a child, as the child's row or its first frame says.
+/// The parent of a child, from its row or its first frame.
 pub(crate) fn parent_of(place: Place<'_>, child: ExecutionKey) -> Result<Option<ExecutionKey>, EngineError> {
     if let Some(parent) = place.store.execution(child)?.and_then(|row| row.parent) {
         return Ok(Some(parent));
     }
     let mut parent = None;
-    // As far as it can be read: the first frame says it.
+    // Only the first frame is needed, so a later error does not matter.
     let each = |state: &State, _: &Frame| parent = state.lineage.parent.as_ref().map(|parent| parent.execution);
     drop(place.loader.frames(child, each));
     Ok(parent)
 }
 
-/// The journal of an execution that can go on. One whose journal is broken is about to be quarantined.
+/// The journal of an execution that can continue. A broken journal is about to be quarantined.
 fn going_on(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Journal>, EngineError> {
     match unfinished(place, execution) {
         Err(LoadError::Broken(_)) => Ok(None),
@@ -143,8 +143,8 @@ fn going_on(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Journal>
     }
 }
 
-/// The journal of an execution that has not ended, quarantined or not. That it has ended, its journal says or a sealed note,
-/// and not the column of its head.
+/// The journal of an unfinished execution, quarantined or not. The end is proven by the journal or by a sealed note,
+/// and not by the column of the head.
 fn unfinished(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Read>, LoadError> {
     let Some(row) = place.store.head(execution)? else { return Ok(None) };
     if row.ended && place.loader.forced_end(execution)?.is_some() {
@@ -154,7 +154,7 @@ fn unfinished(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Read>,
     Ok(read.filter(|read| read.journal.state.ended_at.is_none()))
 }
 
-/// The children that the open attempts of an execution wait for.
+/// The children that open attempts of an execution wait for.
 fn open_children(state: &State) -> impl Iterator<Item = (Instance, u32, ExecutionKey)> {
     state.open_attempts.iter().filter_map(|instance| {
         let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
@@ -163,18 +163,18 @@ fn open_children(state: &State) -> impl Iterator<Item = (Instance, u32, Executio
     })
 }
 
-/// What became of a release.
+/// The result of a release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
-    /// It goes on.
+    /// The execution continues.
     GoesOn,
-    /// The execution that waited for it has gone on without it: it is canceled.
+    /// The execution is canceled, since its parent has continued without it.
     Canceled,
 }
 
-/// Takes an execution out of quarantine if its journal verifies. What its parent was told of that is taken back where the
-/// parent has not taken it in yet. One whose parent does not wait for it any more is canceled with the release: its work
-/// counts for nobody, and may be going on in another attempt.
+/// Releases an execution from quarantine if its journal verifies. The notification of its parent is withdrawn if the
+/// parent has not processed it. If the parent no longer waits, the execution is canceled with the release: its result
+/// has no receiver, and another attempt may do the same work.
 pub fn release(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<Released, EngineError> {
     quarantined(place, execution)?;
     place.loader.verify(execution)?;
@@ -182,7 +182,7 @@ pub fn release(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Resu
     let parent = state.lineage.parent.as_ref().map(|parent| parent.execution);
     for _ in 0..RELEASES_TRIED_MAX {
         let Some(released) = try_release(place, execution, parent, act)? else { continue };
-        // Wakes whoever works on it: a message that changes nothing where nothing waits for a place.
+        // Wakes the owner of the execution. The message has no effect by itself.
         let _ = inbox::post(place.store, place.home, place.loader.key(), (execution, &Input::Continue), None);
         return Ok(released);
     }
@@ -190,7 +190,7 @@ pub fn release(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Resu
     Err(StoreError::Unavailable(why.into()).into())
 }
 
-/// Releases an execution; `None`, and nothing is done, if the execution that waits for it has gone on meanwhile.
+/// Releases an execution. `None`, without any change, if its parent has changed in the meantime.
 fn try_release(
     place: Place<'_>,
     execution: ExecutionKey,
@@ -201,7 +201,7 @@ fn try_release(
         return free(place, execution, None, act).map(|is_free| is_free.then_some(Released::GoesOn));
     };
     let Some((head, told)) = waiting_for(place, parent, execution)? else {
-        // Before it is released: nothing of it may begin first.
+        // Canceled before the release, so that none of its work starts first.
         cancel(place, execution, act)?;
         return free(place, execution, None, act).map(|is_free| is_free.then_some(Released::Canceled));
     };
@@ -209,7 +209,7 @@ fn try_release(
     if !free(place, execution, Some(awaiting), act)? {
         return Ok(None);
     }
-    // A commit that was under way may have taken in what the parent was told all the same.
+    // A concurrent commit may have processed the notification of the parent all the same.
     if waiting_for(place, parent, execution)?.is_none() {
         cancel(place, execution, act)?;
         return Ok(Some(Released::Canceled));
@@ -217,8 +217,8 @@ fn try_release(
     Ok(Some(Released::GoesOn))
 }
 
-/// The head at which an execution waits for another one, and the id of the message that tells it of a quarantine. One that is
-/// quarantined itself waits as well, and is to be read: what cannot be read may wait or not.
+/// The head of the waiting parent, and the id of the message that notifies it of the quarantine. A quarantined parent
+/// waits as well and must be readable, since an unreadable one may or may not wait.
 fn waiting_for(
     place: Place<'_>,
     parent: ExecutionKey,
@@ -240,7 +240,7 @@ fn cancel(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<()
     inbox::post(place.store, place.home, place.loader.key(), (execution, &input), None).map(drop)
 }
 
-/// False, and nothing is done, if the execution that waits has gone on since its head was read.
+/// False, without any change, if the parent has changed since its head was read.
 fn free(
     place: Place<'_>,
     execution: ExecutionKey,
@@ -254,8 +254,8 @@ fn free(
     }
 }
 
-/// Ends a quarantined execution without its journal. A sealed note says who did it and why; the execution that waits for
-/// it is told, and the executions that it waits for, as far as its journal can be read, are canceled.
+/// Ends a quarantined execution without its journal. A sealed note contains the user and the reason. Its parent is
+/// notified, and its children are canceled, as far as its journal can be read.
 pub fn force_end(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<(), EngineError> {
     quarantined(place, execution)?;
     let mut children: Vec<ExecutionKey> = Vec::new();

@@ -1,42 +1,42 @@
-//! The clocks of a node beside the clock of the store that it shares: how far they are apart, and which time counts.
+//! The clocks of a node compared with the clock of its shared store: their difference, and the time that counts.
 //!
-//! Timers, deadlines and gates end by the clock of the node that holds the execution, and the time of an execution never
-//! goes back. So a node that is an hour fast would expire approvals an hour early, for good. Each heartbeat reads the
-//! store's clock. Between two heartbeats the clock that never goes back says what the store's clock shows by now. Nothing
-//! here looks at a clock.
+//! Timers, deadlines and gates expire by the clock of the owning node, and the time of an execution never goes back. A
+//! node that is an hour fast would therefore expire approvals an hour early, irrevocably. Each heartbeat reads the
+//! store's clock. Between two heartbeats, the monotonic clock tells the store's present time. This module reads no
+//! clock.
 
 use crate::{lease::Tick, limits::CLOCK_APART_MS_MAX};
 
-/// What the clocks of a node show at one moment.
+/// The clocks of a node at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// The clock that never goes back.
+    /// The monotonic clock.
     pub tick: Tick,
-    /// The clock of the day, in milliseconds since 1970. Somebody may set it at any time, to anything.
+    /// The wall clock, in milliseconds since 1970. It can be set at any time, to any value.
     pub wall_ms: u64,
 }
 
-/// The store's clock, as a node has seen it: it was read between two moments of the node.
+/// The store's clock, read between two readings of the node's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sighting {
     /// The store's clock, in milliseconds since 1970.
     pub store_ms: u64,
-    /// When the store was asked.
+    /// The reading before the request.
     pub sent_at: Reading,
-    /// When its answer was there.
+    /// The reading after the answer.
     pub heard_at: Reading,
 }
 
-/// A node's clock is certainly apart from the store's by more than the bound.
+/// The difference of a node's clock that certainly exceeds the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Apart {
-    /// Milliseconds by which the node's clock is ahead; negative if it is behind.
+    /// Milliseconds by which the node's clock is ahead. Negative if it is behind.
     pub ahead_ms: i64,
 }
 
 impl Sighting {
-    /// How far the node's clock is from the store's, if that is certainly more than the bound. How long the answer was on
-    /// its way counts in favor of the node.
+    /// Returns the difference to the store's clock if it certainly exceeds the bound. The duration of the request
+    /// counts in favor of the node.
     pub fn apart(&self) -> Option<Apart> {
         let ahead = |wall_ms: u64| signed(wall_ms) - signed(self.store_ms);
         let (sent, heard) = (ahead(self.sent_at.wall_ms), ahead(self.heard_at.wall_ms));
@@ -46,7 +46,7 @@ impl Sighting {
         (least > bound || most < -bound).then_some(Apart { ahead_ms })
     }
 
-    /// The node's clock, kept within the bound of what the store's clock shows by now.
+    /// The node's wall clock, limited to the bound around the store's present time.
     pub fn bounded(&self, reading: Reading) -> u64 {
         let since = |then: Reading| reading.tick.0.saturating_sub(then.tick.0);
         let least = self.store_ms.saturating_add(since(self.heard_at)).saturating_sub(CLOCK_APART_MS_MAX);
@@ -77,8 +77,8 @@ mod tests {
 
     const STORE_MS: u64 = 1_767_225_600_000;
 
-    /// What is asked when the clocks show `sent`, and answered when they show `heard`: ticks, and how far the clock of the
-    /// day is ahead of the store's.
+    /// A request sent at the first and answered at the second reading: ticks, and the lead of the wall clock over the
+    /// store's.
     fn sighting(sent: (u64, i64), heard: (u64, i64)) -> Sighting {
         let at =
             |(tick, ahead): (u64, i64)| Reading { tick: Tick(tick), wall_ms: STORE_MS.saturating_add_signed(ahead) };
@@ -97,9 +97,9 @@ mod tests {
         check(-2_006, -2_001, Some(-2_001));
         check(-2_005, -2_000, None);
         check(3_600_000, 3_600_005, Some(3_600_000));
-        // The answer was on its way for five seconds: the store's clock may have been read at any time of them.
+        // The answer took five seconds: the store's clock may have been read at any time of them.
         check(-4_000, 1_000, None);
-        // Set right, or wrong, while the answer was on its way: the next heartbeat knows.
+        // The clock was set during the request. The next heartbeat detects it.
         check(3_600_000, 5, None);
     }
 

@@ -1,6 +1,5 @@
-//! What the store keeps beside an execution's journal: when it is looked at again, whether it has ended, whose it is, the
-//! catalogue's row and the approvals that wait. The seal of the head covers none of it, and all of it follows from the
-//! journal: so it is compared with the journal.
+//! The columns that the store keeps beside a journal: wake-up time, end, partition, catalogue row and open approvals.
+//! The seal of the head does not cover them. All of them follow from the journal, so they are compared with it.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -21,22 +20,22 @@ use crate::{
     shard::{Summary, open_gates},
 };
 
-/// Approvals of an execution that are read at a time.
+/// Approvals per read.
 const GATES_AT_A_TIME: usize = 256;
 
-/// A column that does not say what the journal says.
+/// A column that contradicts the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The table and the column.
+    /// Table and column.
     pub column: &'static str,
-    /// What the store has.
+    /// The value in the store.
     pub stored: String,
-    /// What follows from the journal.
+    /// The value that follows from the journal.
     pub derived: String,
 }
 
 impl Difference {
-    /// What to do about it.
+    /// The advice for the operator.
     pub fn remedy(&self) -> &'static str {
         match self.column {
             WAKE_AT => {
@@ -56,10 +55,10 @@ impl fmt::Display for Difference {
     }
 }
 
-/// When a head is looked at again.
+/// The wake-up time of a head.
 const WAKE_AT: &str = "heads.wake_at";
 
-/// What the store has of one execution.
+/// The columns of one execution.
 #[derive(Debug)]
 pub(crate) struct Columns {
     head: HeadRow,
@@ -69,7 +68,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Reads them; `None` if the execution has gone on meanwhile, or has no head.
+    /// Reads the columns. `None` if the execution has changed in the meantime, or has no head.
     pub(crate) fn read(store: &dyn Store, head: &Head, execution: ExecutionKey) -> Result<Option<Self>, StoreError> {
         let (row, gates) = (store.execution(execution)?, gates_of(store, execution)?);
         let partitions = store.partitions()?;
@@ -77,7 +76,7 @@ impl Columns {
         Ok(now.map(|head| Self { head, row, gates, partitions }))
     }
 
-    /// Where they do not say what a state of the same head says.
+    /// Returns the columns that contradict a state of the same head.
     pub(crate) fn differences(&self, state: &State) -> Vec<Difference> {
         let mut found = Found(Vec::new());
         let (summary, partition) = (Summary::of(state), partition_of(state.key, self.partitions));
@@ -126,7 +125,7 @@ impl Found {
         self.compare("executions.workflow_hash", &row.workflow_hash, &start.workflow_hash.prefixed());
         self.compare("executions.initiator_user_id", &row.initiator_user_id.as_deref(), &Some(start.by.as_str()));
         self.compare("executions.attempt_count", &row.attempt_count, &start.attempt);
-        // The rest stands in the trigger, which can be erased.
+        // Other columns follow from the trigger, which can be erased.
         if state.has_erased {
             return;
         }
@@ -137,7 +136,7 @@ impl Found {
         self.compare("executions.trigger_id", &row.trigger_id.as_deref(), &said(TRIGGER_IN_TRIGGER));
         self.compare("executions.workflow", &row.workflow.as_deref(), &state.plan.name.as_deref());
         self.compare("executions.workflow_version", &row.workflow_version.as_deref(), &version);
-        // Older releases kept neither.
+        // Older releases stored neither of the two.
         if row.workflow_name.is_some() {
             self.compare("executions.workflow_name", &row.workflow_name.as_deref(), &said(NAME_IN_TRIGGER));
         }
@@ -145,7 +144,7 @@ impl Found {
             self.compare("executions.parent_id", &row.parent_id.as_deref(), &said(PARENT_IN_TRIGGER));
         }
         self.compare("executions.idempotency_key", &row.idempotency_key.as_deref(), &said("idempotencyKey"));
-        // Which of the two kinds of child it is, older releases did not say.
+        // Older releases did not distinguish the two kinds of children.
         let is_same_kind = is_child(&row.trigger_type) && state.lineage.depth > 0;
         if !is_same_kind {
             let trigger_type = said("type").unwrap_or("manual");
@@ -154,7 +153,7 @@ impl Found {
     }
 }
 
-/// Stores keep times up to the largest signed number.
+/// Stores limit times to the largest signed number.
 fn time(at: Option<u64>) -> Option<u64> {
     at.map(|at| at.min(i64::MAX as u64))
 }
@@ -170,7 +169,7 @@ fn gates_of(store: &dyn Store, execution: ExecutionKey) -> Result<Vec<GateRow>, 
     loop {
         let after = found.last().map_or(("", 0), |gate| (gate.step.as_str(), gate.gate));
         let page = store.pending_approvals(None, Some((execution, after.0, after.1)), GATES_AT_A_TIME)?;
-        // Behind the gates of this execution come those of older ones.
+        // The gates of older executions follow those of this one.
         let is_last = page.len() < GATES_AT_A_TIME || page.last().is_some_and(|gate| gate.execution != execution);
         found.extend(page.into_iter().filter(|gate| gate.execution == execution));
         if is_last {

@@ -189,7 +189,7 @@ impl Engine {
             }
         }
         let mut request = request;
-        // The owner finds out if it starts, since another execution may have started under its idempotency key by then.
+        // The owner finds out if it starts, since its idempotency key may be taken in the meantime.
         request.audit.iter_mut().for_each(|entry| entry.action.push_str(".posted"));
         let execution = inbox::post_start(&*self.store, None, request, &self.key)?;
         Ok(Submitted { execution, existed: false, is_posted: true })

@@ -1,4 +1,4 @@
-//! The envelope: the one JSON object that says what became of a call (first specification, 6.2 and 6.5).
+//! The envelope: the JSON object with the result of a call (first specification, 6.2 and 6.5).
 
 use mainspring_kernel::{
     diagnostic::{Diagnostic, Severity},
@@ -14,8 +14,7 @@ use mainspring_kernel::{
 
 use crate::family::OpenGate;
 
-/// The envelope of an execution as it stands: ended, or with nothing left but gates, of its own and of those that it has
-/// started.
+/// The envelope of an execution that has ended or waits for approvals only, its own or those of its children.
 pub fn of_execution(state: &State, trace: &Trace, gates: &[OpenGate]) -> Value {
     let status = status(state);
     let gates: Vec<Value> = gates.iter().map(gate_value).collect();
@@ -35,7 +34,7 @@ pub fn of_execution(state: &State, trace: &Trace, gates: &[OpenGate]) -> Value {
     Value::Map(map)
 }
 
-/// The envelope of a call that never came to an execution, or lost sight of it.
+/// The envelope of a call that did not reach an execution, or lost the connection to it.
 pub fn of_refusal(execution_id: Option<&str>, failure: &Failure) -> Value {
     Value::map([
         ("ok", false.into()),
@@ -49,7 +48,7 @@ pub fn of_refusal(execution_id: Option<&str>, failure: &Failure) -> Value {
     ])
 }
 
-/// The envelope of a definition that compiles: its hash, the order of its steps, what its author should know.
+/// The envelope of a valid definition: its hash, the order of its steps, and warnings.
 pub fn of_plan(plan: &Plan, warnings: &[Diagnostic]) -> Value {
     let order: Vec<Value> = plan.steps.iter().map(|step| step.id.as_str().into()).collect();
     Value::map([
@@ -62,7 +61,7 @@ pub fn of_plan(plan: &Plan, warnings: &[Diagnostic]) -> Value {
     ])
 }
 
-/// The envelope of a definition that does not compile.
+/// The envelope of an invalid definition.
 pub fn of_diagnostics(diagnostics: &[Diagnostic]) -> Value {
     let of = |severity| -> Vec<Value> {
         diagnostics.iter().filter(|found| found.severity == severity).map(Diagnostic::to_value).collect()
@@ -77,7 +76,7 @@ pub fn of_diagnostics(diagnostics: &[Diagnostic]) -> Value {
     ])
 }
 
-/// The envelope's word: `ok`, `needs_approval`, `cancelled`, `failed`; `running` for what is looked at on its way.
+/// The status in the envelope: `ok`, `needs_approval`, `cancelled`, `failed`, or `running` for an unfinished execution.
 pub fn status(state: &State) -> &'static str {
     match state.status() {
         ExecutionStatus::Completed => "ok",
@@ -88,7 +87,7 @@ pub fn status(state: &State) -> &'static str {
     }
 }
 
-/// A gate of a child has the child's name and the way to it beside what every gate has.
+/// The JSON of a gate. A gate of a child also has the child's id and the path.
 pub fn gate_value(open: &OpenGate) -> Value {
     let gate = &open.gate;
     let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>();
@@ -109,7 +108,7 @@ pub fn gate_value(open: &OpenGate) -> Value {
     value
 }
 
-/// Why an execution ended as it did, with the step that failed it; null until it has ended.
+/// The error that ended an execution, with the failed step. Null until it has ended.
 pub fn error(state: &State) -> Value {
     let (mut error, step) = match state.ending.as_ref().filter(|_| state.ended_at.is_some()) {
         Some(Ending::Failed { fault, instance, .. }) => (fault.failure().to_value(), instance.as_ref()),
@@ -125,7 +124,7 @@ pub fn error(state: &State) -> Value {
     error
 }
 
-/// The step whose failure failed those around it.
+/// The innermost step whose failure caused the failure of its blocks.
 fn innermost<'a>(state: &'a State, failed: &'a Instance) -> &'a Instance {
     let blocks = state.plan.step(failed.step).work.branches();
     let is_inside =

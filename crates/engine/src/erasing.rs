@@ -1,4 +1,4 @@
-//! Erasing the values of an execution that has ended.
+//! Erasure of the values of an execution that has ended.
 
 use mainspring_kernel::{
     frame::Frame,
@@ -18,15 +18,15 @@ use crate::{
     load::LoadError,
 };
 
-/// Frames read at a time.
+/// Frames per read.
 const FRAMES_AT_A_TIME: usize = 1_000;
 
-/// Erases the values of an execution: all of them, or those that stand in what steps took in, gave and were told. Each has a
-/// sealed note of who erased it and why. The receipts that came too late for it go as well. Returns how many values and
-/// receipts are gone now and were not before.
+/// Erases the values of an execution: all of them, or the inputs, outputs and messages of some steps. Each erasure has
+/// a sealed note with its user and reason. Late receipts are erased as well. Returns the number of values and receipts
+/// that were erased by this call.
 ///
-/// Only of an execution that has ended: one that goes on would decide by null. A copy in the journal of another execution,
-/// its parent or a child, is that execution's.
+/// Only an execution that has ended can be erased, since a running one would continue with null. Copies in the journals
+/// of its parent or children belong to those executions.
 pub fn erase(place: Place<'_>, execution: ExecutionKey, steps: &[String], act: &Act<'_>) -> Result<usize, EngineError> {
     match place.store.head(execution)? {
         None => return Err(EngineError::NoSuchExecution),
@@ -67,11 +67,11 @@ pub fn erase(place: Place<'_>, execution: ExecutionKey, steps: &[String], act: &
             }));
         }
     }
-    // Also where nothing is left in the journal: a receipt may have come after the last time.
+    // Erased even without values in the journal, since late receipts may have arrived after the last erasure.
     Ok(place.store.erase(execution, &act.noted(&notes))?)
 }
 
-/// The instance that an input is for.
+/// The instance that an input concerns.
 fn instance_of(input: &Input) -> Option<&Instance> {
     match input {
         Input::Receipt { instance, .. } | Input::Decide { instance, .. } | Input::ChildWaits { instance, .. } => {
@@ -82,7 +82,7 @@ fn instance_of(input: &Input) -> Option<&Instance> {
     }
 }
 
-/// Whether a step is named: by its id, which means every round of it, or by the name of one instance.
+/// True if a step is named, by its id (all rounds) or by the name of one instance.
 fn is_named(plan: &Plan, instance: &Instance, steps: &[String]) -> bool {
     steps.iter().any(|step| *step == plan.id(instance.step) || *step == instance.name(plan))
 }

@@ -1,4 +1,4 @@
-//! Who works evaluations out: the sandbox, in this process or in processes of its own.
+//! The interface to the sandbox, which evaluates functions and schemas in this process or in worker processes.
 
 use std::{
     num::NonZero,
@@ -29,19 +29,21 @@ use crate::shard::long::{Decision, Whole};
 
 /// Runs functions and checks schemas.
 pub trait Evaluator: Send + Sync {
-    /// Answers one request of the sandbox. Returns within the request's limit of time, whatever the function does.
+    /// Answers one request of the sandbox. Returns within the time limit of the request, even if the function never
+    /// ends.
     fn call(&self, request: &Request) -> Answer;
 
-    /// Answers a request of a tenant: an organization, or the empty text for the user of this machine. A pool gives each
-    /// tenant processes of its own and a fair share of them; an evaluator without processes has nothing to keep apart.
+    /// Answers a request of a tenant: an organization, or an empty string for the user of this machine. A pool provides
+    /// separate processes to each tenant and a fair share of them. The default ignores the tenant.
     fn call_for(&self, _tenant: &str, request: &Request) -> Answer {
         self.call(request)
     }
 
-    /// As [`call_for`](Self::call_for), with a bound of the wait until somebody can answer. Says also how long that took.
+    /// Like [`call_for`](Self::call_for), with a bound of the wait for a worker. Returns the duration of that wait as
+    /// well.
     ///
     /// # Errors
-    /// Fails if that time is over.
+    /// Fails if no worker becomes free in time.
     fn call_within(&self, tenant: &str, request: &Request, _wait_max: Duration) -> Result<(Answer, Duration), Fault> {
         Ok((self.call_for(tenant, request), Duration::ZERO))
     }
@@ -50,7 +52,7 @@ pub trait Evaluator: Send + Sync {
 /// An evaluator for the requests of one tenant.
 #[derive(Clone, Copy)]
 pub struct ForTenant<'e> {
-    /// Answers the requests.
+    /// The evaluator that answers the requests.
     pub evaluator: &'e dyn Evaluator,
     /// The organization whose definitions and values are evaluated.
     pub tenant: &'e str,
@@ -70,13 +72,13 @@ impl Evaluator for ForTenant<'_> {
     }
 }
 
-/// The organization that an execution belongs to, as [`Evaluator::call_for`] takes it.
+/// The organization of an execution, as [`Evaluator::call_for`] takes it.
 pub fn tenant_of(state: &State) -> &str {
     let start = state.start.as_ref();
     start.and_then(|start| start.trigger.get(ORGANIZATION_IN_TRIGGER)?.as_text()).unwrap_or_default()
 }
 
-/// Evaluates in this process: for tests, and for functions that are trusted to end.
+/// Evaluates in this process: for tests, and for trusted functions that are known to end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InProcess;
 
@@ -100,55 +102,55 @@ impl Evaluator for Workers {
     }
 }
 
-/// The hidden argument with which an executable of ours becomes a worker.
+/// The hidden argument that makes an executable of Mainspring a sandbox worker.
 pub const WORKER_ARGUMENT: &str = "evaluate-for-parent";
 
-/// Follows [`WORKER_ARGUMENT`] where code runs also if the system refuses what confines it.
+/// Follows [`WORKER_ARGUMENT`] to run code even if the system does not support confinement.
 pub const UNCONFINED_ARGUMENT: &str = "unconfined";
 
-/// Workers that are this very executable, started with [`WORKER_ARGUMENT`].
+/// Workers that run this executable with [`WORKER_ARGUMENT`].
 pub fn workers(unconfined: bool) -> Workers {
     let arguments = [WORKER_ARGUMENT].into_iter().chain(unconfined.then_some(UNCONFINED_ARGUMENT));
     Workers::new(WorkerCommand { program: "/proc/self/exe".into(), arguments: arguments.map(Into::into).collect() })
 }
 
-/// A turn on its way to its evaluations, with the state that it has half changed.
+/// A paused turn, with the state that it has partly changed.
 #[derive(Debug)]
 pub struct Suspended {
-    /// The state.
+    /// The state, with the changes of the turn so far.
     pub state: State,
-    /// What is left of the turn.
+    /// The rest of the turn.
     pub rest: Rest,
-    /// Whether nobody waits for it any more: what it has not begun to evaluate is not evaluated.
+    /// Set if the result is not needed any more: remaining evaluations are skipped.
     pub abandoned: Arc<AtomicBool>,
 }
 
-/// What is left of a turn.
+/// The rest of a turn.
 #[derive(Debug)]
 pub enum Rest {
     /// It waits for evaluations.
     Paused(Box<Paused>),
-    /// All of it.
+    /// Nothing of it is decided yet.
     Whole(Box<Whole>),
 }
 
-/// A turn that was decided until its end, or until it waits for evaluations.
+/// A turn that was decided up to its end or to its next evaluations.
 #[derive(Debug)]
 pub enum Begun {
-    /// See [`Finished`].
+    /// Decided to its end.
     Finished(Box<Finished>),
     /// It waits for evaluations.
     Paused(Box<Suspended>),
 }
 
-/// The state after a turn, and the turn; or a fault of ours, and what it is.
+/// The state after a turn, with the decided turn or a message about a fault of the engine.
 pub type Finished = (State, Result<Decision, String>);
 
-/// What comes of a turn that was abandoned. The shard does not wait for it.
+/// The message of an abandoned turn. The shard ignores it.
 const ABANDONED: &str = "nobody waits for this turn any more";
 
 impl Suspended {
-    /// Decides what needs no evaluation. An abandoned turn is not decided.
+    /// Decides the turn up to its next evaluations. An abandoned turn is not decided.
     pub fn begin(self) -> Begun {
         let Self { mut state, rest, abandoned } = self;
         if abandoned.load(Ordering::Relaxed) {
@@ -165,8 +167,8 @@ impl Suspended {
         }
     }
 
-    /// Evaluates whatever the turn asks for until nothing is left. An error is a fault of ours, and what it is. After some
-    /// evaluations `is_over` tells whether the time of the turn is over, so that it ends with them.
+    /// Decides and evaluates until the turn is complete. An error is a message about a fault of the engine. `is_over`
+    /// is checked between evaluations: if it returns true, the turn ends with the last ones.
     pub fn finish(self, evaluator: &dyn Evaluator, is_over: &mut dyn FnMut() -> bool) -> Finished {
         let Self { mut state, rest, abandoned } = match self.begin() {
             Begun::Finished(finished) => return *finished,
@@ -195,7 +197,7 @@ impl Suspended {
     }
 }
 
-/// The results of some evaluations in their order; they run at the same time, as far as there are processors.
+/// Runs some evaluations in parallel, and returns their results in order.
 fn evaluate_all(evaluations: &[&Evaluation], evaluator: &dyn Evaluator, abandoned: &AtomicBool) -> Vec<Evaluated> {
     let evaluate = |evaluation: &&Evaluation| match abandoned.load(Ordering::Relaxed) {
         true => Evaluated::of(Ok(Value::Null)),
@@ -221,7 +223,7 @@ fn panicked() -> Evaluated {
     Evaluated::of(Err(Failure::new(Class::Internal, "evaluation_panicked", message)))
 }
 
-/// The result of one evaluation; of one that panics, that it failed.
+/// Runs one evaluation. A panic counts as its failure.
 pub fn evaluate(evaluation: &Evaluation, evaluator: &dyn Evaluator) -> Evaluated {
     catch_unwind(AssertUnwindSafe(|| answer_to(evaluation, evaluator))).unwrap_or_else(|_| panicked())
 }
@@ -245,7 +247,7 @@ fn function_request(function: &Function) -> Request {
         now_ms: i64::try_from(function.now).unwrap_or(i64::MAX),
         seed: function.seed.0,
     });
-    // A result that is too large for a step is the kernel's to refuse, which says more; JSON is longer than our own form.
+    // The kernel refuses a result that is too large, with a better message. JSON is longer than the kernel's encoding.
     let limits = Limits {
         wall_ms_max: function.timeout_ms,
         ticks_max: function.timeout_ms.saturating_mul(TICKS_PER_MS),
@@ -278,7 +280,7 @@ fn log(console: &Console) -> Value {
     if lines.is_empty() { Value::Null } else { lines.into() }
 }
 
-/// A fault of the sandbox as a failure of a step: which class depends on whose fault it is.
+/// Converts a fault of the sandbox to a failure of a step, whose class depends on the cause.
 fn failure(fault: &Fault) -> Failure {
     let class = match fault.kind {
         FaultKind::Threw => Class::Failed,
@@ -325,7 +327,7 @@ fn located(fault: &Fault) -> String {
     }
 }
 
-/// Looks into the functions and schemas of a definition.
+/// Checks the functions and schemas of a definition in the sandbox.
 pub struct Looking<'e>(pub &'e dyn Evaluator);
 
 impl Inspector for Looking<'_> {
@@ -344,7 +346,7 @@ impl Looking<'_> {
         let answer = self.0.call(&Request { call, limits: Limits::default() });
         match answer.result {
             Ok(_) => Ok(()),
-            // Whether it is right is then found when it runs.
+            // A fault in the definition is then found when it runs.
             Err(fault) if matches!(fault.kind, FaultKind::Crashed | FaultKind::Unavailable) => Ok(()),
             Err(fault) => Err(Complaint { message: located(&fault), mend: String::new() }),
         }

@@ -1,10 +1,10 @@
 //! A semaphore whose permits are shared fairly between keys, such as organizations.
 //!
-//! A plain semaphore is first come, first served: a key that asks often enough holds every permit, and all others wait
-//! behind its queue. Here the free permits set the bound: a key is given one more only while it holds fewer than are free.
-//! A single key therefore gets at most half (rounded up), two keys a third each, and a newcomer always finds a free permit
-//! until about log2(permits) keys hold on to all they can get. This is the dynamic threshold by which switches share a
-//! packet buffer (Choudhury and Hahne, 1998), with a factor of one. Waiting keys take turns, one permit a turn.
+//! A plain semaphore is first come, first served: a busy key holds every permit, and all others wait behind its queue.
+//! Here the free permits set the bound: a key gets another permit only while it holds fewer than are free. A single key
+//! therefore gets at most half (rounded up), two keys a third each, and a new key finds a free permit until about
+//! log2(permits) keys hold all they can get. This is the dynamic threshold by which switches share a packet buffer
+//! (Choudhury and Hahne, 1998), with a factor of one. Waiting keys take turns, one permit a turn.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -31,28 +31,27 @@ impl<K: Ord + Clone> Clone for FairSemaphore<K> {
     }
 }
 
-/// How many permits there are, and how long the queues for them get.
+/// The number of permits, and the bounds of the queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Permits in all; at least 1.
+    /// Permits in total, at least 1.
     pub permits: usize,
-    /// Permits that one key holds at most, beside the bound that the free permits set; at least 1.
+    /// Permits of one key, in addition to the bound set by the free permits. At least 1.
     pub per_key: usize,
-    /// Requests that wait, of all keys together.
+    /// Waiting requests of all keys.
     pub waiting: usize,
-    /// Requests that wait, of one key.
+    /// Waiting requests of one key.
     pub waiting_per_key: usize,
 }
 
 impl Bounds {
-    /// So many permits, with no bound by key beside the fair share and no bound of the queue: for callers that are
-    /// themselves bounded.
+    /// Permits without further bounds by key or of the queue: for callers that are bounded themselves.
     pub const fn of(permits: usize) -> Self {
         Self { permits, per_key: usize::MAX, waiting: usize::MAX, waiting_per_key: usize::MAX }
     }
 }
 
-/// The queue is full: the request is to be refused, and may be repeated later.
+/// The queue is full: the request is refused, and can be repeated later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueFull;
 
@@ -64,18 +63,18 @@ impl fmt::Display for QueueFull {
 
 impl std::error::Error for QueueFull {}
 
-/// A held permit. Dropping it serves the next request.
+/// A permit. Dropping it serves the next request.
 #[derive(Debug)]
 pub struct FairPermit<K: Ord + Clone> {
     shared: Arc<Mutex<Shared<K>>>,
     key: K,
 }
 
-/// A request that waits for a permit. Dropping it leaves the queue, or gives the permit back if it was granted meanwhile.
+/// A waiting request. Dropping it leaves the queue, or returns the permit if it was granted already.
 #[derive(Debug)]
 pub struct Acquire<K: Ord + Clone> {
     shared: Arc<Mutex<Shared<K>>>,
-    /// Key and number of the request; `None` once it has become a permit.
+    /// Key and number of the request. `None` once it is a permit.
     waits: Option<(K, u64)>,
     granted: oneshot::Receiver<()>,
 }
@@ -88,19 +87,19 @@ struct Shared<K> {
     requests: u64,
     /// Keys that hold a permit or wait for one, and no others.
     keys: BTreeMap<K, Entry>,
-    /// Keys that wait, the next to be served first.
+    /// Waiting keys, in the order of their turns.
     turns: VecDeque<K>,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
     held: usize,
-    /// Requests by number, so that the oldest is first and any can leave.
+    /// Waiting requests by number, so that the oldest is first and any can leave.
     waiting: BTreeMap<u64, oneshot::Sender<()>>,
 }
 
 impl<K: Ord + Clone> FairSemaphore<K> {
-    /// A semaphore of which all permits are free. Bounds of 0 permits count as 1: nothing could ever be served.
+    /// A semaphore with all permits free. 0 permits count as 1, since no request could be served otherwise.
     pub fn new(bounds: Bounds) -> Self {
         let bounds = Bounds { permits: bounds.permits.max(1), per_key: bounds.per_key.max(1), ..bounds };
         let (keys, turns) = (BTreeMap::new(), VecDeque::new());
@@ -108,7 +107,7 @@ impl<K: Ord + Clone> FairSemaphore<K> {
         Self { shared: Arc::new(Mutex::new(shared)) }
     }
 
-    /// A permit, if one is free for the key and none of its requests waits before this one.
+    /// Returns a permit if the key may have one and none of its requests waits.
     pub fn try_acquire(&self, key: K) -> Option<FairPermit<K>> {
         let mut shared = lock(&self.shared);
         let waits = shared.keys.get(&key).is_some_and(|entry| !entry.waiting.is_empty());
@@ -120,10 +119,10 @@ impl<K: Ord + Clone> FairSemaphore<K> {
         Some(FairPermit { shared: self.shared.clone(), key })
     }
 
-    /// Asks for a permit; the answer is awaited. The place in the queue is taken now, and not at the first poll.
+    /// Requests a permit. Its position in the queue is taken now, and not at the first poll.
     ///
     /// # Errors
-    /// Fails at once if the queue is full, for the key or in all.
+    /// Fails at once if the queue of the key, or of all keys, is full.
     pub fn acquire(&self, key: K) -> Result<Acquire<K>, QueueFull> {
         let (sender, granted) = oneshot::channel();
         let mut shared = lock(&self.shared);
@@ -148,12 +147,12 @@ impl<K: Ord + Clone> FairSemaphore<K> {
         Ok(Acquire { shared: self.shared.clone(), waits: Some((key, number)), granted })
     }
 
-    /// Permits that are free.
+    /// The number of free permits.
     pub fn free(&self) -> usize {
         lock(&self.shared).free()
     }
 
-    /// Changes the number of permits. What is held beyond a smaller number is given back as its holders end.
+    /// Changes the number of permits. Surplus permits are removed as they are returned.
     pub fn resize(&self, permits: usize) {
         let mut shared = lock(&self.shared);
         shared.bounds.permits = permits.max(1);
@@ -162,12 +161,12 @@ impl<K: Ord + Clone> FairSemaphore<K> {
         answer(served);
     }
 
-    /// Permits that a key holds.
+    /// The number of permits of a key.
     pub fn held(&self, key: &K) -> usize {
         lock(&self.shared).keys.get(key).map_or(0, |entry| entry.held)
     }
 
-    /// Requests that wait.
+    /// The number of waiting requests.
     pub fn waiting(&self) -> usize {
         lock(&self.shared).waiting
     }
@@ -178,7 +177,7 @@ impl<K: Ord + Clone> Shared<K> {
         self.bounds.permits.saturating_sub(self.held)
     }
 
-    /// Whether a key may have one more permit now.
+    /// True if a key may have another permit.
     fn may_have(&self, key: &K) -> bool {
         let held = self.keys.get(key).map_or(0, |entry| entry.held);
         held < self.free() && held < self.bounds.per_key
@@ -189,10 +188,11 @@ impl<K: Ord + Clone> Shared<K> {
         self.keys.entry(key.clone()).or_default().held += 1;
     }
 
-    /// Serves what can be served, in turns. The answers are sent when the lock is released.
+    /// Grants all possible permits, in turns. The senders are used after the lock is released.
     fn serve(&mut self) -> Vec<oneshot::Sender<()>> {
         let mut served = Vec::new();
-        // Keys that hold nothing may always have a free permit: no more keys than permits are passed over.
+        // A key without a permit may always have a free one, so the search skips at most as many keys as there are
+        // permits.
         while let Some(place) = self.turns.iter().position(|key| self.may_have(key)) {
             let Some(key) = self.turns.remove(place) else { break };
             self.grant(&key);
@@ -216,7 +216,7 @@ impl<K: Ord + Clone> Shared<K> {
         served
     }
 
-    /// Takes a request out of its queue; false if it is not in there any more.
+    /// Removes a request from its queue. False if it left the queue already.
     fn withdraw(&mut self, key: &K, number: u64) -> bool {
         let Some(entry) = self.keys.get_mut(key) else { return false };
         if entry.waiting.remove(&number).is_none() {
@@ -264,7 +264,7 @@ impl<K: Ord + Clone + Unpin> Future for Acquire<K> {
                 Some((key, _)) => Poll::Ready(FairPermit { shared: this.shared.clone(), key }),
                 None => Poll::Pending,
             },
-            // The sender lies in the queue that this request shares: it is not dropped before it has answered.
+            // The sender is in the queue that this request shares, so it is not dropped before it has sent.
             Poll::Ready(Err(_)) | Poll::Pending => Poll::Pending,
         }
     }
@@ -272,7 +272,7 @@ impl<K: Ord + Clone + Unpin> Future for Acquire<K> {
 
 fn answer(served: Vec<oneshot::Sender<()>>) {
     for sender in served {
-        // A request that was dropped meanwhile has given its permit back itself.
+        // A request that was dropped in the meantime returns its permit itself.
         let _ = sender.send(());
     }
 }

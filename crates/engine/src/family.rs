@@ -1,4 +1,4 @@
-//! An execution together with those that it has started and waits for: the gates that are open in any of them.
+//! Execution trees: the open gates of an execution and of the children that it waits for.
 
 use mainspring_kernel::{
     decide::child_key,
@@ -15,44 +15,44 @@ use crate::{
     token,
 };
 
-/// What an execution and those below it wait for.
+/// The open gates of an execution and its children.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Family {
     /// The open gates: its own in the order of the plan, then those of each child.
     pub gates: Vec<OpenGate>,
-    /// Whether something is about to happen although only people seem to be waited for: a gate's time is over, or a child
-    /// goes on and its word for that has not reached its parent.
+    /// True if the engine will continue without a decision: a gate has expired, or a child continues and its notice has
+    /// not reached its parent.
     pub is_about_to_move: bool,
 }
 
-/// An open gate, and where it is.
+/// An open gate and its position in the tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenGate {
-    /// The way to it from the execution that was asked about: `gate`, or `sub/gate` in the child of the step `sub`.
+    /// The path from the root of this tree: `gate`, or `sub/gate` in the child of the step `sub`.
     pub path: String,
-    /// The execution that it belongs to, which is the one that takes the decision.
+    /// The execution of the gate, which receives the decision.
     pub execution: ExecutionKey,
-    /// The name of that execution, if it is not the one that was asked about.
+    /// The public id of that execution, if it is a child.
     pub child_id: Option<String>,
-    /// Where it is there.
+    /// The step instance of the gate.
     pub instance: Instance,
-    /// The name of that place.
+    /// The name of the step instance.
     pub step: String,
-    /// What it is.
+    /// The prompt and items of the gate.
     pub gate: GateState,
-    /// What opens it.
+    /// The resume token of the gate.
     pub token: String,
 }
 
 impl Family {
-    /// Reads the family of an execution that stands like this; tokens are made with the key.
+    /// Reads the tree below an execution with this state. The key creates the tokens.
     pub fn of(loader: &Loader, key: &[u8; 32], state: &State) -> Result<Self, EngineError> {
         let mut family = Self::default();
         family.add(loader, key, state, "", None)?;
         Ok(family)
     }
 
-    /// The gates whose path is the name, or else ends with it.
+    /// The gates with this path or, if there is none, those whose path ends with it.
     pub fn named<'a>(&'a self, name: &str) -> Vec<&'a OpenGate> {
         let exact: Vec<_> = self.gates.iter().filter(|open| open.path == name).collect();
         let is_end = |path: &str| path.strip_suffix(name).is_some_and(|way| way.ends_with('/'));
@@ -75,8 +75,8 @@ impl Family {
         self.is_about_to_move |= is_overdue(state);
         for (instance, child) in children(state) {
             let is_held = state.held_children.contains(instance);
-            // What cannot be read is told by whoever asks for that execution; the others go on without it, and this one is told
-            // that its child is quarantined.
+            // An unreadable child is reported by requests about that child. Other children are read all the same, and
+            // this execution is notified of the quarantine.
             let read = match loader.journal(child) {
                 Ok(Some(read)) => read,
                 Ok(None) => continue,
@@ -97,7 +97,7 @@ impl Family {
     }
 }
 
-/// The gates of an execution itself.
+/// The gates of the execution itself.
 pub fn own_gates<'a>(key: &'a [u8; 32], state: &'a State) -> impl Iterator<Item = OpenGate> + 'a {
     state.open_gates().map(|(instance, gate)| {
         let step = instance.name(&state.plan);
@@ -113,7 +113,7 @@ pub fn own_gates<'a>(key: &'a [u8; 32], state: &'a State) -> impl Iterator<Item 
     })
 }
 
-/// The executions that the attempts that are out wait for. One that has not begun yet has no journal.
+/// The children that open attempts wait for. A child that has not started has no journal.
 fn children(state: &State) -> impl Iterator<Item = (&Instance, ExecutionKey)> {
     state.open_attempts.iter().filter_map(|instance| {
         let attempt = state.steps.get(instance)?.attempt;
@@ -122,7 +122,7 @@ fn children(state: &State) -> impl Iterator<Item = (&Instance, ExecutionKey)> {
     })
 }
 
-/// Whether a gate's time is over, so that the engine is about to decide it: what it says to that is waited for.
+/// True if a gate has expired, so that the engine is about to close it.
 fn is_overdue(state: &State) -> bool {
     let is_due = state.next_timer().is_some_and(|(at, _)| *at <= now_ms());
     state.status() == ExecutionStatus::WaitingApproval && is_due

@@ -1,10 +1,9 @@
-//! Whether the store in a folder is the one that was used there last, or a copy from before.
+//! Detects that the store in a folder is not the one that was last used there, or is an older copy of it.
 //!
-//! What an attempt has left behind is removed once its receipt is durable. In a restored copy of the store the attempt is
-//! open again, and that nothing is left of it proves nothing any more: it may have run after the copy was made. The folder
-//! therefore keeps a note, outside of the store, of the last hold and of the newest frame at that time. The note is raised
-//! before anything that an attempt has left is removed, so that every copy in which the attempt is open is older than the
-//! note.
+//! The process record of an attempt is removed once its receipt is durable. In a restored copy of the store the attempt
+//! is open again, and its missing record proves nothing: it may have run after the copy was made. The folder therefore
+//! keeps a note outside of the store, with the last use of the store and its newest frame. The note is written before
+//! any process record is removed, so every copy in which the attempt is open is older than the note.
 //!
 //! | the note | the store | verdict |
 //! |---|---|---|
@@ -15,8 +14,8 @@
 //! | is whole | has the hold, and an older newest frame | an older copy |
 //! | is whole | has the hold, and no older frame | the same |
 //!
-//! The note need not outlive a power cut: after a restart of the machine nothing is taken for never started anyway. What
-//! restores whole volumes (a snapshot of the file system) restores the note with its times, and is not noticed.
+//! The note need not survive a power failure, since after a reboot no attempt counts as never started. A restored
+//! volume (a snapshot of the file system) contains the note with its times, and is not detected.
 
 use std::{
     fmt,
@@ -30,21 +29,21 @@ use std::{
 use mainspring_kernel::hash::hex;
 use mainspring_store::{StoreError, sqlite::SqliteStore};
 
-/// Bytes of a note at most, of which a sound one has fewer: more is not read.
+/// Bytes read of a note. A valid note is shorter.
 const NOTE_BYTES_MAX: u64 = 1024;
 
-/// The note of a folder, open for as long as the folder is held.
+/// The note of a locked folder, kept open.
 #[derive(Debug)]
 pub(crate) struct Generation {
     file: File,
-    /// What it said when the folder was taken.
+    /// Content when the folder was locked.
     before: Result<Note, Doubt>,
-    /// What it says now; `None` until the store was compared.
+    /// Present content. `None` until it was compared with the store.
     now: Option<Note>,
     lock: Changed,
 }
 
-/// Why a store may be older than what was done in its folder.
+/// The reason why a store may be older than the work done in its folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doubt {
     /// The folder has no note.
@@ -53,13 +52,13 @@ pub(crate) enum Doubt {
     Damaged,
     /// The note was copied into the folder.
     Copied,
-    /// The store was last used elsewhere, or the folder had another one since.
+    /// The store was last used in another folder, or the folder with another store.
     OtherStore,
-    /// The store lacks frames that the folder has seen.
+    /// The store lacks frames that the folder has recorded.
     OlderCopy,
 }
 
-/// When a file was last changed in any way, and which file it is: what no copy has in common with its original.
+/// Identity and last change of a file: no copy has both in common with the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Changed {
     inode: u64,
@@ -67,11 +66,11 @@ struct Changed {
     nanoseconds: i64,
 }
 
-/// Which file something is: the number of one that was removed is given to another one soon.
+/// Identity of a file. An inode number alone is soon reused after a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Born {
     inode: u64,
-    /// When it was made, since 1970; 0 where the system does not tell.
+    /// Time of creation since 1970, or 0 if the system does not provide it.
     nanoseconds: u64,
 }
 
@@ -79,18 +78,18 @@ struct Born {
 struct Note {
     hold: String,
     frame: u64,
-    /// Attempts that were handed out before this time may have run though nothing is left of them.
+    /// Attempts that were started before this time may have run without a process record.
     untrusted_before_ms: u64,
-    /// The inode of the note itself.
+    /// The inode of the note.
     itself: u64,
-    /// The database: it is written all the time, and stays the same file.
+    /// The database: it changes constantly, but remains the same file.
     database: Born,
-    /// The lock of the folder, which is written when the folder is taken and not changed after that.
+    /// The lock of the folder, which is written only when the folder is locked.
     lock: Changed,
 }
 
 impl Generation {
-    /// Reads the note of a folder whose lock was taken and not yet written to.
+    /// Reads the note of a folder whose lock was taken and not yet written.
     pub(crate) fn read(path: &Path, lock: &File) -> io::Result<Self> {
         let lock = Changed::of(&lock.metadata()?);
         let mut options = OpenOptions::new();
@@ -107,8 +106,8 @@ impl Generation {
         Ok(Self { file, before, now: None, lock })
     }
 
-    /// The lock was written to, and is not changed from now on. The note is told at once: a process that goes no further
-    /// than this has not made a copy.
+    /// Records the lock file after its last write. It is recorded at once, so that a process that ends here does not
+    /// look like a copy.
     pub(crate) fn lock_is_written(&mut self, lock: &File) -> io::Result<()> {
         self.lock = Changed::of(&lock.metadata()?);
         let Ok(note) = &mut self.before else { return Ok(()) };
@@ -117,14 +116,14 @@ impl Generation {
         self.write(&note)
     }
 
-    /// Whether a log beside the database is certainly of another database, which was replaced since.
+    /// True if a write-ahead log certainly belongs to a former database, which was replaced since.
     pub(crate) fn has_foreign_log(&self, database: &Path, log: &Path) -> bool {
         let is_replaced = |note: &Note| database.metadata().is_ok_and(|metadata| Born::of(&metadata) != note.database);
         self.before.as_ref().is_ok_and(is_replaced) && log.metadata().is_ok_and(|metadata| metadata.len() > 0)
     }
 
-    /// Compares a store with the note, and begins the next one. The answer is the doubt about the store, if there is one,
-    /// and before which time attempts are not trusted.
+    /// Compares a store with the note, and starts the next one. Returns the doubt about the store, and the time before
+    /// which attempts are not trusted.
     pub(crate) fn begin(
         &mut self,
         store: &SqliteStore,
@@ -138,7 +137,7 @@ impl Generation {
             Ok(note) if frame < note.frame => Some(Doubt::OlderCopy),
             Ok(_) => None,
         };
-        // Nothing was ever begun without a frame.
+        // No attempt starts before the first frame.
         let doubt = doubt.filter(|_| frame > 0);
         let known_ms = self.before.as_ref().map_or(0, |note| note.untrusted_before_ms);
         let untrusted_before_ms = if doubt.is_some() { known_ms.max(now_ms.saturating_add(1)) } else { known_ms };
@@ -154,7 +153,7 @@ impl Generation {
         Ok((doubt, untrusted_before_ms))
     }
 
-    /// The store has a newer frame by now. Durable against the end of this process when this returns.
+    /// Records a newer frame. When this returns, the note survives the end of this process.
     pub(crate) fn raise(&mut self, frame: u64) -> io::Result<()> {
         let known = self.now.as_ref().or(self.before.as_ref().ok());
         let Some(note) = known.filter(|note| note.frame < frame) else { return Ok(()) };
@@ -164,7 +163,7 @@ impl Generation {
         Ok(())
     }
 
-    /// One call over what was there: every note is as long as every other, so that none is half of two.
+    /// A single write call. All notes have the same length, so that no mixture of two is valid.
     fn write(&self, note: &Note) -> io::Result<()> {
         let text = note.text();
         self.file.write_all_at(text.as_bytes(), 0)?;
@@ -172,10 +171,10 @@ impl Generation {
     }
 }
 
-/// Why a folder cannot be begun to be used.
+/// The reason why a folder cannot be used.
 #[derive(Debug)]
 pub(crate) enum BeginError {
-    /// The store does not take the hold.
+    /// The store refuses to record its use.
     Store(StoreError),
     /// The note cannot be written.
     Note(io::Error),
@@ -202,8 +201,8 @@ impl Born {
 }
 
 impl Note {
-    /// A copy is another file; or the same one written over, whose time of modification a tool has set back, which nobody
-    /// can do to the time of change; or it came with a lock that was written over.
+    /// A copy is another file, or the same file overwritten. A tool can reset the time of modification, but not the
+    /// time of change. A copied folder has an overwritten lock.
     fn is_copied(&self, metadata: &Metadata, lock: Changed) -> bool {
         let (modified, changed) =
             ((metadata.mtime(), metadata.mtime_nsec()), (metadata.ctime(), metadata.ctime_nsec()));
@@ -220,7 +219,7 @@ impl Note {
         )
     }
 
-    /// Only what [`text`](Self::text) writes is a note.
+    /// Accepts only the output of [`text`](Self::text).
     fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines().skip(1);
         let mut value_of = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');

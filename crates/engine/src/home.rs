@@ -1,4 +1,4 @@
-//! The folder that an engine lives in: who holds it, where its files are, whether the machine was restarted.
+//! The data folder of an engine: its lock, its files, and the detection of a reboot.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -17,29 +17,29 @@ use crate::{
     keys,
 };
 
-/// A folder, not necessarily held.
+/// A data folder, locked or not.
 #[derive(Debug, Clone)]
 pub struct Home {
     folder: PathBuf,
 }
 
-/// The proof that this process, and no other, runs an engine on the folder. Given back when dropped, or when the process
-/// ends in whatever way.
+/// The lock on a data folder: no other process runs an engine on it. It is released when it is dropped or when the
+/// process ends.
 #[derive(Debug)]
 pub struct Held {
     _lock: File,
-    /// Whether the machine has not been restarted since an engine was last here: what was not written down as begun was
-    /// then certainly not begun.
+    /// True if the machine was not rebooted since the last engine. An attempt without a process record then certainly
+    /// never started.
     pub same_boot: bool,
-    /// Attempts that were handed out before this time, in milliseconds since 1970, may have run although nothing of them is
-    /// written down: the store was restored since.
+    /// Attempts that were started before this time, in Unix milliseconds, may have run without a process record, since
+    /// the store was restored in the meantime.
     pub untrusted_before_ms: u64,
     generation: Generation,
 }
 
 impl Held {
-    /// Finds out whether a store is the one that was used in the folder last, and notes that it is used now. In a restored
-    /// copy nothing is taken for never begun.
+    /// Checks that the store is the last one used in the folder, and records its use. In a restored copy, no attempt
+    /// counts as never started.
     pub fn begin(&mut self, home: &Home, store: &SqliteStore, now_ms: u64) -> Result<(), EngineError> {
         let begun = self.generation.begin(store, &home.journal(), now_ms);
         let (doubt, untrusted_before_ms) = begun.map_err(|error| match error {
@@ -55,34 +55,34 @@ impl Held {
         Ok(())
     }
 
-    /// The store has frames up to this one. To be called before anything that an attempt has left is removed.
+    /// Records the newest frame of the store. It must precede the removal of any process record.
     pub fn raise(&mut self, frame: u64) -> std::io::Result<()> {
         self.generation.raise(frame)
     }
 }
 
 impl Home {
-    /// A folder by its path. Nothing is made yet.
+    /// A folder by its path. Nothing is created.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// The folder.
+    /// The path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The store's file.
+    /// The file of the store.
     pub fn journal(&self) -> PathBuf {
         self.folder.join("journal.db")
     }
 
-    /// Where processes are written down.
+    /// The folder of process records.
     pub fn processes(&self) -> PathBuf {
         self.folder.join("processes")
     }
 
-    /// What says which store was used in the folder last.
+    /// The file that names the store last used in the folder.
     fn generation(&self) -> PathBuf {
         self.folder.join("generation")
     }
@@ -91,29 +91,29 @@ impl Home {
         EngineError::Folder { path: self.folder.clone(), why: error.to_string() }
     }
 
-    /// What says by which key the folder was begun.
+    /// The file that identifies the key with which the folder was created.
     fn key_check(&self) -> PathBuf {
         self.folder.join("key-check")
     }
 
-    /// What the folder keeps of the key that it was begun with, for [`keys::is_key_of`]; `None` before.
+    /// The text that identifies the folder's key, for [`keys::is_key_of`]. `None` before the first use.
     pub fn key_check_text(&self) -> Option<String> {
         fs::read_to_string(self.key_check()).ok()
     }
 
-    /// What wakes the engine that holds the folder.
+    /// The wake-up socket of the engine.
     pub fn bell(&self) -> PathBuf {
         self.folder.join("bell")
     }
 
-    /// Makes the folder, readable by its owner alone.
+    /// Creates the folder, readable by its owner only.
     pub fn create(&self) -> Result<(), EngineError> {
         let mut builder = fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(self.processes());
         made.map_err(|error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() })
     }
 
-    /// Takes the folder to work on it with a key, or says which process has it.
+    /// Locks the folder for an engine with this key, or returns the process that has locked it.
     pub fn hold(&self, key: &[u8; 32]) -> Result<Held, EngineError> {
         self.create()?;
         let failed = |error: std::io::Error| EngineError::Folder { path: self.folder.clone(), why: error.to_string() };
@@ -136,7 +136,7 @@ impl Home {
         Ok(Held { _lock: lock, same_boot, untrusted_before_ms: 0, generation })
     }
 
-    /// Refuses a database that was put beside the log of the one before: SQLite would write the pages of that into it.
+    /// Refuses a replaced database beside the write-ahead log of the former one: SQLite would write its pages into it.
     fn check_log(&self, generation: &Generation) -> Result<(), EngineError> {
         let (database, log) = (self.journal(), log_of(&self.journal()));
         if !generation.has_foreign_log(&database, &log) {
@@ -149,7 +149,7 @@ impl Home {
         Err(EngineError::Folder { path: self.folder.clone(), why })
     }
 
-    /// The process that holds the folder, if one does.
+    /// The process that has locked the folder. The inner value is its id, if it is known.
     pub fn holder(&self) -> Option<Option<u32>> {
         let mut lock = File::open(self.folder.join("lock")).ok()?;
         match lock.try_lock_shared() {
@@ -162,12 +162,12 @@ impl Home {
         }
     }
 
-    /// The key of a file, which is made only for a folder that was not begun with one.
+    /// Loads the key of a file. A missing key is created only for a new folder.
     pub fn key(&self, path: &Path) -> Result<[u8; 32], EngineError> {
         if self.key_check().exists() { keys::load(path) } else { keys::load_or_create(path) }
     }
 
-    /// Refuses a key that is not the one this folder was begun with: with another, every journal in it would look forged.
+    /// Refuses a key that is not the folder's: with another key, every journal would look forged.
     pub fn check_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
         let path = self.key_check();
         match fs::read_to_string(&path) {
@@ -177,7 +177,7 @@ impl Home {
         }
     }
 
-    /// Writes down by which key the folder is begun, unless that is known.
+    /// Records the key of a new folder.
     fn note_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
         self.check_key(key)?;
         let path = self.key_check();
@@ -196,17 +196,17 @@ impl Home {
             return Ok(true);
         }
         fs::write(&path, &now)?;
-        // A folder in which no engine has ever run holds nothing that was begun.
+        // A folder without a database has no attempts.
         Ok(before.is_none() && !self.journal().exists())
     }
 }
 
-/// How often it is tried to take a lock that nobody holds who works, and how long between two times.
+/// Tries to lock the folder while only inspecting processes hold the lock, and the pause between two tries.
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
-/// Takes a lock for this process alone; false if another one has it so. Who only looks whether somebody has it shares it
-/// for a moment, and is in nobody's way.
+/// Takes an exclusive lock. False if another engine has it. An inspecting process takes a shared lock for a moment,
+/// which does not prevent engines from starting.
 fn lock_past_lookers(lock: &File) -> std::io::Result<bool> {
     for _ in 0..TRIES {
         match lock.try_lock() {

@@ -1,4 +1,5 @@
-//! Letters: how a process that does not hold the folder reaches the executions in it.
+//! Inbox messages: the way for other processes and nodes to reach the executions of a node. This module seals, enqueues
+//! and decodes them. The driver receives them.
 
 mod seal;
 
@@ -20,24 +21,23 @@ use crate::{
 
 pub use seal::{Unsealed, seal_older};
 
-/// Letters that are read at a time to find one.
+/// Messages per read while searching for one.
 const LETTERS_AT_A_TIME: usize = 1_000;
 
-/// The letter that brings an input to an execution, in a store that spreads over so many partitions, sealed with the
-/// installation's key.
+/// Creates the sealed message with an input for an execution, in a store with this number of partitions.
 pub fn letter(key: &[u8; 32], execution: ExecutionKey, input: &Input, partitions: u32, posted_at: u64) -> Letter {
     let partition = partition_of(execution, partitions);
     sealed(key, Letter { execution, partition, id: identity(input), body: input.encode(), posted_at })
 }
 
-/// The same message with its body, an encoded input, behind a seal.
+/// Seals the body of a message, an encoded input.
 pub fn sealed(key: &[u8; 32], message: Letter) -> Letter {
     let body = seal::seal(key, message.execution, &message.id, message.posted_at, &message.body);
     Letter { body, ..message }
 }
 
-/// Posts an input to an execution with an optional audit entry, rings the bell of whoever runs it, and gives the letter's
-/// id. `key` is the installation's: message and audit log are sealed with it.
+/// Enqueues an input for an execution, with an optional audit entry, and wakes the engine of the folder. Returns the id
+/// of the message. The installation's key seals message and audit log.
 pub fn post(
     store: &dyn Store,
     home: Option<&Home>,
@@ -48,13 +48,13 @@ pub fn post(
     put(store, home, key, (execution, input), &[], audit)
 }
 
-/// The first letters that wait in a store: at most `limit`, and no more than are read at a time.
+/// The first `limit` messages of a store, or fewer if a page is smaller.
 pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<Arrived>, StoreError> {
     let partitions: Vec<u32> = (0..store.partitions()?).collect();
     store.inbox(&partitions, 0, Most::of(limit))
 }
 
-/// Whether a letter of an execution waits, however many letters lie before it: the one of an id, or any.
+/// True if the inbox has a message of this execution, with this id or with any. It reads all pages.
 pub fn is_waiting(store: &dyn Store, execution: ExecutionKey, id: Option<&str>) -> Result<bool, StoreError> {
     let is_meant = |letter: &Letter| letter.execution == execution && id.is_none_or(|id| letter.id == id);
     let mut after = 0;
@@ -64,13 +64,13 @@ pub fn is_waiting(store: &dyn Store, execution: ExecutionKey, id: Option<&str>) 
         if page.iter().any(|arrived| is_meant(&arrived.letter)) {
             return Ok(true);
         }
-        // A page that ends at its bytes may be followed by more, and by nothing.
+        // A page can be short because of its bytes, so only an empty one is the last.
         let Some(last) = page.last() else { return Ok(false) };
         after = last.number;
     }
 }
 
-/// Puts a letter where it belongs, however often the number of partitions changes meanwhile.
+/// Enqueues a message in the right partition, even if the number of partitions changes in the meantime.
 fn put(
     store: &dyn Store,
     home: Option<&Home>,
@@ -91,8 +91,8 @@ fn put(
     }
 }
 
-/// What makes a repeated letter the same letter: all that decides what an input does, and nothing that is only kept with
-/// it, as a reason is.
+/// The id of a message: equal inputs have equal ids. It covers everything that determines the effect of an input, and
+/// nothing that is only stored with it, such as a reason.
 pub(crate) fn identity(input: &Input) -> String {
     match input {
         Input::Start(_) => "start".into(),
@@ -109,7 +109,7 @@ pub(crate) fn identity(input: &Input) -> String {
     }
 }
 
-/// Posts the start of an execution; whoever runs the folder begins it. One of this name that is there already is the one.
+/// Enqueues the start of an execution. If an execution of this key exists, its second start has no effect.
 pub fn post_start(
     store: &dyn Store,
     home: Option<&Home>,
@@ -128,32 +128,32 @@ pub fn post_start(
     Ok(execution)
 }
 
-/// Whoever holds the folder looks at its inbox anyway: a bell that is not heard only takes longer.
+/// A lost wake-up only delays the messages until the next poll.
 fn ring(home: &Home) {
     if let Ok(socket) = UnixDatagram::unbound() {
         let _ = socket.send_to(&[1], home.bell());
     }
 }
 
-/// Why a letter is not taken in.
+/// The reason why a message is not received.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Untaken {
-    /// It cannot be understood, and never will be.
+    /// It cannot be decoded, and never will be.
     Unreadable(String),
-    /// It was not written with the installation's key: it is taken out of the inbox, and changes nothing. If it is in the
-    /// place of the message that begins a child, the parent that it names, which may be anything.
+    /// It was not sealed with the installation's key: it is deleted without an effect. A forged start carries the
+    /// parent that it names, which proves nothing.
     Forged(Option<ExecutionKey>),
-    /// The store did not answer, or it is for an execution that a newer release has begun and goes on with. The letter
-    /// stays where it is, and is read again at the next look.
+    /// The store did not answer, or a newer release started the execution. The message stays in the inbox and is read
+    /// again with the next poll.
     Unavailable,
 }
 
-/// What a letter is to a shard; why not, if it cannot be taken in. A letter counts only if its seal holds.
+/// Converts a message to an event of the shard. Only a message with a valid seal is accepted.
 pub fn event_of(store: &dyn Store, key: &[u8; 32], letter: Letter) -> Result<Event, Untaken> {
     event_by(store, key, letter, |hash| read_plan(store, hash).map(|plan| plan.map(Arc::new)))
 }
 
-/// The same with plans that are kept decoded. Blocks.
+/// The same, with cached plans. Blocks.
 pub(crate) fn event_from(loader: &Loader, letter: Letter) -> Result<Event, Untaken> {
     event_by(&**loader.store(), loader.key(), letter, |hash| loader.plan(hash))
 }
@@ -183,7 +183,7 @@ fn event_by(
     };
     let plan = match (plan, start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref())) {
         (Ok(plan), _) => plan,
-        // Nothing that could be quarantined is stored of a child before it begins.
+        // A child that has not started has no journal to quarantine.
         (Err(why), Some(parent)) => {
             let (execution, parent) = (letter.execution, parent.clone());
             let failure = not_started(execution, &why);
@@ -192,7 +192,7 @@ fn event_by(
         (Err(why), None) => return Err(unreadable(why)),
     };
     let row = row(letter.execution, &start, &plan, letter.posted_at);
-    // The store has it: it was read from there.
+    // The store contains the plans, since they were read from it.
     let stored_plans = Vec::new();
     let (execution, letter) = (letter.execution, Some(letter.id.into()));
     let (ticket, audit) = (None, None);
@@ -206,7 +206,7 @@ fn claimed_parent(letter: &Letter) -> Option<ExecutionKey> {
     Some(start.lineage?.parent?.execution)
 }
 
-/// The id of the message that begins a child.
+/// The id of the message that starts a child.
 const START: &str = "start";
 
 #[cfg(test)]

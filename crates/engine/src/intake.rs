@@ -1,6 +1,5 @@
-//! What callers have asked for and what is not answered yet, and what was taken out of the inbox and is not durable yet:
-//! bounded in bytes and in count, so that a store that does not write costs its callers an error and not this process its
-//! memory.
+//! Bounds the pending requests of callers, and the received messages that are not durable, by bytes and count. A store
+//! that does not write then causes errors for callers, and not unlimited memory of this process.
 
 use std::sync::{
     Arc,
@@ -14,10 +13,10 @@ use crate::{
     shard::Event,
 };
 
-/// Bytes that any request takes beside its values.
+/// Bytes of any request beside its values.
 const ASK_BYTES: usize = 1024;
 
-/// Counts what is asked for. Clones count together.
+/// Counts pending requests. Clones share the counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Intake(Arc<Counters>);
 
@@ -27,7 +26,7 @@ struct Counters {
     bytes: AtomicUsize,
 }
 
-/// The share of a request, until it is answered. Dropping it gives the share back.
+/// The share of a pending request. Dropping it returns the share.
 #[derive(Debug)]
 pub(crate) struct Charge {
     counters: Arc<Counters>,
@@ -35,8 +34,8 @@ pub(crate) struct Charge {
 }
 
 impl Intake {
-    /// Admits a request; `None` if there is no room for it. The first is admitted however large it is. Decisions and cancels
-    /// are small, and what makes room again: they have as much room again for themselves.
+    /// Admits a request. `None` if there is no room. The first request is admitted regardless of its size. Decisions
+    /// and cancels are small and free resources, so they have twice the room.
     pub(crate) fn admit(&self, event: &Event) -> Option<Charge> {
         let (bytes, share) = match event {
             Event::Take(_, queued) if matches!(queued.input, Input::Decide { .. } | Input::Cancel { .. }) => {
@@ -51,18 +50,18 @@ impl Intake {
         (is_within || count == 0).then_some(charge)
     }
 
-    /// Whether there is room for an inbox message of so many bytes. The first one has it however large it is.
+    /// True if there is room for an inbox message of this size. The first message always has room.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         let taken = self.0.bytes.load(Ordering::Relaxed);
         self.0.count.load(Ordering::Relaxed) == 0 || taken.saturating_add(ASK_BYTES + bytes) <= TAKEN_BYTES_MAX
     }
 
-    /// The same for a message to an execution that cannot take it in yet.
+    /// The same, for a message to an execution that cannot process input at present.
     pub(crate) fn has_room_beside(&self, bytes: usize) -> bool {
         self.0.bytes.load(Ordering::Relaxed).saturating_add(ASK_BYTES + bytes) <= HELD_UP_BYTES_MAX
     }
 
-    /// The share of an inbox message that is taken in.
+    /// Takes the share of a received inbox message.
     pub(crate) fn take(&self, bytes: usize) -> Charge {
         let charge = Charge { counters: self.0.clone(), bytes: ASK_BYTES + bytes };
         self.0.count.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +84,7 @@ impl Drop for Charge {
     }
 }
 
-/// Bytes of the values that come with a request, and of its definitions.
+/// Bytes of the values and plans of a request.
 fn size(event: &Event) -> usize {
     match event {
         Event::Submit(submission) => {

@@ -1,5 +1,5 @@
-//! The installation's key: what authenticates journals and approvals. It lies outside of every store, state folder and
-//! workspace.
+//! The installation's key, which authenticates journals and approvals. It is stored outside of every store, data folder
+//! and workspace.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -17,8 +17,8 @@ use rustix::{
 
 use crate::EngineError;
 
-/// Reads the key of a file, and makes nothing: a new key would open none of the journals that are sealed with the one
-/// that is missing.
+/// Reads the key from a file. It creates none, since a new key would not verify the journals sealed with the missing
+/// one.
 pub fn load(path: &Path) -> Result<[u8; 32], EngineError> {
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
     read(path)?.ok_or_else(|| {
@@ -29,7 +29,7 @@ pub fn load(path: &Path) -> Result<[u8; 32], EngineError> {
     })
 }
 
-/// Reads the key of a file, or makes both.
+/// Reads the key from a file, or creates both.
 pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
     for _ in 0..2 {
@@ -41,39 +41,39 @@ pub fn load_or_create(path: &Path) -> Result<[u8; 32], EngineError> {
     Err(failed("it cannot be made".into()))
 }
 
-/// Under which name a store keeps by which key it was begun.
+/// The name of the store's entry that identifies its key.
 pub const KEY_CHECK: &str = "key-check";
 
-/// Whether what a folder or a store keeps under [`KEY_CHECK`] was made of this key.
+/// True if this entry of a folder or store was made with this key.
 pub fn is_key_of(check: &str, key: &[u8; 32]) -> bool {
     check.trim() == fingerprint(key)
 }
 
-/// Refuses a key that is not the one a shared store was begun with: with another, every journal in it would look forged.
+/// Refuses a key that is not the store's: with another key, every journal would look forged.
 pub fn check_store(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError> {
     let mine = fingerprint(key);
     if store.pin(KEY_CHECK, &mine)? == mine { Ok(()) } else { Err(EngineError::OtherKey { place: "the store".into() }) }
 }
 
-/// The key of a file for a shared store, which is made only for a store that was not begun with one.
+/// Loads the key of a file for a shared store. A missing key is created only for a new store.
 pub fn of_store(store: &dyn Store, path: &Path) -> Result<[u8; 32], EngineError> {
     let key = if is_begun(store)? { load(path)? } else { load_or_create(path)? };
     check_store(store, &key)?;
     Ok(key)
 }
 
-/// Whether a shared store was begun with a key: without one there is nothing in it.
+/// True if a key was used in a shared store. Without one the store is empty.
 pub fn is_begun(store: &dyn Store) -> Result<bool, EngineError> {
     Ok(store.pinned(KEY_CHECK)?.is_some())
 }
 
-/// Says which key it is, and nothing of what it is.
+/// Identifies the key without revealing it.
 pub(crate) fn fingerprint(key: &[u8; 32]) -> String {
     Hash::keyed(key, &[b"mainspring key check 1"]).hex()
 }
 
-/// Where the key is kept: `given`, or the user's configuration folder; below `/var/tmp` if that lies inside a folder
-/// that is to be avoided, as it does where a workspace is the user's home.
+/// The location of the key: `given`, or the user's configuration folder. If that is inside a folder to avoid, such as a
+/// workspace that is the user's home, the key is stored below `/var/tmp`.
 pub fn location(
     given: Option<PathBuf>,
     config_home: Option<PathBuf>,
@@ -89,8 +89,8 @@ pub fn location(
     config.map(|config| config.join("mainspring/key")).filter(outside).unwrap_or_else(fallback)
 }
 
-/// Reads a key; `None` where there is no file. Folder and file are opened once and judged by their descriptors, so that nobody
-/// changes them between the look and the use.
+/// Reads a key. `None` if there is no file. Folder and file are opened once and checked by their descriptors, so that
+/// they cannot be replaced between check and use.
 fn read(path: &Path) -> Result<Option<[u8; 32]>, EngineError> {
     let failed = |why: String| EngineError::Key { path: path.to_owned(), why };
     let folder = match File::open(folder_of(path)) {
@@ -99,7 +99,7 @@ fn read(path: &Path) -> Result<Option<[u8; 32]>, EngineError> {
         Err(error) => return Err(failed(error.to_string())),
     };
     let name = path.file_name().ok_or_else(|| failed("it is no file".into()))?;
-    // A pipe in its place keeps nobody waiting.
+    // Opening a FIFO at this path does not block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = match rustix::fs::openat(&folder, name, flags, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -119,16 +119,16 @@ fn read(path: &Path) -> Result<Option<[u8; 32]>, EngineError> {
     is_whole.then_some(Some(key)).ok_or_else(|| failed("it does not hold 64 hexadecimal digits".into()))
 }
 
-/// Bytes that are read of a key's file: 64 digits, and room for line breaks.
+/// Bytes read of a key file: 64 digits, with room for line breaks.
 const KEY_FILE_BYTES_MAX: u64 = 128;
 
-/// Refuses a folder in which others could put another key in the place of ours. Below the shared `/var/tmp`, where anybody
-/// could have made it, it must be closed to them altogether.
+/// Refuses a folder in which other users could replace the key. Below the shared `/var/tmp`, where another user could
+/// have created the folder, it must grant them no access at all.
 fn check_folder(path: &Path, folder: &File) -> Result<(), String> {
     let metadata = folder.metadata().map_err(|error| error.to_string())?;
     let (own, shown) = (rustix::process::getuid().as_raw(), folder_of(path).display());
     let is_shared = path.starts_with(SHARED);
-    // A secret that the system mounts lies in a folder of root.
+    // The folder of a secret that the system mounts belongs to root.
     if metadata.uid() != own && (is_shared || metadata.uid() != 0) {
         return Err(format!("its folder {shown} belongs to another user: name another file with MAINSPRING_KEY_FILE"));
     }
@@ -140,15 +140,15 @@ fn check_folder(path: &Path, folder: &File) -> Result<(), String> {
     Ok(())
 }
 
-/// Where everybody may make folders.
+/// A folder in which every user can create folders.
 const SHARED: &str = "/var/tmp";
 
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Written whole under another name, then linked to its own: nobody ever reads half a key, and of two processes that
-/// make one at the same time both use the first.
+/// Writes the key under another name and links it to its own. A partial key is never visible, and two processes that
+/// create a key at the same time both use the first one.
 fn create(path: &Path) -> std::io::Result<()> {
     let folder = folder_of(path);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -217,7 +217,7 @@ mod tests {
         refused(&folder, "yours alone");
         fs::write(&path, "0".repeat(200)).unwrap();
         refused(&path, "64 hexadecimal");
-        // Below a folder that everybody shares, nothing may be open.
+        // Below a folder shared by all users, no access is allowed.
         open(0o755);
         let opened = File::open(&folder).unwrap();
         assert!(check_folder(&path, &opened).is_ok());

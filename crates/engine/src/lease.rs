@@ -82,6 +82,7 @@ impl Leases {
         self.epochs.get(&partition).map(|epoch| Fence { partition, epoch: *epoch })
     }
 
+    /// The partitions that this node owns, in ascending order.
     pub fn held(&self) -> impl Iterator<Item = u32> + '_ {
         self.epochs.keys().copied()
     }

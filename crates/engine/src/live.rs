@@ -1,34 +1,34 @@
-//! How many executions of each organization have not ended, those included that others have started.
+//! Bounds the unfinished executions of each organization, including children.
 //!
-//! A machine without I/O, driven by the rim: what the store has counted, and what has begun here since. Each node counts
-//! for itself, and counts again soon where much begins, so that an organization exceeds its bound by little: by what all
-//! nodes begin between two counts.
+//! A state machine without I/O, performed by the driver: it adds the starts on this node to the last count of the
+//! store. Each node counts by itself, and more often while many executions start. An organization therefore exceeds its
+//! bound only by the starts of all nodes between two counts.
 
 use std::collections::BTreeMap;
 
 use crate::lease::Tick;
 
-/// What has begun here is counted again after so many milliseconds.
+/// Milliseconds between two counts of an organization with starts on this node.
 const COUNT_AGAIN_MS: u64 = 20_000;
 
-/// An organization that is at its bound is counted again after so many milliseconds.
+/// Milliseconds between two counts of an organization at its bound.
 const COUNT_FULL_MS: u64 = 1_000;
 
-/// An organization is counted again when this part of its bound has begun here.
+/// An organization is also counted after this fraction of its bound has started here.
 const COUNT_AFTER_PART: u64 = 16;
 
-/// What is known of all organizations of which something has begun here.
+/// The counts of organizations with starts on this node.
 #[derive(Debug, Default)]
 pub(crate) struct Live(BTreeMap<String, Count>);
 
 #[derive(Debug, Default)]
 struct Count {
-    /// How many may have not ended; `None` until the store was asked.
+    /// The bound. `None` until the store was read.
     most: Option<u32>,
     counted: u64,
-    /// What has begun here since the count began.
+    /// Starts on this node since the last count was requested.
     begun: u64,
-    /// What of that had begun before the count that is under way.
+    /// Starts among them that precede the count in progress.
     begun_before: u64,
     asked_at: Option<Tick>,
     is_asked: bool,
@@ -40,7 +40,7 @@ impl Count {
         self.most.filter(|most| self.counted + self.begun >= u64::from(*most))
     }
 
-    /// Whether it is to be counted now; then it is known that the store is asked.
+    /// True if a count is due. It is then marked as requested.
     fn ask(&mut self, now: Tick) -> bool {
         let is_due = self.is_due(now);
         if is_due {
@@ -58,8 +58,8 @@ impl Count {
 }
 
 impl Live {
-    /// An execution of an organization is about to begin; an error is the bound that it would exceed. The second value is
-    /// whether the organization is to be counted now; then [`counted`](Self::counted) is to follow.
+    /// Records a start, unless it would exceed the bound, which is then the error. The second value is true if a count
+    /// is due. Its result is passed to [`counted`](Self::counted).
     pub(crate) fn begin(&mut self, organization: &str, now: Tick) -> (Result<(), u32>, bool) {
         if !self.0.contains_key(organization) {
             self.0.insert(organization.to_owned(), Count::default());
@@ -71,7 +71,8 @@ impl Live {
         (answer, count.ask(now))
     }
 
-    /// Whether another one may begin, as far as is known. The second value is as that of [`begin`](Self::begin).
+    /// The first value is false if the organization is at its bound. The second value is that of
+    /// [`begin`](Self::begin).
     pub(crate) fn has_room(&mut self, organization: &str, now: Tick) -> (bool, bool) {
         let Some(count) = self.0.get_mut(organization).filter(|count| count.is_full().is_some()) else {
             return (true, false);
@@ -80,7 +81,7 @@ impl Live {
         (false, count.ask(now))
     }
 
-    /// What the store has counted, and the bound. Nothing if it did not answer: what was known counts until the next time.
+    /// Handles the result of a count: the bound and the number. `None` keeps the last result until the next count.
     pub(crate) fn counted(&mut self, organization: &str, found: Option<(u32, u64)>) {
         let Some(count) = self.0.get_mut(organization) else { return };
         count.is_asked = false;
@@ -90,7 +91,7 @@ impl Live {
         }
     }
 
-    /// Forgets organizations of which nothing has begun here since the last time.
+    /// Forgets organizations without starts since the last call.
     pub(crate) fn forget_unused(&mut self) {
         self.0.retain(|_, count| std::mem::take(&mut count.is_used) || count.is_asked);
     }

@@ -1,4 +1,4 @@
-//! Reads a journal back into a state, checking all of it on the way.
+//! Loads a journal into a state, and verifies all of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,26 +24,26 @@ use crate::{
     shard::LoadAnswer,
 };
 
-/// Frames read from the store at a time, as long as they are small: of large ones it gives fewer.
+/// Frames per read. The store returns fewer if they are large.
 const FRAMES_AT_A_TIME: usize = 4096;
 
-/// How often columns are read of an execution that has gone on meanwhile.
+/// Tries of comparing columns with a journal that changes in the meantime.
 const COMPARISONS_MAX: u32 = 3;
 
-/// A journal, folded.
+/// A folded journal.
 #[derive(Debug)]
 pub struct Journal {
-    /// What the execution is.
+    /// The state after the last frame.
     pub state: State,
-    /// Where the journal ends.
+    /// The last frame, sealed.
     pub head: Head,
-    /// How much there is of it.
+    /// Size of the stored frames in bytes.
     pub bytes: usize,
-    /// Attempts that go on at other nodes, with the names of those.
+    /// Attempts that run on other nodes, with the names of those nodes.
     pub remote: Vec<(RemoteAttempt, String)>,
 }
 
-/// Reads journals from a store. Plans are decoded once.
+/// Reads journals from a store, and caches decoded plans.
 pub struct Loader {
     store: Arc<dyn Store>,
     sealing: [u8; 32],
@@ -51,29 +51,29 @@ pub struct Loader {
     plans: Mutex<BTreeMap<Hash, Arc<Plan>>>,
 }
 
-/// The erasures of an execution that are proven, once they were read.
+/// The erasures of an execution that have a sealed note, once they were read.
 type Proven = Option<BTreeSet<Subject>>;
 
-/// Plans kept decoded; more than this and the table begins anew, which costs time and nothing else.
+/// Number of cached plans. The cache is cleared beyond it, which only costs time.
 const PLANS_MAX: usize = 1024;
 
 impl Loader {
-    /// A reader of a store whose heads are sealed with this key.
+    /// Creates a reader for a store whose heads are sealed with this key.
     pub fn new(store: Arc<dyn Store>, sealing: [u8; 32]) -> Self {
         Self { store, sealing, is_among_nodes: false, plans: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The same for one of many nodes: who goes on with an execution has to know what others still perform of it.
+    /// The same for a node of a cluster, which also reads the attempts that run on other nodes.
     pub fn among_nodes(self) -> Self {
         Self { is_among_nodes: true, ..self }
     }
 
-    /// The installation's key: journals and inbox messages are sealed with it.
+    /// The installation's key: it seals journals and inbox messages.
     pub(crate) fn key(&self) -> &[u8; 32] {
         &self.sealing
     }
 
-    /// The answer to a shard that asks for an execution.
+    /// Answers a load request of the shard.
     pub fn load(&self, execution: ExecutionKey) -> LoadAnswer {
         match self.to_go_on_with(execution) {
             Ok(answer) => answer,
@@ -83,9 +83,9 @@ impl Loader {
         }
     }
 
-    /// A quarantined journal is not folded: whatever is wrong with it is known. One that has come to its end all the same, at
-    /// a node that held it when another one told of the quarantine, has ended: what comes for it is late. The attempts that
-    /// others perform are asked for last: a node that has ended one meanwhile has posted its receipt before.
+    /// Reads an execution to continue it. A quarantined journal is not folded, since its fault is known. It may have
+    /// ended all the same, at a node that owned it when another node quarantined it: then its inputs are late. Remote
+    /// attempts are read last: a node that has just finished one enqueued its receipt first.
     fn to_go_on_with(&self, execution: ExecutionKey) -> Result<LoadAnswer, LoadError> {
         let Some(mut row) = self.store.head(execution)? else { return Ok(LoadAnswer::Unknown) };
         let quarantined = row.quarantined.take();
@@ -108,18 +108,18 @@ impl Loader {
         Ok(journal.into())
     }
 
-    /// An execution's journal as it stands, quarantined or not; `None` if there is none.
+    /// Reads the journal of an execution, quarantined or not. `None` if there is none.
     pub fn journal(&self, execution: ExecutionKey) -> Result<Option<Read>, LoadError> {
         self.walk(execution, |fold, stored| fold.push(stored).map(drop))
     }
 
-    /// Verifies an execution's journal: the chain, every value, every decision, the head.
+    /// Verifies the journal of an execution: chain, values, decisions and head.
     pub fn verify(&self, execution: ExecutionKey) -> Result<Option<Verified>, LoadError> {
         Ok(self.verified(execution)?.map(|(verified, _)| verified))
     }
 
-    /// The same, and where the store keeps beside the journal what does not follow from it. Of an execution that goes on
-    /// all the time, that is not compared.
+    /// The same, with the columns of the store that contradict the journal. They are not compared if the execution
+    /// never stops changing.
     pub fn verify_with_columns(
         &self,
         execution: ExecutionKey,
@@ -144,8 +144,8 @@ impl Loader {
         Ok(read.map(|read| (verified, read)))
     }
 
-    /// Checks that an execution's journal ends in the frame that its head is sealed over. Reads one frame, and proves nothing
-    /// of those before.
+    /// Checks that the journal ends with the frame of its sealed head. It reads that frame only, and proves nothing
+    /// about earlier ones.
     pub fn check_head(&self, execution: ExecutionKey) -> Result<(), LoadError> {
         let broken = |why: &str| LoadError::Broken(why.to_owned());
         let row = self.store.head(execution)?.ok_or_else(|| broken("it is missing"))?;
@@ -163,7 +163,7 @@ impl Loader {
         }
     }
 
-    /// Every frame of an execution, in order, with what its records make.
+    /// Passes each frame of an execution, in order, with the state after it.
     pub fn frames(
         &self,
         execution: ExecutionKey,
@@ -192,7 +192,7 @@ impl Loader {
         mut step: impl FnMut(&mut Fold, &StoredFrame) -> Result<(), Broken>,
     ) -> Result<Read, LoadError> {
         let broken = |broken: Broken| LoadError::Broken(broken.to_string());
-        // The head was read first: what an engine has added since is of another moment.
+        // The head was read first, so later frames of a running engine are ignored.
         let up_to_head = |from: u64| -> Result<Vec<StoredFrame>, StoreError> {
             let mut frames = self.store.frames(execution, from, Most::of(FRAMES_AT_A_TIME))?;
             frames.retain(|frame| frame.sequence <= row.head.sequence);
@@ -216,9 +216,9 @@ impl Loader {
         Ok(Read { journal, quarantined: row.quarantined })
     }
 
-    /// Refuses a frame with a value that is gone without a sealed note of its erasure: whoever can write the store could
-    /// otherwise take a value away, and an execution that goes on would decide by null. Notes are read once, and only for
-    /// an execution that needs them.
+    /// Refuses a frame without a value if there is no sealed note of the erasure. Otherwise an attacker with access to
+    /// the store could remove a value, and a running execution would continue with null. Notes are read once, and only
+    /// if an execution needs them.
     fn check_erased(
         &self,
         execution: ExecutionKey,
@@ -241,19 +241,19 @@ impl Loader {
         Ok(())
     }
 
-    /// The notes beside an execution's journal that are sealed with this installation's key. Others prove nothing.
+    /// The notes beside a journal that are sealed with this installation's key. Others prove nothing.
     pub fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, LoadError> {
         let mut notes = self.store.notes(execution)?;
         notes.retain(|note| note.execution == execution && note.is_sealed_by(&self.sealing));
         Ok(notes)
     }
 
-    /// The note of the end that an operator has forced on an execution, if there is a sealed one.
+    /// The sealed note of a forced end, if an operator has ended the execution.
     pub fn forced_end(&self, execution: ExecutionKey) -> Result<Option<Note>, LoadError> {
         Ok(self.notes(execution)?.into_iter().find(|note| note.subject == Subject::Ended))
     }
 
-    /// Frames beyond the head are there only while an engine goes on; then the head has moved as well.
+    /// Frames beyond the head are legal only while an engine writes, and the head has moved as well then.
     fn check_end(&self, execution: ExecutionKey, head: &Head) -> Result<(), LoadError> {
         let beyond = self.store.frames(execution, head.sequence + 1, Most::of(1))?;
         let Some(frame) = beyond.first() else { return Ok(()) };
@@ -265,12 +265,12 @@ impl Loader {
         }
     }
 
-    /// The plan that a journal's first frame pins.
+    /// The plan that the first frame of a journal names.
     fn plan_of(&self, first: Option<&StoredFrame>) -> Result<Arc<Plan>, LoadError> {
         let broken = |why: String| LoadError::Broken(format!("frame 0: {why}"));
         let first = first.ok_or_else(|| broken("it is missing".into()))?;
         let (frame, _) = Frame::read(first).map_err(|error| match Frame::decide_version(first) {
-            // What it has in it may be unknown here alone.
+            // Its unknown content may be known to the newer release.
             Some(version) if version > DECIDE_VERSION => LoadError::Newer(version),
             _ => broken(error.to_string()),
         })?;
@@ -287,7 +287,7 @@ impl Loader {
         plan.ok_or_else(|| broken(format!("its plan {plan_hash:?} is not stored")))
     }
 
-    /// A plan by its hash, decoded once; `None` if it is not stored. The table is not locked while the store is asked.
+    /// Returns the plan of a hash, decoded once. `None` if it is not stored. The cache is not locked during the read.
     pub(crate) fn plan(&self, hash: Hash) -> Result<Option<Arc<Plan>>, LoadError> {
         let plans = || self.plans.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(plan) = plans().get(&hash) {
@@ -302,18 +302,17 @@ impl Loader {
         Ok(Some(plan))
     }
 
-    /// What it reads from.
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 }
 
-/// A head that is closed, and a journal that has not ended: the store takes nothing more of it.
+/// The store has closed the head, but the journal has not ended: the store accepts no more frames of it.
 fn not_ended() -> Difference {
     Difference { column: "heads.ended", stored: true.to_string(), derived: false.to_string() }
 }
 
-/// A plan as it is stored, if that is the plan of this hash.
+/// Reads a plan and checks its hash.
 pub(crate) fn read_plan(store: &dyn Store, hash: Hash) -> Result<Option<Plan>, LoadError> {
     let Some(bytes) = store.plan(hash)? else { return Ok(None) };
     if Hash::of(&bytes) != hash {
@@ -322,34 +321,33 @@ pub(crate) fn read_plan(store: &dyn Store, hash: Hash) -> Result<Option<Plan>, L
     Plan::decode(&bytes).map(Some).map_err(|error| LoadError::Broken(error.to_string()))
 }
 
-/// Whether a newer release has begun an execution, and goes on with it.
+/// True if a newer release started the execution. This release does not continue it.
 pub(crate) fn is_newer(store: &dyn Store, execution: ExecutionKey) -> Result<bool, StoreError> {
     let first = store.frames(execution, 0, Most::of(1))?;
     Ok(first.first().and_then(Frame::decide_version).is_some_and(|version| version > DECIDE_VERSION))
 }
 
-/// A journal and the store's remark on it.
+/// A journal with its quarantine.
 #[derive(Debug)]
 pub struct Read {
-    /// The journal.
+    /// The folded journal.
     pub journal: Journal,
-    /// Why it is set aside, if it is.
+    /// The reason of the quarantine, if the execution is quarantined.
     pub quarantined: Option<String>,
 }
 
-/// A journal that could not be read back.
+/// The reason why a journal could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoadError {
     /// The store did not answer.
     Store(StoreError),
-    /// What is stored is not what was written, and where.
+    /// The stored journal is not the one that was written: the position and the fault.
     Broken(String),
-    /// A newer release has begun it, with this version of decide.
+    /// A newer release started the execution, with this version of `decide`.
     Newer(u32),
 }
 
-/// Rows that the store cannot unpack are no better than frames that we cannot read: asking again does not mend them, and
-/// the execution they belong to is set aside.
+/// Rows that the store cannot unpack equal unreadable frames: a retry does not help, and the execution is quarantined.
 impl From<StoreError> for LoadError {
     fn from(error: StoreError) -> Self {
         match error {

@@ -1,7 +1,7 @@
-//! Fresh keys of executions: in the order in which they are made here, also within one millisecond.
+//! Creates execution keys, in ascending order within this process even during one millisecond.
 //!
-//! Behind the milliseconds a key has twelve bits that count (RFC 9562, section 6.2, method 1). Whoever waits in a queue by
-//! their keys waits in the order of their arrival, and rows are put behind each other.
+//! After the milliseconds, a key has a counter of twelve bits (RFC 9562, section 6.2, method 1). The keys of a queue
+//! are therefore in the order of arrival, and new rows are appended to their tables.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,13 +9,12 @@ use mainspring_kernel::key::ExecutionKey;
 
 use crate::{EngineError, engine::now_ms};
 
-/// The largest count.
 const COUNT_MAX: u16 = 0xfff;
 
-/// Where a millisecond begins to count at the most, so that there is room for at least as many again.
+/// The largest initial value of the counter in a millisecond, which leaves room for at least as many keys again.
 const FIRST_COUNT_MAX: u16 = 0x7ff;
 
-/// The place of a key among all that this process makes.
+/// The position of a key among all keys of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     ms: u64,
@@ -23,7 +22,7 @@ struct Place {
 }
 
 impl Place {
-    /// The place behind this one, at a time. A clock that stands still or is put back does not bring keys back.
+    /// The position after this one. A clock that stands still or goes back does not repeat keys.
     fn next(self, now_ms: u64, first_count: u16) -> Self {
         if now_ms > self.ms {
             Self { ms: now_ms, count: first_count & FIRST_COUNT_MAX }
@@ -35,7 +34,7 @@ impl Place {
     }
 }
 
-/// A fresh key that is wanted: others in its place have another end.
+/// Creates a key that satisfies the predicate. Candidates differ in their random part.
 pub(crate) fn new_key_where(is_wanted: impl Fn(ExecutionKey) -> bool) -> Result<ExecutionKey, EngineError> {
     static LAST: Mutex<Place> = Mutex::new(Place { ms: 0, count: 0 });
     let mut entropy = random()?;
@@ -54,7 +53,7 @@ pub(crate) fn new_key_where(is_wanted: impl Fn(ExecutionKey) -> bool) -> Result<
     }
 }
 
-/// A fresh key.
+/// Creates a key that follows all earlier keys of this process.
 pub fn new_key() -> Result<ExecutionKey, EngineError> {
     new_key_where(|_| true)
 }

@@ -1,5 +1,5 @@
-//! What an organisation's audit log says of what is done to its executions without a credential of its server: by whoever
-//! has the store and its key at hand, by the end of a gate's time, and by an execution that starts another one.
+//! Audit entries of changes without a server credential: by a user with access to the store and its key, by the timeout
+//! of a gate, or by an execution that starts another one.
 
 use mainspring_kernel::{
     cbor,
@@ -12,23 +12,23 @@ use mainspring_store::{AuditEntry, ExecutionRow};
 
 use crate::engine::now_ms;
 
-/// The actor where nobody has decided in time. No member can have this name.
+/// The actor of a timeout. No member can have this name.
 const NOBODY_IN_TIME: &str = "(timeout)";
 
-/// The entry of an act of a user of the operating system; `None` for an execution that is no organisation's.
+/// The entry for an act of a user of the operating system. `None` for an execution without an organization.
 pub fn of_user(row: &ExecutionRow, user: &str, action: &str, detail: Map) -> Option<AuditEntry> {
     let organization = row.organization.clone()?;
     let (actor, target, at) = (user.into(), row.id.clone(), now_ms());
     Some(AuditEntry { organization, at, actor, action: action.into(), target, detail: with(detail, "command line") })
 }
 
-/// The entry of what no request has brought, if there is one: an input that comes of time or of another execution.
+/// The entry for an input that comes from a timer or another execution, if it needs one.
 pub(crate) fn of_itself(state: &State, input: &Input, records: &[Record]) -> Option<AuditEntry> {
     of_timeout(state, input, records).or_else(|| of_child(state, input))
 }
 
-/// The entry of an execution that another one begins and does not wait for; `None` for one that is no organisation's. One
-/// that is waited for is a part of what waits, and has no entry, as the steps of that have none.
+/// The entry for a detached child. `None` without an organization. A child that its parent waits for is a part of the
+/// parent and has no entry, like the steps of the parent.
 fn of_child(state: &State, input: &Input) -> Option<AuditEntry> {
     let Input::Start(start) = input else { return None };
     let is_detached = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0 && lineage.parent.is_none());
@@ -45,8 +45,7 @@ fn of_child(state: &State, input: &Input) -> Option<AuditEntry> {
     })
 }
 
-/// The entry of a gate of which the time is over, if these records of that decide it; `None` for an execution that is no
-/// organisation's.
+/// The entry for a gate that has expired, if these records close it. `None` for an execution without an organization.
 fn of_timeout(state: &State, input: &Input, records: &[Record]) -> Option<AuditEntry> {
     let Input::Timer(Timer::Gate(instance, _)) = input else { return None };
     let start = state.start.as_ref()?;
@@ -67,7 +66,7 @@ fn of_timeout(state: &State, input: &Input, records: &[Record]) -> Option<AuditE
     })
 }
 
-/// The detail with what has let the act in, where a server names a token.
+/// Adds the credential or the source of the act to the detail. A server names a token there.
 fn with(mut detail: Map, by: &str) -> Vec<u8> {
     detail.insert("by".into(), by.into());
     cbor::encode(&Value::Map(detail))

@@ -1,4 +1,4 @@
-//! Progress events: a journal's records in the words of the first specification (6.6).
+//! Progress events: the records of a journal in the terms of the first specification (6.6).
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,30 @@ use mainspring_kernel::{
 
 use crate::family::OpenGate;
 
-/// Makes the events of an execution's records, which are given in order.
+/// Creates the events of an execution from its records, in order.
 pub struct Events<'a> {
     execution_id: &'a str,
     plan: &'a Plan,
-    /// The last attempt of each step instance that has not ended: records of an end do not repeat it.
+    /// The open attempt of each step instance, since records of an end do not repeat its number.
     attempts: BTreeMap<Instance, u32>,
-    /// Lines that the functions of each step instance have written since its last event.
+    /// Lines logged by functions of each step instance since its last event.
     logged: BTreeMap<Instance, u64>,
     children: Children,
 }
 
 impl<'a> Events<'a> {
-    /// Before the first record.
+    /// Creates the state before the first record.
     pub fn new(execution_id: &'a str, plan: &'a Plan) -> Self {
         let (attempts, logged) = (BTreeMap::new(), BTreeMap::new());
         Self { execution_id, plan, attempts, logged, children: Children::default() }
     }
 
-    /// The plan that the events are of.
+    /// The plan whose steps the events name.
     pub fn plan(&self) -> &'a Plan {
         self.plan
     }
 
-    /// The event of a record at a time, if it has one. Tokens are in no record: see [`gates`](Self::gates).
+    /// The event of a record, if it has one. Records contain no tokens: see [`gates`](Self::gates).
     pub fn of_record(&mut self, record: &Record, now: u64) -> Option<Value> {
         let step = record.instance().map(|instance| instance.name(self.plan));
         let mut more = Map::new();
@@ -89,9 +89,9 @@ impl<'a> Events<'a> {
         Some(self.event(kind, step.as_deref(), now, more))
     }
 
-    /// `execution.cancel_requested` of a frame: what is told behind everything else of it, as an event's place in its frame is
-    /// how watchers go on, and those of the others are what they were before there was this one. A frame that ends the
-    /// execution has none: `execution.finished` says it all.
+    /// The `execution.cancel_requested` event of a frame. It follows all other events of its frame: watchers resume by
+    /// the position of an event in its frame, and earlier releases had no such event. A frame that ends the execution
+    /// has none, since `execution.finished` contains the same facts.
     pub fn cancel_requested(&self, records: &[Record], now: u64) -> Option<Value> {
         let (reason, by) = records.iter().find_map(|record| match record {
             Record::CancelRequested { reason, by } => Some((reason, by)),
@@ -104,8 +104,8 @@ impl<'a> Events<'a> {
         Some(self.event("execution.cancel_requested", None, now, Map::from(more)))
     }
 
-    /// What whoever shows steps wants to know beyond the specification: the type of a step that starts, the execution that
-    /// it runs, why it is skipped, what becomes of its failure, how many lines it has logged.
+    /// Adds fields beyond the specification: the type of a started step, its child execution, the reason of a skip, the
+    /// disposition of a failure, and the number of logged lines.
     fn add_beyond(&mut self, record: &Record, instance: &Instance, now: u64, more: &mut Map) {
         let child = self.children.of_record(self.plan, record, now);
         match record {
@@ -133,7 +133,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// `approval.required` for each gate, with its token; that of a child names the child, and the way to it.
+    /// One `approval.required` per gate, with its token. A gate of a child also names the child and its path.
     pub fn gates(&self, gates: &[OpenGate], now: u64) -> Vec<Value> {
         let event = |open: &OpenGate| {
             let mut more = Map::new();
@@ -149,7 +149,7 @@ impl<'a> Events<'a> {
         gates.iter().map(event).collect()
     }
 
-    /// `execution.finished`, also for an execution that is left with nothing but gates.
+    /// `execution.finished`, also for an execution with nothing but open gates.
     pub fn finished(&self, state: &State, now: u64) -> Value {
         let mut more = Map::from([("status".to_string(), crate::envelope::status(state).into())]);
         if let Some(Ending::Cancelled { reason }) = &state.ending {

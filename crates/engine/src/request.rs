@@ -1,4 +1,4 @@
-//! What is asked for when an execution is started, and how it becomes a submission.
+//! The request to start an execution, and its conversion to a start input.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,38 +23,38 @@ use mainspring_store::{AuditEntry, ExecutionRow, Origin, StoredPlan};
 
 use crate::evaluator::{Evaluator, evaluate};
 
-/// An execution to start.
+/// A request to start an execution.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The compiled definition.
     pub plan: Arc<Plan>,
-    /// The plan as it is stored: made once, however often the request is.
+    /// The stored form of the plan, encoded once for repeated requests.
     pub stored_plan: StoredPlan,
-    /// The workflows that it, and whatever it starts, may start, by name.
+    /// The plans of all direct and indirect children, by name.
     pub workflows: BTreeMap<String, Arc<Plan>>,
-    /// Its name outside; its key's own form if none is given.
+    /// The public id of the execution. By default it is the text of its key.
     pub execution_id: Option<String>,
-    /// `@input`.
+    /// The value of `@input`.
     pub input: Value,
-    /// `@vars`.
+    /// The values of `@vars`.
     pub variables: Map,
-    /// Bounds that go before the definition's.
+    /// Bounds that override those of the definition.
     pub bounds: Constraints,
-    /// `{type, metadata}`.
+    /// The trigger, as `{type, metadata}`.
     pub trigger: Value,
-    /// How often this was dispatched, from 1.
+    /// The number of the dispatch, from 1.
     pub attempt: u32,
-    /// Unique for the workflow: a repeated one gives the first execution.
+    /// Unique for the workflow: a repeated key returns the first execution.
     pub idempotency_key: Option<String>,
-    /// Who asks, by the credential.
+    /// The member or user, as authenticated.
     pub by: String,
-    /// The absolute path of the folder to work in.
+    /// The absolute path of the folder in which scripts run.
     pub workspace: Option<String>,
-    /// What the audit log says of it, if it begins. Without a target it is about the execution.
+    /// The audit entry, if the execution starts. An empty target is replaced by the execution.
     pub audit: Option<Box<AuditEntry>>,
 }
 
-/// The bounds of an execution: the request's, or else the definition's, or else the defaults.
+/// The bounds of an execution: those of the request, else of the definition, else the defaults.
 pub fn policy(bounds: &Constraints, plan: &Plan) -> Policy {
     let asked = &plan.constraints;
     Policy {
@@ -65,7 +65,7 @@ pub fn policy(bounds: &Constraints, plan: &Plan) -> Policy {
     }
 }
 
-/// The workflows that a plan may start.
+/// The names of the workflows that a plan can start.
 pub fn starts(plan: &Plan) -> BTreeSet<&str> {
     let named = plan.steps.iter().filter_map(|step| match &step.work {
         Work::Subworkflow { workflow, .. } => Some(workflow.as_str()),
@@ -74,7 +74,8 @@ pub fn starts(plan: &Plan) -> BTreeSet<&str> {
     named.collect()
 }
 
-/// Every workflow that a plan, and whatever it starts, may start. `find` gives the plan of a name; an error is its own.
+/// Finds all direct and indirect children of a plan. `find` returns the plan of a name, and its error is returned
+/// unchanged.
 pub fn family<E: From<String>>(
     plan: &Plan,
     mut find: impl FnMut(&str) -> Result<Arc<Plan>, E>,
@@ -95,8 +96,8 @@ pub fn family<E: From<String>>(
     Ok(found)
 }
 
-/// The names of workflows that start each other and wait for that, whatever their inputs are: none of them can ever end
-/// well. `plan` is the first, and `workflows` what it and those that it starts may start.
+/// Returns the names of workflows that always start each other and wait, so that none of them can complete. `plan` is
+/// the root, and `workflows` contains all of its direct and indirect children.
 pub fn endless_circle(plan: &Plan, workflows: &BTreeMap<String, Arc<Plan>>) -> Option<String> {
     fn needed(plan: &Plan) -> Vec<&str> {
         let names = plan.needed_starts().into_iter().filter_map(|step| match &plan.step(step).work {
@@ -114,20 +115,20 @@ pub fn endless_circle(plan: &Plan, workflows: &BTreeMap<String, Arc<Plan>>) -> O
     ))
 }
 
-/// A plan and its stored form.
+/// Encodes a plan.
 pub fn stored_plan(plan: &Plan) -> StoredPlan {
     let bytes: Arc<[u8]> = plan.encode().into();
     StoredPlan { hash: Hash::of(&bytes), bytes }
 }
 
 impl Request {
-    /// A request with nothing but a plan and who asks.
+    /// A request with a plan and an initiator only.
     pub fn new(plan: Arc<Plan>, by: impl Into<String>) -> Self {
         let stored = stored_plan(&plan);
         Self::of(plan, stored, by)
     }
 
-    /// The same, of a plan whose stored form is at hand.
+    /// The same, with the stored form of the plan.
     pub fn of(plan: Arc<Plan>, stored_plan: StoredPlan, by: impl Into<String>) -> Self {
         Self {
             stored_plan,
@@ -146,8 +147,8 @@ impl Request {
         }
     }
 
-    /// Whether input and variables fit what the plan asks for. An execution begins with this question, and fails if they
-    /// do not; whoever asks first need not begin one.
+    /// Checks input and variables against the plan. An execution does this at its start and fails otherwise, so a
+    /// caller can check first.
     pub fn admit(&self, evaluator: &dyn Evaluator) -> Result<(), Failure> {
         self.plan.variables(&Value::Map(self.variables.clone()))?;
         let Some(schema) = self.plan.input_schema.clone() else { return Ok(()) };
@@ -156,13 +157,13 @@ impl Request {
         outcome.map(drop).map_err(|failure| unfit_input(&failure))
     }
 
-    /// Every plan that it and what it starts run, as they are stored.
+    /// The stored forms of the plan and of all children.
     pub fn stored_plans(&self) -> Vec<StoredPlan> {
         let others = self.workflows.values().map(|plan| stored_plan(plan));
         [self.stored_plan.clone()].into_iter().chain(others).collect()
     }
 
-    /// Takes out what the audit log says of it, under this key.
+    /// Takes the audit entry, completed with the key of the execution.
     pub(crate) fn take_audit(&mut self, key: ExecutionKey) -> Option<Box<AuditEntry>> {
         let mut entry = self.audit.take()?;
         if entry.target.is_empty() {
@@ -171,14 +172,14 @@ impl Request {
         Some(entry)
     }
 
-    /// Among which executions its idempotency key is unique.
+    /// The group of executions in which the idempotency key is unique.
     pub fn origin(&self) -> Origin<'_> {
         let said = |key| self.trigger.get(key).and_then(Value::as_text);
         let (organization, workflow_id) = (said(ORGANIZATION_IN_TRIGGER), said(WORKFLOW_IN_TRIGGER));
         Origin { organization, workflow_id, workflow: self.plan.name.as_deref() }
     }
 
-    /// What the execution begins with.
+    /// Converts the request to the start input of an execution.
     pub fn start(self, key: ExecutionKey) -> Start {
         let plan_hash = self.stored_plan.hash;
         let mut trigger = self.trigger;
@@ -211,24 +212,24 @@ impl Request {
     }
 }
 
-/// What the row of an execution that another one waits for says of its start.
+/// The trigger type in the row of a child that its parent waits for.
 pub const CHILD: &str = "subworkflow";
 
-/// The same of one that another one has started and does not wait for.
+/// The trigger type in the row of a detached child.
 pub const DETACHED_CHILD: &str = "subworkflow_detached";
 
-/// Whether an execution was started by another one, by what its row says.
+/// True if the trigger type of a row is that of a child.
 pub fn is_child(trigger_type: &str) -> bool {
     matches!(trigger_type, CHILD | DETACHED_CHILD)
 }
 
-/// What a child's row says. Its trigger is the same in both cases: only its place in its family tells them apart.
+/// The trigger type of a child. Its trigger does not tell the two kinds apart, but its lineage does.
 fn child(start: &Start) -> Option<&'static str> {
     let lineage = start.lineage.as_ref().filter(|lineage| lineage.depth > 0)?;
     Some(if lineage.parent.is_some() { CHILD } else { DETACHED_CHILD })
 }
 
-/// The catalogue's row of an execution that begins. Its partition is the shard's to say.
+/// The catalogue row of a new execution. The shard sets its partition.
 pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> ExecutionRow {
     let said = |key| start.trigger.get(key).and_then(Value::as_text);
     let trigger_type = said("type").unwrap_or("manual");

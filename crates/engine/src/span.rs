@@ -1,7 +1,8 @@
-//! What an attempt and an execution were, for distributed tracing: made from what is durable, with the journal's times.
+//! Spans of attempts and executions for distributed tracing, made from durable facts with the times of the journal.
 //!
-//! A span is made when its end becomes durable, by whoever writes that. Its names come of what it is
-//! ([`mainspring_kernel::span`]): nobody has to remember it from its beginning, and an end that is told twice is one span.
+//! A span is made by the node that writes its end, once that is durable. Its ids are hashes
+//! ([`mainspring_kernel::span`]), so no node needs to remember its start, and an end that is reported twice is one
+//! span.
 
 use std::sync::Arc;
 
@@ -19,51 +20,51 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
 };
 
-/// Takes spans, and keeps nobody waiting.
+/// Receives spans without blocking.
 pub type Spans = Arc<dyn Fn(Arc<Span>) + Send + Sync>;
 
-/// An attempt or an execution that has ended. No value of a payload is in it.
+/// An attempt or an execution that has ended. It contains no value of a payload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// The trace of its family.
+    /// The trace of the execution tree.
     pub trace: TraceId,
-    /// Its name.
+    /// The id of the span.
     pub id: SpanId,
-    /// What it hangs on; `None` for an execution that no other one has started.
+    /// The span of the parent. `None` for a root execution.
     pub parent: Option<SpanId>,
-    /// Milliseconds since 1970.
+    /// Start in Unix milliseconds.
     pub began_at: u64,
-    /// Milliseconds since 1970.
+    /// End in Unix milliseconds.
     pub ended_at: u64,
-    /// Whose.
+    /// The execution of the span.
     pub execution: ExecutionKey,
-    /// The execution's name outside.
+    /// The public id of the execution.
     pub execution_id: String,
-    /// What is run.
+    /// The plan of the execution.
     pub plan: Arc<Plan>,
-    /// What it is.
+    /// The kind of the span.
     pub what: Spanned,
-    /// What went wrong: code and class.
+    /// Code and class of the failure, if it failed.
     pub fault: Option<(String, Class)>,
 }
 
-/// What a span is of.
+/// The kinds of spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spanned {
-    /// An execution, and how it ended.
+    /// An execution, with its final status.
     Execution(ExecutionStatus),
     /// An attempt.
     Attempt {
-        /// Of which step instance.
+        /// The step instance of the attempt.
         instance: Instance,
-        /// Which, from 1.
+        /// The number of the attempt, from 1.
         number: u32,
         /// `done`, `failed`, `stopped`, `interrupted` or `cancelled`.
         outcome: &'static str,
     },
 }
 
-/// The word for what became of an attempt, in metrics and traces.
+/// The label of an attempt's outcome in metrics and traces.
 pub(crate) fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Done(_) => "done",
@@ -77,8 +78,8 @@ pub(crate) fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The beginning of an attempt whose receipt is taken in. Read before the input is taken in: the turn may hand out the
-/// next attempt, or drop the step with its round.
+/// The start of the attempt whose receipt is processed. It is read before the turn, which may start the next attempt or
+/// drop the step with its round.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SpanStart {
     handed_out_at: u64,
@@ -102,7 +103,7 @@ impl SpanStart {
     }
 }
 
-/// What has ended with a turn.
+/// The spans that end with a turn.
 pub(crate) fn ended(state: &State, input: &Input, records: &[Record], start: SpanStart) -> Vec<Arc<Span>> {
     let mut spans = Vec::new();
     if let Input::Receipt { instance, attempt, outcome } = input {
@@ -112,7 +113,7 @@ pub(crate) fn ended(state: &State, input: &Input, records: &[Record], start: Spa
     }
     for record in records {
         match record {
-            // A child that nobody waits for: the attempt is over as soon as it has begun.
+            // A detached child: the attempt ends as soon as it has started.
             Record::AttemptStarted { instance, attempt, .. } => {
                 if let Work::Subworkflow { waits: false, .. } = state.plan.step(instance.step).work {
                     let begun = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: "done" };
@@ -169,7 +170,7 @@ fn of_attempt(state: &State, instance: &Instance, number: u32, start: SpanStart)
     }
 }
 
-/// What is recorded as the failure of an instance.
+/// The recorded failure of an instance.
 fn fault_of<'a>(record: &'a Record, of: &Instance) -> Option<&'a Fault> {
     match record {
         Record::AttemptFailed { instance, fault, .. } | Record::StepFailed { instance, fault, .. } => {

@@ -1,4 +1,4 @@
-//! Resume tokens: what opens one gate, once, for what was shown.
+//! Resume tokens: a token opens one gate, once, for the content that was shown.
 
 use mainspring_kernel::{
     cbor::Writer,
@@ -10,30 +10,29 @@ use mainspring_kernel::{
     value::Value,
 };
 
-/// What every token begins with.
+/// The prefix of every token.
 pub const TOKEN_PREFIX: &str = "wrf_rt_";
 
-/// The execution of a gate, as far as its token is of it.
+/// The parts of an execution that its tokens depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Opened<'a> {
-    /// The execution.
+    /// The key of the execution.
     pub execution: ExecutionKey,
-    /// How often it was dispatched.
+    /// The number of the dispatch, from 1.
     pub attempt: u32,
-    /// The plan that it runs.
+    /// The plan of the execution.
     pub plan: &'a Plan,
 }
 
-/// The token of a gate: a keyed hash of the execution, the place, the definition and what is shown. Whoever does not
-/// have the key can neither make nor guess it, and no other gate has the same. It is kept nowhere: the key makes it
-/// again.
+/// The token of a gate: a keyed hash of the execution, the step instance, the definition, the prompt and the items. It
+/// cannot be computed or guessed without the key, and no two gates share one. It is derived and not stored.
 pub fn token(key: &[u8; 32], state: &State, instance: &Instance, gate: &GateState) -> String {
     let attempt = state.start.as_ref().map_or(0, |start| start.attempt);
     let opened = Opened { execution: state.key, attempt, plan: &state.plan };
     token_of(key, &opened, instance, gate.number, (&gate.prompt, &gate.items))
 }
 
-/// The same of a gate that was just opened, with what is shown there: prompt and items.
+/// The same for a new gate, with its prompt and items.
 pub fn token_of(
     key: &[u8; 32],
     opened: &Opened<'_>,
@@ -55,7 +54,7 @@ pub fn token_of(
     format!("{TOKEN_PREFIX}{}", Hash::keyed(key, &[&writer.bytes]).hex())
 }
 
-/// The open gate that a token opens; every open gate is compared, each in constant time.
+/// Finds the open gate of a token. Every open gate is compared in constant time.
 pub fn gate_of<'a>(key: &[u8; 32], state: &'a State, given: &str) -> Option<(&'a Instance, &'a GateState)> {
     let given = Hash::of(given.as_bytes());
     let fits = |instance: &Instance, gate: &GateState| {

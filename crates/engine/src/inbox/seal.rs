@@ -1,7 +1,7 @@
-//! Seals of inbox messages: the engine acts only on messages that were written with the installation's key.
+//! Seals of inbox messages: the engine processes only messages that were written with the installation's key.
 //!
-//! A sealed body is the byte [`SEALED`], an HMAC-SHA-256 of 32 bytes, and the encoded input. An encoded input by itself, as
-//! older releases wrote it, begins with the head of a CBOR array (0x80 to 0x9f), so the two forms cannot be confused.
+//! A sealed body is the byte [`SEALED`], an HMAC-SHA-256 of 32 bytes, and the encoded input. Older releases wrote the
+//! encoded input alone. It starts with a CBOR array header (0x80 to 0x9f), so the two forms cannot be confused.
 
 use std::sync::Arc;
 
@@ -13,30 +13,29 @@ use crate::{
     load::{LoadError, Loader},
 };
 
-/// The first byte of a sealed body.
 const SEALED: u8 = 1;
 
-/// The seal and the byte before it.
+/// Length of the byte and the seal.
 const SEAL_BYTES: usize = 1 + 32;
 
-/// The first version of decide that came with sealed messages. An execution of this version proves that the store has been
-/// used by a release that seals.
+/// The first version of `decide` of releases with sealed messages. An execution of this version proves that such a
+/// release has used the store.
 const SEALED_SINCE_DECIDE_VERSION: u32 = 5;
 
-/// The newest executions that are read to find out whether a store without the mark is really of an older release.
+/// The newest executions that are read to check that a store without the mark comes from an older release.
 const EXECUTIONS_CHECKED_MAX: usize = 16;
 
-/// Messages that are read at a time while those of an older release are sealed.
+/// Messages per read while those of an older release are sealed.
 const MESSAGES_READ_MAX: usize = 256;
 
-/// The store keeps the seal of the inbox as a whole under this name: messages without a seal are older than it.
+/// The name of a mark in the store: its inbox is sealed, and messages without a seal are forgeries.
 const MARK: &str = "inbox-sealed";
 
 /// A message that was not written with the installation's key, or was changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forged;
 
-/// The body of a message: the encoded input behind its seal.
+/// Creates the body of a message: the encoded input behind its seal.
 pub(super) fn seal(key: &[u8; 32], to: ExecutionKey, id: &str, posted_at: u64, input: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(SEAL_BYTES + input.len());
     body.push(SEALED);
@@ -45,8 +44,8 @@ pub(super) fn seal(key: &[u8; 32], to: ExecutionKey, id: &str, posted_at: u64, i
     body
 }
 
-/// The encoded input of a message, if its seal holds. A message without a seal counts if [`seal_older`] found it in a
-/// store of an older release.
+/// Returns the encoded input of a message with a valid seal. A message without a seal is accepted if [`seal_older`]
+/// found it in the store of an older release.
 pub(super) fn open<'a>(
     store: &dyn Store,
     key: &[u8; 32],
@@ -64,7 +63,7 @@ pub(super) fn open<'a>(
     Ok(if is_known { Ok(body) } else { Err(Forged) })
 }
 
-/// The encoded input of a message, whoever wrote it.
+/// The encoded input of a message, without a check of the seal.
 pub(super) fn unproved(body: &[u8]) -> &[u8] {
     match body.split_first() {
         Some((&SEALED, _)) => body.get(SEAL_BYTES..).unwrap_or_default(),
@@ -72,21 +71,21 @@ pub(super) fn unproved(body: &[u8]) -> &[u8] {
     }
 }
 
-/// What is done with messages without a seal in a store whose inbox is not known to be sealed.
+/// The treatment of messages without a seal in a store without the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsealed {
-    /// They count if this very process has brought the store from a format of before seals, and nothing in it says that a
-    /// release that seals has worked on it.
+    /// Accepts them if this process has upgraded the store from a format without seals, and no execution in it was
+    /// started by a release with seals.
     OfThisUpgrade,
-    /// An operator says that they count.
+    /// Accepts them, as an operator requested.
     Accepted,
 }
 
-/// Seals the messages that an older release left in the inbox, once: their seals are kept beside them. Afterwards the store
-/// carries a mark, and a message without a seal is a forgery. Does nothing in a store that carries the mark.
+/// Seals the messages that an older release left in the inbox. The seals are stored beside the messages. Then it sets
+/// the mark, after which a message without a seal is a forgery. Does nothing in a store with the mark.
 ///
-/// Whoever can write the store can remove the mark, and can make the store look older than it is. So messages count only in
-/// the process that has upgraded the store, or where an operator says so.
+/// An attacker with access to the store can remove the mark, and can make the store look older. Messages are therefore
+/// accepted only by the process that has upgraded the store, or if an operator requested it.
 pub fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) -> Result<usize, EngineError> {
     let mark = Hash::keyed(key, &[b"mainspring inbox sealed 1"]).hex();
     let is_accepted = unsealed == Unsealed::Accepted;
@@ -126,7 +125,7 @@ pub fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) ->
     Ok(found.len())
 }
 
-/// Whether a release that seals has begun one of the newest executions. One that cannot be read may be such a one.
+/// True if a release with seals has started one of the newest executions. An unreadable execution counts as one.
 fn has_sealed(store: &Arc<dyn Store>, key: &[u8; 32]) -> Result<bool, StoreError> {
     let loader = Loader::new(store.clone(), *key);
     for row in store.executions(&Filter::default(), None, EXECUTIONS_CHECKED_MAX)? {

@@ -22,7 +22,7 @@ use crate::{
     shard::{Event, LoadAnswer},
 };
 
-/// What the driver knows of quarantined executions.
+/// State of the notifications about quarantined executions.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     /// Quarantined executions that this process has met, with the progress of each notification.

@@ -118,7 +118,7 @@ impl Witness {
 
 impl Drop for Witness {
     fn drop(&mut self) {
-        // A runtime that shuts down drops its tasks too. That is no outcome: the attempt counts as interrupted.
+        // A runtime that shuts down drops its tasks too. Without an outcome, the attempt counts as interrupted.
         if std::thread::panicking() {
             let message = format!("step `{}`: the executor failed; this is a fault of ours", self.step);
             self.tell(Outcome::Failed(Failure::new(Class::Internal, "executor_panicked", message)));

@@ -25,7 +25,7 @@ use crate::{
     shard::Event,
 };
 
-/// How far ahead timers are read from the store.
+/// Span of time, from now on, whose timers are read from the store.
 const WINDOW_MS: u64 = 60_000;
 
 /// Rows of a page of messages or timers.

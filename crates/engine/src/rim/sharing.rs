@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// How long queued commands are handled before new commands, timers and messages. Each of those is delayed by this time
+/// Time for handling queued commands before new commands, timers and messages. Each of those is delayed by this time
 /// and one command at most.
 const ROUND: Duration = Duration::from_millis(1);
 

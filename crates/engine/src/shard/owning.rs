@@ -80,6 +80,7 @@ impl Shard {
         }
     }
 
+    /// The partitions that this node owns, in ascending order.
     pub fn held(&self) -> impl Iterator<Item = u32> + '_ {
         self.leases.held()
     }
