@@ -265,7 +265,7 @@ pub(crate) struct Rim {
     is_stalled: bool,
     /// A warning about failed heartbeats was logged.
     is_unheard: bool,
-    /// A warning about the difference to the store's clock was logged.
+    /// A warning about the difference to the clock of the store was logged.
     is_clock_apart: bool,
     writing: owning::Writing,
     pace: pace::Pace,

@@ -1,5 +1,5 @@
-//! The machine against a store and a world that are made up: whatever is late, lost or said twice, no more run than may,
-//! and all that wait begin.
+//! Tests of the state machine with a simulated store, in which reads are late and messages are lost or repeated. No
+//! limit is exceeded, and every queued execution starts.
 
 use std::sync::LazyLock;
 
@@ -43,7 +43,7 @@ fn row_of(number: u8, user: &str, status: &str) -> ExecutionRow {
     ExecutionRow { key: key(number), initiator_user_id: Some(user.into()), status: status.into(), ..ROW.clone() }
 }
 
-/// A machine that has read an empty store.
+/// A state machine that has read an empty store.
 fn machine(bounds: Bounds) -> Admission {
     let mut machine = Admission::default();
     machine.want("o");
@@ -69,7 +69,7 @@ fn what_is_full_is_said_and_the_first_that_fits_begins() {
     assert_eq!(begins(&mut machine, 4, "bob", "w"), None);
     assert_eq!(begins(&mut machine, 5, "bob", "w"), Some(Queue::Organization));
     assert_eq!(begins(&mut machine, 6, "ann", "w"), Some(Queue::User));
-    // Of bob only the organisation's bound holds one up: the place that ann leaves is for her own that came first.
+    // Only the limit of the organization stops bob: the slot that ann frees goes to her own earlier execution.
     assert_eq!(machine.ended(key(2)), [key(3)]);
     assert_eq!(machine.ended(key(4)), [key(5)]);
     assert_eq!(machine.ended(key(4)), []);
@@ -94,7 +94,7 @@ fn workflows_have_bounds_where_they_are_set() {
     assert_eq!(machine.ended(key(1)), [key(2)]);
 }
 
-/// Before the store was read, a caller waits and a letter is taken in as one that waits.
+/// Before the store was read, a caller waits, and a start from the inbox is queued.
 #[test]
 fn the_first_start_waits_for_the_look() {
     let mut machine = Admission::default();
@@ -108,7 +108,7 @@ fn the_first_start_waits_for_the_look() {
     assert!(machine.start(submission(7, "ann", "w"), true).is_none());
     assert_eq!(machine.looks(), ["o"]);
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "eve", "pending")];
-    // The letter's is on its way to the disk.
+    // The start from the inbox is in an unfinished commit.
     let found = machine.looked("o", Ok((BOUNDS, rows)), |execution| execution == key(8));
     assert_eq!(found.admit, [key(2), key(8)]);
     assert_eq!(found.begin.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::User)]);
@@ -125,7 +125,7 @@ fn a_start_that_came_to_nothing_leaves_its_place() {
     assert!(machine.starting.is_empty());
 }
 
-/// A look is older than what has happened since it began.
+/// The result of a read is older than the events since its start.
 #[test]
 fn what_ended_while_the_store_was_read_does_not_come_back() {
     let mut machine = machine(Bounds { user: 1, ..BOUNDS });
@@ -137,13 +137,13 @@ fn what_ended_while_the_store_was_read_does_not_come_back() {
     assert!(machine.looks().is_empty(), "one look at a time");
     assert_eq!(machine.ended(key(1)), [key(2)]);
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "ann", "pending")];
-    // That it may begin is said again: nobody knows whether it was heard.
+    // Admitted again, since the first message may be lost.
     assert_eq!(look(&mut machine, Bounds { user: 1, ..BOUNDS }, rows).admit, [key(2)]);
     assert_eq!(machine.looks(), ["o"], "and the one that was wanted meanwhile");
     // It ended at another node.
     assert!(look(&mut machine, BOUNDS, Vec::new()).admit.is_empty());
     assert!(machine.organizations.is_empty());
-    // Before anything was known of it.
+    // An end before the first read.
     let mut machine = Admission::default();
     assert!(machine.start(submission(2, "ann", "w"), true).is_none());
     machine.looks();
@@ -184,7 +184,7 @@ fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_pla
     assert_eq!(machine.census(), [1, 1]);
     assert_eq!(machine.ended(key(2)), []);
     assert_eq!(machine.ended(key(1)), [key(3)]);
-    // Found in the store, it is told from those that are waited for by its row alone.
+    // In the store, only its row tells an execution from a child.
     let child = |number, lineage| {
         let start = Start { lineage, ..*submission(number, "ann", "w").start };
         let row = row(key(number), &start, &PLAN, 0);
@@ -194,7 +194,8 @@ fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_pla
     assert_eq!(rows.each_ref().map(has_place), [false, true]);
 }
 
-/// What runs in the place of another one begins whatever runs, so that no family waits for itself; of its workflow it is one.
+/// A child in the slot of its parent always starts, so that no tree waits for itself. It counts for the limit of its
+/// workflow.
 #[test]
 fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
     let bounds = Bounds { user: 9, organization: 9, workflow: Some(1), live: 1_000 };
@@ -213,7 +214,7 @@ fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
     assert_eq!(machine.census(), [1, 1], "they have no places of their own");
     assert_eq!(machine.ended(key(2)), [], "another one is left");
     assert_eq!(machine.ended(key(3)), [key(4)]);
-    // The same is found in the store, also where it begins elsewhere; what has ended there is gone with the next look.
+    // The store contains the same, also for starts on other nodes. The next read removes an execution that ended there.
     let row = |number, workflow| {
         let start = &waited_for(number, workflow).start;
         ExecutionRow { status: "running".into(), ..row(key(number), start, &PLAN, 0) }
@@ -227,13 +228,13 @@ fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
     machine.looks();
     let queued = ExecutionRow { workflow_id: Some("c".into()), ..row_of(6, "bob", "pending") };
     assert_eq!(look(&mut machine, bounds, [&rows[..2], &[queued]].concat()).admit, [key(6)]);
-    // Where workflows have no bounds, none is kept.
+    // Without limits for workflows, children are not kept.
     let mut machine = self::machine(BOUNDS);
     machine.start(waited_for(2, "b"), true).expect("it begins");
     assert!(machine.desks["o"].guests.is_empty());
 }
 
-/// The same letter twice, and twice the same key, count once.
+/// A repeated start message and a repeated key count once.
 #[test]
 fn the_same_start_again_counts_once() {
     let mut machine = machine(BOUNDS);
@@ -246,7 +247,7 @@ fn the_same_start_again_counts_once() {
     assert_eq!(begins(&mut machine, 3, "ann", "w"), None);
 }
 
-/// However many are let in at a time, each lane is asked once for each of its own that begins, and once more.
+/// Each key is checked once per admitted execution, and once more.
 #[test]
 fn whoever_lets_many_in_asks_no_lane_twice_for_nothing() {
     let lane = |number: u8| Lane { user: format!("user {number}").as_str().into(), workflow: None };
@@ -257,7 +258,7 @@ fn whoever_lets_many_in_asks_no_lane_twice_for_nothing() {
     }
     assert_eq!(desk.admit(), (0..160).map(key).collect::<Vec<_>>(), "in the order of arrival");
     assert_eq!(desk.asked.get(), 240);
-    // Where the organisation has no room, nobody has.
+    // The limit of the organization blocks all keys.
     let mut desk =
         Desk { bounds: Some(Bounds { user: 9, organization: 3, workflow: None, live: 1_000 }), ..Desk::default() };
     for number in 0..240 {
@@ -267,7 +268,7 @@ fn whoever_lets_many_in_asks_no_lane_twice_for_nothing() {
     assert_eq!(desk.asked.get(), 4);
 }
 
-/// By bounds that have changed nothing begins, wherever they were read.
+/// No execution starts under changed limits, regardless of the read that returned them.
 #[test]
 fn nothing_begins_by_bounds_that_were() {
     let mut machine = machine(Bounds { user: 1, ..BOUNDS });
@@ -288,15 +289,15 @@ fn nothing_begins_by_bounds_that_were() {
     machine.bounds_changed("nobody's");
 }
 
-/// A world of dice: starts, ends, looks that are late, words that are lost.
+/// A random world with starts, ends, late reads and lost messages.
 #[derive(Default)]
 struct Made {
     dice: u64,
     /// Durable rows by key: user and status.
     rows: BTreeMap<u8, (&'static str, &'static str)>,
-    /// What was told to begin and has not heard it.
+    /// Admitted executions that have not received the message.
     words: Vec<ExecutionKey>,
-    /// Looks that are under way, with what they have read.
+    /// Reads in progress, with their results.
     looks: Vec<Vec<ExecutionRow>>,
 }
 
@@ -347,7 +348,7 @@ impl Made {
         }
     }
 
-    /// The same word twice in an inbox is one word.
+    /// An inbox contains equal messages once.
     fn say(&mut self, admitted: Vec<ExecutionKey>) {
         for execution in admitted {
             if !self.words.contains(&execution) {

@@ -1,4 +1,4 @@
-//! Fair shares, turns, bounds of queues, and requests that are dropped at any moment.
+//! Tests of fair shares, turns, bounds of queues, and requests that are dropped at any time.
 
 use std::task::Waker;
 
@@ -116,8 +116,8 @@ fn a_dropped_request_costs_no_permit_at_any_moment() {
     assert!(lock(&semaphore.shared).keys.is_empty(), "nothing is kept of keys that are gone");
 }
 
-/// Requests, drops and releases in any order, by a fixed seed: no permit is lost or made, no bound is passed, and nothing
-/// waits that could be served.
+/// Requests, drops and releases in random order with a fixed seed. No permit is lost or created, no bound is exceeded,
+/// and no request waits that could be served.
 #[test]
 fn whatever_happens_the_books_balance() {
     let bounds = Bounds { permits: 7, per_key: 5, waiting: 20, waiting_per_key: 8 };
