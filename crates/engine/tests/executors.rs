@@ -1,4 +1,4 @@
-//! The engine over executors that break what is agreed.
+//! Executors that violate their contract.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::memory::MemoryStore;
 
-/// Panics before there is any work, or in the middle of it.
+/// Panics before its future exists, or while it runs.
 struct Panics {
     at_once: bool,
 }
@@ -49,7 +49,7 @@ async fn an_executor_that_panics_has_failed_and_nothing_else() {
         let mut watch = engine.watch(key);
         engine.submit_as(key, Request::new(Arc::new(plan), "me")).await.unwrap();
         let end = async { while watch.recv().await.expect("it has an end").status != ExecutionStatus::Failed {} };
-        // The bound only turns what would hang into a failure.
+        // The timeout only turns a hang into a failure.
         tokio::time::timeout(Duration::from_secs(60), end).await.expect("it comes to its end");
         let state = engine.state(key).unwrap();
         let Some(Ending::Failed { fault, .. }) = &state.ending else { panic!("{state:?}") };

@@ -1,4 +1,5 @@
-//! Effects and functions of many organizations at one node: whoever asks for much waits, and others do not wait for it.
+//! Effects and functions of many organizations on one node: an organization with many requests does not delay the
+//! others.
 
 use std::{
     collections::BTreeMap,
@@ -27,10 +28,10 @@ use mainspring_kernel::{
 use mainspring_sandbox::{Answer, Call};
 use mainspring_store::memory::MemoryStore;
 
-/// Longer than anything here takes on the busiest machine.
+/// Longer than any test takes on a busy machine.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Starts of one organization at the same time.
+/// Concurrent starts of one organization.
 const GREEDY: usize = 60;
 
 const MANY: &str = r#"{"constraints":{"maxParallel":200},"steps":[{"type":"loop","id":"l",
@@ -51,7 +52,7 @@ fn request(text: &str, organization: &str) -> Request {
 /// Performs `greedy` scripts until they are asked to stop, and all others at once.
 #[derive(Default)]
 struct Tarpit {
-    /// How many attempts of each command go on, have begun and have ended.
+    /// Running, started and finished attempts by command.
     counts: Mutex<BTreeMap<String, [usize; 3]>>,
 }
 
@@ -92,7 +93,7 @@ impl Executor for Tarpit {
     fn forget(&self, _: AttemptName<'_>) {}
 }
 
-/// Lets functions that say `slow` wait until it is opened.
+/// Blocks functions that contain `slow` until it is opened.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,
@@ -107,7 +108,7 @@ impl Gate {
     }
 }
 
-/// Opens the gate also where a test fails, so that no thread is left behind.
+/// Opens the gate even if a test fails, so that no thread remains.
 struct Opening(Arc<Gate>);
 
 impl Drop for Opening {
@@ -145,12 +146,13 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     tokio::time::timeout(BOUND, look).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
-/// Both have work. Then one asks for hundreds of executions, and the other for one behind them.
+/// Both organizations have work. Then one starts many executions, and the other one starts a single execution behind
+/// them.
 #[test]
 fn a_start_of_one_organization_does_not_wait_for_all_those_of_another() {
     const ROUNDS: &str = r#"{"constraints":{"maxSteps":10000},"steps":[{"type":"loop","id":"l","while":true,"maxRounds":400,"steps":[
         {"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
-    // Starts are sent when they are first polled. The driver runs on this thread, and not before all are sent.
+    // A start is sent at its first poll. The driver shares this thread and runs after all are sent.
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
         let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<dyn Evaluator>);
         let store = Arc::new(MemoryStore::new());
@@ -178,13 +180,13 @@ fn effects_of_one_organization_take_half_and_those_of_another_begin_at_once() {
         let greedy = Request { input, ..request(MANY, "greedy") };
         let greedy = engine.submit(greedy).await.unwrap().execution;
         until("half of the effects begin", || tarpit.of("greedy")[0] == 4).await;
-        // One after the other, while 196 of the first one wait.
+        // One after the other, while 196 effects of the first organization wait.
         for done in 1..=20 {
             engine.submit(request(ONE, "modest")).await.unwrap();
             until("another organization waits", || tarpit.of("modest")[2] == done).await;
             assert_eq!(tarpit.of("greedy")[1], 4, "no more than half for one, whatever waits");
         }
-        // What waits is stopped as well: none of it stays in the queue.
+        // Waiting effects are stopped as well, and leave the queue.
         assert!(engine.cancel(greedy, "enough", "me").await.unwrap());
         let has_ended = || engine.state(greedy).is_ok_and(|state| state.ended_at.is_some());
         until("what waited was not stopped", has_ended).await;

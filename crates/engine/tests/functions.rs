@@ -1,4 +1,5 @@
-//! Turns with functions: an execution is stored before its first one, and is cancelled and runs out of time while they run.
+//! Turns with functions: an execution is stored before its first function, and can be canceled or time out while
+//! functions run.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -39,7 +40,7 @@ fn key() -> ExecutionKey {
     ExecutionKey::new(NOW, [1; 10])
 }
 
-/// A shard, what it has put out, and a store.
+/// A shard with its outputs, and a store.
 struct Driver {
     store: MemoryStore,
     shard: Shard,
@@ -65,7 +66,7 @@ impl Driver {
         driver
     }
 
-    /// Takes all partitions of the store.
+    /// Acquires all partitions of the store.
     fn hold(&mut self) {
         let shared: Arc<dyn Store> = Arc::new(self.store.clone());
         let node = Node {
@@ -119,7 +120,7 @@ impl Driver {
         self.handle(Event::Take(key(), queued));
     }
 
-    /// Writes the commit that is on its way.
+    /// Writes the commit in flight.
     fn write(&mut self) {
         let (flight, batch) = self.commits.pop_front().expect("a commit is on its way");
         let answer = self.store.commit(&batch);
@@ -141,7 +142,7 @@ impl Driver {
         self.handle(Event::Evaluated { execution: key(), evaluation, finished });
     }
 
-    /// Goes on until nothing is to be done at this time.
+    /// Runs until there is no work at this time.
     fn run(&mut self) {
         for _ in 0..100 {
             if !self.commits.is_empty() {
@@ -218,7 +219,7 @@ fn a_cancel_does_not_wait_for_functions() {
     assert!(driver.commits.is_empty(), "nobody waits for it");
 }
 
-/// What has been decided and not yet been written is not lost by it.
+/// Frames that are decided and not written are not lost by the cancel.
 #[test]
 fn a_cancel_waits_for_frames_that_are_on_their_way() {
     let mut driver = Driver::on(&MemoryStore::new());
@@ -260,7 +261,7 @@ fn the_time_of_an_execution_does_not_wait_for_functions() {
     assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Failed));
 }
 
-/// The node dies between two frames of a split turn, and whoever reads the journal goes on with it.
+/// The node crashes between two frames of a split turn. The next owner reads the journal and continues.
 #[test]
 fn a_split_turn_goes_on_after_a_load() {
     let store = MemoryStore::new();
@@ -276,7 +277,7 @@ fn a_split_turn_goes_on_after_a_load() {
     assert_eq!(next.stored().map(|state| state.status()), Some(ExecutionStatus::Completed));
 }
 
-/// An attempt is in the journal and was never started; it is cancelled before anybody knows that it was not.
+/// An attempt is in the journal and was never started. It is canceled before that is known.
 #[test]
 fn what_is_cancelled_between_commit_and_start_is_not_started() {
     let store = MemoryStore::new();
@@ -297,7 +298,7 @@ fn what_is_cancelled_between_commit_and_start_is_not_started() {
     assert_eq!(next.stored().map(|state| state.status()), Some(ExecutionStatus::Cancelled));
 }
 
-/// A split turn waits in the queue of those that go on, and an input that comes before has the next function evaluated.
+/// A split turn waits in its queue, and an input before it requires an evaluation.
 #[test]
 fn a_split_turn_that_waits_for_a_function_when_it_should_go_on_is_not_forgotten() {
     let mut driver = Driver::on(&MemoryStore::new());

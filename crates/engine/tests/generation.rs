@@ -1,5 +1,5 @@
-//! Whether a folder notices that its store is not the one that was used in it last. Every row of the table in
-//! `generation.rs` is reached, and an ordinary restart, also after a kill, raises no doubt.
+//! Detection of a replaced or older store in a data folder. The tests reach every row of the table in `generation.rs`.
+//! An ordinary restart raises no doubt, even after a kill.
 
 use std::{
     fs,
@@ -18,10 +18,10 @@ use mainspring_store::{Answer, Batch, Expected, Fence, Part, Store, sqlite::Sqli
 
 const KEY: [u8; 32] = [1; 32];
 
-/// The time of every beginning, in milliseconds since 1970.
+/// The time of every start, in milliseconds since 1970.
 const NOW: u64 = 1_000;
 
-/// A folder that is held, with its store.
+/// A locked folder with its store.
 struct Life {
     held: Held,
     store: SqliteStore,
@@ -56,14 +56,14 @@ impl Life {
         assert_eq!(answers, Ok(vec![Answer::Durable]));
     }
 
-    /// Commits a receipt, and removes what its attempt has left.
+    /// Commits a receipt, and records it as before the removal of its process record.
     fn settle(&mut self) {
         self.work();
         self.held.raise(self.store.newest_frame().unwrap()).unwrap();
     }
 
     fn is_trusted(&self) -> bool {
-        // Both say so, each for a time of its own.
+        // Both agree, since each start has a time of its own.
         assert_eq!(self.held.same_boot, self.held.untrusted_before_ms < NOW);
         self.held.same_boot
     }
@@ -93,7 +93,7 @@ impl Place {
         copy
     }
 
-    /// Puts a copy in place of the store, as an operator does.
+    /// Replaces the store by a copy, as an operator does.
     fn restore(&self, copy: &Path) {
         for ending in ["", "-wal", "-shm"] {
             let _ = fs::remove_file(self.folder().join(format!("journal.db{ending}")));
@@ -112,7 +112,7 @@ fn an_ordinary_restart_is_trusted() {
         life.settle();
         life.work();
     }
-    // As a kill leaves it: nothing was closed, and the log has not been moved.
+    // As after a kill: the store was not closed, and the log was not checkpointed.
     let mut life = Life::begin(&place.folder());
     life.settle();
     life.work();
@@ -122,17 +122,18 @@ fn an_ordinary_restart_is_trusted() {
     }
     drop(life);
     for ending in ["", "-wal"] {
-        // Into the same file: a kill changes no inode.
+        // Into the same file, since a kill changes no inode.
         let name = format!("journal.db{ending}");
         fs::write(place.folder().join(&name), fs::read(place.root.path().join(&name)).unwrap()).unwrap();
     }
     assert!(Life::begin(&place.folder()).is_trusted());
-    // A process that took the folder and went no further, which is no copy.
+    // A process that locked the folder and ended is not a copy.
     drop(Home::new(place.folder()).hold(&KEY).unwrap());
     assert!(Life::begin(&place.folder()).is_trusted());
 }
 
-/// A copy of the same hold, of the one before, and of the one before that; with and without an end of the process between.
+/// A copy of the same use of the store, of the previous one, and of the one before. The process ends in between, or
+/// does not.
 #[test]
 fn an_older_copy_is_noticed_whenever_it_was_made() {
     let place = Place::new();
@@ -157,7 +158,7 @@ fn an_older_copy_is_noticed_whenever_it_was_made() {
     assert_eq!((life.held.same_boot, life.held.untrusted_before_ms), (false, NOW + 10), "of an earlier hold");
 }
 
-/// Whoever restores a copy, goes on with it, and then puts the first store back has run the same attempts twice.
+/// An operator who restores a copy, uses it, and then restores the first store has run the same attempts twice.
 #[test]
 fn a_store_that_was_put_aside_is_noticed_when_it_comes_back() {
     let place = Place::new();
@@ -190,7 +191,7 @@ fn a_store_of_another_folder_is_noticed() {
     assert!(!Life::begin(&fresh.folder()).is_trusted(), "a folder in which nothing was ever done");
 }
 
-/// The folder with all that is in it, by the ways in which people copy folders.
+/// The whole folder, in the ways in which operators copy folders.
 #[test]
 fn a_folder_that_was_copied_back_is_noticed() {
     let ways: [(&str, &[&str], bool); 4] = [
@@ -237,13 +238,13 @@ fn a_note_that_is_gone_or_damaged_proves_nothing() {
         Life::begin(&place.folder()).work();
         damage(&place.folder().join("generation"));
         assert!(!Life::begin(&place.folder()).is_trusted(), "{number}");
-        // What was found is written down, whatever was there.
+        // The result is recorded in each case.
         let life = Life::begin(&place.folder());
         assert_eq!((life.held.same_boot, life.held.untrusted_before_ms), (true, NOW + 1), "{number}");
     }
 }
 
-/// SQLite would write the pages of the log into the database that it does not belong to.
+/// SQLite would write the pages of the log into a database that it does not belong to.
 #[test]
 fn a_database_beside_the_log_of_another_one_is_refused() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Inbox messages that were not written with the installation's key change nothing.
+//! Inbox messages that were not sealed with the installation's key have no effect.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ use mainspring_store::{Batch, ExecutionRow, Fence, Filter, Letter, Most, Part, P
 const KEY: [u8; 32] = [1; 32];
 const OTHER_KEY: [u8; 32] = [2; 32];
 
-/// One gate for one person, and a wait for a signal beside it.
+/// One approval of one person, and a signal step after it.
 const DEFINITION: &str = r#"{"steps":[
     {"type":"approval","id":"gate","prompt":"Pay?","approvers":["ada"]},
     {"type":"signal","id":"later","signal":"go"}]}"#;
@@ -59,7 +59,7 @@ fn approval() -> Input {
     Input::Decide { instance, gate: 1, decision, by: "ada".into(), reason: Value::Null }
 }
 
-/// The inputs that an intruder would like to be believed.
+/// Inputs that an intruder would forge.
 fn inputs() -> [Input; 4] {
     let outcome = Outcome::Done(Value::Null);
     [
@@ -70,7 +70,7 @@ fn inputs() -> [Input; 4] {
     ]
 }
 
-/// A message as an intruder with write access to the store, and without the key, can make it.
+/// A message as an intruder with write access to the store can create it without the key.
 fn plain(execution: ExecutionKey, id: &str, input: &Input) -> Letter {
     Letter { execution, partition: 0, id: id.into(), body: input.encode(), posted_at: 0 }
 }
@@ -101,7 +101,7 @@ fn a_forged_message_changes_nothing_and_leaves_the_inbox() {
         let mut forged: Vec<Letter> =
             inputs().iter().enumerate().map(|(n, input)| plain(victim, &format!("plain {n}"), input)).collect();
         forged.extend(inputs().iter().map(|input| inbox::letter(&OTHER_KEY, victim, input, 1, 5)));
-        // A message to somebody else, under another id, at another time, cut off, and with one bit changed.
+        // For another execution, with another id, at another time, truncated, and with one bit changed.
         forged.push(Letter { execution: victim, ..genuine.clone() });
         forged.push(Letter { id: "another".into(), ..genuine.clone() });
         forged.push(Letter { posted_at: 6, id: genuine.id.clone(), ..genuine.clone() });
@@ -119,7 +119,7 @@ fn a_forged_message_changes_nothing_and_leaves_the_inbox() {
         assert_eq!(state(&store, victim), ExecutionStatus::WaitingApproval);
         assert!(store.head(victim).unwrap().unwrap().quarantined.is_none());
         assert!(store.late(victim).unwrap().is_empty());
-        // Messages with the key count.
+        // Messages with a valid seal count.
         put(&store, &inbox::letter(&KEY, victim, &approval(), 1, 7));
         until(async || state(&store, victim) == ExecutionStatus::Running).await;
         engine.drain().await;
@@ -140,7 +140,8 @@ fn a_forged_start_starts_nothing() {
     });
 }
 
-/// Messages that a release without seals has left count after the upgrade; the same rows put there later do not.
+/// Messages that a release without seals has left count after the upgrade. The same rows do not count if they are added
+/// later.
 #[test]
 fn messages_of_an_older_release_count_once_it_is_upgraded() {
     let store = MemoryStore::new();
@@ -169,7 +170,7 @@ fn run(store: &MemoryStore) -> Result<Engine, EngineError> {
     Engine::run(Arc::new(store.clone()), KEY, workers, Ground::default(), Reach::All)
 }
 
-/// A copy of a store of which somebody has removed the mark, with executions on top that cannot be read.
+/// A copy of a store without the mark, with unreadable executions on top.
 fn without_mark(store: &MemoryStore, unreadable: usize) -> MemoryStore {
     let copy = MemoryStore::new();
     copy.set_unsealed_format();
@@ -198,8 +199,8 @@ fn victim(store: &MemoryStore) -> ExecutionKey {
     store.execution_by_id("victim").unwrap().unwrap().key
 }
 
-/// Whoever can write the store removes the mark, hides the newest executions behind some that cannot be read, and makes the
-/// store look as if it had just been upgraded: a message without a seal counts for nothing.
+/// An attacker removes the mark, hides the newest executions behind unreadable ones, and makes the store look recently
+/// upgraded. A message without a seal still has no effect.
 #[test]
 fn a_store_that_has_lost_its_mark_takes_in_nothing_without_a_seal() {
     let store = MemoryStore::new();
@@ -221,7 +222,7 @@ fn a_store_that_has_lost_its_mark_takes_in_nothing_without_a_seal() {
     });
 }
 
-/// Without executions there is nothing that says how old a store is. Only the process that has upgraded it knows.
+/// Without executions nothing tells the age of a store. Only the process that upgraded it knows.
 #[test]
 fn messages_without_a_seal_keep_an_engine_from_its_start_until_an_operator_accepts_them() {
     let store = MemoryStore::new();

@@ -1,4 +1,4 @@
-//! The memory that the live executions of one organization take together at a node.
+//! The bound of the memory of one organization's active executions on a node.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -30,12 +30,12 @@ use mainspring_store::{Batch, Catalogue, Fence, Most, Noted, Release, Store, mem
 const START: u64 = 1_767_225_600_000;
 const BUSY: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"go"},{"type":"bash","id":"a","command":"true"}]}"#;
-/// Its first turn is decided beside the driver, and has as many records as one turn may have.
+/// Its first turn is decided outside the driver, and has the maximum of records of one turn.
 const SPLITS: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":true,
     "maxRounds":1000000,"steps":[{"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
 const THINKS: &str = r#"{"steps":[{"type":"code","id":"f","code":"export default () => 1"}]}"#;
 
-/// A node whose commits and loads are answered at once, and whose attempts end when a test says so.
+/// A node whose commits and loads are answered at once, and whose attempts end on request of the test.
 struct Bench {
     store: Arc<MemoryStore>,
     shard: Shard,
@@ -128,7 +128,7 @@ impl Bench {
         }
     }
 
-    /// Decides the first of the turns that are out.
+    /// Decides the first turn that is outside the shard.
     fn decide_next(&mut self) {
         let (execution, evaluation, suspended) = self.evaluations.remove(0);
         let finished = Box::new(suspended.finish(&InProcess, &mut || false));
@@ -139,7 +139,7 @@ impl Bench {
         Event::Committed { flight, answer: self.store.commit(batch) }
     }
 
-    /// Which of so many executions are ending because they were canceled, by number.
+    /// The numbers of executions that are ending since they were canceled.
     fn canceled(&self, count: u8) -> Vec<u8> {
         let ending = |number: &u8| self.loader.journal(key(*number)).unwrap().unwrap().journal.state.ending;
         (0..count).filter(|number| matches!(ending(number), Some(Ending::Cancelled { .. }))).collect()
@@ -154,7 +154,7 @@ fn key(number: u8) -> ExecutionKey {
     ExecutionKey::new(START, [number; 10])
 }
 
-/// The largest, and of no other organization.
+/// The largest execution is canceled, and none of another organization.
 #[test]
 fn an_organization_above_its_memory_loses_its_largest_execution() {
     let mut bench = Bench::new(6 << 20);
@@ -190,7 +190,7 @@ fn many_small_executions_of_an_organization_are_bounded_and_the_youngest_root_go
     for number in 0..7 {
         bench.submit(number, BUSY, "a", 10);
     }
-    // What waits for nothing but time or people has a bound of its own.
+    // Executions that wait only for time or people have a bound of their own.
     bench.submit(9, WAITS, "a", 10);
     bench.submit(7, BUSY, "a", 10);
     bench.submit(8, BUSY, "b", 10);
@@ -202,7 +202,7 @@ fn many_small_executions_of_an_organization_are_bounded_and_the_youngest_root_go
     assert_eq!(bench.canceled(12), [7, 11]);
 }
 
-/// A cancel reaches the children of an execution with a message: until then they are no reason to cancel others.
+/// A cancel reaches the children of an execution in a message. Until then they cause no other cancel.
 #[test]
 fn the_family_of_a_canceled_execution_costs_nobody_else_its_life() {
     let mut bench = Bench::new(8 * EXECUTION_BYTES_MIN);
@@ -216,7 +216,7 @@ fn the_family_of_a_canceled_execution_costs_nobody_else_its_life() {
     bench.parents.insert(8, 1);
     bench.submit(8, BUSY, "a", 10);
     assert_eq!(bench.canceled(9), [3]);
-    // Five places are free: of the root and of its four children.
+    // Five slots are free: those of the root and of its four children.
     for number in 9..13 {
         bench.parents.insert(number, 1);
         bench.submit(number, BUSY, "a", 10);
@@ -241,7 +241,7 @@ fn canceled_executions_that_do_not_stop_are_counted_and_killed_above_twice_the_b
     assert_eq!((bench.killed.len(), bench.canceled(10)), (0, vec![4, 5, 6, 7, 8, 9]), "each is killed once");
 }
 
-/// A cancel that a commit did not write is not there: the execution counts again.
+/// A cancel whose commit was not written is lost, and the execution counts again.
 #[test]
 fn a_cancel_that_is_lost_leaves_no_execution_uncounted() {
     let mut bench = Bench::new(2 << 20);
@@ -267,11 +267,11 @@ fn a_journal_is_not_read_back_while_there_is_no_room_for_it() {
     bench.finish(1);
     bench.pass(HELD_BACK_LOOK_MS);
     assert_eq!((bench.loads, bench.performed.last()), (2, Some(&key(0))), "its signal was kept");
-    // A cancel waits for no room.
+    // A cancel does not wait for memory.
     bench.submit(2, WAITS, "a", 3 << 20);
     bench.take(2, Input::Cancel { reason: "why".into(), by: "me".into() });
     assert_eq!((bench.status(2), bench.canceled(3)), (ExecutionStatus::Cancelled, vec![2]));
-    // Whatever fills the memory may wait for this one.
+    // The executions that fill the memory may wait for this one.
     bench.submit(3, WAITS, "a", 3 << 19);
     bench.submit(4, BUSY, "a", 1 << 20);
     bench.signal(3);
@@ -291,7 +291,7 @@ fn a_state_that_is_out_with_an_abandoned_evaluation_counts_until_that_ends() {
     }
     bench.take(0, Input::Cancel { reason: "why".into(), by: "me".into() });
     assert_eq!(bench.status(0), ExecutionStatus::Cancelled, "it did not wait for the function");
-    // Of twice the bound, one mebibyte is left beside the three that are out, one that goes on, and three that do not stop.
+    // One mebibyte of twice the bound is left: three are on evaluation threads, one is active, and three do not stop.
     bench.submit(1, BUSY, "a", 3 << 20);
     bench.take(1, Input::Cancel { reason: "why".into(), by: "me".into() });
     bench.submit(2, BUSY, "a", 1 << 20);
@@ -307,7 +307,7 @@ fn a_state_that_is_out_with_an_abandoned_evaluation_counts_until_that_ends() {
     assert_eq!(bench.performed.last(), Some(&key(3)));
 }
 
-/// Nothing of the execution is decided yet, and its organization is the one that its row names.
+/// No turn of the execution is decided yet. Its row names the organization.
 #[test]
 fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
     let mut bench = Bench::new(4 << 20);
@@ -325,7 +325,7 @@ fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
     bench.decide_next();
     assert_eq!(bench.status(1), ExecutionStatus::Cancelled);
     assert_eq!(bench.status(2), ExecutionStatus::Running);
-    // Nothing of it is left in the sums.
+    // The sums no longer contain it.
     bench.finish(2);
     bench.pass(HELD_BACK_LOOK_MS);
     assert_eq!(bench.performed.last(), Some(&key(0)));
@@ -333,7 +333,7 @@ fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
     assert_eq!(bench.status(3), ExecutionStatus::Running);
 }
 
-/// The cancel of an execution for memory waits for a turn that is out, and another input goes before it.
+/// The cancel for memory waits for a turn outside the shard, and another input precedes it.
 #[test]
 fn an_execution_that_is_to_be_canceled_costs_no_other_execution_its_life() {
     let mut bench = Bench::new(4 * EXECUTION_BYTES_MIN);
@@ -346,7 +346,7 @@ fn an_execution_that_is_to_be_canceled_costs_no_other_execution_its_life() {
         bench.parents.insert(child, 0);
         bench.submit(child, BUSY, "a", 10);
     }
-    // The youngest root is 2: its cancel waits behind the signal. Then another one begins in a place that was left.
+    // The newest root is 2, whose cancel waits behind the signal. Then another execution starts in a free slot.
     bench.finish(3);
     bench.submit(5, BUSY, "a", 10);
     while !bench.evaluations.is_empty() {
@@ -355,7 +355,7 @@ fn an_execution_that_is_to_be_canceled_costs_no_other_execution_its_life() {
     assert_eq!(bench.canceled(6), [2]);
 }
 
-/// The end of an execution's time waits for no room, as a cancel does not.
+/// A deadline does not wait for memory, like a cancel.
 #[test]
 fn an_execution_whose_time_is_over_is_read_back_although_there_is_no_room_for_it() {
     let mut bench = Bench::new(4 << 20);
@@ -373,7 +373,7 @@ fn an_execution_whose_time_is_over_is_read_back_although_there_is_no_room_for_it
     assert_eq!(bench.status(0), ExecutionStatus::Failed);
 }
 
-/// How long a journal waits for room is counted anew when its execution was quarantined meanwhile.
+/// The delay of a journal starts anew if its execution was quarantined in the meantime.
 #[test]
 fn a_journal_is_held_back_again_after_its_execution_was_released_from_quarantine() {
     let mut bench = Bench::new(4 << 20);

@@ -1,4 +1,4 @@
-//! Rows that cannot be written: one of them keeps nobody else from going on, and is set aside with the store's sentence.
+//! Rows that cannot be written: only their execution is quarantined, with the message of the store.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -38,19 +38,19 @@ fn key(number: u8) -> ExecutionKey {
     ExecutionKey::new(NOW, [number; 10])
 }
 
-/// A shard on a store that refuses every batch with a part of some executions, as a database does with rows in the way.
+/// A shard whose store refuses every batch with a part of certain executions, as a database does on a conflicting row.
 struct Driver {
     store: MemoryStore,
     loader: Loader,
     shard: Shard,
     now: u64,
     refused: BTreeSet<ExecutionKey>,
-    /// The same, with locks of other transactions in the way.
+    /// The same, with locks of other transactions.
     blocked: BTreeSet<ExecutionKey>,
-    /// Commits in a row that were not written, at most.
+    /// Consecutive commits that were not written: now, and the maximum.
     failed_in_a_row: (usize, usize),
     commits: VecDeque<(u64, Arc<Batch>)>,
-    /// How many parts each commit had.
+    /// The number of parts of each commit.
     sizes: Vec<usize>,
     replies: BTreeMap<u64, Result<bool, ShardError>>,
     quarantined: BTreeMap<ExecutionKey, String>,
@@ -106,7 +106,7 @@ impl Driver {
         self.shard.handle(self.now, event);
     }
 
-    /// Writes all that there is to write.
+    /// Writes all pending commits.
     fn write(&mut self) {
         self.carry();
         for _ in 0..1_000 {
@@ -128,7 +128,7 @@ impl Driver {
         panic!("commits go on for ever");
     }
 
-    /// Time passes, as far as the shard asks for it.
+    /// Advances the time to the next request of the shard.
     fn wake(&mut self) {
         let at = self.shard.next_wake().expect("nothing is to be done any more");
         self.now = self.now.max(at);
@@ -168,7 +168,7 @@ impl Driver {
         })
     }
 
-    /// What the parent of the children in these tests was told.
+    /// The failures that the parent of the children in these tests received.
     fn told(&self) -> Vec<Failure> {
         let messages = self.store.inbox(&[0], 0, Most::of(10)).unwrap();
         let of_parent = messages.into_iter().filter(|arrived| arrived.letter.execution == key(PARENT));
@@ -220,7 +220,7 @@ fn what_is_refused_again_while_others_are_written_is_quarantined_with_the_senten
     driver.refused.insert(key(1));
     driver.signal(1, "one", None);
     driver.write();
-    // As long as nothing else is written, the store may be what is wrong.
+    // While no other execution is written, the store may be the cause.
     for _ in 0..2 * REFUSALS_MAX {
         driver.wake();
     }
@@ -271,7 +271,7 @@ fn what_meets_a_lock_is_never_quarantined_and_every_second_commit_is_written() {
         driver.blocked.insert(key(bad));
         (0..64).for_each(|number| driver.signal(number, "one", None));
         driver.write();
-        // The whole batch and its first half; where the last part is left, it is alone with its lock.
+        // The whole batch and its first half fail. Then the faulty part is alone with its lock.
         assert!(driver.failed_in_a_row.1 <= 3, "{:?}", driver.failed_in_a_row);
         for round in 0..2 * REFUSALS_ALONE_MAX {
             driver.signal((bad + 1) % 64, &format!("again {round}"), None);
@@ -297,7 +297,7 @@ fn what_the_store_takes_in_the_end_is_lost_to_nobody() {
     let before = driver.head(1);
     driver.wake();
     assert!(driver.head(1) > before, "the input was kept and is taken in again");
-    // And it is written together with others from then on.
+    // From then on it shares commits with others.
     driver.sizes.clear();
     [1, 2].into_iter().for_each(|number| driver.signal(number, "two", None));
     driver.write();
@@ -312,7 +312,7 @@ fn a_new_execution_that_cannot_be_written_is_refused_and_its_message_does_not_co
     driver.write();
     assert!(matches!(&driver.replies[&1], Err(ShardError::Store(why)) if why == SENTENCE), "{:?}", driver.replies);
     assert_eq!(driver.replies[&2], Ok(true));
-    // The same by a message, which is read again as often as the shard asks for that.
+    // The same with a message, which is read again as often as the shard requests it.
     driver.submit(1, Value::Null, true);
     driver.write();
     let mut rounds = 0;
@@ -359,7 +359,7 @@ fn the_parent_of_a_child_that_cannot_be_written_is_told_and_the_start_is_consume
         rounds += 1;
         assert!(rounds <= REFUSALS_MAX, "it is tried for ever");
     }
-    // The store has refused that commit as well: it is repeated, and takes the message out of the inbox.
+    // The store has refused that commit as well. It is repeated, and deletes the message.
     assert_eq!(driver.told(), []);
     driver.refused.clear();
     driver.wake();
@@ -382,7 +382,7 @@ fn a_refusal_of_a_child_that_the_store_refuses_is_repeated() {
     driver.write();
     driver.wake();
     assert_eq!(driver.told(), []);
-    // The message is read again meanwhile, and there is room.
+    // The message is read again in the meantime, and there is room.
     driver.submit_of(1, Value::Null, true, child());
     driver.write();
     assert_eq!(driver.head(1), None, "the refusal is on its way");
@@ -438,7 +438,7 @@ fn a_commit_is_closed_at_its_bytes_and_one_part_always_goes() {
     assert_eq!(driver.sizes, [1, 1]);
 }
 
-/// What somebody does to a head past the engine.
+/// A change of a head by another program.
 type Change = fn(&mut HeadRow);
 
 #[test]

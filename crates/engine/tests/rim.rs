@@ -1,4 +1,4 @@
-//! The engine over a store that is awkward: it gives little at a time, and does not always answer.
+//! The driver with a store that returns little at a time and does not always answer.
 
 #[path = "rim/awkward.rs"]
 mod awkward;
@@ -58,7 +58,7 @@ fn engine(store: Awkward, reach: Reach) -> Engine {
     .unwrap()
 }
 
-/// Asks until something is so. The bound only turns what would hang into a failure.
+/// Repeats until a condition holds. The timeout only turns a hang into a failure.
 async fn until(is_so: impl AsyncFn() -> bool) {
     let asking = async {
         while !is_so().await {
@@ -68,7 +68,7 @@ async fn until(is_so: impl AsyncFn() -> bool) {
     tokio::time::timeout(Duration::from_secs(60), asking).await.expect("it never comes to be so");
 }
 
-/// A workflow that does nothing but wait, for less than timers are looked ahead.
+/// A workflow that only waits, for less time than the window in which timers are read.
 fn request(id: &str) -> Request {
     let definition = r#"{"steps":[{"type":"sleep","id":"nap","durationMs":30000}]}"#;
     let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
@@ -96,8 +96,8 @@ fn what_is_due_is_found_behind_a_full_page() {
     });
 }
 
-/// Two starts lie in the inbox, and a signal behind the first; for a while no plan can be read. All are begun nevertheless,
-/// nothing is set aside, and the signal does not go before the start that it is for.
+/// Two starts are in the inbox, and a signal behind the first one. For a while, plans cannot be read. Both executions
+/// start all the same, none is quarantined, and the signal does not precede its start.
 #[test]
 fn a_store_that_does_not_answer_sets_nothing_aside() {
     let store = MemoryStore::new();
@@ -120,7 +120,7 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
     });
 }
 
-/// Performs every attempt until it is told what comes of them, whoever asks it to stop.
+/// Performs every attempt until the test provides the outcome, regardless of stop requests.
 struct Stubborn {
     begun: AtomicU32,
     adopted: AtomicU32,
@@ -154,7 +154,7 @@ impl Executor for Stubborn {
     fn forget(&self, _: AttemptName<'_>) {}
 }
 
-/// A node whose store is awkward, with one execution of one step that is being performed.
+/// A node with such a store and one execution, whose only step is running.
 async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<Doors>, Arc<Stubborn>, ExecutionKey) {
     let (awkward, executor) = (Awkward::on(store), Stubborn::new());
     let doors = awkward.doors.clone();
@@ -170,7 +170,7 @@ async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<Doors>, Arc<Stubborn>
     (engine, doors, executor, execution)
 }
 
-/// The store has not heard of the node for too long: it goes on under another name, and holds what it held.
+/// The lease expires in the store: the node joins under another name and acquires its partitions again.
 async fn lives_anew(store: &MemoryStore, engine: &Engine, doors: &Doors) {
     let name = store.table().unwrap().nodes[0].name.clone();
     doors.take_is_shut.store(true, Ordering::SeqCst);
@@ -186,7 +186,7 @@ fn what_runs_here_is_not_interrupted_when_its_partition_comes_back() {
         lives_anew(&store, &engine, &doors).await;
         doors.take_is_shut.store(false, Ordering::SeqCst);
         until(async || doors.remote_reads.load(Ordering::SeqCst) > 0).await;
-        // What is asked for by now is taken in behind the journal.
+        // Inputs are received behind the load of the journal.
         engine.signal(execution, "s".into(), "go".into(), Value::Null).await.unwrap();
         executor.may_end.add_permits(9);
         until(async || store.execution(execution).unwrap().unwrap().status == "completed").await;
@@ -223,7 +223,7 @@ fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_ot
     block_on(async {
         let (engine, doors, executor, execution) = node_at_work(&store).await;
         doors.give_up_is_shut.store(true, Ordering::SeqCst);
-        // Before all others in the order of names: the only partition is its share.
+        // It is the first one in the order of names, so the only partition is its share.
         let other = Node {
             name: "!".into(),
             place: String::new(),
@@ -243,7 +243,7 @@ fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_ot
     });
 }
 
-/// One of each person.
+/// One execution per member.
 struct OneEach;
 
 impl Limits for OneEach {
@@ -252,20 +252,20 @@ impl Limits for OneEach {
     }
 }
 
-/// Waits for what never comes.
+/// Waits for a signal that is never sent.
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#;
 
 fn plan(definition: &str) -> Arc<Plan> {
     Arc::new(compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
 }
 
-/// A workflow that does nothing but wait, of an organisation.
+/// A workflow of an organization that only waits.
 fn of(organization: &str, id: &str) -> Request {
     let trigger = Value::map([("type", "manual".into()), ("organizationId", organization.into())]);
     Request { trigger, execution_id: Some(id.into()), ..Request::new(plan(WAITS), "me") }
 }
 
-/// An engine that counts what runs of organisations.
+/// An engine with concurrency limits.
 fn counting(store: &MemoryStore, sharing: Option<Sharing>) -> (Engine, Arc<Doors>) {
     let awkward = Awkward::on(store);
     let doors = awkward.doors.clone();
@@ -282,8 +282,8 @@ fn status(store: &MemoryStore, execution: ExecutionKey) -> String {
     store.execution(execution).unwrap().unwrap().status
 }
 
-/// Whoever waits for a place begins with the end that makes room, and not only at the next look into the store; while the
-/// store cannot be looked into, nobody is let in by guessing.
+/// A queued execution starts with the end of another one, and not only after the next read of the store. While the
+/// store cannot be read, no execution is admitted.
 #[test]
 fn a_place_that_is_left_is_taken_at_once() {
     let store = MemoryStore::new();
@@ -308,7 +308,7 @@ fn a_place_that_is_left_is_taken_at_once() {
     });
 }
 
-/// What is set aside has no place: neither for whoever looks into the store, nor, where it is set aside here, until then.
+/// A quarantined execution has no slot, neither in the store nor, if it is quarantined here, before the next read.
 #[test]
 fn what_is_set_aside_leaves_its_place() {
     let store = MemoryStore::new();
@@ -323,7 +323,7 @@ fn what_is_set_aside_leaves_its_place() {
         store.quarantine(keys[0], "by somebody else").unwrap();
         let (engine, doors) = counting(&store, None);
         until(async || status(&store, keys[1]) == "running").await;
-        // No look tells of this one.
+        // No read reports this one.
         doors.may_set_aside.store(true, Ordering::SeqCst);
         doors.list_is_shut.store(true, Ordering::SeqCst);
         let unreadable =
@@ -332,7 +332,7 @@ fn what_is_set_aside_leaves_its_place() {
         store.post(&Posting::of(&unreadable, 1)).unwrap();
         until(async || status(&store, keys[2]) == "running").await;
         assert!(store.head(keys[1]).unwrap().unwrap().quarantined.is_some());
-        // Whoever comes back counts again, over the limit if it must be, and nobody else begins.
+        // A released execution counts again, even beyond the limit, and no other one starts.
         doors.list_is_shut.store(false, Ordering::SeqCst);
         store.release(&Release { execution: keys[0], parent: None, noted: Noted::of(&[]) }).unwrap();
         store.release(&Release { execution: keys[1], parent: None, noted: Noted::of(&[]) }).unwrap();
@@ -347,7 +347,7 @@ fn what_is_set_aside_leaves_its_place() {
     });
 }
 
-/// What an execution starts and does not wait for has a place of its own, and waits for one where there is none.
+/// A detached child has a slot of its own, and is queued if none is free.
 #[test]
 fn what_is_started_and_not_waited_for_is_counted() {
     let store = MemoryStore::new();
@@ -375,7 +375,7 @@ fn what_is_started_and_not_waited_for_is_counted() {
         assert!(engine.cancel(parent, "no", "me").await.unwrap());
         until(async || status(&store, aside) == "running").await;
         engine.drain().await;
-        // Whoever comes to the store later counts it as well.
+        // A later engine on this store counts it as well.
         let (engine, _) = counting(&store, None);
         let next = engine.submit(of("o", "next")).await.unwrap().execution;
         assert_eq!(status(&store, next), "pending");
@@ -385,7 +385,7 @@ fn what_is_started_and_not_waited_for_is_counted() {
     });
 }
 
-/// A node with another, by its name and its release, on a store of two partitions: each holds one of them.
+/// A node beside another one, given its name and its release, on a store of two partitions. Each owns one of them.
 async fn beside(store: &MemoryStore, decide_version: u32) -> (Engine, Arc<Doors>, Node, u32) {
     let name = "!".to_string();
     let other = Node { name, place: String::new(), release: String::new(), decide_version, takes: true };
@@ -398,13 +398,13 @@ async fn beside(store: &MemoryStore, decide_version: u32) -> (Engine, Arc<Doors>
     (engine, doors, other, 1)
 }
 
-/// An organisation of that partition, of two.
+/// An organization of this partition, out of two.
 fn organization_in(partition: u32) -> String {
     let of = |name: &String| admission::partition_of_organization(name, 2) == partition;
     (0..).map(|number| format!("o{number}")).find(of).unwrap()
 }
 
-/// The end of an execution is told to the node that counts it.
+/// The node that counts an execution is notified of its end.
 #[test]
 fn an_end_is_told_to_who_counts() {
     let store = MemoryStore::new();
@@ -420,7 +420,7 @@ fn an_end_is_told_to_who_counts() {
         doors.hints.lock().unwrap().clear();
         assert!(engine.cancel(execution, "no", "me").await.unwrap());
         until(async || doors.hints.lock().unwrap().contains(&theirs)).await;
-        // What is set aside has no end, and leaves its place as well.
+        // A quarantined execution does not end, but frees its slot as well.
         doors.may_set_aside.store(true, Ordering::SeqCst);
         let execution = engine.submit(of(&organization, "b")).await.unwrap().execution;
         until(async || doors.hints.lock().unwrap().remove(&theirs)).await;
@@ -433,7 +433,8 @@ fn an_end_is_told_to_who_counts() {
     });
 }
 
-/// A node that knows no queues would set aside whom it is told to admit: it is told when it has gone.
+/// A node without support for queues would quarantine an execution that it is told to admit. The message is sent after
+/// it has left.
 #[test]
 fn nobody_is_admitted_by_who_does_not_know_how() {
     let store = MemoryStore::new();
@@ -469,7 +470,7 @@ fn nobody_is_admitted_by_who_does_not_know_how() {
     });
 }
 
-/// Holds up every evaluation until it is opened.
+/// Blocks every evaluation until it is opened.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,
@@ -484,7 +485,7 @@ impl Gate {
     }
 }
 
-/// Ends those who ask again and again, also where a test fails: the runtime waits for them.
+/// Ends the repeating callers even if a test fails, since the runtime waits for them.
 struct Ending(Arc<AtomicBool>);
 
 impl Drop for Ending {
@@ -493,7 +494,7 @@ impl Drop for Ending {
     }
 }
 
-/// Opens it at its end, also where a test fails: the runtime waits for those who wait there.
+/// Opens the gate at the end, even if a test fails, since the runtime waits for the blocked threads.
 struct Opening(Arc<Gate>);
 
 impl Drop for Opening {
@@ -512,11 +513,11 @@ impl Evaluator for Gate {
 
 const CODE: &str = r#"{"steps":[{"type":"code","id":"c","code":"export default () => 1"}]}"#;
 
-/// A step whose result goes through a function.
+/// A step whose result is passed to a function.
 const THEN_CODE: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true","onInterrupted":"fail"},
     {"type":"code","id":"c","code":"export default () => 1"}]}"#;
 
-/// A node with such a lease, and a runtime that it shares with those who ask.
+/// A node with this lease on a busy runtime that it shares with callers.
 fn busy(lease_ms: u64, evaluator: Arc<dyn Evaluator>, work: impl AsyncFnOnce(Arc<Engine>, Arc<Doors>)) {
     let awkward = Awkward::on(&MemoryStore::new());
     let doors = awkward.doors.clone();
@@ -556,7 +557,7 @@ fn a_node_says_its_word_however_much_comes() {
             let (words, before) = (doors.words.load(Ordering::SeqCst), asked.load(Ordering::SeqCst));
             until(async || doors.words.load(Ordering::SeqCst) > words || engine.held().is_empty()).await;
             let since = asked.load(Ordering::SeqCst) - before;
-            // A machine that does not work at all for so long is no fault of ours.
+            // A machine that does nothing for so long is not the fault of the engine.
             assert!(!engine.held().is_empty() || since < 100, "{since} were answered, and no word was said");
         }
         drop(ending);
@@ -597,7 +598,7 @@ fn what_has_come_is_written_before_the_engine_ends_also_where_a_function_looks_a
         let leaving = engine.clone();
         let leaves = tokio::spawn(async move { leaving.drain().await });
         until(async || engine.is_draining()).await;
-        // It has heard of that when it answers this, and has looked at what is left when it answers once more.
+        // The first answer shows that the drain was received, and the second one that pending work was checked.
         let _ = (engine.pending().await, engine.pending().await);
         gate.open();
         leaves.await.unwrap();

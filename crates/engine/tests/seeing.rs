@@ -1,5 +1,4 @@
-//! What an engine counts of what seldom happens: timers that come late, partitions that come and go, receipts that are
-//! too late, executions that are set aside.
+//! Metrics of rare events: late timers, changes of partitions, late receipts and quarantined executions.
 
 use std::{
     collections::BTreeMap,
@@ -30,17 +29,17 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 const KEY: [u8; 32] = [7; 32];
 
-/// Longer than anything here takes on the busiest machine.
+/// Longer than any test takes on a busy machine.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// What was recorded, by name and labels: counters as sums, of histograms every value.
+/// Recorded metrics by name and labels: the sum of a counter, and every value of a histogram.
 struct Seen {
     snapshotter: Snapshotter,
     values: BTreeMap<String, Vec<f64>>,
 }
 
 impl Seen {
-    /// An engine on a store, and what it shows.
+    /// An engine on a store, with its metrics.
     fn engine(store: &MemoryStore, key: [u8; 32], sharing: Option<Sharing>) -> (Engine, Self) {
         Self::engine_on(store, key, Ground { sharing, ..Ground::default() })
     }
@@ -69,7 +68,7 @@ impl Seen {
         self.values[name].clone()
     }
 
-    /// Waits until something was counted.
+    /// Waits for the first value of a metric.
     async fn wait_for(&mut self, name: &str) -> Vec<f64> {
         let began = Instant::now();
         loop {
@@ -136,7 +135,7 @@ async fn an_execution_that_is_set_aside_is_counted_once() {
     let (engine, _) = Seen::engine(&store, KEY, None);
     let execution = submit(&engine, WAITS).await;
     engine.drain().await;
-    // Another key finds another seal at the end of the journal.
+    // With another key, the seal at the end of the journal is invalid.
     let (engine, mut seen) = Seen::engine(&store, [8; 32], None);
     engine.attend(execution);
     assert_eq!(seen.wait_for("mainspring_executions_quarantined_total").await, [1.0]);
@@ -154,7 +153,7 @@ async fn partitions_that_come_and_go_and_the_words_for_them_are_counted() {
     assert_eq!(seen.wait_for("mainspring_partition_changes_total gained").await, [4.0]);
     assert!(seen.wait_for("mainspring_lease_words_total heard").await[0] >= 1.0);
     assert!(seen.of("mainspring_partition_changes_total lost").is_empty());
-    // The store's clock goes on, and this node was silent for too long.
+    // The store's clock advances, and the lease of this node expires.
     store.set_now(now_ms());
     assert_eq!(seen.wait_for("mainspring_lease_words_total lapsed").await, [1.0]);
     assert_eq!(seen.wait_for("mainspring_partition_changes_total lost").await, [4.0]);
@@ -166,7 +165,7 @@ async fn partitions_that_come_and_go_and_the_words_for_them_are_counted() {
     engine.drain().await;
 }
 
-/// Two of each organisation.
+/// Two executions per organization.
 struct TwoEach;
 
 impl Limits for TwoEach {
@@ -186,7 +185,7 @@ async fn what_runs_and_waits_of_all_organisations_is_shown_in_one_number_each() 
         engine.submit(Request { trigger, ..Request::new(plan.clone(), "me") }).await.unwrap();
     }
     let began = Instant::now();
-    // A look at them takes them: both are of one look.
+    // A snapshot resets the gauges, so both are taken from one snapshot.
     while seen.of("mainspring_executions_counted running") != [4.0]
         || seen.values["mainspring_executions_counted waiting"] != [1.0]
     {

@@ -1,4 +1,4 @@
-//! The shard at the edges: long turns, lost commits, taken names, journals that cannot be read, nodes that come late.
+//! Edge cases of the shard: long turns, lost commits, taken names, unreadable journals, and nodes that join late.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -39,7 +39,7 @@ fn plan(text: &str) -> Arc<Plan> {
     Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
 }
 
-/// A shard whose commits and loads are answered by hand.
+/// A shard whose commits and loads are answered by the test.
 struct Bench {
     store: Arc<MemoryStore>,
     shard: Shard,
@@ -48,9 +48,9 @@ struct Bench {
     now: u64,
     commits: VecDeque<(u64, Arc<Batch>)>,
     loads: u32,
-    /// The number of the last one.
+    /// The number of the last load.
     asked_for: u64,
-    /// How often it was asked to look for letters again.
+    /// Number of requests to read the inbox again.
     letters_wait: u32,
     performed: Vec<u32>,
     adopts: Vec<(Instance, u32)>,
@@ -63,7 +63,7 @@ impl Bench {
         Self::on(Arc::new(MemoryStore::default()), START)
     }
 
-    /// A node that comes to a store at a time, and keeps nothing in memory that rests.
+    /// A node that joins at a time, without an idle cache.
     fn on(store: Arc<MemoryStore>, now: u64) -> Self {
         Self::with_room(store, now, 0)
     }
@@ -105,7 +105,6 @@ impl Bench {
         self.handle(Event::Submit(Box::new(submission)));
     }
 
-    /// Starts an execution of an organization with a text of so many bytes as its input.
     fn take(&mut self, input: Input, ticket: Option<u64>) {
         self.handle(Event::Take(self.key, Queued { input, letter: None, ticket: ticket.map(Ticket), audit: None }));
     }
@@ -144,7 +143,7 @@ impl Bench {
         }
     }
 
-    /// The next commit is written or not, and nobody is told which.
+    /// Writes the next commit or not, and answers with an unknown outcome.
     fn commit_unknown(&mut self, is_written: bool) {
         let (flight, batch) = self.commits.pop_front().expect("a commit");
         if is_written {
@@ -180,8 +179,8 @@ impl Bench {
     }
 }
 
-/// One that sleeps again and again would else be read as often as it wakes, each time from its beginning. Each ended step
-/// takes memory.
+/// Otherwise an execution that sleeps repeatedly would be read once per wake-up, each time from its start. Each ended
+/// step takes memory.
 #[test]
 fn what_rests_is_read_back_only_for_want_of_room() {
     let nap = |number| format!(r#"{{"type":"sleep","id":"nap{number}","durationMs":10}}"#);
@@ -219,7 +218,7 @@ fn what_rests_is_not_what_goes_on() {
     assert_eq!(bench.replies.len(), 2);
 }
 
-/// Also when nobody is told whether it was written.
+/// Also if the outcome of the commit is unknown.
 #[test]
 fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anything() {
     let mut bench = Bench::new();
@@ -248,7 +247,7 @@ fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anythi
         bench.commit_all();
     }
     give(&mut bench, "written", "never");
-    // Those that come while the first is on its way are one part.
+    // Inputs that arrive while the first commit is in flight share one part.
     give(&mut bench, "first", "first");
     give(&mut bench, "second", "second");
     give(&mut bench, "second", "never");
@@ -260,7 +259,7 @@ fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anythi
     assert_eq!(bench.replies.len(), 7);
 }
 
-/// What the store lists is what the state says, however the turns fall into commits and whatever is read back.
+/// The list of the store equals the state, for any division of turns into commits and any loads.
 #[test]
 fn the_store_lists_the_gates_that_wait() {
     let two = r#"{"steps":[{"type":"approval","id":"a","count":1,"ttlMs":1000},{"type":"approval","id":"b"}]}"#;
@@ -311,7 +310,7 @@ fn the_store_lists_the_gates_that_wait() {
     }
 }
 
-/// A row is what lists show: it has an error when the execution has ended, and the one that it has ended with.
+/// Lists show rows: a row has an error once the execution has ended, which is the one that ended it.
 #[test]
 fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
     const CLEANS: &str = r#"{"nodes":[{"id":"a","type":"bash","command":"true"},{"id":"tidy","type":"approval"}],
@@ -325,11 +324,11 @@ fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
     let denied = |bench: &mut Bench| bench.take(decide_at(0, Decision::Deny), None);
     let goes_on = r#"{"steps":[{"type":"bash","id":"a","command":"true","onError":"continue"}]}"#;
     let ask = r#"{"steps":[{"type":"approval","id":"ask"}]}"#;
-    // Those that end in the commit that begins them have a row with that end, and no change of one.
+    // Executions that end in the commit that starts them have a row with their end, and no change of a row.
     let miss = r#"{"steps":[{"type":"return","input":"@vars.none.of"}]}"#;
     let nothing = r#"{"steps":[{"type":"return","input":1}]}"#;
     type Given<'a> = &'a [&'a dyn Fn(&mut Bench)];
-    // A child that waits for people is stopped: its parent has work out again, and is about to end.
+    // A child that waits for approvals is stopped: its parent has open work again, and is about to end.
     let child = r#"{"steps":[{"type":"subworkflow","id":"sub","workflow":"w"}]}"#;
     let held = |bench: &mut Bench| {
         bench.take(Input::ChildWaits { instance: Instance::of_step(0), attempt: 1, count: 1 }, None);
@@ -378,8 +377,8 @@ fn decide_at(step: u32, decision: Decision) -> Input {
     Input::Decide { instance: Instance::of_step(step), gate: 1, decision, by: "me".into(), reason: Value::Null }
 }
 
-/// What is started and not waited for is a start of its own; what is waited for is a part of what waits. The entry names
-/// who has started what began it, and is in the commit that begins it.
+/// A detached child is a start of its own, and a waited-for child is a part of its parent. The entry names the
+/// initiator of the root, and is in the commit that starts the child.
 #[test]
 fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
     let lineage =
@@ -408,7 +407,7 @@ fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
         bench.handle(Event::Submit(Box::new(submission)));
         assert_eq!(bench.commits.len(), 1, "it begins and is noted in one commit");
         bench.commit_all();
-        // The letter that brought it may come twice.
+        // Its start message may be delivered twice.
         bench.take(again, None);
         bench.load();
         bench.commit_all();
@@ -429,7 +428,7 @@ fn signal() -> Input {
     Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null }
 }
 
-/// Exactly as many records as a frame takes, and nothing after them: the rest that is asked for is nothing.
+/// The turn has exactly as many records as a frame may contain, and the rest is empty.
 #[test]
 fn a_turn_that_ends_at_the_bound_has_ended() {
     for skipped in 4_088..4_098 {
@@ -490,7 +489,7 @@ fn a_receipt_outlives_a_journal_that_cannot_be_read() {
     assert_eq!(bench.performed, [1]);
 }
 
-/// Whether the execution was there nobody could say when its input came; then somebody begins it.
+/// An input arrives while the store does not say if the execution exists. Then the execution starts.
 #[test]
 fn an_input_that_came_before_the_beginning_outlives_a_store_that_does_not_answer() {
     let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, 1 << 20);
@@ -507,7 +506,7 @@ fn an_input_that_came_before_the_beginning_outlives_a_store_that_does_not_answer
     assert_eq!(bench.state().status(), ExecutionStatus::Completed);
 }
 
-/// A node that was down for longer than a step may take does not call the interruption a timeout.
+/// A node that was down for longer than a step's timeout does not report the interruption as a timeout.
 #[test]
 fn an_interruption_is_no_timeout_however_late_it_is_found() {
     let store = Arc::new(MemoryStore::default());
@@ -528,7 +527,7 @@ fn an_interruption_is_no_timeout_however_late_it_is_found() {
     assert_eq!(bench.performed, Vec::<u32>::new());
 }
 
-/// An attempt that runs on elsewhere is out of time like any other.
+/// An attempt that runs on another node times out like any other.
 #[test]
 fn what_runs_on_is_still_out_of_time() {
     let store = Arc::new(MemoryStore::default());
@@ -544,7 +543,7 @@ fn what_runs_on_is_still_out_of_time() {
     assert!(bench.state().steps[&Instance::of_step(0)].stopping.is_some());
 }
 
-/// Timers of other steps, and the deadline, fire while it is being found out what became of an attempt.
+/// Timers of other steps, and the deadline, fire during the recovery of an attempt.
 #[test]
 fn one_attempt_that_is_adopted_late_delays_no_other_timer() {
     let text = r#"{"constraints":{"timeoutMs":900000},"steps":[{"type":"parallel","id":"p","steps":[
@@ -570,7 +569,7 @@ fn one_attempt_that_is_adopted_late_delays_no_other_timer() {
     assert_eq!(bench.performed, [2], "the attempt was interrupted, and did not time out");
 }
 
-/// The outcome of its commit was unknown and its action was dropped: the shard knows that it has not started.
+/// The outcome of its commit was unknown and its action was dropped, so the shard knows that it has not started.
 #[test]
 fn an_attempt_whose_commit_was_in_doubt_starts_when_it_is_read_back() {
     let mut bench = Bench::new();
@@ -582,7 +581,7 @@ fn an_attempt_whose_commit_was_in_doubt_starts_when_it_is_read_back() {
     assert_eq!(bench.performed, [1], "nobody is asked what became of it");
 }
 
-/// A look at the inbox finds messages also while the commit that consumes them is on its way.
+/// A poll of the inbox also returns messages that the commit in flight consumes.
 #[test]
 fn a_message_that_is_read_again_before_it_is_consumed_is_taken_in_once() {
     let mut bench = Bench::new();
@@ -619,7 +618,7 @@ fn watchers_see_a_frame_whose_commit_was_unknown() {
     }
 }
 
-/// Records in a store are what anybody may have written there: they are looked at before they are believed.
+/// Stored records may be written by an attacker, so they are checked before they are applied.
 #[test]
 fn a_stored_branch_that_the_step_does_not_have_is_illegal() {
     let text = r#"{"steps":[{"type":"conditional","id":"c","condition":true,"then":[]},{"type":"approval","id":"a"}]}"#;
@@ -637,8 +636,8 @@ fn a_stored_branch_that_the_step_does_not_have_is_illegal() {
     }
 }
 
-/// What a newer release has begun is its own, whatever is in it that nobody here knows: it is neither broken, nor is a
-/// letter to it that cannot be read a reason to set it aside. The same of this release's own is.
+/// An execution of a newer release is left alone, even if its content is unknown here. It is not broken, and an
+/// unreadable message does not quarantine it. An execution of this release is quarantined in the same case.
 #[test]
 fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
     for (version, is_newer) in [(DECIDE_VERSION, false), (DECIDE_VERSION + 1, true)] {
@@ -685,12 +684,12 @@ fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
     }
 }
 
-/// A message that is not sealed yet.
+/// A message without a seal.
 fn letter_of(execution: ExecutionKey) -> Letter {
     Letter { execution, partition: 0, id: "letter".into(), body: Vec::new(), posted_at: START }
 }
 
-/// With the square of the branches as work, this would not end.
+/// With work quadratic in the number of branches, this test would not end.
 #[test]
 fn a_wide_parallel_takes_linear_time() {
     let steps: Vec<String> =
@@ -702,7 +701,7 @@ fn a_wide_parallel_takes_linear_time() {
     assert_eq!(bench.performed.len(), 10_000);
 }
 
-/// Takes in all letters that wait.
+/// Receives all messages in the inbox.
 fn take_letters(bench: &mut Bench) {
     for arrived in bench.store.inbox(&[0], 0, Most::of(9)).unwrap() {
         let event = inbox::event_of(&*bench.store, &[1; 32], arrived.letter).unwrap();
@@ -721,7 +720,7 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
         assert!(bench.store.post(&Posting { plans: &plans, ..Posting::of(&letter, 1) }).unwrap());
     }
     let arrived = bench.store.inbox(&[0], 0, Most::of(9)).unwrap();
-    // Both in one look, and one commit.
+    // Both in one page and one commit.
     for arrived in arrived {
         bench.shard.handle(START, inbox::event_of(&*bench.store, &[1; 32], arrived.letter).unwrap());
     }

@@ -1,4 +1,4 @@
-//! Several organizations at one shard: each has its turns, whatever waits of another.
+//! Several organizations in one shard: each has its turns, independent of the backlog of another.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -25,19 +25,19 @@ use mainspring_store::{Batch, Fence, Store, memory::MemoryStore};
 
 const START: u64 = 1_000_000;
 
-/// How many executions of one organization there are beside one of another.
+/// Executions of one organization beside a single one of another.
 const MANY: u64 = 400;
 
-/// How long `SLEEP` sleeps.
+/// Duration of the step in `SLEEP`.
 const SLEEP_MS: u64 = 1_000;
 
 const SLEEP: &str = r#"{"steps":[{"type":"sleep","id":"s","durationMs":1000}]}"#;
 
-/// Its turns are split: it never comes to rest.
+/// Its turns are split and never end.
 const SPLIT: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":true,
     "maxRounds":1000000,"steps":[{"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
 
-/// A function, and some thousands of records behind it.
+/// A function, followed by some thousands of records.
 const LONG: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[
     {"type":"code","id":"f","code":"export default () => ({n: 7})"},
     {"type":"loop","id":"spin","while":true,"maxRounds":3000,"steps":[
@@ -56,9 +56,9 @@ struct Bench {
     shard: Shard,
     now: u64,
     commit: Option<(u64, Arc<Batch>)>,
-    /// Turns that are out.
+    /// Turns outside the shard.
     out: VecDeque<(ExecutionKey, u64, Box<Suspended>)>,
-    /// Journals that are asked for.
+    /// Requested journals.
     loads: Vec<(ExecutionKey, u64)>,
 }
 
@@ -114,7 +114,7 @@ impl Bench {
         })));
     }
 
-    /// Writes the commit that is on its way: which executions are in it.
+    /// Writes the commit in flight, and returns the executions in it.
     fn land(&mut self) -> BTreeSet<ExecutionKey> {
         let Some((flight, batch)) = self.commit.take() else { return BTreeSet::new() };
         let answer = self.store.commit(&batch);
@@ -122,7 +122,7 @@ impl Bench {
         batch.parts.iter().map(|part| part.execution).collect()
     }
 
-    /// Decides the first of the turns that are out. True if that needed a function.
+    /// Decides the first turn outside the shard. True if it needed a function.
     fn decide_next(&mut self) -> bool {
         let (execution, evaluation, suspended) = self.out.pop_front().expect("a turn is out");
         let (finished, has_function) = match suspended.begin() {
@@ -153,7 +153,7 @@ impl Bench {
     }
 }
 
-/// Both organizations have worked lately, and nothing waits.
+/// Both organizations have had turns recently, and no work is pending.
 fn shared() -> Bench {
     let mut bench = Bench::new();
     for (number, organization) in [(0, "greedy"), (1, "modest")] {
@@ -166,7 +166,7 @@ fn shared() -> Bench {
 #[test]
 fn a_commit_waits_for_a_share_of_another_organization_and_not_for_all() {
     let (mut bench, sleep) = (shared(), plan(SLEEP));
-    // The first goes alone; what comes while it is on its way gathers.
+    // The first commit contains one execution. The others gather while it is in flight.
     (2..2 + MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
     bench.submit(2 + MANY, "modest", &sleep);
     assert_eq!(bench.land().len(), 1);
@@ -174,7 +174,7 @@ fn a_commit_waits_for_a_share_of_another_organization_and_not_for_all() {
     assert!(next.contains(&key(2 + MANY)), "the modest one waits for a commit of the greedy one");
     assert!((next.len() as u64) < MANY / 4, "{}", next.len());
     bench.land_all();
-    // None is forgotten.
+    // No execution is forgotten.
     let sleeping = bench.shard.pending().timed;
     assert_eq!(sleeping.len() as u64, MANY + 1);
 }
@@ -195,7 +195,7 @@ fn timers_of_one_organization_fire_a_few_at_a_time_beside_those_of_another() {
     bench.submit(2 + MANY, "modest", &sleep);
     bench.land_all();
     bench.now += SLEEP_MS;
-    // All are due, and that of the modest one last.
+    // All timers are due, the one of the modest organization last.
     bench.handle(Event::Due(Vec::new()));
     let waiting = bench.shard.pending().timed.len() as u64;
     assert!((MANY - 50..=MANY).contains(&waiting), "{waiting} of {MANY} wait");
@@ -214,7 +214,8 @@ fn timers_of_one_organization_fire_a_few_at_a_time_beside_those_of_another() {
     assert_eq!(fired.len() as u64, MANY + 1);
 }
 
-/// Runs an execution to its end: how many of its turns were decided beside the driver, and how many of those had functions.
+/// Runs an execution to its end. Returns the number of its turns that were decided outside the driver, and of those
+/// with functions.
 fn run_to_the_end(bench: &mut Bench, number: u64) -> [usize; 2] {
     let counts = run_until_quiet(bench);
     assert!(bench.state(number).ended_at.is_some());
@@ -243,7 +244,7 @@ fn a_long_turn_is_decided_beside_the_driver_and_comes_to_the_same() {
     assert_eq!(run_to_the_end(&mut alone, 2), [1, 1], "of an organization alone only what waits for a function");
     bench.submit(2, "greedy", &long);
     assert_eq!((bench.out.len(), bench.commit.is_some()), (1, false), "it is out, and nothing of it is decided here");
-    // Others go on meanwhile, also with a short turn of the same organization.
+    // Other executions continue in the meantime, also with a short turn of the same organization.
     for (number, organization) in [(3, "modest"), (4, "greedy")] {
         bench.submit(number, organization, &plan(r#"{"steps":[{"type":"return","id":"r"}]}"#));
         assert_eq!(bench.land(), [key(number)].into());
@@ -269,7 +270,7 @@ fn an_execution_that_had_a_long_turn_has_the_next_one_beside_the_driver_too() {
     run_to_the_end(&mut bench, 2);
 }
 
-/// A cancel does not wait behind a turn that is out longer than for its end.
+/// A cancel does not wait for the end of a turn outside the shard.
 #[test]
 fn what_comes_while_a_long_turn_is_out_is_taken_in_behind_it() {
     let (mut bench, split) = (shared(), plan(SPLIT));
@@ -286,7 +287,7 @@ fn split_turns_of_organizations_go_on_in_turns() {
     let (mut bench, split) = (shared(), plan(SPLIT));
     (2..22).for_each(|number| bench.submit(number, "greedy", &split));
     bench.submit(22, "modest", &split);
-    // In the order in which they came.
+    // In their order of arrival.
     while !bench.out.is_empty() {
         bench.decide_next();
         bench.land_all();
@@ -299,7 +300,8 @@ fn split_turns_of_organizations_go_on_in_turns() {
     assert!(went_on.contains(&key(22)), "it waits for all split turns of the greedy one");
 }
 
-/// The turns of its organization that wait may be many: an execution whose time is over does not wait behind them.
+/// Many turns of the organization may wait for a thread. An execution whose deadline has passed does not wait behind
+/// them.
 #[test]
 fn what_ends_an_execution_is_never_decided_beside_the_driver() {
     for is_cancel in [false, true] {
@@ -320,7 +322,7 @@ fn what_ends_an_execution_is_never_decided_beside_the_driver() {
         bench.land_all();
         assert_eq!((bench.out.len(), bench.loads.len()), (1, 0), "it is read back once");
         assert!(bench.state(2).ending.is_some(), "cancel: {is_cancel}");
-        // The turn waits for a thread still. It is not decided for nobody.
+        // The abandoned turn still waits for a thread. It is not decided then.
         let (_, _, suspended) = bench.out.pop_front().unwrap();
         let Begun::Finished(finished) = suspended.begin() else { panic!("it waits for a function") };
         assert!(finished.1.is_err(), "cancel: {is_cancel}");

@@ -1,4 +1,5 @@
-//! Split turns: an execution of any length takes one frame at a time, on a small stack, and others have their turns between.
+//! Split turns: an execution of any length takes one frame at a time and little stack, and other executions have turns
+//! in between.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -26,7 +27,7 @@ use mainspring_store::{Batch, Most, Node, Posting, Store, memory::MemoryStore};
 const NOW: u64 = 1_767_225_600_000;
 const LEASE: Terms = Terms { lease_ms: 10_000 };
 
-/// Much less than the 2 MiB that a thread of the runtime has.
+/// Much less than the 2 MiB of a thread of the runtime.
 const STACK_BYTES: usize = 256 * 1024;
 
 const SPINS: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":{"ref":"@index","lt":ROUNDS},
@@ -45,7 +46,7 @@ fn key(number: u8) -> ExecutionKey {
     ExecutionKey::new(NOW, [number; 10])
 }
 
-/// A shard and what it has put out.
+/// A shard with its outputs.
 struct Driver {
     store: MemoryStore,
     member: Member,
@@ -53,7 +54,7 @@ struct Driver {
     now: u64,
     tick: Tick,
     commits: VecDeque<(u64, Arc<Batch>)>,
-    /// Frames of each part that was written, with its execution, in their order.
+    /// Executions of the written parts, with their numbers of frames, in order.
     written: Vec<(ExecutionKey, usize)>,
     records: usize,
     longest: usize,
@@ -140,7 +141,7 @@ impl Driver {
         self.handle(Event::Submit(Box::new(submission)));
     }
 
-    /// Writes the commit that is on its way, if there is one.
+    /// Writes the commit in flight, if there is one.
     fn write(&mut self) {
         let Some((flight, batch)) = self.commits.pop_front() else { return };
         self.written.extend(batch.parts.iter().map(|part| (part.execution, part.frames.len())));
@@ -157,7 +158,7 @@ impl Driver {
         }
     }
 
-    /// Goes on as a driver does, until nothing is to be done at this time.
+    /// Runs like a driver, until there is no work at this time.
     fn run(&mut self) {
         loop {
             self.write();
@@ -208,7 +209,7 @@ fn two_million_records_take_one_frame_at_a_time_on_a_small_stack() {
             driver.handle(Event::Wake);
             assert!(driver.commits.len() <= before + 1);
             turns += 1;
-            // The heartbeat has its place between any two frames.
+            // A heartbeat fits between any two frames.
             driver.tick = Tick(driver.tick.0 + 1_000);
             driver.beat();
         }
@@ -219,7 +220,7 @@ fn two_million_records_take_one_frame_at_a_time_on_a_small_stack() {
     });
 }
 
-/// Submits an execution that splits its turn, and goes on with it for some frames.
+/// Submits an execution with a split turn, and runs it for some frames.
 fn amid(rounds: u32, frames: usize) -> (MemoryStore, Driver) {
     let store = store();
     let mut driver = Driver::on(&store, "a");
@@ -283,8 +284,8 @@ fn of_several_that_go_on_each_has_one_frame_in_turn() {
     assert_eq!(order, [(true, 1), (false, 1), (true, 1), (false, 1), (true, 1), (false, 1)]);
 }
 
-/// The message with the start is consumed by the first frame: a node that dies of an execution, whatever it dies of, does
-/// not find its start again, and the next one goes on behind what is stored.
+/// The first frame consumes the start message. A node that crashes because of an execution does not receive its start
+/// again, and the next owner continues from the stored frames.
 #[test]
 fn every_node_that_takes_over_gets_further() {
     let store = store();
@@ -347,7 +348,7 @@ fn a_cancel_ends_what_never_comes_to_rest() {
     assert_eq!(driver.replies.last(), Some(&(Ticket(2), Ok(true))));
 }
 
-/// A plan that no compiler makes: a block names a step that is not there.
+/// A plan that no compiler produces: a block names a step that does not exist.
 fn impossible() -> Arc<Plan> {
     let mut plan = Plan::clone(&plan(WAITS));
     plan.steps.clear();

@@ -1,4 +1,4 @@
-//! Quarantined executions, and those that wait for them.
+//! Quarantined executions, and the executions that wait for them.
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ use super::{
 
 const PARENT: &str = r#"{"steps":[{"type":"subworkflow","id":"c","workflow":"child"}]}"#;
 
-/// The node that quarantined a child died before it told the parent, which another node holds.
+/// The node that quarantined a child crashed before it notified the parent, whose partition another node owns.
 #[test]
 fn a_parent_is_told_by_whoever_comes_to_hold_the_quarantined_child() {
     let store = MemoryStore::new();
@@ -49,7 +49,7 @@ fn a_parent_is_told_by_whoever_comes_to_hold_the_quarantined_child() {
         };
         first.drain().await;
         store.quarantine(child, "by a node that is dead").unwrap();
-        // Another node holds the partition of the child while this one reads the parent.
+        // Another node owns the partition of the child while this one reads the parent.
         let (place, release) = (String::new(), String::new());
         let other = Node { name: "other".into(), place, release, decide_version: u32::MAX, takes: true };
         store.beat(&other, 60_000).unwrap();
@@ -66,7 +66,7 @@ fn a_parent_is_told_by_whoever_comes_to_hold_the_quarantined_child() {
     });
 }
 
-/// A parent that waits for a child that waits, both of which nobody holds any more.
+/// A parent that waits for a child, which waits for a signal. No engine runs them.
 async fn family(store: &MemoryStore) -> (ExecutionKey, ExecutionKey) {
     let first = engine(store.clone(), Executors::new(Vec::new()), None);
     let workflows = BTreeMap::from([("child".to_owned(), plan(WAITS))]);
@@ -81,7 +81,7 @@ async fn family(store: &MemoryStore) -> (ExecutionKey, ExecutionKey) {
 
 const ACT: Act<'_> = Act { key: &[1; 32], by: "me", reason: "a test", audit: &[] };
 
-/// Both were quarantined, and the child was ended while there was nobody who could be told.
+/// Both were quarantined, and the child was ended while its parent could not be notified.
 #[test]
 fn a_parent_that_is_released_after_the_end_of_its_child_is_told() {
     let store = MemoryStore::new();
@@ -138,7 +138,7 @@ fn a_child_is_ended_by_force_although_the_journal_of_its_parent_is_broken() {
     assert!(loader.forced_end(child).unwrap().is_some());
 }
 
-/// Another node held it when the store was told of its quarantine, and went on to its end.
+/// Another node owned it when the quarantine was recorded, and ran it to its end.
 #[test]
 fn what_comes_for_an_execution_that_ended_in_spite_of_its_quarantine_is_taken_in() {
     let store = MemoryStore::new();
@@ -155,7 +155,7 @@ fn what_comes_for_an_execution_that_ended_in_spite_of_its_quarantine_is_taken_in
     });
 }
 
-/// A parent with many children that are quarantined is read a few times, and not once for each.
+/// A parent with many quarantined children is read a few times, and not once per child.
 #[test]
 fn the_parent_of_many_quarantined_children_is_read_once_for_many_of_them() {
     const CHILDREN: usize = 12;
@@ -185,7 +185,7 @@ fn the_parent_of_many_quarantined_children_is_read_once_for_many_of_them() {
         let second = engine(hooked, Executors::new(Vec::new()), None);
         until(async || status(&store, parent) == "failed").await;
         second.drain().await;
-        // To go on with it, for the first child that is met, and for all others: each time in three pages or fewer.
+        // Read once to continue it, once for the first child and once for all others, each time in at most three pages.
         let reads = reads.load(Ordering::SeqCst);
         assert!(reads <= CHILDREN as u32, "{reads} reads");
     });
@@ -211,7 +211,7 @@ fn a_parent_is_not_told_of_a_child_that_was_released_while_its_journal_was_read(
     assert!(!inbox::is_waiting(&store, parent, None).unwrap(), "nothing is posted");
 }
 
-/// A parent on this node whose child's start waits in the inbox of another one, which then loses it; the engine.
+/// A parent on this node, and a child whose start waits in the inbox of another node, which then loses it.
 async fn parent_of_unbegun(store: &MemoryStore) -> (Engine, ExecutionKey, ExecutionKey, Letter) {
     store.repartition(2).unwrap();
     let (place, release) = (String::new(), String::new());
@@ -257,7 +257,7 @@ fn a_parent_whose_child_s_start_is_forged_is_told_if_it_waits_for_that_child() {
     let store = MemoryStore::new();
     block_on(async {
         let (here, parent, child, start) = parent_of_unbegun(&store).await;
-        // Of a child that nobody waits for, whatever it says of its parent: nobody is told.
+        // The message of an unrelated execution names this parent: the parent is not notified.
         let stranger = ExecutionKey([9; 16]);
         for execution in [stranger, child] {
             let mut forged = Letter { execution, partition: partition_of(execution, 2), ..start.clone() };

@@ -1,4 +1,4 @@
-//! A node whose clock is not that of the store.
+//! A node whose clock differs from that of the store.
 
 use mainspring_effects::Executors;
 use mainspring_engine::engine::now_ms;
@@ -25,7 +25,7 @@ fn a_node_with_a_wrong_clock_holds_nothing_and_says_why_until_it_is_right() {
                 engine.trouble().is_none() && !engine.held().is_empty()
             })
             .await;
-            // Set wrong while it holds something: it is given back.
+            // The clock becomes wrong while the node owns partitions, so the node releases them.
             store.set_now(store_ms);
             until(async || {
                 engine.trouble().is_some_and(|trouble| trouble.why.contains(side)) && engine.held().is_empty()

@@ -1,4 +1,4 @@
-//! The comparison of a journal with what is kept beside it comes to an end, whatever other executions have there.
+//! The comparison of a journal with the stored columns ends, for any columns of other executions.
 
 use std::sync::{
     Arc,
@@ -33,7 +33,7 @@ fn gates_of_older_executions_keep_no_comparison_from_its_end() {
     block_on(async {
         let engine = engine(store.clone(), Executors::new(Vec::new()), None);
         let mut keys = Vec::new();
-        // Each is newer than those before it.
+        // Each execution is newer than the previous ones.
         for (definition, all) in
             [(with_gates(GATES), GATES), (with_gates(GATES), 2 * GATES), (WAITS.to_owned(), 2 * GATES)]
         {

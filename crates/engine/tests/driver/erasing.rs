@@ -1,4 +1,4 @@
-//! Receipts that came too late: kept beside the journal, and erased whenever they came.
+//! Late receipts: stored beside the journal, and erased at any time of their arrival.
 
 use std::sync::{
     Arc,
@@ -27,7 +27,7 @@ fn erased(store: &MemoryStore, execution: ExecutionKey) -> usize {
     erase(Place { store, loader: &loader, home: None }, execution, &[], &act).unwrap()
 }
 
-/// A receipt of an attempt that was stopped, as an engine files it.
+/// Stores a receipt of a stopped attempt, as an engine does.
 fn file_late(store: &MemoryStore, execution: ExecutionKey, at: u64) {
     let Head { sequence, hash, seal } = store.head(execution).unwrap().unwrap().head;
     let late = vec![Late { at, body: b"a secret".to_vec() }];
@@ -62,7 +62,7 @@ fn a_receipt_that_comes_after_an_erase_is_erased_by_the_next_one() {
     });
 }
 
-/// The answer to the commit of a receipt is lost: the receipt counts, and is no late one, if the commit was written.
+/// The answer to the commit of a receipt is lost. If the commit was written, the receipt counts and is not late.
 #[test]
 fn a_receipt_that_counted_is_not_kept_as_a_late_one() {
     for lost in [Call::Committed, Call::Commit] {

@@ -1,4 +1,5 @@
-//! Panics. One of an execution sets that execution aside; one of the driver itself ends the engine, and says so.
+//! Panics. A panic in the work of an execution quarantines that execution. A panic of the driver ends the engine with
+//! an error.
 
 use std::sync::{
     Arc,
@@ -29,7 +30,7 @@ use crate::{
 const BASH: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true","onInterrupted":"fail"}]}"#;
 const CODE: &str = r#"{"steps":[{"type":"code","id":"c","code":"export default () => 1"}]}"#;
 
-/// An executor whose attempts wait until they may end.
+/// An executor whose attempts wait for a permit to end.
 #[derive(Default)]
 struct Scripted {
     begun: AtomicU32,
@@ -78,7 +79,7 @@ fn an_engine_whose_driver_panics_says_that_it_has_stopped() {
                 let engine = engine.clone();
                 tokio::spawn(async move {
                     loop {
-                        // Somebody waits for an answer at the moment of the panic.
+                        // A caller waits for a reply at the time of the panic.
                         if let Err(error) = engine.submit(request(WAITS)).await {
                             return error;
                         }
@@ -108,7 +109,7 @@ impl Evaluator for Panics {
     }
 }
 
-/// The step fails, where its execution waited for ever.
+/// The step fails instead of waiting forever.
 #[test]
 fn an_evaluation_that_panics_has_failed() {
     let store = MemoryStore::new();
@@ -173,7 +174,7 @@ fn reads_and_heartbeats_go_on_after_one_that_panics() {
     });
 }
 
-/// Another message of the same page is taken in.
+/// Another message of the same page is received.
 #[test]
 fn a_message_whose_decoding_panics_keeps_nothing_from_others() {
     let store = MemoryStore::new();
@@ -211,7 +212,7 @@ fn an_attempt_whose_adoption_panics_is_interrupted() {
     });
 }
 
-/// One of each person.
+/// One execution per member.
 struct OneEach;
 
 impl Limits for OneEach {
@@ -220,7 +221,7 @@ impl Limits for OneEach {
     }
 }
 
-/// Where the driver sets an execution aside, its place is free at once: no look into the store tells of it.
+/// The slot of an execution that the driver quarantines is free at once, without a read of the store.
 #[test]
 fn the_place_of_an_execution_that_the_driver_sets_aside_is_free_at_once() {
     let store = MemoryStore::new();
@@ -250,7 +251,7 @@ fn the_place_of_an_execution_that_the_driver_sets_aside_is_free_at_once() {
             }
             _ => Ok(()),
         })));
-        // A third one is counted, so that the organization was looked at.
+        // A third execution is queued, so the organization has been read.
         let third = again.submit(of("c")).await.unwrap().execution;
         assert_eq!((status(&store, third).as_str(), looked.load(Ordering::SeqCst) > 0), ("pending", true));
         is_shut.store(true, Ordering::SeqCst);
@@ -261,7 +262,7 @@ fn the_place_of_an_execution_that_the_driver_sets_aside_is_free_at_once() {
     });
 }
 
-/// The lease expires while outputs of one commit are carried out: those behind it are not.
+/// The lease expires during the outputs of one commit. The remaining outputs are not performed.
 #[test]
 fn nothing_begins_when_the_lease_expires_amid_outputs() {
     const LEASE_MS: u64 = 3_000;
@@ -273,13 +274,13 @@ fn nothing_begins_when_the_lease_expires_amid_outputs() {
     let hooked = Hooked::on(&store, move |call| {
         match call {
             Call::Commit if held_up.load(Ordering::SeqCst) => waits.pass(),
-            // What is lost does not come back.
+            // Lost partitions are not acquired again.
             Call::Beat if has_told.load(Ordering::SeqCst) > 0 => return Err(StoreError::Unavailable("not now".into())),
             _ => {}
         }
         Ok(())
     });
-    // The driver is kept from going on when the first moment of the commit is told.
+    // The driver is blocked when the first frame of the commit is announced.
     let telling = told.clone();
     let spans: mainspring_engine::span::Spans = Arc::new(move |_| {
         if telling.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -303,7 +304,7 @@ fn nothing_begins_when_the_lease_expires_amid_outputs() {
         };
         let mut asked = vec![submit(WAITS)];
         until(async || engine.pending().await.live.len() == 1).await;
-        // The first has a span with its end, whichever of the two comes first in the order of keys.
+        // The first execution has a span with its end, in either order of the keys.
         asked.extend([submit(r#"{"steps":[{"type":"return","id":"r","input":1}]}"#), submit(BASH), submit(BASH)]);
         until(async || engine.pending().await.live.len() == 4).await;
         is_held_up.store(false, Ordering::SeqCst);
@@ -321,7 +322,7 @@ fn names(store: &MemoryStore) -> Vec<String> {
     store.table().unwrap().nodes.into_iter().map(|node| node.name).collect()
 }
 
-/// Others wait for an attempt until its receipt is in their inbox.
+/// Other nodes wait for an attempt until its receipt is in their inbox.
 #[test]
 fn an_attempt_goes_on_for_others_until_its_receipt_is_posted() {
     let store = MemoryStore::new();
@@ -346,7 +347,7 @@ fn an_attempt_goes_on_for_others_until_its_receipt_is_posted() {
         until(async || !engine.held().is_empty()).await;
         let execution: ExecutionKey = engine.submit(request(BASH)).await.unwrap().execution;
         until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
-        // Before all others in the order of names: the only partition is its share.
+        // It is the first one in the order of names, so the only partition is its share.
         let other =
             Node { name: "!".into(), place: "".into(), release: "".into(), decide_version: u32::MAX, takes: true };
         store.beat(&other, 600_000).unwrap();

@@ -1,4 +1,4 @@
-//! A store that does as a memory store does, and calls a hook before: the hook counts, waits, fails or panics.
+//! A memory store that calls a hook before each operation. The hook counts, waits, fails or panics.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use mainspring_store::{
     Table, memory::MemoryStore,
 };
 
-/// What the store is asked for.
+/// The operations with a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Inbox,
@@ -26,19 +26,19 @@ pub(crate) enum Call {
     Post,
     EndRemote,
     Commit,
-    /// After a commit was made.
+    /// After a commit was written.
     Committed,
     Take,
     Approvals,
 }
 
-/// What is called before every call of [`Call`]: an error is the answer.
+/// Called before each [`Call`]. An error becomes the answer of the store.
 pub(crate) type Hook = Box<dyn Fn(Call) -> Result<(), StoreError> + Send + Sync>;
 
 pub(crate) struct Hooked {
     store: MemoryStore,
     hook: Hook,
-    /// Messages, by their ids, that somebody has removed from the inbox.
+    /// Ids of messages that the test has removed from the inbox.
     pub(crate) removed: Arc<Mutex<BTreeSet<String>>>,
 }
 

@@ -1,4 +1,4 @@
-//! How messages are read: few reads however many there are, none that the driver waits for, and none that hides others.
+//! Reads of the inbox: few for any number of messages, none that blocks the driver, and none that hides a message.
 
 use std::{
     sync::{
@@ -25,11 +25,11 @@ use crate::{
     lease, plan, request, status, until,
 };
 
-/// Reads of the inbox that one commit may cause: one behind the last message, and one that follows because another commit
-/// was made meanwhile.
+/// Reads of the inbox per commit: one for the new messages, and one more if another commit was written during the
+/// first.
 const READS_PER_COMMIT: u64 = 2;
 
-/// An execution with so many children, each with four of its own.
+/// A root execution with this many children, each with four children of its own.
 fn family(children: usize, leaf: &str) -> Request {
     let leaves = ["a", "b", "c", "d"].map(|id| format!(r#"{{"type":"subworkflow","id":"{id}","workflow":"leaf"}}"#));
     let middle = format!(r#"{{"steps":[{{"type":"parallel","id":"all","steps":[{}]}}]}}"#, leaves.join(","));
@@ -62,7 +62,7 @@ fn counted(store: &MemoryStore) -> (Hooked, Arc<Counts>) {
     (hooked, counts)
 }
 
-/// Many parts of one commit post messages, and all of those are found by one read.
+/// Many parts of one commit enqueue messages, and one read returns all of them.
 #[test]
 fn a_commit_causes_few_reads_of_the_inbox_however_many_messages_it_posts() {
     for sharing in [None, lease(60_000)] {
@@ -83,7 +83,7 @@ fn a_commit_causes_few_reads_of_the_inbox_however_many_messages_it_posts() {
     }
 }
 
-/// A parent that is read back attends to each of its children: that is no reason to read the inbox once for each.
+/// A loaded parent activates each of its children, which does not cause a read of the inbox for each.
 #[test]
 fn a_parent_that_is_read_back_causes_few_reads_of_the_inbox() {
     let store = MemoryStore::new();
@@ -104,7 +104,7 @@ fn a_parent_that_is_read_back_causes_few_reads_of_the_inbox() {
     });
 }
 
-/// Whatever asks for reads meanwhile, there is one of each kind.
+/// At most one read of each kind is in progress, for any number of requests.
 #[test]
 fn reads_of_a_slow_store_do_not_pile_up() {
     let store = MemoryStore::new();
@@ -143,7 +143,7 @@ fn reads_of_a_slow_store_do_not_pile_up() {
     });
 }
 
-/// A gate that holds up whoever comes until it is opened.
+/// Blocks its callers until it is opened.
 #[derive(Default)]
 pub(crate) struct Gate {
     is_open: Mutex<bool>,
@@ -165,7 +165,7 @@ impl Gate {
     }
 }
 
-/// Opens a gate at its end, also where a test fails: the runtime waits for those who wait there.
+/// Opens a gate at its end, even if a test fails, since the runtime waits for the blocked threads.
 pub(crate) struct Opening(pub(crate) Arc<Gate>);
 
 impl Drop for Opening {
@@ -174,8 +174,7 @@ impl Drop for Opening {
     }
 }
 
-/// Starts whose plans, or messages whose executions, need a store that does not answer: heartbeats are sent all the same,
-/// and what has nothing to do with it goes on.
+/// Starts and messages that need a slow store do not delay heartbeats or unrelated work.
 #[test]
 fn a_store_that_answers_late_holds_up_no_heartbeat() {
     let store = MemoryStore::new();
@@ -214,7 +213,7 @@ fn a_store_that_answers_late_holds_up_no_heartbeat() {
     });
 }
 
-/// More messages than one page has, of which none can be taken in: those behind them are.
+/// More unreadable messages than fit into one page do not hide the messages behind them.
 #[test]
 fn messages_that_cannot_be_taken_in_hide_no_others() {
     for sharing in [None, lease(60_000)] {
@@ -241,7 +240,7 @@ fn messages_that_cannot_be_taken_in_hide_no_others() {
             let engine = engine(hooked, Executors::new(Vec::new()), sharing);
             until(async || status(&store, last) == "running").await;
             assert!(store.execution_by_id("e0").unwrap().is_none());
-            // They were not passed over: what could not be read is read again.
+            // The cursor did not skip them: they are read again.
             is_shut.store(false, Ordering::SeqCst);
             until(async || store.inbox(&[0], 0, mainspring_store::Most::of(1)).unwrap().is_empty()).await;
             assert_eq!(store.execution_by_id("e10000").unwrap().unwrap().status, "running");
@@ -250,7 +249,7 @@ fn messages_that_cannot_be_taken_in_hide_no_others() {
     }
 }
 
-/// A message that comes while others are read is found, and in its order.
+/// A message that arrives during a read is received, in its order.
 #[test]
 fn messages_of_one_execution_are_taken_in_in_their_order() {
     let store = MemoryStore::new();
@@ -271,7 +270,7 @@ fn messages_of_one_execution_are_taken_in_in_their_order() {
     });
 }
 
-/// While nothing becomes durable, as much is taken in as has room in memory, and the rest when there is room again.
+/// While nothing becomes durable, received messages are limited by memory. The rest follows when there is room.
 #[test]
 fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
     const BYTES: usize = 4_000_000;
@@ -306,7 +305,7 @@ fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
     });
 }
 
-/// A function that runs until somebody opens a gate.
+/// A function that runs until a gate is opened.
 struct Runs(Arc<Gate>);
 
 impl Evaluator for Runs {
@@ -316,7 +315,8 @@ impl Evaluator for Runs {
     }
 }
 
-/// Messages to an execution whose function runs stay in the inbox beyond a bound. Those of others go on.
+/// Messages to an execution whose function is running stay in the inbox beyond a bound, and messages to other
+/// executions do not.
 #[test]
 fn messages_to_executions_that_cannot_take_them_in_leave_room_for_others() {
     const BYTES: usize = 200_000;

@@ -1,4 +1,4 @@
-//! How many executions of an organization may have not ended.
+//! The bound of the unfinished executions of an organization.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -40,7 +40,7 @@ fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_
         let ground = Ground { limits: Some(Arc::new(Three)), ..Ground::default() };
         let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, ground, Reach::All).unwrap();
         let parent = engine.submit(of_organization(PARENT)).await.unwrap().execution;
-        // How many there are is counted when the first one begins.
+        // The first start requests a count.
         let mut others = Vec::new();
         let refused = loop {
             match engine.submit(of_organization(WAITS)).await {
@@ -58,7 +58,7 @@ fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_
         assert!(row.error.is_some_and(|why| why.contains("organization_executions_exceeded:3")));
         until(async || store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty()).await;
         assert_eq!(store.executions(&Default::default(), None, 99).unwrap().len(), others.len() + 1);
-        // There is room again when some have ended.
+        // There is room again after some have ended.
         for other in others {
             assert!(engine.cancel(other, "enough", "me").await.unwrap());
         }
@@ -67,7 +67,7 @@ fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_
     });
 }
 
-/// Starts that nobody waits for stay in the inbox at the bound, and all begin in the end.
+/// Detached starts stay in the inbox at the bound, and all of them start in the end.
 #[test]
 fn beyond_the_bound_a_posted_start_waits_in_the_inbox() {
     let store = MemoryStore::new();
@@ -82,7 +82,7 @@ fn beyond_the_bound_a_posted_start_waits_in_the_inbox() {
         let post = |_| post_start(&store, None, of_organization(WAITS), &[1; 32]).unwrap();
         let posted: Vec<_> = (0..10).map(post).collect();
         let begun = || posted.iter().filter(|execution| store.head(**execution).unwrap().is_some()).count();
-        // So many began before they were counted. One of them goes on: there is room for two.
+        // These executions started before they were counted. One remains, which leaves room for two.
         for execution in &first[1..] {
             assert!(engine.cancel(*execution, "enough", "me").await.unwrap());
         }

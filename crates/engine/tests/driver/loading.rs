@@ -1,4 +1,4 @@
-//! Journals that are read back, of several organizations at one node.
+//! Loads of journals of several organizations on one node.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
@@ -16,7 +16,7 @@ use super::{
     request, status, until,
 };
 
-/// Longer than anything here takes on the busiest machine.
+/// Longer than any test takes on a busy machine.
 const BOUND: Duration = Duration::from_secs(30);
 
 /// Executions of one organization whose journals take long to read.
@@ -27,10 +27,10 @@ fn of(organization: &str) -> Request {
     Request { trigger, ..request(WAITS) }
 }
 
-/// Reads wait here until it is opened.
+/// Blocks reads until it is opened.
 #[derive(Default)]
 struct Gate {
-    /// How many wait, and whether it is open.
+    /// The number of blocked reads, and if the gate is open.
     state: Mutex<(usize, bool)>,
     changed: Condvar,
 }
@@ -54,7 +54,7 @@ impl Gate {
     }
 }
 
-/// The gate opens also when the test fails: threads that wait would keep the process.
+/// Opens the gate even if the test fails, since blocked threads would keep the process running.
 struct Opening(Arc<Gate>);
 
 impl Drop for Opening {

@@ -1,4 +1,4 @@
-//! The driver of an engine: how often it reads its inbox, what it does while the store is slow, and what a panic does.
+//! The driver of an engine: its reads of the inbox, a slow store, and panics.
 
 mod aside;
 mod clocks;
@@ -35,7 +35,7 @@ fn request(definition: &str) -> Request {
     Request::new(plan(definition), "me")
 }
 
-/// On a runtime with threads of its own: the store may block.
+/// Uses a runtime with several threads, since the store may block.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
 }
@@ -49,7 +49,7 @@ fn lease(lease_ms: u64) -> Option<Sharing> {
     Some(Sharing { terms: Terms { lease_ms }, place: String::new() })
 }
 
-/// Asks until something is so. The bound only turns what would hang into a failure.
+/// Repeats until a condition holds. The timeout only turns a hang into a failure.
 async fn until(is_so: impl AsyncFn() -> bool) {
     let asking = async {
         while !is_so().await {

@@ -1,4 +1,4 @@
-//! Quarantined executions: what runs of them ends, what it brought back counts after a release.
+//! Quarantined executions: their attempts end, and their receipts count after a release.
 
 use std::sync::{
     Arc,
@@ -32,7 +32,7 @@ use crate::{
 
 pub(crate) const BASH: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true","onInterrupted":"fail"}]}"#;
 
-/// The id of a message that sets its execution aside.
+/// The id of a message that quarantines its execution.
 const UNREADABLE: &str = "unreadable";
 
 /// Performs attempts until they may end, or are stopped.
@@ -40,7 +40,7 @@ pub(crate) struct Steps {
     begun: AtomicU32,
     stopped: AtomicU32,
     may_end: Semaphore,
-    /// Whether an attempt goes on although it is asked to stop.
+    /// Attempts ignore stop requests.
     is_stubborn: bool,
 }
 
@@ -100,7 +100,7 @@ impl Executor for Steps {
     fn forget(&self, _: AttemptName<'_>) {}
 }
 
-/// An execution with one step that runs is quarantined for a message that cannot be read; then the message is removed.
+/// An execution with one running step is quarantined because of an unreadable message, which is then removed.
 async fn quarantined_at_work(
     store: &MemoryStore,
     steps: &Arc<Steps>,
@@ -140,7 +140,7 @@ fn what_runs_of_a_quarantined_execution_is_stopped_and_interrupted_after_a_relea
     }
 }
 
-/// It was asked to stop and came to its end before that: what it brought back counts, and it is not performed again.
+/// The attempt ended before the stop request: its receipt counts, and it is not performed again.
 #[test]
 fn what_ends_while_its_execution_is_quarantined_counts_after_a_release() {
     for sharing in [None, lease(60_000)] {
@@ -158,7 +158,7 @@ fn what_ends_while_its_execution_is_quarantined_counts_after_a_release() {
     }
 }
 
-/// A release while the attempt still runs: its receipt follows.
+/// The execution is released while the attempt still runs, and its receipt follows.
 #[test]
 fn what_still_runs_when_its_execution_is_released_is_waited_for() {
     for sharing in [None, lease(60_000)] {
@@ -176,7 +176,7 @@ fn what_still_runs_when_its_execution_is_released_is_waited_for() {
     }
 }
 
-/// A parent that waits for a child, which waits for a signal; nobody works on them.
+/// A parent that waits for a child, which waits for a signal. No engine runs them.
 fn family(store: &MemoryStore) -> [ExecutionKey; 2] {
     let parent = r#"{"steps":[{"type":"subworkflow","id":"k","workflow":"child"}]}"#;
     let workflows = [("child".to_string(), plan(WAITS))].into();
@@ -201,7 +201,7 @@ fn received(store: &MemoryStore, execution: ExecutionKey) -> usize {
     letters.iter().filter(|arrived| arrived.letter.execution == execution).count()
 }
 
-/// The parent was told and has not taken it in, as its engine cannot write: the release takes it back.
+/// The parent was notified, but its engine cannot write: the release withdraws the notification.
 #[test]
 fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
     let store = MemoryStore::new();
@@ -230,7 +230,7 @@ fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
     });
 }
 
-/// What ends by itself is no longer waited for when its release comes.
+/// The parent ends by itself, and no longer waits when its child is released.
 #[test]
 fn a_child_whose_parent_has_gone_on_is_canceled_with_its_release() {
     let store = MemoryStore::new();
@@ -246,7 +246,7 @@ fn a_child_whose_parent_has_gone_on_is_canceled_with_its_release() {
     });
 }
 
-/// A message is found behind more bytes than are read at a time.
+/// The message is behind more bytes than one page contains.
 #[test]
 fn a_message_behind_a_long_backlog_is_known_to_wait() {
     let store = MemoryStore::new();

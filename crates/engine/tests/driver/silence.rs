@@ -1,4 +1,4 @@
-//! A node that cannot write gives up what it holds, and a node with nothing to write does not.
+//! A node that cannot write releases its partitions, and a node with nothing to write does not.
 
 use std::sync::{
     Arc,
@@ -18,7 +18,7 @@ use crate::{
 
 const LEASE_MS: u64 = 900;
 
-/// The answer to one commit is lost, which was written all the same: nothing is to be written for a long time after it.
+/// The answer to one commit is lost, although it was written. No write follows for a long time.
 #[test]
 fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
     let store = MemoryStore::new();
@@ -49,7 +49,7 @@ fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
     });
 }
 
-/// The store hears the node, and takes nothing of what it has to write.
+/// The node's heartbeats succeed, and all of its commits fail.
 #[test]
 fn a_node_whose_commits_all_fail_gives_up_what_it_holds() {
     let store = MemoryStore::new();
@@ -63,7 +63,7 @@ fn a_node_whose_commits_all_fail_gives_up_what_it_holds() {
         let asks = engine.clone();
         let asked = tokio::spawn(async move { asks.submit(request(BASH)).await });
         until(async || engine.held().is_empty()).await;
-        // It lies in the inbox for whoever comes to hold it, or was refused.
+        // The start is in the inbox of its future owner, or was refused.
         drop(asked.await);
         let table = store.table().unwrap();
         assert_eq!(table.nodes.len(), 1, "the node does not leave: its heartbeat is over when its lease is");
@@ -71,7 +71,7 @@ fn a_node_whose_commits_all_fail_gives_up_what_it_holds() {
     });
 }
 
-/// Another release has upgraded the store meanwhile.
+/// Another release has upgraded the store in the meantime.
 #[test]
 fn a_node_whose_heartbeat_finds_a_newer_format_stops_and_says_so() {
     let store = MemoryStore::new();
@@ -92,7 +92,7 @@ fn a_node_whose_heartbeat_finds_a_newer_format_stops_and_says_so() {
     });
 }
 
-/// A server waits for room on its disk: nothing that was accepted is lost, and it says why it does not go on.
+/// A server waits for free disk space. No accepted request is lost, and readiness reports the reason.
 #[test]
 fn a_server_of_its_own_store_waits_until_it_can_be_written_again() {
     let store = MemoryStore::new();

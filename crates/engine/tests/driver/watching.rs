@@ -1,4 +1,4 @@
-//! Watchers of an execution, and those that do not read.
+//! Watchers of an execution, with and without reading.
 
 use mainspring_effects::Executors;
 use mainspring_engine::limits::WATCHED_FRAMES_MAX;

@@ -1,4 +1,4 @@
-//! A node whose clock is not that of the store.
+//! A node whose clock differs from that of the store.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn a_node_whose_clock_is_not_the_store_s_gives_up_what_it_holds_and_takes_it_aga
         bench.submit();
         bench.write();
         bench.seen();
-        // Set wrong at a heartbeat: the lease of one that is set forward is over at once.
+        // Changed at a heartbeat. A clock that is set far ahead expires the lease at once.
         bench.wall_ms = NOW.saturating_add_signed(ahead_ms);
         bench.speak();
         let is_over = ahead_ms >= 9_000;
@@ -45,7 +45,7 @@ fn a_clock_that_is_set_wrong_between_heartbeats_ends_no_gate_early() {
     assert_eq!(state.now, NOW + 2_000, "the time of an execution never goes back");
 }
 
-/// Three nodes send heartbeats in turn for as long as a lease lasts; how many partitions each holds then.
+/// Three nodes send heartbeats in turn for the duration of a lease. Returns the number of partitions of each.
 fn held_after_a_lease(store: &MemoryStore, nodes: &mut [Bench; 3], now_ms: &mut u64) -> [usize; 3] {
     for _ in 0..4 {
         *now_ms += TERMS.beat_every_ms();

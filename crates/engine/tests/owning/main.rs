@@ -1,4 +1,4 @@
-//! A shard that shares its store: what it holds, what it lets go of, and what becomes of its work when it loses it.
+//! A shard of a cluster: the partitions that it acquires, releases and loses, and the work in them.
 
 mod clocks;
 
@@ -43,7 +43,7 @@ fn plan_of(text: &str) -> Arc<Plan> {
     Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
 }
 
-/// A node whose outputs are kept until somebody looks at them.
+/// A node whose outputs are kept until the test reads them.
 struct Bench {
     store: MemoryStore,
     member: Member,
@@ -208,7 +208,7 @@ impl Bench {
         self.write();
     }
 
-    /// Takes what is free and reads what is in it.
+    /// Acquires free partitions and reads their due executions.
     fn take_over(&mut self) {
         self.speak();
         self.handle(Event::Due(self.store.due(&[0], NOW, None, 9).unwrap()));
@@ -231,8 +231,8 @@ fn store() -> MemoryStore {
     store
 }
 
-/// Beside a node that knows no queues, nothing is written of one: it could not read the beginning of what it may come to
-/// hold.
+/// Beside a node without support for queues, no frame mentions a queue: that node could not read the start of an
+/// execution that it may acquire.
 #[test]
 fn nobody_who_knows_no_queues_finds_one() {
     for (version, is_there) in [(QUEUES_SINCE - 1, false), (QUEUES_SINCE, true)] {
@@ -271,12 +271,12 @@ fn what_is_held_is_worked_on_until_the_word_is_over() {
     bench.speak();
     bench.submit();
     assert_eq!(bench.seen(), "gained [0], commit");
-    // The answer comes just before the end, and the process stands still before it looks at it.
+    // The answer arrives just before the lease expires, and the process is paused before it handles the answer.
     bench.tick = Tick(9_000);
     assert_eq!(bench.write(), [Answer::Durable]);
     assert_eq!(bench.seen(), "lost [0], tell 0, reply", "it is told, as it is durable; nothing is begun");
     assert_eq!(bench.replies, [(Ticket(1), Ok(Taken { changed: true }))]);
-    // Another word, and everything is read back.
+    // The next heartbeat acquires the partition again, and everything is read back.
     bench.speak();
     assert_eq!(bench.seen(), "gained [0]");
     bench.handle(Event::Due(store.due(&[0], NOW, None, 9).unwrap()));
@@ -306,7 +306,7 @@ fn another_owner_s_commits_are_its_own() {
     first.submit();
     first.write();
     assert_eq!(first.seen(), "gained [0], commit, perform a 1, tell 0, reply");
-    // The first one stands still for so long that the second one takes over; its own clock stood still as well.
+    // The first node is paused until the second one acquires the partition. Its own clock stood still as well.
     store.set_now(NOW + 10_000);
     second.wall_ms = NOW + 10_000;
     second.speak();
@@ -318,7 +318,7 @@ fn another_owner_s_commits_are_its_own() {
     assert_eq!(first.seen(), "commit, pass on, lost [0]");
     let Input::Receipt { outcome, .. } = &first.passed_on[0] else { panic!("a receipt") };
     assert_eq!(*outcome, Outcome::Done(Value::Null));
-    // What the first one has brought counts, if the second one has not called it interrupted yet.
+    // The receipt from the first node counts if the second one has not marked the attempt as interrupted.
     let input = first.passed_on.remove(0);
     second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None, audit: None }));
     assert_eq!(second.write(), [Answer::Durable]);
@@ -419,7 +419,7 @@ fn the_second_of_two_journals_changes_nothing() {
     assert_eq!(bench.seen(), "perform b 1, tell 1, commit", "what was decided meanwhile is still there");
 }
 
-/// The execution is read for the sake of the commit, and is in memory when it would be looked at for the receipt.
+/// The execution is loaded because of the commit, and is in memory when it would be loaded for the receipt.
 #[test]
 fn a_receipt_outlives_a_store_that_does_not_answer_while_an_old_commit_is_on_its_way() {
     for second_answers in [true, false] {
@@ -519,7 +519,7 @@ fn another_number_of_partitions_loses_everything() {
     assert_eq!(second.seen(), "gained [0, 1, 2, 3]");
 }
 
-/// A node that holds the only partition and performs a step, and one that the partition belongs to by now.
+/// A node that owns the only partition and runs a step, and a second node that owns the partition now.
 fn handed_over() -> (Bench, Bench) {
     let store = store();
     let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
@@ -546,7 +546,7 @@ fn what_runs_goes_on_where_it_is_when_its_partition_is_given_up() {
     second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None, audit: None }));
     assert_eq!(second.write(), [Answer::Durable]);
     assert_eq!(second.seen(), "commit, perform b 1, tell 1");
-    // Nobody looks for what has ended.
+    // Attempts that have ended are not recovered.
     second.store.leave("b").unwrap();
     second.speak();
     assert_eq!(second.seen(), "");
@@ -559,11 +559,11 @@ fn who_holds_an_execution_has_what_runs_elsewhere_stopped() {
     assert_eq!(second.seen(), "commit, stop 1 elsewhere, tell 1");
     first.speak();
     assert_eq!(first.seen(), "stop 1");
-    // Once more with every word, in case the first one was not heard.
+    // Repeated with every heartbeat, in case the first request was lost.
     second.speak();
     first.speak();
     assert_eq!((second.seen().as_str(), first.seen().as_str()), ("stop 1 elsewhere", "stop 1"));
-    // Whoever reads the execution anew knows it as well.
+    // A new load of the execution finds the request as well.
     second.handle(Event::Lapsed);
     second.take_over();
     assert_eq!(second.seen(), "lost [0], gained [0], load, stop 1 elsewhere");
@@ -617,7 +617,7 @@ fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() 
     assert_eq!(first.seen(), "pass on for others");
 }
 
-/// A node whose commit has just landed, and which then gives its only partition up to one that has joined.
+/// A node whose commit has just become durable, and which then releases its only partition to a new node.
 fn about_to_hand_over() -> (Bench, Bench) {
     let store = store();
     let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
@@ -636,7 +636,7 @@ fn about_to_hand_over() -> (Bench, Bench) {
 fn what_no_commit_has_taken_yet_is_passed_on() {
     let (mut first, _) = about_to_hand_over();
     let instance = Instance { step: 0, rounds: Vec::new() };
-    // The receipt comes before the next commit is on its way.
+    // The receipt arrives before the next commit is submitted.
     let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
     first.handle(Event::Take(KEY, Queued::silent(input)));
     assert_eq!(
@@ -703,7 +703,8 @@ fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
     first.tick = Tick(9_000);
     first.carry();
     assert_eq!(first.seen(), "tell 0, reply, given up 1, running 0");
-    // The store hears the next word in time: the node is alive for it, and nobody waits for what it did not begin.
+    // The store receives the next heartbeat in time: the node is alive, and no node waits for attempts that it has not
+    // started.
     first.speak();
     first.seen();
     second.take_over();
@@ -718,7 +719,7 @@ fn who_asked_for_what_may_have_been_written_is_not_sent_elsewhere() {
     let (flight, batch) = bench.commits.pop_front().unwrap();
     bench.store.commit(&batch).unwrap();
     bench.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
-    // While it is being read, the lease ends.
+    // The lease expires during the load.
     bench.tick = Tick(9_000);
     bench.carry();
     let (_, reply) = bench.replies.pop().unwrap();
@@ -738,7 +739,7 @@ fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
     bench.seen();
     assert!(matches!(bench.write()[..], [Answer::Refused(Refusal::Fence)]));
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
-    // Nothing of it is written, and whoever asked is told so.
+    // Nothing of it was written, and the caller receives an error.
     bench.load();
     let (_, reply) = bench.replies.pop().unwrap();
     assert!(matches!(reply, Err(ShardError::Store(_))), "{reply:?}");
@@ -746,7 +747,7 @@ fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
 
 #[test]
 fn what_was_read_before_an_old_commit_landed_is_read_again() {
-    // The journal that is read first comes before the commit has landed, or behind it: then it is out of date.
+    // The first load happens before the commit becomes durable, or after it. In the first case it is outdated.
     for is_late in [false, true] {
         let mut bench = Bench::new(&store(), "a");
         bench.speak();
@@ -755,7 +756,7 @@ fn what_was_read_before_an_old_commit_landed_is_read_again() {
         bench.write();
         let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
         bench.handle(Event::Take(KEY, Queued { input, letter: None, ticket: Some(Ticket(2)), audit: None }));
-        // The commit is slow; the lease is over, and the word that comes late brings everything back.
+        // The commit is slow. The lease expires, and a late heartbeat acquires all partitions again.
         let mut word = bench.word();
         bench.tick = Tick(9_000);
         bench.carry();

@@ -1,24 +1,24 @@
-//! A store that gives little at a time, and does not always answer.
+//! A store that returns little at a time and does not always answer.
 
 use super::*;
 
-/// A store whose pages are small, whose plans cannot be read for a while, and of which others have parts in their hands.
+/// A store with small pages and temporarily unreadable plans, beside other writers.
 pub(super) struct Awkward {
     pub(super) store: MemoryStore,
     pub(super) due_at_a_time: usize,
-    /// How many times it still does not answer when it is asked for a plan.
+    /// Number of further reads of plans that fail.
     pub(super) plans_fail: AtomicU32,
     pub(super) doors: Arc<Doors>,
 }
 
-/// What the store refuses at the moment, and how often it was asked.
+/// The operations that the store refuses at present, and counts of its calls.
 #[derive(Default)]
 pub(super) struct Doors {
     pub(super) take_is_shut: AtomicBool,
     pub(super) post_is_shut: AtomicBool,
     pub(super) give_up_is_shut: AtomicBool,
     pub(super) list_is_shut: AtomicBool,
-    /// Whether it is no mistake to set anything aside.
+    /// Quarantines are expected. Otherwise one fails the test.
     pub(super) may_set_aside: AtomicBool,
     pub(super) lists: AtomicU32,
     pub(super) hints: Mutex<BTreeSet<u32>>,
