@@ -18,8 +18,8 @@ use tokio::sync::oneshot;
 
 /// A semaphore that is shared fairly by key. Clones share the permits.
 ///
-/// Waiting is first come, first served within a key and in turns between keys. A key that holds nothing and waits is served
-/// after at most as many releases as other keys wait.
+/// Waiting is first come, first served within a key, and in turns between keys. A waiting key without a permit is
+/// served after at most as many releases as other keys wait.
 #[derive(Debug)]
 pub struct FairSemaphore<K: Ord + Clone> {
     shared: Arc<Mutex<Shared<K>>>,

@@ -67,7 +67,7 @@ impl Home {
         Self { folder: folder.into() }
     }
 
-    /// The path of the folder.
+    /// The path, as given to [`new`](Self::new).
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -72,7 +72,7 @@ impl Leases {
         self.decide_version
     }
 
-    /// The partition of an execution.
+    /// Derives the partition from the last eight bytes of the key.
     pub fn partition(&self, execution: ExecutionKey) -> u32 {
         partition_of(execution, self.partitions)
     }

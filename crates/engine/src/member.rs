@@ -90,9 +90,9 @@ impl Member {
     }
 
     /// Sends a heartbeat. It records the pending releases, renews the lease and acquires missing partitions. A draining
-    /// node, or one with a wrong clock, states in the heartbeat that it acquires nothing, so that the others divide all
-    /// partitions. If the store's clock contradicts the statement, the heartbeat is repeated. Blocks. `now` is read just
-    /// before the first request and after its answer.
+    /// node, or one with a wrong clock, states in the heartbeat that it acquires nothing, so that the others divide
+    /// all partitions. If the store's clock contradicts the statement, the heartbeat is repeated. Blocks. `now` is read
+    /// just before the first request and after its answer.
     pub fn speak(&self, given_up: &GivenUp, is_leaving: bool, now: impl Fn() -> Reading) -> Word {
         let said = || -> Result<Word, StoreError> {
             if !given_up.fences.is_empty() {

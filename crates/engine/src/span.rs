@@ -28,7 +28,7 @@ pub type Spans = Arc<dyn Fn(Arc<Span>) + Send + Sync>;
 pub struct Span {
     /// The trace of the execution tree.
     pub trace: TraceId,
-    /// The id of the span.
+    /// A hash of the execution or the attempt, equal on every node.
     pub id: SpanId,
     /// The span of the parent. `None` for a root execution.
     pub parent: Option<SpanId>,
@@ -53,7 +53,7 @@ pub struct Span {
 pub enum Spanned {
     /// An execution, with its final status.
     Execution(ExecutionStatus),
-    /// An attempt.
+    /// One try of a step, which ends with its receipt.
     Attempt {
         /// The step instance of the attempt.
         instance: Instance,

@@ -16,7 +16,7 @@ pub const TOKEN_PREFIX: &str = "wrf_rt_";
 /// The parts of an execution that its tokens depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct Opened<'a> {
-    /// The key of the execution.
+    /// The 128-bit key, which is part of the hash.
     pub execution: ExecutionKey,
     /// The number of the dispatch, from 1.
     pub attempt: u32,

@@ -35,8 +35,8 @@ pub(super) struct Admitting {
     live: Live,
 }
 
-/// Pause between two reads caused by notifications. Notifications also announce messages and arrive constantly, and a
-/// read costs as much as the organization has unfinished executions.
+/// Pause between two reads caused by notifications. Notifications also announce messages and arrive constantly, and the
+/// cost of a read grows with the unfinished executions of the organization.
 const PAUSE_OF_HEARING: Duration = Duration::from_millis(200);
 
 /// Partitions named by notifications. None is lost: a notification within the pause is followed when the pause ends.
@@ -255,7 +255,7 @@ impl Rim {
         if matches!(moment.records.last(), Some(Record::Ended { .. })) {
             self.free_place(moment.execution);
         }
-        // The next read of the counting node notices an execution that takes the place of another one.
+        // A child in the slot of its parent is not announced: the next read of the counting node removes it.
         if let Some(organization) = &moment.place_of {
             self.tell_who_counts(organization);
         }

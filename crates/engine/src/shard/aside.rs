@@ -17,8 +17,8 @@ impl Shard {
         self.outputs.push_back(Output::Quarantine(execution, reason));
     }
 
-    /// Drops a quarantined execution and ends its attempts. The parent is notified of a failure and may start other
-    /// work. After a release from quarantine, each attempt is interrupted or has its receipt in the inbox.
+    /// Drops a quarantined execution and ends its attempts, since its parent may be notified of a failure and start the
+    /// same work again. After a release from quarantine, each attempt is interrupted or has its receipt in the inbox.
     pub(super) fn set_aside(&mut self, execution: ExecutionKey, reason: String) {
         self.end_work(execution);
         let mut queued = self.forget_cell(execution);

@@ -14,7 +14,7 @@ use mainspring_store::GateRow;
 /// The gates of an execution in memory. A step instance has at most one.
 #[derive(Debug, Default)]
 pub(super) struct Gates {
-    /// Open gates.
+    /// Gates that wait for a decision, by step instance.
     open: BTreeMap<Instance, GateRow>,
     /// Gates that the store lists as of the last part, by step and attempt number.
     listed: BTreeMap<Instance, (String, u32)>,

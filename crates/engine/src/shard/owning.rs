@@ -297,7 +297,7 @@ impl Shard {
     pub(super) fn pass_on(&mut self, execution: ExecutionKey, queued: Vec<Queued>) {
         for queued in queued {
             if let Some(ticket) = queued.ticket {
-                // A redirected caller would submit the same request again.
+                // A redirected caller would start a new request, although the first one may have been written.
                 let is_in_doubt = self.in_doubt.contains(&ticket);
                 let why = "the execution passes to another node, and whether this was taken in before is unknown";
                 self.reply(ticket, Err(if is_in_doubt { ShardError::Store(why.into()) } else { ShardError::NotHere }));

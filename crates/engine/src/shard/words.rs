@@ -135,7 +135,7 @@ impl Event {
 /// A new execution, ready to start.
 #[derive(Debug)]
 pub struct Submission {
-    /// The key of the execution.
+    /// A new key, from which the partition follows.
     pub execution: ExecutionKey,
     /// The plan to execute.
     pub plan: Arc<Plan>,
