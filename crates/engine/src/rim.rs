@@ -654,18 +654,26 @@ impl Rim {
         let underway = Underway { stopper, effect, step: step_for_logs(&attempt), began: std::time::Instant::now() };
         self.running.insert((execution, instance.clone(), number), underway);
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
-        let request = self.effects.acquire(self.shard.tenant(execution).to_owned());
+        let tenant = self.shard.tenant(execution).to_owned();
+        let at_once = self.effects.try_acquire(tenant.clone());
+        if at_once.is_none() {
+            self.shard.wait_for_permit(execution, &instance, number);
+        }
+        let request = at_once.is_none().then(|| self.effects.acquire(tenant));
         tokio::spawn(async move {
             let mut witness =
                 failing::Witness { commands, attempt: Some((execution, instance, number)), step: attempt.step.clone() };
             // An attempt that is asked to stop while it waits needs no permit: its executor returns at once.
             let _permit = match request {
-                Ok(request) => tokio::select! {
+                Some(Ok(request)) => tokio::select! {
                     biased;
                     () = stop.requested() => None,
-                    permit = request => Some(permit),
+                    permit = request => {
+                        witness.tell_beginning();
+                        Some(permit)
+                    }
                 },
-                Err(QueueFull) => None,
+                Some(Err(QueueFull)) | None => at_once,
             };
             let outcome = executors.perform(&attempt, stop).await;
             witness.tell(outcome);

@@ -14,6 +14,7 @@ pub(crate) mod long;
 mod memory;
 mod owning;
 pub(crate) mod panics;
+mod performing;
 mod refusals;
 mod resting;
 mod split;
@@ -52,6 +53,7 @@ use crate::{
     shard::{
         cell::{Cell, Evaluating},
         long::Decision,
+        performing::Performing,
         resting::Resting,
         tenants::{Tenant, Turns},
         timers::Timers,
@@ -82,7 +84,7 @@ pub struct Shard {
     to_continue: Turns<ExecutionKey>,
     /// Attempts that run in this process, with the names of their steps. An execution whose journal could not be read
     /// again has no cell, but its attempts still become detached when its partition is released.
-    performing: BTreeMap<(ExecutionKey, Instance, u32), String>,
+    performing: BTreeMap<(ExecutionKey, Instance, u32), Performing>,
     /// Detached attempts: they run here, and their executions were released to other nodes.
     lent: BTreeMap<(ExecutionKey, Instance, u32), owning::Lent>,
     /// Attempts that run on the named node, which has released their execution.
@@ -202,6 +204,7 @@ impl Shard {
             Event::Adopted { execution, instance, attempt, fate } => {
                 self.adopted(now, execution, instance, attempt, fate);
             }
+            Event::Began { execution, instance, attempt } => self.began(now, execution, instance, attempt),
             Event::Evaluated { execution, evaluation, finished } => {
                 self.evaluated(now, execution, evaluation, *finished);
             }
@@ -623,7 +626,7 @@ impl Shard {
             let number = attempt.number;
             let name = (execution, instance.clone(), number);
             if self.lent.remove(&name).is_some() {
-                self.performing.insert(name.clone(), attempt.step.clone());
+                self.performing.insert(name.clone(), Performing::new(attempt.step.clone()));
             }
             let at = remote.iter().find(|(remote, _)| remote.number == number && remote.step == attempt.step);
             if self.performing.contains_key(&name) {
@@ -681,7 +684,7 @@ impl Shard {
             (Fate::NeverStarted, Some(attempt)) if !is_stopping => self.perform(execution, instance, attempt),
             (Fate::RunsOn, _) => {
                 let step = instance.name(&live.state.plan);
-                self.performing.insert((execution, instance.clone(), number), step);
+                self.performing.insert((execution, instance.clone(), number), Performing::new(step));
                 if is_stopping {
                     self.outputs.push_back(Output::Stop { execution, instance, attempt: number });
                 }
@@ -699,7 +702,7 @@ impl Shard {
     fn perform(&mut self, execution: ExecutionKey, instance: Instance, attempt: mainspring_kernel::effect::Attempt) {
         let name = (execution, instance.clone(), attempt.number);
         self.never_begun.remove(&name);
-        self.performing.insert(name, attempt.step.clone());
+        self.performing.insert(name, Performing::new(attempt.step.clone()));
         self.outputs.push_back(Output::Perform { execution, instance, attempt });
     }
 

@@ -23,6 +23,7 @@ use mainspring_kernel::{
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
     plan::Plan,
+    record::Ending,
     value::Value,
 };
 use mainspring_sandbox::{Answer, Call};
@@ -191,6 +192,30 @@ fn effects_of_one_organization_take_half_and_those_of_another_begin_at_once() {
         let has_ended = || engine.state(greedy).is_ok_and(|state| state.ended_at.is_some());
         until("what waited was not stopped", has_ended).await;
         assert_eq!(tarpit.of("greedy")[0], 0);
+    });
+}
+
+/// While the effect waits for a permit, another execution sleeps for longer than the effect may take.
+#[test]
+fn an_effect_is_not_out_of_time_while_it_waits_for_others() {
+    const TIMED: &str =
+        r#"{"steps":[{"type":"bash","id":"a","command":"greedy","timeoutMs":1000,"retry":{"maxAttempts":1}}]}"#;
+    const CLOCK: &str = r#"{"steps":[{"type":"sleep","id":"s","durationMs":1500}]}"#;
+    const BUSY: &str = r#"{"steps":[{"type":"bash","id":"a","command":"greedy"}]}"#;
+    let tarpit = Arc::new(Tarpit::default());
+    on_node(tarpit.clone(), Arc::new(InProcess), async |engine| {
+        engine.limit_effects(1);
+        let busy = engine.submit(request(BUSY, "one")).await.unwrap().execution;
+        until("the effect begins", || tarpit.of("greedy")[0] == 1).await;
+        let timed = engine.submit(request(TIMED, "one")).await.unwrap().execution;
+        let clock = engine.submit(request(CLOCK, "one")).await.unwrap().execution;
+        let ending = |execution| engine.state(execution).ok().filter(|state| state.ended_at.is_some())?.ending;
+        until("it sleeps", || ending(clock).is_some()).await;
+        assert_eq!(engine.state(timed).unwrap().open_attempts.len(), 1, "it is out of time");
+        assert!(engine.cancel(busy, "enough", "me").await.unwrap());
+        until("it has no timeout", || ending(timed).is_some()).await;
+        assert!(matches!(ending(timed), Some(Ending::Failed { .. })), "{:?}", ending(timed));
+        assert_eq!(tarpit.of("greedy"), [0, 2, 2], "it began");
     });
 }
 

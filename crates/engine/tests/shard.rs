@@ -5,6 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use mainspring_engine::{
     inbox::{self, Untaken},
     lease::Leases,
+    limits::PERMIT_WAIT_MS_MAX,
     load::Loader,
     request::{Request, row, starts},
     shard::{Event, Fate, Keys, LoadAnswer, Output, Queued, Reply, Shard, Submission, Ticket},
@@ -53,6 +54,7 @@ struct Bench {
     /// Number of requests to read the inbox again.
     letters_wait: u32,
     performed: Vec<u32>,
+    stopped: Vec<u32>,
     adopts: Vec<(Instance, u32)>,
     replies: Vec<(Ticket, Reply)>,
     told: Vec<u64>,
@@ -87,6 +89,7 @@ impl Bench {
             asked_for: 0,
             letters_wait: 0,
             performed,
+            stopped: Vec::new(),
             adopts,
             replies,
             told,
@@ -124,7 +127,8 @@ impl Bench {
                 Output::Reply(ticket, reply) => self.replies.push((ticket, reply)),
                 Output::Tell(moment) => self.told.push(moment.sequence),
                 Output::LettersWait => self.letters_wait += 1,
-                Output::Stop { .. } | Output::Kill { .. } | Output::Forget { .. } | Output::LettersPosted(_) => {}
+                Output::Stop { attempt, .. } => self.stopped.push(attempt),
+                Output::Kill { .. } | Output::Forget { .. } | Output::LettersPosted(_) => {}
                 other => panic!("unexpected: {other:?}"),
             }
         }
@@ -733,4 +737,40 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     bench.commit_all();
     assert!(bench.store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty());
     assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);
+}
+
+/// Effects of its organization take all permits. Its timeout is for its script and not for those of others.
+#[test]
+fn the_time_of_an_attempt_counts_from_when_it_begins() {
+    let instance = Instance { step: 0, rounds: Vec::new() };
+    let begin = |execution| Event::Began { execution, instance: instance.clone(), attempt: 1 };
+    for waited_ms in [0, 7_000, PERMIT_WAIT_MS_MAX - 1] {
+        let mut bench = Bench::new();
+        bench.submit(&plan(r#"{"steps":[{"type":"bash","id":"a","command":"true","timeoutMs":1000}]}"#));
+        bench.commit_all();
+        bench.shard.wait_for_permit(bench.key, &instance, 1);
+        bench.now += waited_ms;
+        bench.handle(Event::Wake);
+        bench.commit_all();
+        assert_eq!(bench.stopped, [0; 0], "it waits for a permit");
+        bench.handle(begin(bench.key));
+        bench.now += 999;
+        bench.handle(Event::Wake);
+        bench.commit_all();
+        assert_eq!(bench.stopped, [0; 0], "after {waited_ms} ms");
+        assert_eq!(bench.shard.next_wake(), Some(bench.now + 1));
+        bench.now += 1;
+        bench.handle(Event::Wake);
+        bench.commit_all();
+        assert_eq!(bench.stopped, [1], "after {waited_ms} ms");
+    }
+    // It does not wait for ever.
+    let mut bench = Bench::new();
+    bench.submit(&plan(r#"{"steps":[{"type":"bash","id":"a","command":"true","timeoutMs":1000}]}"#));
+    bench.commit_all();
+    bench.shard.wait_for_permit(bench.key, &instance, 1);
+    bench.now += 1_000 + PERMIT_WAIT_MS_MAX;
+    bench.handle(Event::Wake);
+    bench.commit_all();
+    assert_eq!(bench.stopped, [1]);
 }

@@ -13,7 +13,7 @@ use mainspring_kernel::{
 use mainspring_store::{Store, StoreError};
 
 use super::{Command, Commands, Rim, Running};
-use crate::shard::panics;
+use crate::shard::{Event, panics};
 
 /// Quarantines an execution in the store. Returns the organization that it counted for, if `counts` is set. Blocks.
 pub(super) fn set_aside(
@@ -109,6 +109,13 @@ pub(super) struct Witness {
 }
 
 impl Witness {
+    /// Tells the shard that the attempt has its permit and starts.
+    pub(super) fn tell_beginning(&self) {
+        if let Some((execution, instance, attempt)) = self.attempt.clone() {
+            let _ = self.commands.send(Command::Event(Event::Began { execution, instance, attempt }));
+        }
+    }
+
     pub(super) fn tell(&mut self, outcome: Outcome) {
         if let Some((execution, instance, number)) = self.attempt.take() {
             let _ = self.commands.send(Command::Ended(execution, instance, number, outcome));

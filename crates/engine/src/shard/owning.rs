@@ -225,8 +225,11 @@ impl Shard {
             return;
         }
         let is_gone = |execution: &ExecutionKey| partitions.contains(&self.leases.partition(*execution));
-        let mut lent: BTreeMap<_, _> =
-            self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)).collect();
+        let mut lent: BTreeMap<_, _> = self
+            .performing
+            .extract_if(.., |(execution, ..), _| is_gone(execution))
+            .map(|(name, performing)| (name, performing.step))
+            .collect();
         // A receipt without a commit is about to be enqueued. Until then the attempt is listed as running, so that no
         // node considers it interrupted.
         for (execution, cell) in self.cells.iter().filter(|(execution, _)| is_gone(execution)) {

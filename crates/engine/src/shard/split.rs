@@ -12,6 +12,14 @@ use super::{
     cell::{Cell, Live},
 };
 
+/// The next timer of an execution.
+pub(super) struct Next {
+    /// The time at which it fires.
+    pub(super) at: u64,
+    /// The timer with its own time.
+    pub(super) timer: (u64, Timer),
+}
+
 impl Shard {
     /// Queues an execution whose split turn can continue. While frames of it are not durable, nothing happens, and the
     /// end of their commit calls this again.
@@ -35,7 +43,7 @@ impl Shard {
                 continue;
             }
             let input = match self.next_timer(execution, now) {
-                Some((at, timer)) if at <= now => {
+                Some(Next { at, timer: (_, timer) }) if at <= now => {
                     self.tally.timer(now - at);
                     Input::Timer(timer)
                 }
@@ -48,14 +56,25 @@ impl Shard {
     /// The first timer of an execution in memory that may fire. The timeout of an attempt that is being recovered does
     /// not fire: after a long downtime it would report a timeout for an interrupted attempt. Other timers do not wait
     /// for it.
-    pub(super) fn next_timer(&self, execution: ExecutionKey, now: u64) -> Option<(u64, Timer)> {
+    pub(super) fn next_timer(&self, execution: ExecutionKey, now: u64) -> Option<Next> {
         let Some(Cell::Live(live)) = self.cells.get(&execution) else { return None };
         let adopting = self.adopting.get(&execution);
         let waits = |timer: &Timer| match (timer, adopting) {
             (Timer::Attempt(instance, attempt), Some(adopting)) => adopting.get(instance) == Some(attempt),
             _ => false,
         };
-        live.state.timers.iter().find(|(at, timer)| *at > now || !waits(timer)).cloned()
+        let mut first: Option<Next> = None;
+        for timer in live.state.timers.iter().filter(|(at, timer)| *at > now || !waits(timer)) {
+            // No timer fires before its own time, and later ones are set for later times.
+            if first.as_ref().is_some_and(|first| first.at <= timer.0) {
+                break;
+            }
+            let at = self.fires_at(&live.state, timer);
+            if first.as_ref().is_none_or(|first| at < first.at) {
+                first = Some(Next { at, timer: timer.clone() });
+            }
+        }
+        first
     }
 }
 

@@ -6,7 +6,7 @@ use mainspring_kernel::{input::Input, key::ExecutionKey};
 
 use crate::limits::SHARED_TIMERS_AT_A_TIME;
 
-use super::{Cell, Queued, Shard, Timer, tenants::Tenant};
+use super::{Cell, Queued, Shard, Timer, split::Next, tenants::Tenant};
 
 /// Timers fired per event, so that an execution that repeatedly sleeps for no time does not occupy the shard. The rest
 /// fires with the next event, for which the shard asks at once.
@@ -96,11 +96,11 @@ impl Shard {
             match self.cells.get_mut(&execution) {
                 Some(Cell::Live(live)) if live.state.is_split => self.timers.remove(execution),
                 Some(Cell::Live(_)) => match self.next_timer(execution, now) {
-                    Some((due, timer)) if due <= now => {
-                        self.tally.timer(now - due);
-                        self.fire(now, execution, (due, timer));
+                    Some(Next { at, timer }) if at <= now => {
+                        self.tally.timer(now - at);
+                        self.fire(now, execution, timer);
                     }
-                    next => self.set_timer(execution, next.map(|(at, _)| at)),
+                    next => self.set_timer(execution, next.map(|next| next.at)),
                 },
                 Some(Cell::Loading(_)) => self.timers.remove(execution),
                 Some(Cell::Evaluating(out)) => {

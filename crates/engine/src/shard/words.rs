@@ -49,6 +49,15 @@ pub enum Event {
         /// The outcome of the recovery.
         fate: Fate,
     },
+    /// An attempt that waited for a permit begins; see [`Shard::wait_for_permit`](super::Shard::wait_for_permit).
+    Began {
+        /// The execution.
+        execution: ExecutionKey,
+        /// The step instance.
+        instance: Instance,
+        /// Attempt number, from 1.
+        attempt: u32,
+    },
     /// The answer to [`Output::Evaluate`].
     Evaluated {
         /// The execution of the turn.
@@ -124,6 +133,7 @@ impl Event {
             | Self::TurnChildAway { execution, .. }
             | Self::Loaded(execution, ..)
             | Self::Adopted { execution, .. }
+            | Self::Began { execution, .. }
             | Self::Evaluated { execution, .. }
             | Self::Discard(execution, _)
             | Self::SetAside(execution, _) => *execution,
