@@ -1,5 +1,6 @@
 //! The columns that the store keeps beside a journal: wake-up time, end, partition, catalogue row and open approvals.
-//! The seal of the head does not cover them. All of them follow from the journal, so they are compared with it.
+//! The seal of the head does not cover them. All of them follow from the journal, so they are compared with it. This
+//! module only reports differences. The sweep of the driver corrects wake-up times.
 
 use std::{collections::BTreeSet, fmt};
 

@@ -1,4 +1,5 @@
-//! The interface of the engine for its callers: open a folder, submit, decide, signal, cancel, watch, drain.
+//! The interface of the engine for its callers: open a folder, submit, decide, signal, cancel, watch, drain. It
+//! contains no logic of executions: a call becomes a command of the driver or a read of the store.
 
 use std::{
     collections::BTreeSet,

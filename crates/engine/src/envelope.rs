@@ -1,4 +1,5 @@
-//! The envelope: the JSON object with the result of a call (first specification, 6.2 and 6.5).
+//! The envelope: the JSON object with the result of a call (first specification, 6.2 and 6.5). This module formats
+//! given values and reads no store.
 
 use mainspring_kernel::{
     diagnostic::{Diagnostic, Severity},

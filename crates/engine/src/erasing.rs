@@ -1,4 +1,4 @@
-//! Erasure of the values of an execution that has ended.
+//! Erasure of the values of an execution that has ended. Frames remain: only values and late receipts are erased.
 
 use mainspring_kernel::{
     frame::Frame,

@@ -1,4 +1,4 @@
-//! The errors that a caller of the engine must distinguish.
+//! The errors that a caller of the engine must distinguish. The callers map them to HTTP status codes and exit codes.
 
 use std::{fmt, path::PathBuf};
 

@@ -1,4 +1,5 @@
-//! Execution trees: the open gates of an execution and of the children that it waits for.
+//! Execution trees: the open gates of an execution and of the children that it waits for. This module reads journals
+//! and changes nothing.
 
 use mainspring_kernel::{
     decide::child_key,

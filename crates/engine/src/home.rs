@@ -1,4 +1,4 @@
-//! The data folder of an engine: its lock, its files, and the detection of a reboot.
+//! The data folder of an engine: its lock, its files, and the detection of a reboot. The engine opens the store.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},

@@ -1,4 +1,4 @@
-//! Loads a journal into a state, and verifies all of it.
+//! Loads a journal into a state, and verifies all of it. It repairs nothing: a fault is reported with its position.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,5 @@
 //! Audit entries of changes without a server credential: by a user with access to the store and its key, by the timeout
-//! of a gate, or by an execution that starts another one.
+//! of a gate, or by an execution that starts another one. Entries for requests of a server come with the requests.
 
 use mainspring_kernel::{
     cbor,

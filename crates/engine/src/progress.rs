@@ -1,4 +1,5 @@
-//! Progress events: the records of a journal in the terms of the first specification (6.6).
+//! Progress events: the records of a journal in the terms of the first specification (6.6). This module formats given
+//! records and reads no store.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! The request to start an execution, and its conversion to a start input.
+//! The request to start an execution, and its conversion to a start input. This module enforces no limits and writes
+//! nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,5 @@
 //! Polls of the inbox and of due executions. Polls repeat regardless of notifications, so a lost notification only
-//! delays the work.
+//! delays the work. The shard processes the messages.
 //!
 //! Messages are read in passes of pages. A pass reads the messages behind the last received one, or all of them. At
 //! most one pass of each kind is in progress, and a request in the meantime starts another pass right after it. A page

@@ -1,4 +1,5 @@
 //! Ownership of partitions: sends heartbeats, hands partitions off, and forwards receipts to executions of other nodes.
+//! The shard and `lease` decide which partitions change their owner.
 
 use std::{
     collections::{BTreeSet, btree_map::Entry},

@@ -1,4 +1,4 @@
-//! An execution in memory: its state, and the draft of its next commit.
+//! An execution in memory: its state, and the draft of its next commit. Turns are decided in `shard.rs`.
 
 use std::{
     collections::BTreeSet,

@@ -1,4 +1,5 @@
-//! Group commit: the drafts that are written together, and the effects that their durability releases.
+//! Group commit: the drafts that are written together, and the effects that their durability releases. Turns are
+//! decided in `shard.rs`.
 
 use std::{
     collections::BTreeSet,

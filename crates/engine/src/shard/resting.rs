@@ -1,4 +1,5 @@
-//! The idle cache: executions in memory that wait for a time, a signal or a decision.
+//! The idle cache: executions in memory that wait for a time, a signal or a decision. The cache contains keys and
+//! sizes, and the states stay with the shard.
 //!
 //! Reading an execution back costs as much as its journal is long, and an execution that sleeps in a loop would be read
 //! once per round. Idle executions therefore stay while there is room, and the one that was idle longest is evicted

@@ -1,4 +1,5 @@
-//! Wake-up times of executions: at most one for each execution.
+//! Wake-up times of executions: at most one for each execution. This module reads no clock, since each event comes with
+//! the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

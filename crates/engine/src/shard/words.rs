@@ -1,4 +1,5 @@
-//! The protocol of the shard: a closed set of events in, and a closed set of outputs out.
+//! The protocol of the shard: a closed set of events in, and a closed set of outputs out. It has no behavior of its
+//! own.
 
 use std::{collections::BTreeSet, sync::Arc};
 
