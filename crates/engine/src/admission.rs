@@ -251,8 +251,9 @@ impl Desk {
         Some(lane)
     }
 
-    /// Admits queued executions, always the first for which there is a slot. An admission takes slots and frees none. A
-    /// key whose limit is reached is therefore skipped for the rest, and each key is checked once per admission.
+    /// Admits queued executions, always the first for which there is a slot. An admission takes slots and frees none,
+    /// so a key at its limit is skipped from then on. Each key is checked once per admission of its executions, and
+    /// once more.
     fn admit(&mut self) -> Vec<ExecutionKey> {
         let first_of =
             |(lane, waiting): (&Lane, &BTreeSet<ExecutionKey>)| Some(Reverse((*waiting.first()?, lane.clone())));

@@ -240,7 +240,7 @@ fn cancel(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<()
     inbox::post(place.store, place.home, place.loader.key(), (execution, &input), None).map(drop)
 }
 
-/// False, without any change, if the parent has changed since its head was read.
+/// Releases the execution in the store. False, without any change, if the parent has changed since its head was read.
 fn free(
     place: Place<'_>,
     execution: ExecutionKey,

@@ -319,7 +319,7 @@ impl Shard {
 
     fn submit(&mut self, now: u64, submission: Submission) {
         let Submission { execution, plan, stored_plans, mut start, row, ticket, letter, audit } = submission;
-        // A release that has no queues could not read a journal with one.
+        // Older releases have no queues and could not read a journal with one.
         start.queue.take_if(|_| self.leases.decide_version() < QUEUES_SINCE);
         if self.leases.decide_version() < BOUNDS_SINCE {
             start.policy.max_output_bytes = None;
@@ -466,7 +466,7 @@ impl Shard {
         }
     }
 
-    /// Turns the decision into a frame of the draft.
+    /// Converts a decided turn to a frame of the draft.
     fn finish(&mut self, now: u64, execution: ExecutionKey, queued: Queued, decision: Decision) {
         let Decision { turn, stored } = decision;
         let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { return };

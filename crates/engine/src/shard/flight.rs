@@ -212,7 +212,7 @@ impl Shard {
             Err(CommitError::Refused(why)) => self.commit_refused(now, flight, Cause::Content, &why),
             Err(CommitError::Blocked(why)) => self.commit_refused(now, flight, Cause::Shared, &why),
             Err(CommitError::Unknown(_)) => {
-                // If the messages were written after all, their receivers poll for them.
+                // Announced in case the messages were written after all: their receivers then poll the inbox.
                 let receivers = flight.batch.parts.iter().flat_map(receivers);
                 self.letters_posted(receivers.collect());
                 for (passenger, part) in flight.passengers.into_iter().zip(&flight.batch.parts) {
@@ -462,7 +462,7 @@ fn receipt_of(queued: &Queued) -> Option<(Instance, u32)> {
     }
 }
 
-/// The partitions that receive messages of a part.
+/// The partitions to which a part sends messages.
 fn receivers(part: &Part) -> impl Iterator<Item = u32> + '_ {
     part.letters.iter().map(|letter| letter.partition)
 }
@@ -471,7 +471,7 @@ pub(super) fn is_burial(part: &Part) -> bool {
     part.expected.is_none() && part.frames.is_empty()
 }
 
-/// Messages to delete from the inbox of an execution that does not exist, and the notifications of their senders.
+/// Messages to delete from the inbox of an execution that does not exist, with the messages that notify its parents.
 #[derive(Debug, Default)]
 pub(super) struct Burial {
     pub(super) consumed: Vec<String>,

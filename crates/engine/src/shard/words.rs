@@ -1,5 +1,4 @@
-//! The protocol of the shard: a closed set of events in, and a closed set of outputs out. It has no behavior of its
-//! own.
+//! The protocol of the shard: a closed set of events in, and a closed set of outputs out. It contains types only.
 
 use std::{collections::BTreeSet, sync::Arc};
 
