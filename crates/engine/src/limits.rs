@@ -114,8 +114,9 @@ pub const IDLE_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 const _: () = assert!(mainspring_kernel::limits::EXECUTION_MEMORY_BYTES_MAX <= ORGANIZATION_MEMORY_BYTES_MAX);
 
-/// Milliseconds by which a wait for a permit postpones the timeout of an attempt at most. The steps of a large loop wait
-/// for each other for many minutes; beyond an hour the timeout fires, as the effects before the attempt may never end.
+/// Longest time by which a wait for a permit postpones the timeout of an attempt, in milliseconds. The steps of a large
+/// loop wait for each other for many minutes. Beyond an hour the timeout fires, since the effects before the attempt
+/// may never end.
 pub const PERMIT_WAIT_MS_MAX: u64 = 3_600_000;
 
 /// Journals loaded at a time. One organization gets half of the permits, rounded up, and a second one finds some free.

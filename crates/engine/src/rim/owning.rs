@@ -140,8 +140,8 @@ impl Rim {
         self.speak_at = Some(Instant::now() + pause);
     }
 
-    /// Releases all partitions of a node whose heartbeats succeed but whose commits fail, and sends no heartbeat until
-    /// its lease has expired, so that other nodes acquire them.
+    /// Drops all partitions of a node whose heartbeats succeed but whose commits fail, and sends no heartbeat until its
+    /// lease has expired, so that other nodes acquire them.
     fn fall_silent(&mut self, silence: Duration) {
         let why = "the store hears this node and takes no commit of it: others take its partitions";
         tracing::error!(silent_for_ms = silence.as_millis() as u64, why, "the node gives up what it holds");
@@ -275,7 +275,7 @@ impl Rim {
         }
     }
 
-    /// Records the end of attempts that the store lists as running here.
+    /// Records the end of attempts that the store lists as running here although they have ended.
     fn end_what_ended_early(&mut self) {
         let told = self.ended_early.extract_if(.., |attempt| !self.giving_up.running.contains(attempt));
         let (ended, store): (Vec<_>, _) = (told.collect(), self.store.clone());
@@ -341,7 +341,7 @@ impl Rim {
 pub(super) struct Writing {
     /// Time of the first failed commit since the last answered one.
     fails_since: Option<Tick>,
-    /// Consecutive times at which the node released all partitions for this reason.
+    /// Consecutive times at which the node dropped all partitions for this reason.
     silences: u32,
 }
 
