@@ -49,17 +49,18 @@ const _: () = assert!(ADMINS_MAX > APPROVAL_COUNT_MAX as usize, "the admins look
 /// Bytes of an approver in a response beside the name. With a hundred thousand short names this is the larger part.
 const APPROVER_BYTES: usize = 80;
 
-/// Somebody whom a gate names.
+/// An approver named by the approval.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approver {
-    /// Their name, as the gate has it.
+    /// Id of the approver, as written in the approval.
     pub user_id: String,
-    /// What they are in the organization; null if they are no member, or where the caller may not see members.
+    /// Role in the organization; null if the approver is no member, or if the caller may not see members.
     pub role: Option<Role>,
-    /// Whether they have approved already.
+    /// True if the approver has already approved.
     pub has_approved: bool,
-    /// Whether a decision of theirs counts now: a member of a role that decides, who has not approved yet.
+    /// True if a decision of the approver currently counts: a member with a role that decides, who has not approved
+    /// yet.
     pub can_decide: bool,
 }
 

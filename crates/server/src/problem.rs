@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 /// as long, and executions are counted in the same interval.
 const RETRY_AFTER_S: &str = "1";
 
-/// What a caller can branch on.
+/// Machine-readable error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Code {
@@ -112,14 +112,14 @@ pub struct Problem {
 #[derive(Debug, Clone)]
 pub(crate) struct Failed(pub String);
 
-/// The form of a [`Problem`].
+/// An error response.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ProblemBody {
-    /// A sentence: what happened, and what to do.
+    /// Message: what happened, and what to do.
     pub error: String,
-    /// What to branch on.
+    /// Machine-readable code.
     pub code: Code,
-    /// Places and data; null if there are none.
+    /// Structured details of the error; null if there are none.
     #[schema(value_type = Option<Object>)]
     pub details: Json_,
 }

@@ -59,8 +59,9 @@ use crate::{
 #[openapi(
     info(
         title = "Mainspring",
-        description = "Durable, governed workflows. Every route says in `x-permission` which permission it asks for \
-            (`credential`: any that lets in, `public`: none at all); a credential is sent as `Authorization: Bearer msp_…`. Errors are `{error, code, details}`.",
+        description = "Durable, governed workflows. `x-permission` names the permission that a route requires (`credential`: any \
+            valid credential, `public`: none). Clients send a credential as `Authorization: Bearer msp_…`. Errors have the \
+            form `{error, code, details}`. Times are RFC 3339 in UTC.",
         license(name = "Apache-2.0", identifier = "Apache-2.0"),
     ),
     components(schemas(ProblemBody)),
@@ -96,7 +97,7 @@ pub fn description() -> Description {
     let components = description.components.get_or_insert_default();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("msp_…").build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
-    let said = "Of POST /api/session and of /sign-in/oidc; called __Host-mainspring where the base URL is https";
+    let said = "Set by POST /api/session and by /sign-in/oidc; named __Host-mainspring if the base URL is https";
     let cookie = ApiKey::Cookie(ApiKeyValue::with_description("mainspring", said));
     components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
     description.paths.paths.values_mut().for_each(usual::describe);

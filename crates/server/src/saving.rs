@@ -30,55 +30,55 @@ const DESCRIPTION_MAX: usize = 10_000;
 const TAG_MAX: usize = 100;
 const TAGS_MAX: usize = 50;
 
-/// Fields of a workflow that are to change. What is not named stays; null takes away what need not be there.
+/// Fields of a workflow to change. Omitted fields keep their values; null clears an optional field.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Draft {
-    /// Another id, for people: unique among the member's. Null for none.
+    /// Human-readable id, unique among the member's workflows; null to clear it.
     #[serde(default, deserialize_with = "stated")]
     #[schema(value_type = Option<String>)]
     pub slug: Option<Option<String>>,
-    /// What people call it.
+    /// Display name.
     pub name: Option<String>,
-    /// What it is for. Null for nothing.
+    /// Description; null to clear it.
     #[serde(default, deserialize_with = "stated")]
     #[schema(value_type = Option<String>)]
     pub description: Option<Option<String>>,
-    /// Its semantic version. A definition that is new without one counts the last part up; one that was saved before has the
-    /// version of then, and no version is that of two definitions.
+    /// Semantic version. By default a new definition increments the last part. A definition that was saved before gets
+    /// its former version again; a version never belongs to two definitions.
     pub version: Option<String>,
     /// The definition.
     #[schema(value_type = Option<Object>)]
     pub data: Option<Data>,
-    /// Whether it can be started.
+    /// True if the workflow can be started.
     pub enabled: Option<bool>,
-    /// Words to find it by. Null for none.
+    /// Tags for searches; null to clear them.
     #[serde(default, deserialize_with = "stated")]
     #[schema(value_type = Option<Vec<String>>)]
     pub tags: Option<Option<Vec<String>>>,
 }
 
-/// A workflow to save as a whole. What is not named is not there afterwards; its version and whether it can be started stay.
+/// A complete workflow to save. Omitted fields are cleared, except `version` and `enabled`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Whole {
-    /// Its id; the workflow of this slug, or a new one, if none is given.
+    /// Id of the workflow; default: the workflow with this slug, or a new one.
     pub id: Option<String>,
-    /// Another id, for people: unique among the member's.
+    /// Human-readable id, unique among the member's workflows.
     pub slug: Option<String>,
-    /// What people call it; its slug or its id if nothing is said.
+    /// Display name; default: the slug or the id.
     pub name: Option<String>,
-    /// What it is for.
+    /// Description.
     pub description: Option<String>,
-    /// Its semantic version; 1.0.0 for a new one, and counted up by a definition that is new. One that was saved before has the
-    /// version of then, and no version is that of two definitions.
+    /// Semantic version; default 1.0.0 for a new workflow, and an increment of the last part for a new definition. A
+    /// definition that was saved before gets its former version again; a version never belongs to two definitions.
     pub version: Option<String>,
     /// The definition.
     #[schema(value_type = Object)]
     pub data: Data,
-    /// Whether it can be started; yes for a new one, else what it was.
+    /// True if the workflow can be started; default: unchanged, or true for a new workflow.
     pub enabled: Option<bool>,
-    /// Words to find it by.
+    /// Tags for searches.
     pub tags: Option<Vec<String>>,
 }
 
@@ -92,7 +92,7 @@ impl Whole {
     }
 }
 
-/// A workflow that was saved.
+/// A saved workflow.
 pub(crate) struct Saved {
     /// State after the change.
     pub held: Held<Workflow>,

@@ -19,7 +19,7 @@ const NUMBERS_TRIED: u32 = 100;
 
 /// The number of a definition that is saved.
 pub(crate) struct Numbering {
-    /// The semantic version.
+    /// Semantic version.
     pub version: String,
     /// The rows that reserve it; `None` if the definition is in the history already.
     pub puts: Option<Vec<Put>>,

@@ -30,49 +30,50 @@ use crate::{
     problem::{Answer, Problem},
 };
 
-/// An execution in a list: what its row says.
+/// Summary of an execution.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExecutionSummary {
-    /// Its id.
+    /// Unique id.
     pub id: String,
-    /// The workflow; null for one that an execution of an older release has started.
+    /// Id of the workflow; null for child executions of older releases.
     pub workflow_id: Option<String>,
-    /// What people called the workflow when it was started, else the name in its definition; null for neither.
+    /// Display name of the workflow when the execution was started, else the name in the definition; null if neither
+    /// exists.
     pub workflow_name: Option<String>,
-    /// The trigger, if one has started it.
+    /// Id of the trigger; null without one.
     pub trigger_id: Option<String>,
-    /// What people call the trigger; null in this build, which has none.
+    /// Display name of the trigger. Null in this release, which has no triggers.
     pub trigger_name: Option<String>,
-    /// The execution that has started it, if one has.
+    /// Id of the parent execution; null without one.
     pub parent_execution_id: Option<String>,
-    /// The member whose it is.
+    /// Id of the owner.
     pub user_id: Option<String>,
     /// `pending`, `running`, `waiting_approval`, `cancel_requested`, `completed`, `failed` or `cancelled`.
     pub status: String,
-    /// `with_failures` for a completed one in which a failure was let through.
+    /// `with_failures` for a completed execution with tolerated failures; null otherwise.
     pub outcome: Option<String>,
-    /// The code of the error, or the reason of the end.
+    /// Error code, or the reason of the end.
     pub error_code: Option<String>,
-    /// `manual`, `webhook`, `schedule`, `subworkflow`; `subworkflow_detached` where what started it does not wait.
+    /// `manual`, `webhook`, `schedule`, `subworkflow`, or `subworkflow_detached` if the parent does not wait.
     pub trigger_type: String,
-    /// Who started it, by kind.
+    /// Kind of the initiator.
     pub initiator_type: String,
-    /// Who started it.
+    /// Id of the initiator.
     pub initiator_user_id: Option<String>,
-    /// The workflow's version.
+    /// Semantic version of the workflow.
     pub workflow_version: Option<String>,
-    /// `sha256:…` of the definition that it began with.
+    /// Hash of the definition at the start: `sha256:…`.
     pub workflow_hash: String,
-    /// Unique for the workflow.
+    /// Idempotency key, unique per workflow.
     pub idempotency_key: Option<String>,
-    /// The session that it is bound to.
+    /// Id of the bound session.
     pub session_id: Option<String>,
-    /// How often it was dispatched, from 1.
+    /// Number of dispatches, from 1.
     pub attempt_count: u32,
-    /// When it was accepted.
+    /// Time of acceptance, RFC 3339.
     pub started_at: String,
-    /// When it ended.
+    /// End of the execution, RFC 3339; null if it has not ended.
     pub completed_at: Option<String>,
 }
 
@@ -103,83 +104,84 @@ impl From<&ExecutionRow> for ExecutionSummary {
     }
 }
 
-/// An execution in a list, with why it ended as it did.
+/// An execution in a list, with its error.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExecutionListed {
     #[serde(flatten)]
     pub summary: ExecutionSummary,
-    /// Why it ended as it did: `{code, class, message, details}`; null until it has, and if nothing failed. The execution by
-    /// itself says the step as well; class and message are null where they are not found at the end of the journal.
+    /// Error: `{code, class, message, details}`; null if the execution has not ended or nothing failed. Class and
+    /// message are null if they are not found at the end of the journal. The step is only in the response for a single
+    /// execution.
     #[schema(value_type = Option<Object>)]
     pub error: Data,
 }
 
-/// An execution, whole.
+/// An execution with all details.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExecutionBody {
     #[serde(flatten)]
     pub summary: ExecutionSummary,
-    /// What a pending one waits for before its work begins: `user`, `organization` or `workflow`, of which as many are
-    /// running as may when it was accepted; `admission` where that is being found out. Null for one whose work has begun.
+    /// Reason why a pending execution has not started: the concurrency limit of the `user`, the `organization` or the
+    /// `workflow`, or `admission` before the limits were checked. Null after the start.
     pub waiting_for: Option<&'static str>,
-    /// More about what started it; null for what an execution has started.
+    /// Metadata of the trigger; null for child executions.
     #[schema(value_type = Option<Object>)]
     pub trigger_metadata: Data,
-    /// What it began with: `@vars`. An object, or null where it was erased; another value only where an execution gave it
-    /// one and it failed of that.
+    /// Variables of the start (`@vars`), an object; null if they were erased. Another JSON value only if a parent
+    /// passed an invalid one, which failed the execution.
     #[schema(value_type = serde_json::Value)]
     pub variables: Data,
-    /// What it began with: `@input`, any value; null for none, or where it was erased.
+    /// Input of the start (`@input`), any JSON value; null if there is none or it was erased.
     #[schema(value_type = serde_json::Value)]
     pub input: Data,
-    /// The output of one that has completed: any value. Until then, and of one that has not, an object with the output
-    /// variables that there are.
+    /// Output of a completed execution, any JSON value. In all other states an object with the output variables so far.
     #[schema(value_type = serde_json::Value)]
     pub outputs: Data,
-    /// Why it ended as it did: `{code, class, message, details, stepId}`; null until it has, and if nothing failed.
+    /// Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed.
     #[schema(value_type = Option<Object>)]
     pub error: Data,
-    /// Who has called it off; null if nobody has. What ran then may take its time to stop: the status says whether it has.
+    /// Cancel request; null if there is none. Attempts may take time to stop, so the status shows whether the execution
+    /// has ended.
     pub cancel_requested: Option<CancelRequested>,
-    /// What opens the first open gate, for those who may decide there; null for all others.
+    /// Resume token of the first open approval, for callers who may decide; null otherwise.
     pub resume_token: Option<String>,
-    /// The first open gate; null if none is open.
+    /// First open approval; null if none is open.
     #[schema(value_type = Option<Object>)]
     pub requires_approval: Data,
-    /// All open gates, of what it has started too.
+    /// All open approvals, including those of child executions.
     #[schema(value_type = Vec<Object>)]
     pub approvals: Vec<Data>,
-    /// Why it was set aside, if it was: its journal cannot be gone on with.
+    /// Reason of the quarantine; null if the execution is not quarantined.
     pub quarantined: Option<String>,
-    /// With `include=steps`: what it did, attempt by attempt, as far as 8 MiB of it.
+    /// With `include=steps`: the first attempts, up to 8 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>, nullable = false)]
     pub steps: Option<Vec<Written>>,
-    /// With `include=steps`, where these are not all: the `cursor` with which `GET /api/executions/{id}/steps` goes on.
+    /// With `include=steps`: `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub steps_cursor: Option<String>,
-    /// With `include=workflowSnapshot`: the definition that it runs, as it was saved; null where no history has it.
+    /// With `include=workflowSnapshot`: the definition of the execution as saved; null if the history lacks it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub workflow_snapshot: Option<Data>,
-    /// With `include=runtimeState`: how it is carried out.
+    /// With `include=runtimeState`: runtime details.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub runtime_state: Option<RuntimeState>,
 }
 
-/// Who has called an execution off.
+/// A recorded cancel request.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CancelRequested {
-    /// When.
+    /// Time, RFC 3339.
     pub at: String,
-    /// Who.
+    /// Id of the member or component that acted.
     pub by: String,
-    /// A word for why.
+    /// Reason of the cancellation.
     pub reason: String,
 }
 

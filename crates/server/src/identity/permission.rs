@@ -4,74 +4,74 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a member is to an organisation.
+/// Role of a member in an organization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Everything, members and their roles included.
+    /// All permissions, including the management of members and roles.
     Owner,
-    /// Everything but other owners.
+    /// All permissions of an owner except changes to owners.
     Admin,
-    /// Workflows and executions of one's own, and looking at all others.
+    /// Manages own workflows and executions, and reads all others.
     Member,
-    /// Looking.
+    /// Read access.
     Viewer,
-    /// A program: what a member may, but no decision at a gate and nobody's rights.
+    /// A program: the permissions of a member, without decisions of approvals and scripts.
     Agent,
 }
 
-/// What a route asks for.
+/// A permission that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 pub enum Permission {
-    /// See workflows and their versions, check definitions.
+    /// Read workflows and their versions, validate definitions.
     #[serde(rename = "workflows:read")]
     WorkflowsRead,
-    /// Make, change and delete workflows.
+    /// Create, change and delete workflows.
     #[serde(rename = "workflows:write")]
     WorkflowsWrite,
-    /// See executions with all they did.
+    /// Read executions with all details.
     #[serde(rename = "executions:read")]
     ExecutionsRead,
     /// Start executions.
     #[serde(rename = "executions:start")]
     ExecutionsStart,
-    /// Cancel executions, send them signals.
+    /// Cancel executions and send signals.
     #[serde(rename = "executions:control")]
     ExecutionsControl,
     /// Start executions of workflows that have scripts (`bash` steps).
     #[serde(rename = "scripts:run")]
     ScriptsRun,
-    /// Release or end executions that are quarantined.
+    /// Release or end quarantined executions.
     #[serde(rename = "executions:repair")]
     ExecutionsRepair,
-    /// Erase the values of executions that have ended.
+    /// Erase values of ended executions.
     #[serde(rename = "executions:erase")]
     ExecutionsErase,
-    /// Report on an execution from the session that carries it out.
+    /// Report on an execution from its session.
     #[serde(rename = "executions:report")]
     ExecutionsReport,
-    /// Decide at gates.
+    /// Decide approvals.
     #[serde(rename = "approvals:decide")]
     ApprovalsDecide,
-    /// See who belongs to the organisation.
+    /// Read the members of the organization.
     #[serde(rename = "members:read")]
     MembersRead,
-    /// Say who belongs to the organisation.
+    /// Add, change and remove members.
     #[serde(rename = "members:write")]
     MembersWrite,
-    /// Make, see and revoke credentials of one's own.
+    /// Create, list and revoke own credentials.
     #[serde(rename = "tokens:own")]
     TokensOwn,
     /// Read the audit log.
     #[serde(rename = "audit:read")]
     AuditRead,
-    /// See the organisation's settings.
+    /// Read the settings of the organization.
     #[serde(rename = "organization:read")]
     OrganizationRead,
-    /// Change the organisation's settings.
+    /// Change the settings of the organization.
     #[serde(rename = "organization:write")]
     OrganizationWrite,
-    /// Make organisations.
+    /// Create organizations.
     #[serde(rename = "installation:write")]
     InstallationWrite,
 }

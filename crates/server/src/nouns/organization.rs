@@ -24,15 +24,15 @@ pub struct Organization {
     pub limits: Limits,
 }
 
-/// How many executions may be under way at a time. What is beyond waits in a queue.
+/// Limits of concurrent executions. Further executions wait in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
-    /// Of one member.
+    /// Executions of one member.
     pub per_user: u32,
-    /// Of the organisation.
+    /// Executions of the organization.
     pub per_organization: u32,
-    /// Of each of its workflows. Null for no limit of their own.
+    /// Executions of each workflow of the organization; null for no such limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_workflow: Option<u32>,
 }

@@ -31,7 +31,7 @@ pub struct Version {
     pub created_at: u64,
 }
 
-/// What makes versions (second specification, `workflow_version_history`).
+/// Origin of a version (second specification, `workflow_version_history`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {

@@ -17,7 +17,7 @@ use crate::{
 
 /// A completed sign-in.
 pub(crate) struct Entered {
-    /// The member.
+    /// Id of the member.
     pub(crate) user: String,
     pub(crate) organization: String,
     /// Value of `Set-Cookie`.

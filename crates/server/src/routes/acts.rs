@@ -38,28 +38,29 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(status))
 }
 
-/// A decision at a gate.
+/// A decision of an open approval.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Approve {
-    /// Whether it may go on.
+    /// True to approve, false to deny.
     approve: bool,
-    /// What opens the gate, as the execution shows it to those who may decide.
+    /// Resume token of the approval, as the execution shows it to callers who may decide.
     resume_token: String,
-    /// Why, for the journal and the audit log.
+    /// Reason, recorded in the journal and the audit log.
     #[schema(max_length = 2000)]
     reason: Option<String>,
 }
 
-/// What came of an input.
+/// Result of an input.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Done {
-    /// True.
+    /// Always true.
     pub ok: bool,
-    /// The execution.
+    /// Id of the execution.
     pub execution_id: String,
-    /// Its status afterwards; `accepted` where it runs at another node and takes the input from its inbox.
+    /// Status after the input; `accepted` if the execution runs on another node, which processes the input from its
+    /// inbox.
     pub status: String,
 }
 
@@ -216,7 +217,7 @@ pub(super) async fn decide(
     done(app, row.key, delivered).await
 }
 
-/// Approve or deny what an execution waits for.
+/// Approve or deny an open approval of an execution.
 #[utoipa::path(post, path = "/api/executions/{id}/approve", tag = "executions", params(("id" = String, Path)), request_body = Approve,
     extensions(("x-permission" = json!("approvals:decide"))),
     responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
@@ -231,16 +232,16 @@ async fn approve(
     decide(&app, &caller, row, body.resume_token, body.approve, body.reason).await.map(Json)
 }
 
-/// Why an execution is called off.
+/// A cancel request.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Cancel {
-    /// A word for it, as `user_cancelled`.
+    /// Reason of the cancellation, such as `user_cancelled`.
     #[schema(max_length = 200)]
     reason: Option<String>,
 }
 
-/// Call an execution off. What runs is stopped; it is `cancelled` when that has ended.
+/// Cancel an execution. Running attempts are stopped; the status is `cancelled` when they have ended.
 #[utoipa::path(post, path = "/api/executions/{id}/cancel", tag = "executions", params(("id" = String, Path)), request_body = Cancel,
     extensions(("x-permission" = json!("executions:control"))),
     responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
@@ -266,27 +267,28 @@ async fn cancel(
     done(&app, row.key, delivered).await.map(Json)
 }
 
-/// A named message.
+/// A named signal.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Signal {
-    /// The message's own name: the second of one name is no message.
+    /// Unique id of the signal. A repeated id has no second effect.
     #[schema(min_length = 1, max_length = 200)]
     id: String,
-    /// What a step waits for.
+    /// Name that a step waits for.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
-    /// What it brings: any value, of at most 256 KiB in binary form.
+    /// Payload: any JSON value, up to 256 KiB in binary form.
     #[serde(default)]
     #[schema(value_type = serde_json::Value)]
     payload: Data,
 }
 
-/// Send an execution a named message. One that comes before it is waited for is kept.
+/// Send a named signal to an execution. A signal that arrives before its step is buffered.
 ///
-/// One that is answered with a status of the execution is there, also as the second of its id. `accepted` says that it is
-/// durable in the inbox and will be taken in, unless the execution has come to its end or is full by then: the same again,
-/// under its id, is answered as it came out. 409 says that it is not kept, and why.
+/// A response with a status of the execution means that the signal was processed, now or by an earlier request with its
+/// id. `accepted` means that the signal is durable in the inbox. It is processed later, unless the execution has ended
+/// or its limit of signals is reached by then; a repeated request with the same id returns the result. 409 means that
+/// the signal was rejected, with the reason.
 #[utoipa::path(post, path = "/api/executions/{id}/signal", tag = "executions", params(("id" = String, Path)), request_body = Signal,
     extensions(("x-permission" = json!("executions:control"))),
     responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
@@ -312,22 +314,22 @@ async fn signal(
     }
 }
 
-/// What a session says of its execution.
+/// Report of a session about its execution.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Report {
-    /// The status that the session reports.
+    /// Status that the session reports.
     #[serde(rename = "status")]
     _status: String,
-    /// The outputs, if it has ended: any value.
+    /// Outputs of an ended execution; any JSON value.
     #[serde(default, rename = "outputs")]
     #[schema(value_type = serde_json::Value)]
     _outputs: Data,
-    /// The steps, if it has ended: any value.
+    /// Steps of an ended execution; any JSON value.
     #[serde(default, rename = "steps")]
     #[schema(value_type = serde_json::Value)]
     _steps: Data,
-    /// Why it failed: any value.
+    /// Error of a failed execution; any JSON value.
     #[serde(default, rename = "error")]
     #[schema(value_type = serde_json::Value)]
     _error: Data,
@@ -349,7 +351,7 @@ async fn reported(app: App, caller: Caller, id: String) -> Answer<Json<Done>> {
     .await
 }
 
-/// Report that an execution has ended, from the session that carries it out.
+/// Report the end of an execution, from its session.
 #[utoipa::path(post, path = "/api/executions/{id}/complete", tag = "executions", params(("id" = String, Path)), request_body = Report,
     extensions(("x-permission" = json!("executions:report"))),
     responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
@@ -362,7 +364,7 @@ async fn complete(
     reported(app, caller, id).await
 }
 
-/// Report how an execution stands, from the session that carries it out.
+/// Report the status of an execution, from its session.
 #[utoipa::path(post, path = "/api/executions/{id}/status", tag = "executions", params(("id" = String, Path)), request_body = Report,
     extensions(("x-permission" = json!("executions:report"))),
     responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]

@@ -29,54 +29,55 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(decide))
 }
 
-/// A gate that waits.
+/// An open approval.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Approval {
-    /// Names it: `EXECUTION:STEP:GATE`.
+    /// Id of the approval: `EXECUTION:STEP:GATE`.
     id: String,
-    /// The execution.
+    /// Id of the execution.
     execution_id: String,
-    /// The workflow.
+    /// Id of the workflow.
     workflow_id: Option<String>,
-    /// What people called it when the execution was started, else the name in its definition; null for neither.
+    /// Display name of the workflow when the execution was started, else the name in the definition; null if neither
+    /// exists.
     workflow_name: Option<String>,
-    /// The member whose the execution is.
+    /// Id of the member who owns the execution.
     user_id: Option<String>,
-    /// The step that waits.
+    /// Id of the step that waits.
     step_id: String,
-    /// What is asked.
+    /// The question to the approvers.
     message: String,
-    /// What is approved: `{stepId, prompt, items, approvers, count, approvedBy, expiresAt}`, with `resumeToken` for those
+    /// The approval: `{stepId, prompt, items, approvers, count, approvedBy, expiresAt}`, with `resumeToken` for callers
     /// who may decide.
     #[schema(value_type = Object)]
     gate: Written,
-    /// Since when it waits.
+    /// Start of the approval, RFC 3339.
     requested_at: String,
-    /// When it is decided by itself.
+    /// Time of the default decision, RFC 3339.
     timeout_at: String,
-    /// How, then: `approve` or `deny`.
+    /// Decision at the timeout: `approve` or `deny`.
     default_action: &'static str,
     /// `pending`.
     status: &'static str,
-    /// Whether the caller may decide.
+    /// True if the caller may decide.
     may_decide: bool,
-    /// Those whom it names, as they stand now; empty where it names nobody, and the execution's owner and the admins decide.
+    /// Named approvers with their current membership. Without names, the execution's owner and the admins decide.
     approvers: Vec<Approver>,
-    /// Whether as many as have to can still approve, as the organization stands. Where it is false, the gate can be denied
-    /// or called off, or waits until its time is over, unless who is missing becomes a member in a role that decides.
+    /// True if enough approvers can currently approve. Otherwise the approval can be denied, the execution cancelled,
+    /// or the timeout expires, unless a missing approver becomes a member with a role that decides.
     can_be_approved: bool,
-    /// The page where people read and decide, once they have signed in there.
+    /// URL of the web page with the approval. It requires a sign-in.
     url: String,
 }
 
-/// A page of gates.
+/// A page of open approvals.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Approvals {
-    /// Those of the newest executions first.
+    /// Open approvals, those of the newest executions first.
     approvals: Vec<Approval>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
@@ -130,7 +131,7 @@ fn own<'a>(row: &'a ExecutionRow, looked: &'a crate::view::Looked) -> impl Itera
     looked.family.gates.iter().filter(|open| open.execution == row.key)
 }
 
-/// What waits for people in the organisation.
+/// List the open approvals of the organization.
 #[utoipa::path(get, path = "/api/approvals", tag = "approvals", params(PageQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Approvals)))]
@@ -217,7 +218,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
     Ok((row, open))
 }
 
-/// A gate that waits, with what is approved.
+/// Get an open approval with the items to approve.
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Approval)))]
@@ -240,14 +241,14 @@ async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Decision {
-    /// Whether it may go on.
+    /// True to approve, false to deny.
     approve: bool,
-    /// Why, for the journal and the audit log.
+    /// Reason, recorded in the journal and the audit log.
     #[schema(max_length = 2000)]
     reason: Option<String>,
 }
 
-/// Decide at a gate.
+/// Approve or deny an open approval.
 #[utoipa::path(post, path = "/api/approvals/{id}/decide", tag = "approvals", params(("id" = String, Path)), request_body = Decision,
     extensions(("x-permission" = json!("approvals:decide"))),
     responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]

@@ -31,34 +31,34 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ListQuery {
-    /// At most so many, up to 200; 50 if nothing is said.
+    /// Maximum number of items, 1 to 200; default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
-    /// `nextCursor` of the page before.
+    /// `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// Executions that are quarantined.
+/// A page of quarantined executions.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Quarantine {
-    /// By their keys.
+    /// Items in the order of their keys.
     quarantined: Vec<Quarantined>,
-    /// The cursor of the next page; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
-/// An execution that is quarantined.
+/// A quarantined execution.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Quarantined {
-    /// The execution.
+    /// Id of the execution.
     execution_id: String,
-    /// What is wrong with its journal.
+    /// Defect of the journal.
     reason: String,
 }
 
-/// The organization's executions that are quarantined.
+/// List the quarantined executions of the organization.
 #[utoipa::path(get, path = "/api/quarantine", tag = "executions", params(ListQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Quarantine)))]
@@ -86,24 +86,24 @@ async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQu
     .await
 }
 
-/// The reason of an act, for the audit log.
+/// Reason of an operation.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Reason {
-    /// Why.
+    /// Reason, recorded in the audit log.
     #[schema(min_length = 1, max_length = 2000)]
     reason: String,
 }
 
-/// What came of an act on a quarantined execution.
+/// Result of an operation on a quarantined execution.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Repaired {
-    /// True.
+    /// Always true.
     ok: bool,
-    /// The execution.
+    /// Id of the execution.
     execution_id: String,
-    /// `released`; `cancelled` where its parent has gone on without it; `ended`.
+    /// `released`, `cancelled` (the parent has continued without it) or `ended`.
     status: &'static str,
 }
 
@@ -131,9 +131,9 @@ fn check_reason(reason: &str) -> Answer<()> {
     Err(Problem::field("reason", format!("it must have 1 to {REASON_CHARS_MAX} characters")))
 }
 
-/// Release a quarantined execution: its journal is verified, and it goes on.
+/// Release a quarantined execution: verifies its journal and resumes it.
 ///
-/// One whose parent has gone on without it is cancelled with that.
+/// An execution whose parent has continued without it is cancelled instead.
 #[utoipa::path(post, path = "/api/executions/{id}/release", tag = "executions", params(("id" = String, Path)), request_body = Reason,
     extensions(("x-permission" = json!("executions:repair"))),
     responses((status = 200, body = Repaired), (status = 409, body = ProblemBody)))]
@@ -154,10 +154,10 @@ async fn release(
     .await
 }
 
-/// End a quarantined execution whatever its journal says: it is `failed` with `ended_by_operator`.
+/// End a quarantined execution without its journal. It is `failed` with `ended_by_operator`.
 ///
-/// The journal stays as it is. A sealed note beside it says who has ended the execution and why, and verifying the
-/// execution tells so. Executions that it waits for are cancelled.
+/// The journal is kept unchanged. A sealed note beside it names the member who ended the execution and the reason;
+/// verification of the execution shows it. Child executions that it waits for are cancelled.
 #[utoipa::path(post, path = "/api/executions/{id}/end", tag = "executions", params(("id" = String, Path)), request_body = Reason,
     extensions(("x-permission" = json!("executions:repair"))),
     responses((status = 200, body = Repaired), (status = 409, body = ProblemBody)))]
@@ -176,15 +176,14 @@ async fn end(
     .await
 }
 
-/// What to erase, and why.
+/// Values to erase, with the reason.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Erase {
-    /// Why.
+    /// Reason, recorded in the audit log.
     #[schema(min_length = 1, max_length = 2000)]
     reason: String,
-    /// The steps whose values are erased, by id, or by the name of one instance of a step; all values of the execution if
-    /// it is empty.
+    /// Ids or instance names of the steps whose values are erased. Empty for all values of the execution.
     #[serde(default)]
     #[schema(max_items = 1000)]
     steps: Vec<String>,
@@ -193,20 +192,20 @@ struct Erase {
 /// Most steps of one request. Each stored value is compared with all of them.
 const STEPS_MAX: usize = 1_000;
 
-/// What was erased.
+/// Result of an erasure.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Erased {
-    /// True.
+    /// Always true.
     ok: bool,
-    /// The execution.
+    /// Id of the execution.
     execution_id: String,
-    /// How many values are gone now and were not before.
+    /// Number of values that this request erased.
     erased: usize,
 }
 
-/// Erase values of an execution that has ended, for good. The journal's chain holds, and verifying it names what was
-/// erased; the audit log says who has done it and why.
+/// Erase values of an ended execution permanently. The hash chain of the journal stays valid, and verification lists
+/// the erased values. The audit log has the member and the reason.
 #[utoipa::path(post, path = "/api/executions/{id}/erase", tag = "executions", params(("id" = String, Path)), request_body = Erase,
     extensions(("x-permission" = json!("executions:erase"))),
     responses((status = 200, body = Erased), (status = 409, body = ProblemBody)))]

@@ -45,43 +45,43 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AuditQuery {
-    /// Only those behind this number.
+    /// Returns entries after this number only.
     after: Option<u64>,
-    /// At most so many, up to 200; 50 if nothing is said.
+    /// Maximum number of items, 1 to 200; default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
-    /// `nextCursor` of the page before.
+    /// `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// An entry.
+/// An entry of the audit log.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct EntryBody {
-    /// Counted from 1, without gaps.
+    /// Number of the entry, from 1 without gaps.
     number: u64,
-    /// When.
+    /// Time, RFC 3339.
     at: String,
-    /// Who.
+    /// Id of the member or component that acted.
     actor: String,
-    /// What was done.
+    /// Action, such as `approval.decide`.
     action: String,
-    /// To what.
+    /// Target of the action.
     target: String,
-    /// More about it.
+    /// Structured details of the action.
     #[schema(value_type = Option<Object>)]
     detail: Data,
-    /// Of the hash before it and of everything here: `sha256:…`.
+    /// Hash of the previous hash and of all fields of this entry: `sha256:…`.
     hash: String,
 }
 
-/// A page of the log.
+/// A page of the audit log.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Entries {
-    /// In order.
+    /// Entries in ascending order.
     entries: Vec<EntryBody>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
@@ -98,7 +98,7 @@ fn body(row: &AuditRow) -> EntryBody {
     }
 }
 
-/// The organisation's audit log, in order.
+/// List the audit log of the organization in ascending order.
 #[utoipa::path(get, path = "/api/audit", tag = "audit", params(AuditQuery),
     extensions(("x-permission" = json!("audit:read"))),
     responses((status = 200, body = Entries)))]
@@ -115,19 +115,19 @@ async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<AuditQ
     .await
 }
 
-/// Whether the log is what was written.
+/// Result of verifying the audit log.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Verified {
-    /// Whether every entry follows the one before, up to the sealed head.
+    /// True if the entries form an unbroken chain up to the sealed head.
     ok: bool,
-    /// How many entries were looked at.
+    /// Number of verified entries.
     entries: u64,
-    /// What is wrong, and where; null if nothing is.
+    /// First defect with its position; null if there is none.
     error: Option<String>,
 }
 
-/// Prove the audit log: that no entry was changed, left out or put in, and that none is missing at its end.
+/// Verify the audit log: detects entries that were changed, removed, inserted, or truncated at the end.
 #[utoipa::path(get, path = "/api/audit/verify", tag = "audit", extensions(("x-permission" = json!("audit:read"))),
     responses((status = 200, body = Verified)))]
 async fn verify(State(app): State<App>, caller: Caller) -> Answer<Json<Verified>> {
@@ -145,8 +145,8 @@ const PAGES_ON_THE_WAY: usize = 2;
 /// Time for the client to read a page.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Export the whole audit log with what proves it elsewhere: NDJSON, the head first, then every entry. `mainspring audit
-/// verify` reads it. The export is an entry of the log itself; a cookie counts with proof of origin, as for changes.
+/// Export the whole audit log as NDJSON, with the signed head first, for verification elsewhere with `mainspring audit
+/// verify`. The export adds an entry to the log. Requests with a cookie need proof of origin, as changes do.
 #[utoipa::path(get, path = "/api/audit/export", tag = "audit", extensions(("x-permission" = json!("audit:read"))),
     responses((status = 200, content_type = "application/x-ndjson", body = String)))]
 async fn export(

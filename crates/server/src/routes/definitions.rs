@@ -28,7 +28,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(validate)).routes(routes!(plan))
 }
 
-/// A definition to look at.
+/// A definition to check.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Definition {
@@ -38,7 +38,7 @@ struct Definition {
 
 fn object_or_text() -> Schema {
     let kinds = SchemaType::from_iter([Type::Object, Type::String]);
-    let said = "The definition as an object, or its text in YAML or JSON: then diagnostics have lines and columns.";
+    let said = "Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns.";
     ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()
 }
 
@@ -60,8 +60,8 @@ fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Docu
     Ok(all)
 }
 
-/// Check a definition: `{ok, status: valid | invalid, workflowHash, errors, warnings, stepOrder}`. One that is invalid is
-/// an answer, not an error. It is warned also of who is named to decide at a gate and cannot as the organization stands.
+/// Validate a definition: `{ok, status: valid | invalid, workflowHash, errors, warnings, stepOrder}`. An invalid
+/// definition also returns 200. `warnings` include approvers who currently cannot decide.
 #[utoipa::path(post, path = "/api/definitions/validate", tag = "definitions", request_body = Definition,
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Object)))]
@@ -76,7 +76,7 @@ async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Defin
     .await
 }
 
-/// The plan that a definition compiles to: steps, edges, policies; and the `warnings` that checking it gives.
+/// Compile a definition to its plan: steps, edges and policies, and the `warnings` of the validation.
 #[utoipa::path(post, path = "/api/definitions/plan", tag = "definitions", request_body = Definition,
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Object)))]

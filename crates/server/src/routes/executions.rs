@@ -37,14 +37,14 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ListQuery {
-    /// One of these statuses, separated by commas.
+    /// Statuses to return, separated by commas.
     status: Option<String>,
-    /// Of this workflow, by its id or its slug.
+    /// Id or slug of a workflow, to return its executions only.
     workflow_id: Option<String>,
-    /// At most so many, up to 200; 50 if nothing is said.
+    /// Maximum number of items, 1 to 200; default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
-    /// `nextCursor` of the page before.
+    /// `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -107,7 +107,7 @@ fn rows(
     Ok(page)
 }
 
-/// The organisation's executions, the newest first.
+/// List the executions of the organization, newest first.
 #[utoipa::path(get, path = "/api/executions", tag = "executions", params(ListQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Executions), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
@@ -152,11 +152,12 @@ fn whole(app: &App, caller: &Caller, id: &str, include: Include) -> Answer<Execu
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct GetQuery {
-    /// `steps`, `workflowSnapshot` (takes `workflows:read` as well) and `runtimeState`, separated by commas.
+    /// Optional parts, separated by commas: `steps`, `workflowSnapshot` (also requires `workflows:read`) and
+    /// `runtimeState`.
     include: Option<String>,
 }
 
-/// An execution.
+/// Get an execution.
 #[utoipa::path(get, path = "/api/executions/{id}", tag = "executions", params(("id" = String, Path), GetQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = ExecutionBody)))]
@@ -175,12 +176,13 @@ async fn get(
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WaitQuery {
-    /// Milliseconds, up to 60,000; 30,000 if nothing is said.
+    /// Timeout in milliseconds, up to 60,000; default 30,000.
     #[param(maximum = 60000)]
     timeout_ms: Option<u64>,
 }
 
-/// Wait until an execution has ended or waits for people, and see it; as it stands when the time is over.
+/// Wait until an execution has ended or only approvals are open, and return it; after the timeout, in its current
+/// state.
 #[utoipa::path(get, path = "/api/executions/{id}/wait", tag = "executions", params(("id" = String, Path), WaitQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = ExecutionBody)))]

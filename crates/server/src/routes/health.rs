@@ -22,15 +22,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready))
 }
 
-/// How the server is.
+/// Health of the server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Health {
     /// `ok`.
     status: &'static str,
-    /// The release.
+    /// Release of the server.
     release: &'static str,
-    /// The partitions that this node works on.
+    /// Partitions that this node owns.
     partitions: usize,
 }
 
@@ -38,14 +38,14 @@ fn health(app: &App) -> Health {
     Health { status: "ok", release: app.settings.release, partitions: app.engine.held().len() }
 }
 
-/// The process is there.
+/// Liveness: the process responds.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()), extensions(("x-permission" = json!("public"))),
     responses((status = 200, body = Health)))]
 async fn live(State(app): State<App>) -> Json<Health> {
     Json(health(&app))
 }
 
-/// It takes work: its engine runs, and the store answers.
+/// Readiness: the engine runs and the store responds.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), extensions(("x-permission" = json!("public"))),
     responses((status = 200, body = Health), (status = 503, body = ProblemBody)))]
 async fn ready(State(app): State<App>) -> Answer<Json<Health>> {

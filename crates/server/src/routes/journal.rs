@@ -29,68 +29,68 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(steps)).routes(routes!(journal))
 }
 
-/// What an execution did, attempt by attempt.
+/// Attempts of an execution in the order of their start.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Steps {
-    /// The execution.
+    /// Id of the execution.
     execution_id: String,
-    /// In the order in which they began.
+    /// Attempts in the order of their start.
     #[schema(value_type = Vec<Attempt>)]
     steps: Vec<Written>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
-/// An attempt at a step.
+/// An attempt of a step.
 #[derive(ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "described here, and written by the kernel")]
 pub(super) struct Attempt {
-    /// The step instance, as `fetch[3].parse`.
+    /// Step instance, such as `fetch[3].parse`.
     step_id: String,
-    /// Which, from 1; 0 for a step that was skipped, or failed before it could begin.
+    /// Number of the attempt, from 1; 0 for a step that was skipped or failed before its first attempt.
     attempt: u32,
     /// `running`, `waiting`, `waiting_approval`, `completed`, `failed`, `skipped` or `cancelled`.
     status: String,
-    /// When it began.
+    /// Start of the attempt, RFC 3339.
     started_at: String,
-    /// When it ended; null while it has not.
+    /// End of the attempt, RFC 3339; null if it has not ended.
     completed_at: Option<String>,
-    /// The resolved parameters: any value.
+    /// Resolved parameters; any JSON value.
     input: serde_json::Value,
-    /// The output of one that completed: any value; else null.
+    /// Output of a completed attempt, any JSON value; null otherwise.
     output: serde_json::Value,
-    /// Why it failed: `{code, class, message, details}`; null where it did not.
+    /// Error of a failed attempt: `{code, class, message, details}`; null otherwise.
     #[schema(value_type = Option<Object>, required)]
     error: (),
-    /// What led to it.
+    /// Cause of the attempt.
     because: String,
-    /// Why it was skipped, retried, called off or decided.
+    /// Reason why the attempt was skipped, retried, cancelled or decided.
     #[schema(nullable = false)]
     note: Option<String>,
-    /// What was decided, where people were asked.
+    /// Decisions of an approval step.
     #[schema(nullable = false)]
     decisions: Option<Vec<Decided>>,
-    /// The execution that it has started.
+    /// Id of the child execution that the attempt started.
     #[schema(nullable = false)]
     child_execution_id: Option<String>,
-    /// What its function wrote to its console: `{level, text}`.
+    /// Console output of the function: `{level, text}`.
     #[schema(value_type = Option<Vec<Object>>, nullable = false)]
     log: (),
 }
 
-/// What was decided at a gate.
+/// A decision of an approval.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "described here, and written by the kernel")]
 struct Decided {
     /// `approve` or `deny`.
     decision: String,
-    /// Who; null where nobody decided in time.
+    /// Id of the member who decided; null for the decision at the timeout.
     by: Option<String>,
-    /// When.
+    /// Time, RFC 3339.
     at: String,
-    /// Why, if that was said and not erased.
+    /// Reason; null if none was given or it was erased.
     reason: Option<String>,
 }
 
@@ -99,16 +99,16 @@ struct Decided {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct StepsQuery {
-    /// At most so many, up to 200; as many as there is room for if nothing is said.
+    /// Maximum number of items, 1 to 200; by default bounded by the size of the response only.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
-    /// `nextCursor` of the page before.
+    /// `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// What an execution did, attempt by attempt.
+/// Attempts of an execution in the order of their start.
 ///
-/// Each page is made from the whole journal. So it ends by its bytes, and by a count only where one is asked for.
+/// Each page reads the whole journal. Without `limit` a page is bounded by bytes only.
 #[utoipa::path(get, path = "/api/executions/{id}/steps", tag = "executions", params(("id" = String, Path), StepsQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Steps)))]
@@ -155,15 +155,15 @@ fn steps_page(
     Ok((page.rows, (next < count).then(|| next.to_string())))
 }
 
-/// The journal of an execution: what is proved and how long it is.
+/// Frames of an execution's journal.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Journal {
-    /// The execution.
+    /// Id of the execution.
     execution_id: String,
-    /// Its frames, in order.
+    /// Frames in ascending order.
     frames: Vec<FrameBody>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
@@ -171,15 +171,15 @@ struct Journal {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct FrameBody {
-    /// Its place, from 0.
+    /// Position in the journal, from 0.
     sequence: u64,
-    /// When it was decided.
+    /// Time of the frame, RFC 3339.
     at: String,
-    /// The hash of the frame before it, `sha256:…`.
+    /// Hash of the previous frame: `sha256:…`.
     before: String,
-    /// Its own hash.
+    /// Hash of the frame: `sha256:…`.
     hash: String,
-    /// The frame as it is stored, in deterministic CBOR, as hexadecimal digits: what the hash is over.
+    /// Stored frame in deterministic CBOR, as hexadecimal digits. The hash covers these bytes.
     frame: String,
 }
 
@@ -188,16 +188,16 @@ struct FrameBody {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct JournalQuery {
-    /// Only those of this sequence and behind it.
+    /// Returns frames from this sequence on.
     from: Option<u64>,
-    /// At most so many, up to 200; 50 if nothing is said.
+    /// Maximum number of items, 1 to 200; default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
-    /// `nextCursor` of the page before.
+    /// `nextCursor` of the previous page.
     cursor: Option<String>,
 }
 
-/// The journal of an execution, frame by frame, with the hashes that chain them.
+/// List the frames of an execution's journal with the hashes that chain them.
 #[utoipa::path(get, path = "/api/executions/{id}/journal", tag = "executions", params(("id" = String, Path), JournalQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Journal)))]

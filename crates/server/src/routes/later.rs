@@ -20,7 +20,7 @@ fn not_yet(what: &str) -> Problem {
     Problem::new(Code::NotAvailable, format!("{what} is not in this build yet."))
 }
 
-/// Proposed changes of a workflow: not in this build yet.
+/// List proposed changes of a workflow. Not available in this release.
 #[utoipa::path(get, path = "/api/workflows/{id}/proposals", tag = "proposals",
     extensions(("x-permission" = json!("workflows:read"))), params(("id" = String, Path)),
     responses((status = 501, body = ProblemBody)))]
@@ -28,7 +28,7 @@ async fn proposals(_: Named<String>) -> Answer<()> {
     Err(not_yet("Listing proposals"))
 }
 
-/// Propose a change of a workflow: not in this build yet.
+/// Propose a change of a workflow. Not available in this release.
 #[utoipa::path(post, path = "/api/workflows/{id}/proposals", tag = "proposals",
     extensions(("x-permission" = json!("workflows:write"))), params(("id" = String, Path)),
     responses((status = 501, body = ProblemBody)))]
@@ -36,7 +36,7 @@ async fn propose(_: Named<String>) -> Answer<()> {
     Err(not_yet("Proposing a change"))
 }
 
-/// Approve or reject a proposal: not in this build yet.
+/// Approve or reject a proposal. Not available in this release.
 #[utoipa::path(post, path = "/api/workflows/{id}/proposals/{proposalId}/review", tag = "proposals",
     extensions(("x-permission" = json!("approvals:decide"))), params(("id" = String, Path), ("proposalId" = String, Path)),
     responses((status = 501, body = ProblemBody)))]
@@ -44,7 +44,7 @@ async fn review(_: Named<(String, String)>) -> Answer<()> {
     Err(not_yet("Reviewing a proposal"))
 }
 
-/// Apply an approved proposal: not in this build yet.
+/// Apply an approved proposal. Not available in this release.
 #[utoipa::path(post, path = "/api/workflows/{id}/proposals/{proposalId}/apply", tag = "proposals",
     extensions(("x-permission" = json!("approvals:decide"))), params(("id" = String, Path), ("proposalId" = String, Path)),
     responses((status = 501, body = ProblemBody)))]
@@ -52,7 +52,7 @@ async fn apply(_: Named<(String, String)>) -> Answer<()> {
     Err(not_yet("Applying a proposal"))
 }
 
-/// Take up an older version of a workflow again: not in this build yet.
+/// Restore an earlier version of a workflow. Not available in this release.
 #[utoipa::path(post, path = "/api/workflows/{id}/rollback", tag = "proposals",
     extensions(("x-permission" = json!("workflows:write"))), params(("id" = String, Path)),
     responses((status = 501, body = ProblemBody)))]

@@ -55,13 +55,12 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct LinkQuery {
-    /// `1` behind a link on another site, for whose first request browsers send no cookie.
+    /// `1` after a link on another site, because browsers send no cookie with the first request.
     #[serde(rename = "again")]
     _again: Option<String>,
 }
 
-/// The page of an approval, with what is approved and, for those who may decide, the form that does. Reading it decides
-/// nothing.
+/// Show an approval as a web page, with a form for members who may decide. The request has no side effect.
 #[utoipa::path(get, path = "/approve/{id}", tag = "pages", params(("id" = String, Path), LinkQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, content_type = "text/html", body = String)))]
@@ -90,21 +89,21 @@ async fn show(
     }
 }
 
-/// What the form sends.
+/// Fields of the form on the approval page.
 #[derive(Debug, ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[allow(dead_code, reason = "it is the form's description; the form is read by its fields")]
 struct DecisionForm {
     /// `approve` or `deny`.
     decision: String,
-    /// Why, for the journal and the audit log.
+    /// Reason, recorded in the journal and the audit log.
     #[schema(max_length = 2000)]
     reason: Option<String>,
-    /// Of the page: it opens what was shown there, and nothing else.
+    /// Resume token of the page. It is valid only for the approval as shown.
     resume_token: String,
 }
 
-/// Decide, by the form of the page.
+/// Submit the form of the approval page.
 #[utoipa::path(post, path = "/approve/{id}", tag = "pages", params(("id" = String, Path)),
     request_body(content = DecisionForm, content_type = "application/x-www-form-urlencoded"),
     extensions(("x-permission" = json!("approvals:decide"))),
@@ -147,21 +146,21 @@ async fn decide(
     }
 }
 
-/// What the form of a sign-in sends.
+/// Fields of the sign-in form.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "it is the form's description; the form is read by its fields")]
 struct EnterForm {
-    /// A token: `msp_…`.
+    /// Token: `msp_…`.
     token: String,
-    /// The page to go on to: `/approve/…`.
+    /// Path to redirect to, such as `/approve/…`.
     next: String,
 }
 
-/// Sign in by a form, and go on to the page that asked for it.
+/// Sign in with a form, and redirect to the requested page.
 #[utoipa::path(post, path = "/sign-in", tag = "pages", security(()),
     request_body(content = EnterForm, content_type = "application/x-www-form-urlencoded"),
     extensions(("x-permission" = json!("public"))),
-    responses((status = 303, headers(("Set-Cookie" = String, description = "The cookie"))),
+    responses((status = 303, headers(("Set-Cookie" = String, description = "The session cookie"))),
         (status = 401, content_type = "text/html", body = String),
         (status = 403, content_type = "text/html", body = String),
         (status = 409, content_type = "text/html", body = String)))]

@@ -30,19 +30,19 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, put, remove)).routes(routes!(me))
 }
 
-/// A member.
+/// A member of the organization.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MemberBody {
-    /// What journals and the audit log call them.
+    /// Id in journals and in the audit log.
     id: String,
-    /// What they are there.
+    /// Role in the organization.
     role: Role,
-    /// What people call them.
+    /// Display name.
     name: Option<String>,
-    /// Whether they run the installation.
+    /// True for operators of the installation.
     operator: bool,
-    /// Since when.
+    /// Time of creation, RFC 3339.
     created_at: String,
 }
 
@@ -61,29 +61,29 @@ fn tagged(held: &Held<Member>) -> Tagged<MemberBody> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Members {
-    /// By id.
+    /// Members in the order of their ids.
     members: Vec<MemberBody>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
-/// Who is asking.
+/// Identity of the caller.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Me {
-    /// The organisation.
+    /// Id of the organization.
     organization_id: String,
-    /// The member.
+    /// Id of the member.
     user_id: String,
-    /// What they are there.
+    /// Role in the organization.
     role: Role,
-    /// Whether a person asks, who can answer for a decision.
+    /// True if the credential represents a person, who can decide approvals.
     is_person: bool,
-    /// What the credential may do.
+    /// Permissions of the credential.
     permissions: Vec<&'static str>,
 }
 
-/// Who the credential is, whatever it may do.
+/// Get the member and the permissions of the credential. Requires no permission.
 #[utoipa::path(get, path = "/api/me", tag = "members", extensions(("x-permission" = json!("credential"))),
     responses((status = 200, body = Me)))]
 async fn me(caller: Caller) -> Json<Me> {
@@ -98,7 +98,7 @@ async fn me(caller: Caller) -> Json<Me> {
     })
 }
 
-/// The organisation's members.
+/// List the members of the organization.
 #[utoipa::path(get, path = "/api/members", tag = "members", params(PageQuery),
     extensions(("x-permission" = json!("members:read"))),
     responses((status = 200, body = Members)))]
@@ -113,7 +113,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
     .await
 }
 
-/// A member. The `ETag` is another one also after a credential of theirs was made.
+/// Get a member. The `ETag` also changes when a credential of the member is created.
 #[utoipa::path(get, path = "/api/members/{id}", tag = "members", params(("id" = String, Path)),
     extensions(("x-permission" = json!("members:read"))),
     responses((status = 200, body = MemberBody)))]
@@ -121,19 +121,20 @@ async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -
     app.run(move |app| Ok(tagged(&Shelf::of(app.catalogue(), &caller.organization).must(&id)?))).await
 }
 
-/// What a member is to be. What is not named stays.
+/// Desired state of a member. Omitted fields keep their values.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Put {
-    /// What they are there. It must be said of a new member.
+    /// Role in the organization. Required for new members.
     role: Option<Role>,
-    /// What people call them.
+    /// Display name.
     #[schema(max_length = 200)]
     name: Option<String>,
-    /// Whether they run the installation, which is for owners alone. Only who runs it says so.
+    /// True to make the member an operator of the installation. Requires the role `owner`; only operators can change
+    /// it.
     operator: Option<bool>,
-    /// Whether the identity by which they signed in at a provider is forgotten, as after a change of the provider: the next
-    /// sign-in under their name is theirs. Credentials stay.
+    /// True to forget the identity at the sign-in provider, for example after a change of provider. The next sign-in
+    /// with the member's name then binds a new identity. Credentials stay valid.
     #[serde(default, rename = "forgetIdentity")]
     forget_identity: bool,
 }
@@ -207,8 +208,8 @@ fn revoked(app: &App, caller: &Caller, member: &str) -> Answer<(Vec<Removal>, Ve
     Ok((removals, kept, ids.into()))
 }
 
-/// Make somebody a member, or change what they are; what is not named stays. Who becomes an owner, or is to run the
-/// installation, loses all credentials that they had. With `If-Match` only if it is still the version of that `ETag`.
+/// Create or update a member. Omitted fields keep their values. A member who becomes an owner or an operator loses all
+/// existing credentials. With `If-Match`, only if the version matches the `ETag`.
 #[utoipa::path(put, path = "/api/members/{id}", tag = "members", params(("id" = String, Path)), request_body = Put,
     extensions(("x-permission" = json!("members:write"))),
     responses((status = 200, body = MemberBody), (status = 409, body = ProblemBody),
@@ -263,7 +264,7 @@ fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) 
     Ok((change, Held { id: id.into(), version: version + 1, body: member }))
 }
 
-/// Remove a member: their credentials let nobody in any more. Their workflows stay, as an admin's to change.
+/// Remove a member and invalidate the member's credentials. The workflows stay, and admins can change them.
 #[utoipa::path(delete, path = "/api/members/{id}", tag = "members", params(("id" = String, Path)),
     extensions(("x-permission" = json!("members:write"))),
     responses((status = 204), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody)))]

@@ -53,18 +53,18 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 struct BeginQuery {
-    /// A path of this server, as `/approve/…`; else `/`.
+    /// Path of this server to return to, such as `/approve/…`; default `/`.
     next: Option<String>,
 }
 
-/// Sign in by the provider that the server was told: the browser is sent there, and comes back to
+/// Start a sign-in with the configured OpenID Connect provider. The provider redirects the browser to
 /// `/sign-in/oidc/callback`.
 #[utoipa::path(get, path = "/sign-in/oidc", tag = "pages", security(()), params(BeginQuery),
     extensions(("x-permission" = json!("public"))),
-    responses((status = 303, description = "On to the provider", headers(
-            ("Set-Cookie" = String, description = "By which the browser is known again"),
-            ("Location" = String, description = "The provider"))),
-        (status = 404, body = ProblemBody, description = "No provider is set up (`NOT_FOUND`)")))]
+    responses((status = 303, description = "Redirect to the provider", headers(
+            ("Set-Cookie" = String, description = "Cookie that binds the sign-in to the browser"),
+            ("Location" = String, description = "URL of the provider"))),
+        (status = 404, body = ProblemBody, description = "No provider is configured (`NOT_FOUND`)")))]
 async fn begin(
     State(app): State<App>,
     Extension(CameFrom(from)): Extension<CameFrom>,
@@ -115,24 +115,25 @@ async fn audit_failure(app: &App, target: &str, from: IpAddr, problem: &Problem)
 #[derive(Debug, Clone, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct EndQuery {
-    /// What the browser was sent away with.
+    /// State of the authorization request.
     state: Option<String>,
-    /// What the ID token is given for.
+    /// Authorization code, exchanged for the ID token.
     code: Option<String>,
-    /// Why there is no code.
+    /// Error code of the provider, instead of an authorization code.
     error: Option<String>,
-    /// Who answers (RFC 9207).
+    /// Issuer of the response (RFC 9207).
     iss: Option<String>,
 }
 
-/// The way back from the provider: signs in whom it vouches for, with the same cookie as `POST /api/session`, and goes on.
+/// Callback of the OpenID Connect provider. Signs in the identified member with the same cookie as `POST /api/session`,
+/// and redirects to the requested page.
 #[utoipa::path(get, path = "/sign-in/oidc/callback", tag = "pages", security(()), params(EndQuery),
     extensions(("x-permission" = json!("public"))),
     responses((status = 200, content_type = "text/html", body = String,
-            headers(("Set-Cookie" = String, description = "The cookie"))),
-        (status = 401, content_type = "text/html", body = String, description = "The provider's answer is not accepted"),
-        (status = 403, content_type = "text/html", body = String, description = "Whoever it is, they may not come in"),
-        (status = 404, body = ProblemBody, description = "No provider is set up (`NOT_FOUND`)")))]
+            headers(("Set-Cookie" = String, description = "The session cookie"))),
+        (status = 401, content_type = "text/html", body = String, description = "The provider's response is invalid"),
+        (status = 403, content_type = "text/html", body = String, description = "The identity may not sign in here"),
+        (status = 404, body = ProblemBody, description = "No provider is configured (`NOT_FOUND`)")))]
 async fn end(
     State(app): State<App>,
     Extension(CameFrom(from)): Extension<CameFrom>,

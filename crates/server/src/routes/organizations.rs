@@ -24,19 +24,19 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(get, update)).routes(routes!(create))
 }
 
-/// An organisation.
+/// An organization.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct OrganizationBody {
-    /// Its id.
+    /// Unique id.
     id: String,
-    /// What people call it.
+    /// Display name.
     name: String,
     /// Features by name.
     features: BTreeMap<String, bool>,
-    /// How much may be under way at a time.
+    /// Limits of concurrent executions.
     limits: Limits,
-    /// Since when.
+    /// Time of creation, RFC 3339.
     created_at: String,
 }
 
@@ -46,7 +46,7 @@ fn tagged(held: &Held<Organization>) -> Tagged<OrganizationBody> {
     Tagged { body, tag: held.tag() }
 }
 
-/// The caller's organisation.
+/// Get the caller's organization.
 #[utoipa::path(get, path = "/api/organization", tag = "organizations",
     extensions(("x-permission" = json!("organization:read"))),
     responses((status = 200, body = OrganizationBody)))]
@@ -54,30 +54,30 @@ async fn get(State(app): State<App>, caller: Caller) -> Answer<Tagged<Organizati
     app.run(move |app| Ok(tagged(&Shelf::of(app.catalogue(), "").must(&caller.organization)?))).await
 }
 
-/// Settings that are to change. What is not named stays.
+/// Settings to change. Omitted settings keep their values.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Update {
-    /// What people call it.
+    /// Display name.
     #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
     /// Features by name: `workflow_runtime_v1`.
     features: Option<BTreeMap<String, bool>>,
-    /// How much may be under way at a time.
+    /// Limits of concurrent executions.
     limits: Option<LimitsUpdate>,
 }
 
-/// Limits that are to change. What is not named stays.
+/// Limits to change. Omitted limits keep their values.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct LimitsUpdate {
-    /// Of one member.
+    /// Executions of one member.
     #[schema(minimum = 1)]
     per_user: Option<u32>,
-    /// Of the organisation.
+    /// Executions of the organization.
     #[schema(minimum = 1)]
     per_organization: Option<u32>,
-    /// Of each of its workflows. Null for no limit of their own.
+    /// Executions of each workflow of the organization; null for no such limit.
     #[serde(default, deserialize_with = "stated")]
     #[schema(value_type = Option<u32>, minimum = 1)]
     per_workflow: Option<Option<u32>>,
@@ -93,7 +93,7 @@ impl LimitsUpdate {
     }
 }
 
-/// Change settings of the caller's organisation.
+/// Change settings of the caller's organization.
 #[utoipa::path(patch, path = "/api/organization", tag = "organizations", request_body = Update,
     extensions(("x-permission" = json!("organization:write"))),
     responses((status = 200, body = OrganizationBody), (status = 409, body = ProblemBody),
@@ -176,9 +176,9 @@ fn check_features(features: Option<&BTreeMap<String, bool>>) -> Answer<()> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
-    /// Its id.
+    /// Unique id.
     id: String,
-    /// What people call it.
+    /// Display name.
     #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
     /// Its first member, who owns it.
@@ -191,7 +191,7 @@ struct Create {
 /// An organisation that was made. This is the only answer that shows its owner's token.
 #[derive(Debug, Serialize, ToSchema)]
 struct Created {
-    /// Its id.
+    /// Unique id.
     id: String,
     /// Its owner.
     owner: String,
@@ -199,8 +199,9 @@ struct Created {
     token: String,
 }
 
-/// Make an organisation with its owner and a credential of theirs: for those who run the installation. Nothing starts in it
-/// before its feature `workflow_runtime_v1` is on, by `features` here or by `PATCH /api/organization`.
+/// Create an organization with an owner and a credential of the owner. Requires an operator of the installation.
+/// Executions cannot start until the feature `workflow_runtime_v1` is enabled, by `features` here or by `PATCH
+/// /api/organization`.
 #[utoipa::path(post, path = "/api/organizations", tag = "organizations", request_body = Create,
     extensions(("x-permission" = json!("installation:write"))),
     responses((status = 201, body = Created), (status = 409, body = ProblemBody)))]

@@ -23,31 +23,31 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(begin, end))
 }
 
-/// What lets in.
+/// A sign-in with a token.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Begin {
-    /// A token: `msp_…`.
+    /// Token: `msp_…`.
     token: String,
 }
 
-/// Who has signed in.
+/// A browser session.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Session {
-    /// The organisation.
+    /// Id of the organization.
     organization_id: String,
-    /// The member.
+    /// Id of the member.
     user_id: String,
-    /// When the cookie ends.
+    /// Expiration time of the cookie, RFC 3339.
     expires_at: String,
 }
 
-/// Sign in with a browser: a cookie that stands for a token until it, the token or the member ends, for 12 hours at the
-/// most. With it, whatever changes something must come from the server's own base URL.
+/// Sign in with a browser. The session cookie is valid until the token, the member or the session ends, at most 12
+/// hours. Changes with the cookie must come from the server's own base URL.
 #[utoipa::path(post, path = "/api/session", tag = "session", security(()), request_body = Begin,
     extensions(("x-permission" = json!("public"))),
-    responses((status = 201, body = Session, headers(("Set-Cookie" = String, description = "The cookie"))),
+    responses((status = 201, body = Session, headers(("Set-Cookie" = String, description = "The session cookie"))),
         (status = 401, body = ProblemBody), (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn begin(
     State(app): State<App>,
@@ -62,10 +62,10 @@ async fn begin(
     Ok((StatusCode::CREATED, [(SET_COOKIE, begun.cookie)], Json(session)))
 }
 
-/// Sign out: the cookie lets in nobody any more. Without one there is nothing to end.
+/// Sign out and invalidate the session cookie. Without a cookie the request has no effect.
 #[utoipa::path(delete, path = "/api/session", tag = "session", security((), ("cookie" = [])),
     extensions(("x-permission" = json!("public"))),
-    responses((status = 204, headers(("Set-Cookie" = String, description = "No cookie"))),
+    responses((status = 204, headers(("Set-Cookie" = String, description = "Deletes the session cookie"))),
         (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn end(State(app): State<App>, headers: HeaderMap) -> Answer<impl IntoResponse> {
     let cookie = cookie(&app.settings.base, &headers);

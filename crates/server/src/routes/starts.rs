@@ -35,32 +35,32 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(run))
 }
 
-/// Which workflow to start, and with what.
+/// A workflow to start, with its arguments.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Run {
-    /// The workflow, by its id or its slug.
+    /// Id or slug of the workflow.
     workflow_id: String,
-    /// The request's own name: a second request of the same name by the same member is the same request.
+    /// Idempotency key of the request. A second request of the member with the same key returns the first execution.
     #[schema(min_length = 1, max_length = 200)]
     client_request_id: String,
     /// `@vars`: an object.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     variables: Data,
-    /// `@input`: any value that fits the workflow's `inputSchema`, if it has one.
+    /// `@input`: any JSON value that is valid against the workflow's `inputSchema`, if there is one.
     #[serde(default)]
     #[schema(value_type = serde_json::Value)]
     input: Data,
-    /// Whatever else is worth keeping with the execution: an object.
+    /// Custom metadata of the trigger; an object.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Data,
-    /// How it is to run.
+    /// Runtime options.
     runtime: Option<Runtime>,
 }
 
-/// How an execution is to run (first specification, 6.5).
+/// Runtime options of an execution (first specification, 6.5).
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Runtime {
@@ -74,20 +74,20 @@ struct Runtime {
     idempotency_key: Data,
 }
 
-/// Bounds of an execution, each at most as wide as that of the definition's `constraints`, if that has one.
+/// Bounds of an execution. Bounds in the definition's `constraints` cannot be exceeded.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PolicyBody {
-    /// Milliseconds for the whole execution; they stand still while only people are waited for.
+    /// Timeout of the execution in milliseconds. The clock stops while only approvals are open.
     #[schema(minimum = 1, maximum = 316224000000u64)]
     timeout_ms: Option<u64>,
-    /// Visits of steps.
+    /// Maximum number of visited steps.
     #[schema(minimum = 1, maximum = 1000000)]
     max_steps: Option<u64>,
-    /// Branches at a time.
+    /// Maximum number of concurrent branches.
     #[schema(minimum = 1, maximum = 10000)]
     max_parallel: Option<u64>,
-    /// Bytes of one step's output in its binary form.
+    /// Maximum bytes of a step's output in binary form.
     #[schema(minimum = 1, maximum = 262144)]
     max_output_bytes: Option<u64>,
 }
@@ -131,60 +131,60 @@ fn within(key: &str, number: Option<u64>, most: u64) -> Answer<Option<u64>> {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RunQuery {
-    /// Milliseconds, up to 60,000, to wait until the execution has ended or waits for people. The answer is then the envelope
-    /// of the first specification, with its steps. Takes `executions:read` as well.
+    /// Milliseconds, up to 60,000, to wait until the execution has ended or only approvals are open. The response is
+    /// then the result envelope with its steps. Also requires `executions:read`.
     #[param(maximum = 60000)]
     wait: Option<u64>,
 }
 
-/// What was started: the envelope of an execution (first specification, 6.2), as far as it has come.
+/// A started execution: its result envelope so far (first specification, 6.2).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Started {
-    /// False where it has failed since an earlier request of the same name has started it.
+    /// False if the execution was started by an earlier request and has failed.
     ok: bool,
-    /// The execution's status. With `wait` the envelope's: `ok`, `needs_approval`, `cancelled`, `failed`, or `running` for
-    /// one that was still under way, or pending, when the time was over.
+    /// Status of the execution. With `wait` the status of the envelope: `ok`, `needs_approval`, `cancelled`, `failed`,
+    /// or `running` if the execution was still pending or running after the timeout.
     status: String,
-    /// The execution.
+    /// Id of the execution.
     execution_id: String,
-    /// The workflow.
+    /// Id of the workflow.
     workflow_id: Option<String>,
-    /// `sha256:…` of the definition that it began with.
+    /// Hash of the definition at the start: `sha256:…`.
     workflow_hash: String,
-    /// What it began with: those of the first request, if this one is a repeat. Null where those were erased, and in a repeat
-    /// by a credential that may not see executions.
+    /// Variables of the start; for a repeated request, those of the first one. Null if they were erased, and in the
+    /// response to a repeated request by a credential without `executions:read`.
     #[schema(value_type = Option<Object>)]
     variables: Data,
-    /// Whether an earlier request of the same name has started it.
+    /// True if an earlier request with the same id started the execution.
     existed: bool,
-    /// The output; what there is of it while it runs. Null while there is nothing, and for a credential that may not see
-    /// executions, as the two below.
+    /// Output, or the output variables so far. Null if there is none, and for credentials without `executions:read`;
+    /// the same holds for `requiresApproval` and `error`.
     #[schema(value_type = serde_json::Value)]
     output: Data,
-    /// The first open gate, with `resumeToken` for those who may decide there; null if none is open.
+    /// First open approval, with `resumeToken` for callers who may decide; null if none is open.
     #[schema(value_type = Option<Object>)]
     requires_approval: Data,
-    /// Why it ended as it did: `{code, class, message, details, stepId}`; null until it has, and if nothing failed.
+    /// Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed.
     #[schema(value_type = Option<Object>)]
     error: Data,
-    /// Who is named to decide at one of its gates, or of those that it starts, and cannot as the organization stands:
-    /// `{severity, code, path, line, column, message, mend}`. Empty where an earlier request has started it.
+    /// Warnings: `{severity, code, path, line, column, message, mend}`. They name approvers of the workflow and its
+    /// subworkflows who currently cannot decide. Empty if an earlier request started the execution.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Data>,
-    /// What it did, attempt by attempt, as far as 8 MiB of it. Only with `wait`, as what is below.
+    /// With `wait`: the first attempts, up to 8 MiB. The following fields are also present only with `wait`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Attempt>>, nullable = false)]
     steps: Option<Vec<Written>>,
-    /// The `cursor` with which `GET /api/executions/{id}/steps` goes on, where these are not all steps.
+    /// `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     steps_cursor: Option<String>,
-    /// All open gates, of what it has started too.
+    /// All open approvals, including those of child executions.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>, nullable = false)]
     approvals: Option<Vec<Data>>,
-    /// `with_failures` for a completed one in which a failure was let through.
+    /// `with_failures` for a completed execution with tolerated failures; null otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     outcome: Option<&'static str>,
@@ -198,14 +198,14 @@ fn object(field: &str, data: Data) -> Answer<Map> {
     }
 }
 
-/// Start a workflow. Durable when it is answered.
+/// Start a workflow. The start is durable before the response.
 ///
-/// With `wait` the answer comes when the execution has ended or waits for people (200), or when the time is over (202, with
-/// the status `running`); the execution goes on all the same.
+/// With `wait` the response is sent when the execution has ended or only approvals are open (200), or after the timeout
+/// (202, with the status `running`). The execution continues after a timeout.
 #[utoipa::path(post, path = "/api/triggers/manual/run", tag = "triggers", params(RunQuery), request_body = Run,
     extensions(("x-permission" = json!("executions:start"))),
     responses(
-        (status = 200, body = Started, description = "An earlier request of the same name has started it, or it was waited for"),
+        (status = 200, body = Started, description = "The execution was started by an earlier request with the same id, or `wait` was set"),
         (status = 202, body = Started), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn run(
     State(app): State<App>,

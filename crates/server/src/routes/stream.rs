@@ -67,14 +67,15 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EventsQuery {
-    /// As the header `Last-Event-ID`, for those who cannot send one.
+    /// Same as the header `Last-Event-ID`, for clients that cannot send headers.
     last_event_id: Option<String>,
 }
 
-/// Watch an execution: its events from the beginning, or from behind `Last-Event-ID`, until it has ended. Each has the id
-/// `FRAME.INDEX`, its place in the journal. A watcher that is too slow is cut off and goes on with the last id it has seen.
+/// Stream the events of an execution until it ends, from the start or after `Last-Event-ID`. The id of an event is
+/// `FRAME.INDEX`, its position in the journal. A client that reads too slowly is disconnected and can reconnect with
+/// its last id.
 #[utoipa::path(get, path = "/api/executions/{id}/events", tag = "executions", params(("id" = String, Path), EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that was seen")),
+        ("Last-Event-ID" = Option<String>, Header, description = "Id of the last event that the client received")),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, content_type = "text/event-stream", body = String)))]
 async fn events(

@@ -41,27 +41,27 @@ const SESSION_TOKENS_MAX: usize = 1_000;
 /// do not accumulate.
 const EXPIRED_MAX: usize = 50;
 
-/// A credential, without what lets in.
+/// A credential without its token.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TokenBody {
-    /// Names it.
+    /// Unique id.
     id: String,
-    /// Whose it is.
+    /// Id of the member.
     user_id: String,
-    /// What its owner calls it.
+    /// Display name.
     name: String,
-    /// Who made it.
+    /// Id of the member who created it.
     made_by: String,
-    /// The only permissions that it carries; empty for all of the member's.
+    /// Permissions that the credential is restricted to; empty for all permissions of the member.
     scopes: Vec<Permission>,
-    /// The execution whose session it is for, if it is a session's.
+    /// Id of the execution, for a credential of an execution's session; null otherwise.
     session_of: Option<String>,
-    /// When it was made.
+    /// Time of creation, RFC 3339.
     created_at: String,
-    /// When it ends; null for never.
+    /// Expiration time, RFC 3339; null if the credential does not expire.
     expires_at: Option<String>,
-    /// When it was used last, at most a minute behind.
+    /// Time of the last use, RFC 3339, up to a minute late.
     last_used_at: Option<String>,
 }
 
@@ -87,45 +87,45 @@ impl From<&Held<Token>> for TokenBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Tokens {
-    /// By id.
+    /// Members in the order of their ids.
     tokens: Vec<TokenBody>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
-/// A credential to make.
+/// A credential to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Create {
-    /// What its owner calls it.
+    /// Display name.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
-    /// Whose it is to be: another member's only if an admin asks. The caller's if nothing is said.
+    /// Id of the member; default: the caller. Only admins can create credentials for other members.
     user_id: Option<String>,
-    /// The only permissions that it is to carry; all of the member's if none is named.
+    /// Restricts the credential to these permissions; by default it has all permissions of the member.
     #[serde(default)]
     scopes: Vec<Permission>,
-    /// The execution whose session it is for: then it is no person's.
+    /// Id of the execution, for the credential of its session. Such a credential does not represent a person.
     session_of: Option<String>,
-    /// When it ends, as 2026-02-07T12:00:00Z; never if nothing is said.
+    /// Expiration time, such as 2026-02-07T12:00:00Z; by default the credential does not expire.
     expires_at: Option<String>,
 }
 
-/// A credential that was made. This is the only answer that shows it.
+/// A created credential. Only this response contains the token.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Created {
-    /// What is sent as `Authorization: Bearer …`.
+    /// Token for `Authorization: Bearer …`.
     token: String,
-    /// Its id.
+    /// Unique id.
     id: String,
-    /// Whose it is.
+    /// Id of the member.
     user_id: String,
-    /// When it ends; null for never.
+    /// Expiration time, RFC 3339; null if the credential does not expire.
     expires_at: Option<String>,
 }
 
-/// The caller's credentials; all of the organisation's for an admin.
+/// List the caller's credentials; for admins, all credentials of the organization.
 #[utoipa::path(get, path = "/api/tokens", tag = "tokens", params(PageQuery),
     extensions(("x-permission" = json!("tokens:own"))),
     responses((status = 200, body = Tokens)))]
@@ -145,7 +145,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
     .await
 }
 
-/// Make a credential. A credential with scopes makes none that has more.
+/// Create a credential. A credential with scopes cannot create one with further scopes.
 #[utoipa::path(post, path = "/api/tokens", tag = "tokens", request_body = Create,
     extensions(("x-permission" = json!("tokens:own"))),
     responses((status = 201, body = Created), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
@@ -309,7 +309,7 @@ fn check_scopes(caller: &Caller, scopes: &[Permission]) -> Answer<()> {
     Ok(())
 }
 
-/// Revoke a credential: it lets nobody in from now on.
+/// Revoke a credential. It becomes invalid immediately.
 #[utoipa::path(delete, path = "/api/tokens/{id}", tag = "tokens", params(("id" = String, Path)),
     extensions(("x-permission" = json!("tokens:own"))),
     responses((status = 204), (status = 409, body = ProblemBody)))]

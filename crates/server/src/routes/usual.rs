@@ -33,12 +33,12 @@ pub(super) fn describe(item: &mut PathItem) {
 fn describe_tags(operation: &mut Operation) {
     let tag = || ObjectBuilder::new().schema_type(Type::String);
     if let Some(RefOr::T(shown)) = operation.responses.responses.get_mut("200") {
-        let header = HeaderBuilder::new().schema(Some(tag())).description(Some("Its version, for `If-Match`"));
+        let header = HeaderBuilder::new().schema(Some(tag())).description(Some("Version of the resource, for `If-Match`"));
         shown.headers.insert("ETag".into(), header.build().into());
     }
     if operation.responses.responses.contains_key(STALE) {
-        let text = "The `ETag` of an earlier answer: what has changed since stays as it is (412). `*`, or nothing, for \
-            whichever version there is";
+        let text = "`ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header \
+            matches every version";
         let parameter = ParameterBuilder::new().name("If-Match").parameter_in(ParameterIn::Header);
         let parameter = parameter.required(Required::False).description(Some(text)).schema(Some(tag()));
         operation.parameters.get_or_insert_default().push(parameter.build().into());
@@ -58,18 +58,18 @@ fn answers(operation: &Operation) -> Vec<(&'static str, Response)> {
     let has_body = operation.request_body.is_some();
     let is_asked = has_body || takes(ParameterIn::Query) || takes(ParameterIn::Header);
     let table = [
-        (is_asked, "400", "What was sent cannot be read, or is not what the route takes (`VALIDATION_ERROR`)"),
-        (is_closed, "401", "No credential that lets in (`UNAUTHORIZED`)"),
-        (is_narrow, "403", "The credential does not allow this (`FORBIDDEN`)"),
+        (is_asked, "400", "The request is malformed or invalid (`VALIDATION_ERROR`)"),
+        (is_closed, "401", "The credential is missing or invalid (`UNAUTHORIZED`)"),
+        (is_narrow, "403", "The credential lacks the permission (`FORBIDDEN`)"),
         (
             takes(ParameterIn::Path) && is_built,
             "404",
-            "There is no such thing, or it is another organization's (`NOT_FOUND`)",
+            "The resource does not exist, or belongs to another organization (`NOT_FOUND`)",
         ),
-        (has_body, "408", "The body has not come within a minute (`REQUEST_TIMEOUT`)"),
+        (has_body, "408", "The body did not arrive within a minute (`REQUEST_TIMEOUT`)"),
         (has_body, "413", "The body is too large (`PAYLOAD_TOO_LARGE`)"),
-        (has_body, "415", "The body is not of a type that the route reads (`UNSUPPORTED_MEDIA_TYPE`)"),
-        (true, "503", "The store does not answer, or no node has taken it on yet; ask again (`UNAVAILABLE`)"),
+        (has_body, "415", "The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`)"),
+        (true, "503", "The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`)"),
     ];
     let told = table.into_iter().filter(|(is_so, ..)| *is_so);
     let answer = |text: &str| ResponseBuilder::new().description(text).build();
@@ -83,10 +83,10 @@ fn too_many_requests() -> Response {
     };
     ResponseBuilder::new()
         .description("Too many requests with this credential, or without one from this address (`RATE_LIMITED`)")
-        .header("Retry-After", header("Seconds until there is room for one"))
-        .header("RateLimit-Limit", header("Requests that may come at once"))
-        .header("RateLimit-Remaining", header("Requests that may come at once now"))
-        .header("RateLimit-Reset", header("Seconds until as many may come at once as at first"))
+        .header("Retry-After", header("Seconds until the next request is accepted"))
+        .header("RateLimit-Limit", header("Maximum burst of requests"))
+        .header("RateLimit-Remaining", header("Requests left in the current burst"))
+        .header("RateLimit-Reset", header("Seconds until the full burst is available again"))
         .build()
 }
 

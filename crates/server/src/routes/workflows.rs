@@ -38,30 +38,30 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WorkflowBody {
-    /// Its id: unique in the organisation.
+    /// Id, unique in the organization.
     id: String,
-    /// The member whose it is.
+    /// Id of the owner.
     user_id: String,
-    /// Another id, for people: unique among the member's.
+    /// Human-readable id, unique among the member's workflows.
     slug: Option<String>,
-    /// What people call it.
+    /// Display name.
     name: String,
-    /// What it is for.
+    /// Description.
     description: Option<String>,
-    /// Its semantic version.
+    /// Semantic version.
     version: String,
     /// The definition.
     #[schema(value_type = Object)]
     data: Data,
-    /// `sha256:…` of the normalised definition.
+    /// Hash of the normalized definition: `sha256:…`.
     workflow_hash: String,
-    /// Whether it can be started.
+    /// True if the workflow can be started.
     enabled: bool,
-    /// Words to find it by.
+    /// Tags for searches.
     tags: Vec<String>,
-    /// When it was made.
+    /// Time of creation, RFC 3339.
     created_at: String,
-    /// When it was changed.
+    /// Time of the last change, RFC 3339.
     updated_at: String,
 }
 
@@ -87,14 +87,14 @@ impl From<Held<Workflow>> for WorkflowBody {
     }
 }
 
-/// A workflow that was saved.
+/// A saved workflow.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SavedBody {
-    /// As it is now.
+    /// Current state of the workflow.
     #[serde(flatten)]
     workflow: WorkflowBody,
-    /// What its author should know: `{severity, code, path, line, column, message, mend}`. Also who is named to decide at
-    /// one of its gates, or of those that it starts, and cannot as the organization stands.
+    /// Warnings: `{severity, code, path, line, column, message, mend}`. They include approvers of the workflow and its
+    /// subworkflows who currently cannot decide.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Data>,
 }
@@ -109,53 +109,53 @@ impl From<Saved> for SavedBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Workflows {
-    /// By id.
+    /// Members in the order of their ids.
     workflows: Vec<WorkflowBody>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
-/// All workflows of a member.
+/// The complete set of a member's workflows.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SyncAll {
-    /// All there are to be: the member's others are deleted.
+    /// The complete set. Other workflows of the member are deleted.
     workflows: Vec<Whole>,
 }
 
-/// What became of a whole set.
+/// Result of saving a complete set.
 #[derive(Debug, Serialize, ToSchema)]
 struct Synced {
-    /// As they are now, each with its warnings.
+    /// Current state of the workflows, each with its warnings.
     workflows: Vec<SavedBody>,
-    /// The ids of those that were deleted.
+    /// Ids of the deleted workflows.
     deleted: Vec<String>,
 }
 
-/// A former state of a workflow.
+/// A version of a workflow.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct VersionBody {
-    /// Its id.
+    /// Unique id.
     id: String,
-    /// The workflow.
+    /// Id of the workflow.
     workflow_id: String,
-    /// The semantic version.
+    /// Semantic version.
     workflow_version: String,
-    /// `sha256:…` of the normalised definition.
+    /// Hash of the normalized definition: `sha256:…`.
     workflow_hash: String,
     /// The definition.
     #[schema(value_type = Object)]
     workflow_data: Data,
-    /// What made it.
+    /// Origin of the version.
     source: Source,
-    /// The proposal that made it.
+    /// Id of the proposal that created the version.
     source_proposal_id: Option<String>,
-    /// What its author says of it.
+    /// Release notes of the author.
     notes: Option<String>,
-    /// Who made it.
+    /// Id of the member who created it.
     created_by: String,
-    /// When.
+    /// Time, RFC 3339.
     created_at: String,
 }
 
@@ -163,9 +163,9 @@ struct VersionBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct History {
-    /// The newest first.
+    /// Items, newest first.
     history: Vec<VersionBody>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     next_cursor: Option<String>,
 }
 
@@ -173,9 +173,9 @@ struct History {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Executions {
-    /// The newest first.
+    /// Items, newest first.
     pub executions: Vec<ExecutionListed>,
-    /// What the next page is asked for with; null if there is none.
+    /// `cursor` of the next page; null for the last page.
     pub next_cursor: Option<String>,
 }
 
@@ -185,7 +185,7 @@ fn found(app: &App, caller: &Caller, name: &str) -> Answer<Held<Workflow>> {
     named(shelf, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))
 }
 
-/// The organisation's workflows.
+/// List the workflows of the organization.
 #[utoipa::path(get, path = "/api/workflows", tag = "workflows", params(PageQuery),
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Workflows)))]
@@ -200,7 +200,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
     .await
 }
 
-/// A workflow, by its id or its slug.
+/// Get a workflow by its id or slug.
 #[utoipa::path(get, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)),
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody)))]
@@ -212,7 +212,7 @@ fn tagged(held: Held<Workflow>) -> Tagged<WorkflowBody> {
     Tagged { tag: held.tag(), body: WorkflowBody::from(held) }
 }
 
-/// Save a workflow as a whole: make it, or change the one of this id or slug.
+/// Save a complete workflow: creates it, or replaces the one with this id or slug.
 #[utoipa::path(post, path = "/api/workflows/sync", tag = "workflows", request_body = Whole,
     extensions(("x-permission" = json!("workflows:write"))),
     responses((status = 200, body = SavedBody), (status = 409, body = ProblemBody),
@@ -231,7 +231,7 @@ async fn sync(
     .await
 }
 
-/// Save all workflows of the caller, and delete the caller's others. All of it or nothing.
+/// Save the complete set of the caller's workflows, and delete the others. The change is atomic.
 #[utoipa::path(post, path = "/api/workflows/sync-all", tag = "workflows", request_body = SyncAll,
     extensions(("x-permission" = json!("workflows:write"))),
     responses((status = 200, body = Synced), (status = 409, body = ProblemBody)))]
@@ -249,7 +249,8 @@ async fn sync_all(
     .await
 }
 
-/// Change fields of a workflow; what is not named stays. With `If-Match` only if it is still the version of that `ETag`.
+/// Update fields of a workflow. Omitted fields keep their values. With `If-Match`, only if the version matches the
+/// `ETag`.
 #[utoipa::path(put, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)), request_body = Draft,
     extensions(("x-permission" = json!("workflows:write"))),
     responses((status = 200, body = SavedBody), (status = 409, body = ProblemBody),
@@ -269,7 +270,7 @@ async fn update(
     .await
 }
 
-/// Delete a workflow and its triggers. Its executions and its history stay.
+/// Delete a workflow and its triggers. Its executions and its history are kept.
 #[utoipa::path(delete, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)),
     extensions(("x-permission" = json!("workflows:write"))),
     responses((status = 204), (status = 409, body = ProblemBody), (status = 412, body = ProblemBody)))]
@@ -287,7 +288,7 @@ async fn delete(
     .await
 }
 
-/// Former states of a workflow, the newest first; also of one that was deleted.
+/// List the versions of a workflow, newest first; also of a deleted workflow.
 #[utoipa::path(get, path = "/api/workflows/{id}/history", tag = "workflows", params(("id" = String, Path), PageQuery),
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = History), (status = 409, body = ProblemBody)))]
@@ -328,7 +329,7 @@ fn version(held: Held<Version>) -> VersionBody {
     }
 }
 
-/// What a workflow has started, the newest first.
+/// List the executions of a workflow, newest first.
 #[utoipa::path(get, path = "/api/workflows/{id}/executions", tag = "workflows", params(("id" = String, Path), PageQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Executions), (status = 409, body = ProblemBody)))]

@@ -57,55 +57,55 @@ pub(crate) fn snapshot(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer
     Ok(found.pop().map(|held| held.body.data).unwrap_or_default())
 }
 
-/// How an execution is carried out (second specification, `RuntimeState`).
+/// Runtime details of an execution (second specification, `RuntimeState`).
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RuntimeState {
-    /// How it was handed out.
+    /// Dispatch of the execution.
     executor: ExecutorState,
-    /// The bounds that it runs in; null before it has begun.
+    /// Effective bounds; null before the start.
     policy: Option<PolicyState>,
-    /// Steps that were begun, containers and nested ones included.
+    /// Number of started steps, containers and nested steps included.
     step_count: u32,
-    /// Attempts that went out to the world.
+    /// Number of attempts with external effects.
     call_count: u32,
-    /// Steps of which an attempt is out.
+    /// Steps with an open attempt.
     open_steps: Vec<String>,
-    /// Steps that wait: for people, time, signals, their next attempt.
+    /// Steps that wait for an approval, a time, a signal or their next attempt.
     waiting_steps: Vec<String>,
-    /// When it does something by itself again, at the earliest; null where nothing is to come.
+    /// Time of the next timer, RFC 3339; null if there is none.
     next_timer_at: Option<String>,
-    /// When its time is over; null where it has no bound, or while that stands still.
+    /// Time of the timeout, RFC 3339; null without a timeout, or while its clock is stopped.
     deadline_at: Option<String>,
 }
 
-/// How an execution was handed out.
+/// Dispatch of an execution.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExecutorState {
-    /// How often, from 1.
+    /// Number of dispatches, from 1.
     dispatch_count: u32,
-    /// When it was accepted.
+    /// Time of acceptance, RFC 3339.
     first_enqueued_at: String,
-    /// The session that it is bound to.
+    /// Id of the bound session.
     session_id: Option<String>,
-    /// What started it.
+    /// Type of the trigger.
     trigger_type: String,
-    /// The code of the error, or the reason of the end.
+    /// Error code, or the reason of the end.
     last_error: Option<String>,
 }
 
-/// Bounds of an execution, defaults filled in.
+/// Bounds of an execution, including defaults.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PolicyState {
-    /// Milliseconds; null for no bound.
+    /// Timeout in milliseconds; null for none.
     timeout_ms: Option<u64>,
-    /// Visits of steps.
+    /// Maximum number of visited steps.
     max_steps: u32,
-    /// Branches at a time.
+    /// Maximum number of concurrent branches.
     max_parallel: u32,
-    /// Bytes of one step's output; null for the limit of the language.
+    /// Maximum bytes of a step's output; null for the limit of the language.
     max_output_bytes: Option<u32>,
 }
 
