@@ -10,12 +10,12 @@ pub const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// starts an execution every few seconds.
 pub const SHARED_MS: u64 = 10_000;
 
-/// Executions of one organization in a shared commit. SQLite writes that many in some milliseconds, for which the next
-/// commit of another organization waits. A commit of a single organization has thousands.
-pub const SHARED_PARTS_MAX: usize = 64;
+/// Executions of one organization in a shared commit. SQLite writes that many in one to two milliseconds, for which the
+/// next commit of another organization waits. A commit of a single organization has thousands.
+pub const SHARED_PARTS_MAX: usize = 16;
 
 /// Bytes of one organization in a shared commit, unless a single part is larger.
-pub const SHARED_BYTES_MAX: usize = 256 * 1024;
+pub const SHARED_BYTES_MAX: usize = 128 * 1024;
 
 /// After a turn with this many records, the next turn of the execution is decided outside the driver, while several
 /// organizations share it. A turn has up to 4,096 records, and one of this length takes less than a millisecond.
@@ -23,6 +23,10 @@ pub const LONG_TURN_RECORDS: usize = 256;
 
 /// Steps of a plan without loops whose first turn is always decided in the driver.
 pub const SHORT_PLAN_STEPS_MAX: usize = 64;
+
+/// While several organizations share the driver and this many executions wait for a commit, messages stay in the inbox.
+/// An organization that starts executions faster than they are written then fills the store and not the memory.
+pub const SHARED_GATHERED_MAX: usize = 512;
 
 /// Timers fired per event while several organizations share the driver: an event of one organization waits at most a
 /// millisecond for timers of others.

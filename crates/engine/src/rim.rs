@@ -350,9 +350,9 @@ impl Rim {
         while !self.is_over() {
             let now = self.shard.now(reading());
             let timer = self.shard.next_time().map(|at| Instant::now() + Duration::from_millis(at.saturating_sub(now)));
-            let part = self.shard.has_split().then(|| self.pace.next(Instant::now()));
+            let part = self.pace.next(Instant::now(), self.shard.split_tenants()).map(|(_, at)| at);
             let wake = [timer, part].into_iter().flatten().min();
-            let pages = self.inbox.can_take().then(Instant::now);
+            let pages = self.can_take_messages().then(Instant::now);
             let next = [wake, pages, self.speak_at, Some(looks.letters_at), Some(looks.timers_at)];
             let next = next.into_iter().flatten().min();
             tokio::select! {
@@ -365,7 +365,7 @@ impl Rim {
                 Some((given_up, word)) = self.words.1.recv() => self.spoken(&given_up, word),
                 () = sleep_until(next) => {}
                 () = ring(bell.as_ref()) => self.look_for_letters(),
-                () = tokio::task::yield_now(), if !self.queued.is_empty() => {}
+                () = tokio::task::yield_now(), if self.has_more() => {}
             }
             self.do_what_is_due(wake, &mut looks);
             self.count_commands(&commands, received.len());
@@ -392,9 +392,12 @@ impl Rim {
         let now = Instant::now();
         self.keep_alive();
         let began = Instant::now();
-        if self.shard.has_split() && self.pace.next(began) <= began {
+        let part = self.pace.next(began, self.shard.split_tenants());
+        if let Some((tenant, _)) = part.filter(|(_, at)| *at <= began) {
+            let used = pace::thread_time();
+            self.shard.put_split_first(tenant);
             self.handle(Event::Wake);
-            self.pace.went_on(began, Instant::now());
+            self.pace.went_on(tenant, (began, Instant::now()), pace::thread_time().saturating_sub(used));
         } else if wake.is_some_and(|at| at <= now) {
             self.handle(Event::Due(Vec::new()));
         }
@@ -515,70 +518,82 @@ impl Rim {
         self.handle(Event::Take(execution, Queued::silent(input)));
     }
 
-    /// Submits the pending commit and performs the released outputs until none is left.
+    /// Submits the pending commit and performs the released outputs until none is left. While several organizations share
+    /// the driver, a round has a time limit: timers and commands do not wait for all outputs of a large commit.
     fn carry(&mut self) {
         if self.over {
             return;
         }
         self.shard.expire(reading());
         self.shard.flush();
+        let began = Instant::now();
         while let Some(output) = self.next_output() {
-            match output {
-                Output::Commit { flight, batch } => {
-                    self.in_flight = true;
-                    // The commit thread ends only with the driver.
-                    let _ = self.commits.send((flight, batch, self.pause, std::time::Instant::now()));
-                }
-                Output::Load(execution, number) => self.load(execution, number),
-                Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
-                Output::Stop { execution, instance, attempt } => {
-                    self.end_running(&(execution, instance, attempt), Stopper::stop);
-                }
-                Output::Kill { execution, instance, attempt } => {
-                    self.end_running(&(execution, instance, attempt), Stopper::kill);
-                }
-                Output::Adopt { execution, instance, attempt } => {
-                    self.adopt_behind_letters(execution, instance, attempt);
-                }
-                Output::Forget { execution, step, attempt } if self.has_noted_frames() => {
-                    self.executors.forget(AttemptName { execution, step: &step, number: attempt });
-                }
-                // The remaining process record of the attempt is cleaned up at the next start.
-                Output::Forget { .. } => {}
-                Output::Reply(ticket, reply) => {
-                    self.answered(ticket, reply.is_ok());
-                    self.waiting.remove(&ticket).map(|asker| asker.sender.send(reply));
-                }
-                Output::Evaluate { execution, evaluation, suspended } => {
-                    self.evaluate(execution, evaluation, *suspended)
-                }
-                Output::LettersPosted(partitions) => self.letters_posted(&partitions),
-                Output::LettersWait => {
-                    self.forget_letters();
-                    self.look_for_letters();
-                }
-                Output::Gained(partitions) => self.gained(partitions),
-                Output::GivenUp(given_up) => self.given_up(given_up),
-                Output::Lost(partitions) if self.member.is_some() => self.lost(&partitions),
-                Output::Lost(_) => {
-                    return self.stop("another process has taken over this store's executions".into());
-                }
-                Output::PassOn(execution, input, remote) => self.pass_on(execution, input, remote),
-                Output::StopRemote(attempt) => self.stop_remote(attempt),
-                Output::Attend(execution) => {
-                    // Enqueued, since it may produce outputs of its own.
-                    let _ = self.commands.send(Command::Attend(execution));
-                }
-                Output::Tell(moment) => self.tell(&moment),
-                Output::Quarantine(execution, why) => self.quarantine(execution, why),
-                // A draining node does not wait for a store that fails: another node decides the pending inputs again.
-                // The engine of a command ends with the error. A server waits, for free disk space as well.
-                Output::Stalled(why) if (self.member.is_some() || self.reach == Reach::All) && !self.draining => {
-                    self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-                    self.stalled(why);
-                }
-                Output::Stalled(why) | Output::Fatal(why) => return self.stop(why),
+            self.carry_out(output);
+            if self.over || self.has_used_round(began) {
+                return;
             }
+        }
+    }
+
+    /// True if commands or outputs are left from the last round.
+    fn has_more(&self) -> bool {
+        !self.over && (!self.queued.is_empty() || self.shard.has_outputs())
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Commit { flight, batch } => {
+                self.in_flight = true;
+                // The commit thread ends only with the driver.
+                let _ = self.commits.send((flight, batch, self.pause, std::time::Instant::now()));
+            }
+            Output::Load(execution, number) => self.load(execution, number),
+            Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
+            Output::Stop { execution, instance, attempt } => {
+                self.end_running(&(execution, instance, attempt), Stopper::stop);
+            }
+            Output::Kill { execution, instance, attempt } => {
+                self.end_running(&(execution, instance, attempt), Stopper::kill);
+            }
+            Output::Adopt { execution, instance, attempt } => {
+                self.adopt_behind_letters(execution, instance, attempt);
+            }
+            Output::Forget { execution, step, attempt } if self.has_noted_frames() => {
+                self.executors.forget(AttemptName { execution, step: &step, number: attempt });
+            }
+            // The remaining process record of the attempt is cleaned up at the next start.
+            Output::Forget { .. } => {}
+            Output::Reply(ticket, reply) => {
+                self.answered(ticket, reply.is_ok());
+                self.waiting.remove(&ticket).map(|asker| asker.sender.send(reply));
+            }
+            Output::Evaluate { execution, evaluation, suspended } => self.evaluate(execution, evaluation, *suspended),
+            Output::LettersPosted(partitions) => self.letters_posted(&partitions),
+            Output::LettersWait => {
+                self.forget_letters();
+                self.look_for_letters();
+            }
+            Output::Gained(partitions) => self.gained(partitions),
+            Output::GivenUp(given_up) => self.given_up(given_up),
+            Output::Lost(partitions) if self.member.is_some() => self.lost(&partitions),
+            Output::Lost(_) => {
+                self.stop("another process has taken over this store's executions".into());
+            }
+            Output::PassOn(execution, input, remote) => self.pass_on(execution, input, remote),
+            Output::StopRemote(attempt) => self.stop_remote(attempt),
+            Output::Attend(execution) => {
+                // Enqueued, since it may produce outputs of its own.
+                let _ = self.commands.send(Command::Attend(execution));
+            }
+            Output::Tell(moment) => self.tell(&moment),
+            Output::Quarantine(execution, why) => self.quarantine(execution, why),
+            // A draining node does not wait for a store that fails: another node decides the pending inputs again.
+            // The engine of a command ends with the error. A server waits, for free disk space as well.
+            Output::Stalled(why) if (self.member.is_some() || self.reach == Reach::All) && !self.draining => {
+                self.pause = (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+                self.stalled(why);
+            }
+            Output::Stalled(why) | Output::Fatal(why) => self.stop(why),
         }
     }
 
@@ -628,7 +643,8 @@ impl Rim {
         let is_quiet = self.running.is_empty() && self.passing_on.is_empty() && self.setting_aside.is_empty();
         self.draining
             && is_quiet
-            && (self.over || !(self.in_flight || self.shard.has_waiting() || !self.queued.is_empty()))
+            && (self.over
+                || !(self.in_flight || self.shard.has_waiting() || self.shard.has_outputs() || !self.queued.is_empty()))
     }
 
     fn tell(&mut self, moment: &Arc<Moment>) {

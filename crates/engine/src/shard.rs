@@ -238,6 +238,11 @@ impl Shard {
         self.outputs.pop_front()
     }
 
+    /// Reports outputs that [`next_output`](Self::next_output) has not returned yet.
+    pub fn has_outputs(&self) -> bool {
+        !self.outputs.is_empty() || !self.landing.is_empty()
+    }
+
     /// The organization of an execution in memory, or an empty string.
     pub fn tenant(&self, execution: ExecutionKey) -> &str {
         match self.cells.get(&execution) {

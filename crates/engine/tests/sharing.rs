@@ -6,7 +6,7 @@ use std::{
 };
 
 use mainspring_engine::{
-    evaluator::{Begun, InProcess, Suspended},
+    evaluator::{Begun, InProcess, Rest, Suspended},
     lease::Leases,
     load::Loader,
     request::{Request, row},
@@ -326,5 +326,48 @@ fn what_ends_an_execution_is_never_decided_beside_the_driver() {
         let (_, _, suspended) = bench.out.pop_front().unwrap();
         let Begun::Finished(finished) = suspended.begin() else { panic!("it waits for a function") };
         assert!(finished.1.is_err(), "cancel: {is_cancel}");
+    }
+}
+
+/// Threads of low priority decide long turns: an ordinary execution does not wait for one.
+#[test]
+fn a_short_turn_behind_the_first_is_decided_in_the_driver() {
+    const SHORT: &str = r#"{"steps":[
+        {"type":"code","id":"f","code":"export default () => ({n: 7})"},{"type":"return","id":"r"}]}"#;
+    for (text, is_short) in [(SHORT, true), (LONG, false)] {
+        let mut bench = shared();
+        bench.submit(2, "modest", &plan(text));
+        if !is_short {
+            bench.decide_next();
+        }
+        bench.land_all();
+        bench.handle(Event::Wake);
+        let rest = &bench.out.front().expect("the function is out").2.rest;
+        assert_eq!(matches!(rest, Rest::Paused(_)), is_short, "{rest:?}");
+    }
+}
+
+#[test]
+fn a_commit_is_released_for_the_organization_with_fewer_executions_first() {
+    for (many, few) in [("greedy", "modest"), ("modest", "greedy")] {
+        let (mut bench, sleep) = (shared(), plan(SLEEP));
+        // The next commit begins with the other organization.
+        bench.submit(2, few, &sleep);
+        (3..13).for_each(|number| bench.submit(number, many, &sleep));
+        bench.submit(13, few, &sleep);
+        bench.land();
+        let (flight, batch) = bench.commit.take().unwrap();
+        assert_eq!(batch.parts.len(), 11);
+        let answer = bench.store.commit(&batch);
+        bench.shard.handle(bench.now, Event::Committed { flight, answer });
+        assert!(bench.shard.has_outputs());
+        let mut told = Vec::new();
+        while let Some(output) = bench.shard.next_output() {
+            if let Output::Tell(moment) = output {
+                told.push(moment.execution);
+            }
+        }
+        assert_eq!((told.first(), told.len()), (Some(&key(13)), 11));
+        assert!(!bench.shard.has_outputs());
     }
 }

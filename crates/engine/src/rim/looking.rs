@@ -21,7 +21,7 @@ use crate::{
     engine::now_ms,
     inbox::{self, Untaken},
     intake::Intake,
-    limits::{HELD_UP_EACH_BYTES_MAX, HELD_UP_EACH_MAX},
+    limits::{HELD_UP_EACH_BYTES_MAX, HELD_UP_EACH_MAX, SHARED_GATHERED_MAX},
     shard::Event,
 };
 
@@ -296,16 +296,24 @@ impl Rim {
         self.inbox.pages.push_back(page);
     }
 
+    /// True if a message waits, and there is room for it.
+    pub(super) fn can_take_messages(&self) -> bool {
+        self.inbox.can_take() && !is_backlogged(self.shard.is_shared(), self.shard.gathered())
+    }
+
     /// Receives some messages of the read pages. The driver does its other due work between two calls.
     pub(super) fn take_messages(&mut self) {
         let began = Instant::now();
         for _ in 0..MESSAGES_AT_A_TIME {
             self.keep_alive();
+            if self.shard.is_shared() {
+                self.look_for_answer();
+            }
             if self.has_used_round(began) {
                 return;
             }
             let generation = self.inbox.generation;
-            if !self.inbox.can_take() && !self.draining {
+            if !self.can_take_messages() && !self.draining {
                 return;
             }
             let Some(page) = self.inbox.pages.front_mut() else { return };
@@ -506,4 +514,20 @@ fn open(loader: &crate::load::Loader, arrived: Arrived, counts: bool) -> Message
         },
     };
     Message { number, partition, execution, byte_count, opened }
+}
+/// True if executions that wait for a commit keep messages in the inbox.
+fn is_backlogged(is_shared: bool, gathered: usize) -> bool {
+    is_shared && gathered >= SHARED_GATHERED_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_keeps_messages_in_the_inbox_while_organizations_share() {
+        assert!(!is_backlogged(true, SHARED_GATHERED_MAX - 1));
+        assert!(is_backlogged(true, SHARED_GATHERED_MAX));
+        assert!(!is_backlogged(false, SHARED_GATHERED_MAX));
+    }
 }

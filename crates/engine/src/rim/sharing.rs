@@ -16,9 +16,9 @@ use crate::{
     },
 };
 
-/// Time for handling queued commands before new commands, timers and messages. Each of those is delayed by this time
-/// and one command at most.
-const ROUND: Duration = Duration::from_millis(1);
+/// Time limit of each part of a round: queued commands, messages, and outputs. New commands, timers and the next commit are
+/// delayed by three of them and one command at most.
+const ROUND: Duration = Duration::from_micros(500);
 
 /// Commands that wait, by organization. Commands of one execution stay in order: while one waits, later ones join the
 /// same queue, even if its organization becomes known in the meantime.

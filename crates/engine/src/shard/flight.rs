@@ -2,7 +2,7 @@
 //! decided in `shard.rs`.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
 };
 
@@ -15,7 +15,7 @@ use crate::{
         Shard,
         cell::{Cell, Draft},
         refusals::Cause,
-        tenants::Picks,
+        tenants::{Picks, Tenant},
         words::{Moment, Output, Queued, ShardError, Taken},
     },
 };
@@ -183,13 +183,13 @@ impl Shard {
         self.tally.commit(&answer);
         match answer {
             Ok(answers) => {
-                let mut posted = BTreeSet::new();
+                let (mut posted, mut landing) = (BTreeSet::new(), Vec::with_capacity(flight.passengers.len()));
                 for ((passenger, part), answer) in flight.passengers.drain(..).zip(&flight.batch.parts).zip(answers) {
                     match answer {
                         Answer::Durable => {
                             posted.extend(receivers(part));
                             self.durable(&passenger, part);
-                            self.landing.push_back(passenger);
+                            landing.push(passenger);
                         }
                         // The execution exists by now.
                         Answer::Refused(Refusal::Sequence) if is_burial(part) => {
@@ -203,6 +203,7 @@ impl Shard {
                     }
                 }
                 self.letters_posted(posted);
+                self.queue_landing(landing);
                 self.spent = Some(flight);
             }
             Err(CommitError::NotWritten(why)) => {
@@ -232,6 +233,20 @@ impl Shard {
             }
             Err(CommitError::Fatal(why)) => self.outputs.push_back(Output::Fatal(why)),
         }
+    }
+
+    /// Queues the effects of a durable commit. While organizations share the driver, those with fewer executions in the
+    /// commit go first.
+    fn queue_landing(&mut self, mut landing: Vec<Passenger>) {
+        if self.sharing.is_shared() {
+            let mut counts: BTreeMap<Tenant, usize> = BTreeMap::new();
+            for passenger in &landing {
+                *counts.entry(self.tenant_key(passenger.execution)).or_default() += 1;
+            }
+            // The sort is stable: commits of one execution are released in order.
+            landing.sort_by_cached_key(|passenger| counts.get(&self.tenant_key(passenger.execution)).copied());
+        }
+        self.landing.extend(landing);
     }
 
     /// Submits the same commit again, since nothing of it was written. It is rebuilt only if partitions of it were

@@ -78,6 +78,11 @@ impl Shard {
         self.sharing.share_always();
     }
 
+    /// True after [`share_always`](Self::share_always).
+    pub fn is_always_shared(&self) -> bool {
+        self.sharing.is_always_shared()
+    }
+
     /// Returns the turn for an input if it is to be decided on another thread. A turn that ends the execution is
     /// decided here: it abandons a turn in progress, and would otherwise abandon itself.
     pub(super) fn whole(&self, now: u64, execution: ExecutionKey, queued: &Queued) -> Option<Rest> {
@@ -85,7 +90,8 @@ impl Shard {
         let may_be_long = match &queued.input {
             Input::Cancel { .. } | Input::Timer(Timer::Deadline) => false,
             Input::Start(_) => is_long(&live.state.plan),
-            _ => live.state.is_split || live.last_records >= LONG_TURN_RECORDS,
+            // Each first turn is split. A plan of few steps without loops has a short turn behind it.
+            _ => live.last_records >= LONG_TURN_RECORDS || live.state.is_split && is_long(&live.state.plan),
         };
         (may_be_long && self.sharing.is_shared()).then(|| {
             Rest::Whole(Box::new(Whole {

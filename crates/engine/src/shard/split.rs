@@ -10,6 +10,7 @@ use mainspring_kernel::{
 use super::{
     Queued, Shard,
     cell::{Cell, Live},
+    tenants::Tenant,
 };
 
 /// The next timer of an execution.
@@ -30,6 +31,16 @@ impl Shard {
         {
             self.to_continue.push(live.tenant, execution);
         }
+    }
+
+    /// Returns the organizations with split turns in the order in which they are served.
+    pub(crate) fn split_tenants(&self) -> impl Iterator<Item = Tenant> {
+        self.to_continue.tenants()
+    }
+
+    /// Serves the split turns of an organization next.
+    pub(crate) fn put_split_first(&mut self, tenant: Tenant) {
+        self.to_continue.put_first(tenant);
     }
 
     /// Continues the split turn of one execution. Due timers go first, so that a deadline ends an execution that would

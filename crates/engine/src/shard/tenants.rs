@@ -63,6 +63,20 @@ impl<T> Turns<T> {
     pub(crate) fn is_empty(&self) -> bool {
         self.next.is_empty()
     }
+
+    /// Returns the organizations with elements, the next to be served first.
+    pub(crate) fn tenants(&self) -> impl Iterator<Item = Tenant> {
+        self.next.iter().copied()
+    }
+
+    /// Serves an organization next. The order of the others stays.
+    pub(crate) fn put_first(&mut self, tenant: Tenant) {
+        if let Some(at) = self.next.iter().position(|next| *next == tenant)
+            && let Some(tenant) = self.next.remove(at)
+        {
+            self.next.push_front(tenant);
+        }
+    }
 }
 
 /// Detects that several organizations use the driver.
@@ -97,6 +111,10 @@ impl Sharing {
     /// See [`Shard::share_always`](super::Shard::share_always).
     pub(super) fn share_always(&mut self) {
         self.is_always_shared = true;
+    }
+
+    pub(super) fn is_always_shared(&self) -> bool {
+        self.is_always_shared
     }
 
     pub(super) fn is_shared(&self) -> bool {
@@ -224,6 +242,19 @@ mod tests {
         assert!(turns.is_empty());
         turns.push(b, 6);
         assert_eq!(turns.pop(), Some(6), "an organization that had nothing comes again");
+    }
+
+    #[test]
+    fn an_organization_can_be_served_next() {
+        let (mut turns, [a, b, c, none]) = (Turns::default(), ["a", "b", "c", "d"].map(Tenant::of));
+        for (tenant, element) in [(a, 1), (b, 2), (c, 3), (a, 4)] {
+            turns.push(tenant, element);
+        }
+        turns.put_first(c);
+        turns.put_first(none);
+        assert_eq!(turns.tenants().collect::<Vec<_>>(), [c, a, b]);
+        let all: Vec<i32> = std::iter::from_fn(|| turns.pop()).collect();
+        assert_eq!(all, [3, 1, 2, 4]);
     }
 
     #[test]

@@ -15,6 +15,9 @@ use super::{
 const PAUSE_MIN_MS: u64 = 20;
 const PAUSE_MAX_MS: u64 = 1_000;
 
+/// Outputs after which a round of a shared driver ends, in percent.
+const ROUND_ENDS_PERCENT: u64 = 20;
+
 impl Cluster {
     /// Carries out the outputs of a node, unless a pause of the node is injected before one of them.
     pub(super) fn carry(&mut self, node: usize) -> Result<(), String> {
@@ -38,6 +41,10 @@ impl Cluster {
                 return Ok(());
             }
             percent = self.misfortune.pause_before_output;
+            if self.ends_round(node) {
+                self.at(1, Happening::Node(node, life, Inner::Resume));
+                break;
+            }
             let Some(shard) = &mut self.nodes[node].shard else { return Ok(()) };
             shard.expire(reading);
             let (believed, held) = (shard.partitions(), shard.held().collect::<Vec<_>>());
@@ -54,8 +61,15 @@ impl Cluster {
         Ok(())
     }
 
-    /// Percent of pauses before the first output. The rate is higher after a kind of record that no pause of this seed
-    /// has followed: rare records are hardly written in a seed whose nodes pause often.
+    /// Ends a round with outputs left, as the driver does while several organizations share it: other events come first.
+    fn ends_round(&mut self, node: usize) -> bool {
+        let is_shared =
+            self.nodes[node].shard.as_ref().is_some_and(|shard| shard.is_always_shared() && shard.has_outputs());
+        is_shared && self.dice.below(100) < ROUND_ENDS_PERCENT
+    }
+
+    /// Percent of pauses before all that is carried out now. After a kind of record that no pause of this seed has followed
+    /// there are more: where nodes often stand still, hardly anything rare is written.
     fn pause_before_first(&self, node: usize) -> u64 {
         let Misfortune { pause_before_output, pause_after_new, .. } = self.misfortune;
         let has_new = || self.table.has_new(&self.nodes[node].landed, PAUSED);
