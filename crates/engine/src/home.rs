@@ -23,11 +23,22 @@ pub struct Home {
     folder: PathBuf,
 }
 
+/// A file with an exclusive lock, which is released when this is dropped. Closing the file is not enough: a child process
+/// that another thread has just forked shares the lock until it executes its program.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 /// The lock on a data folder: no other process runs an engine on it. It is released when it is dropped or when the
 /// process ends.
 #[derive(Debug)]
 pub struct Held {
-    _lock: File,
+    _lock: Locked,
     /// True if the machine was not rebooted since the last engine. An attempt without a process record then certainly
     /// never started.
     pub same_boot: bool,
@@ -126,10 +137,11 @@ impl Home {
             lock.read_to_string(&mut pid).map_err(failed)?;
             return Err(EngineError::Held { path: self.folder.clone(), pid: pid.trim().parse().ok() });
         }
-        let mut generation = Generation::read(&self.generation(), &lock).map_err(failed)?;
-        lock.set_len(0).and_then(|()| lock.rewind()).map_err(failed)?;
-        writeln!(lock, "{}", std::process::id()).map_err(failed)?;
-        generation.lock_is_written(&lock).map_err(failed)?;
+        let mut lock = Locked(lock);
+        let mut generation = Generation::read(&self.generation(), &lock.0).map_err(failed)?;
+        lock.0.set_len(0).and_then(|()| lock.0.rewind()).map_err(failed)?;
+        writeln!(lock.0, "{}", std::process::id()).map_err(failed)?;
+        generation.lock_is_written(&lock.0).map_err(failed)?;
         self.check_log(&generation)?;
         self.note_key(key)?;
         let same_boot = self.note_boot().map_err(failed)?;
