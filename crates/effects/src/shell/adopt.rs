@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use tokio::task::JoinSet;
 
 use super::{
-    group::Members,
+    group::{Members, blocking},
     note::{Found, Mark, Note},
     process::{self, Stat, boot_id},
 };
@@ -35,7 +35,7 @@ pub(super) async fn adopt(notes: &Path, mark: &Mark, is_trusted: bool, grace: Du
         Found::Damaged => Some(Members::With(mark.assignment())),
         Found::Note(note) => match boot_id() {
             Ok(boot) if boot != note.boot => None,
-            Ok(_) => group_of(&note),
+            Ok(_) => blocking(move || group_of(&note)).await,
             Err(_) => Some(Members::With(mark.assignment())),
         },
     };

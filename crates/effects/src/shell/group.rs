@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, pidfd_send_signal, waitpid};
-use tokio::time::timeout;
+use tokio::{task::JoinError, time::timeout};
 
 use super::{
     limits::{KILLED_WAIT_MAX, LOOK_AGAIN},
@@ -40,27 +40,29 @@ pub(super) enum Ended {
 /// The operations that [`end`] needs.
 trait Ending {
     /// Lists the living members.
-    fn living(&self) -> Vec<Pid>;
-    fn signal(&self, signal: Signal);
+    async fn living(&self) -> Vec<Pid>;
+    async fn signal(&self, signal: Signal);
     /// Returns when one of the living members has ended.
     async fn changed(&self);
 }
 
 /// Ends members. Returns once none is left, or when the remaining ones have ignored SIGKILL for [`KILLED_WAIT_MAX`].
 async fn end(members: &impl Ending, grace: Duration) -> Ended {
-    if members.living().is_empty() {
+    if members.living().await.is_empty() {
         return Ended::All;
     }
     let gone = async |signal: Option<Signal>| {
-        while !members.living().is_empty() {
+        while !members.living().await.is_empty() {
             // Repeated in every round, to reach children forked while single processes were signaled.
-            signal.iter().for_each(|signal| members.signal(*signal));
+            if let Some(signal) = signal {
+                members.signal(signal).await;
+            }
             members.changed().await;
         }
     };
-    members.signal(Signal::TERM);
+    members.signal(Signal::TERM).await;
     // A stopped process handles SIGTERM only after it was continued.
-    members.signal(Signal::CONT);
+    members.signal(Signal::CONT).await;
     if timeout(grace, gone(None)).await.is_ok() {
         return Ended::All;
     }
@@ -108,6 +110,31 @@ impl Members {
         }
     }
 
+    /// Runs work on members. The search for an environment waits for each process that loads its program, and runs on a
+    /// blocking thread.
+    async fn aside<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> T + Send + 'static) -> T {
+        match self {
+            Self::OfGroup(_) | Self::Container { .. } => work(self),
+            Self::With(_) => {
+                let own = self.clone();
+                blocking(move || work(&own)).await
+            }
+        }
+    }
+
+    /// Signals a group as a whole, so that no member can escape by forking in between.
+    fn signal_now(&self, signal: Signal) {
+        match self {
+            Self::OfGroup(group) => {
+                let _ = kill_process_group(*group, signal); // Fails if all have ended, which is the goal.
+            }
+            Self::Container { outer, init } => self.signal_container(*outer, *init, signal),
+            Self::With(_) => {
+                process::all().filter(|pid| self.contains(*pid)).for_each(|pid| self.signal_one(pid, signal))
+            }
+        }
+    }
+
     /// Checks the leader once more before it signals the group, since its number may have been reused by a foreign
     /// group.
     fn signal_container(&self, outer: Pid, init: Pid, signal: Signal) {
@@ -131,30 +158,31 @@ impl Members {
 }
 
 impl Ending for Members {
-    fn living(&self) -> Vec<Pid> {
-        self.sweep()
+    async fn living(&self) -> Vec<Pid> {
+        self.aside(Self::sweep).await
     }
 
-    /// A group is signaled as a whole, so that no member can escape by forking in between.
-    fn signal(&self, signal: Signal) {
-        match self {
-            Self::OfGroup(group) => {
-                let _ = kill_process_group(*group, signal); // Fails if all have ended, which is the goal.
-            }
-            Self::Container { outer, init } => self.signal_container(*outer, *init, signal),
-            Self::With(_) => {
-                process::all().filter(|pid| self.contains(*pid)).for_each(|pid| self.signal_one(pid, signal))
-            }
-        }
+    async fn signal(&self, signal: Signal) {
+        self.aside(move |members| members.signal_now(signal)).await;
     }
 
     async fn changed(&self) {
-        let Some(member) = self.sweep().into_iter().next() else { return };
+        let Some(member) = self.living().await.into_iter().next() else { return };
         match Watch::open(member) {
-            Ok(watch) if self.contains(member) => watch.ended().await,
+            Ok(watch) if self.aside(move |members| members.contains(member)).await => watch.ended().await,
             Ok(_) => {}
             Err(_) => tokio::time::sleep(LOOK_AGAIN).await,
         }
+    }
+}
+
+/// Runs blocking work on a thread for it.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
+        Ok(done) => done,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime is shutting down and drops this future.
+        Err(Err(_)) => std::future::pending().await,
     }
 }
 
@@ -170,11 +198,11 @@ mod tests {
     }
 
     impl Ending for Stuck {
-        fn living(&self) -> Vec<Pid> {
+        async fn living(&self) -> Vec<Pid> {
             if tokio::time::Instant::now() < self.until { vec![getpid()] } else { Vec::new() }
         }
 
-        fn signal(&self, signal: Signal) {
+        async fn signal(&self, signal: Signal) {
             self.signals.set(Some(signal));
         }
 
@@ -240,5 +268,17 @@ mod tests {
         assert!(stranger.try_wait().unwrap().is_none(), "another mark is another attempt");
         stranger.kill().unwrap();
         stranger.wait().unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_search_for_a_mark_holds_up_no_other_task() {
+        let order = std::cell::RefCell::new(Vec::new());
+        let marked = Members::With("GROUP_TEST=nobody".into());
+        let search = async {
+            assert!(marked.living().await.is_empty());
+            order.borrow_mut().push("search");
+        };
+        tokio::join!(search, async { order.borrow_mut().push("other") });
+        assert_eq!(order.into_inner(), ["other", "search"]);
     }
 }

@@ -38,6 +38,9 @@ pub(super) const LOAD_LOOKS_MAX: u32 = 5000;
 /// Pause between two such tries.
 pub(super) const LOAD_LOOK_AGAIN: Duration = Duration::from_millis(1);
 
+/// Bytes of an environment that one call reads: more than almost all environments have.
+pub(super) const ENVIRONMENT_READ_BYTES: usize = 256 * 1024;
+
 /// Time before a sweep for zombies, so that one sweep reaps several orphans. Zombies of this age cost nothing.
 pub(super) const ORPHANS_WAIT: Duration = Duration::from_millis(500);
 

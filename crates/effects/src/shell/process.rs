@@ -1,14 +1,15 @@
 //! Information on single processes from `/proc` and pidfds.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::io::{Interest, unix::AsyncFd};
 
-use super::limits::{LOAD_LOOK_AGAIN, LOAD_LOOKS_MAX};
+use super::limits::{ENVIRONMENT_READ_BYTES, LOAD_LOOK_AGAIN, LOAD_LOOKS_MAX};
 
 /// The fields of `/proc/PID/stat` that are used here (proc_pid_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,13 +110,29 @@ pub(super) fn group_of(pid: Pid) -> Option<i32> {
 pub(super) fn has_variable(pid: Pid, assignment: &str) -> bool {
     let file = format!("/proc/{}/environ", pid.as_raw_pid());
     for _ in 0..LOAD_LOOKS_MAX {
-        match fs::read(&file) {
+        match environment(&file) {
             Ok(environ) if environ.is_empty() && !has_no_variables(pid) => std::thread::sleep(LOAD_LOOK_AGAIN),
             Ok(environ) => return environ.split(|byte| *byte == 0).any(|entry| entry == assignment.as_bytes()),
             Err(_) => return false,
         }
     }
     false
+}
+
+/// Reads the environment of a process by one call where it fits. A process that loads another program gives up the memory
+/// that the file was opened for: a second call would find its end there, and a part would be taken for the whole.
+fn environment(file: &str) -> io::Result<Vec<u8>> {
+    let (mut file, mut environ, mut length) = (fs::File::open(file)?, vec![0; ENVIRONMENT_READ_BYTES], 0);
+    loop {
+        let room = environ.len() - length;
+        let count = file.read(&mut environ[length..])?;
+        length += count;
+        if count < room {
+            environ.truncate(length);
+            return Ok(environ);
+        }
+        environ.resize(2 * length, 0);
+    }
 }
 
 /// Returns whether a process has no variables and will not get any. It has no program, as kernel threads and dead
