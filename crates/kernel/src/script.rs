@@ -61,6 +61,7 @@ use flow::Flow;
 use judge::Judge;
 use marks::{Mark, Marked};
 use reader::{Form, Lost, Reader, Verdict};
+use syntax::Check;
 
 pub use place::Place;
 pub use prologue::without_prologue;
@@ -210,8 +211,8 @@ fn problems(marked: &Marked, verdicts: &[Verdict], lost: Option<Lost>) -> Vec<Pr
     let cause = lost.map(|lost| cause(marked, lost));
     let refused = marked.marks.iter().zip(verdicts).filter_map(|(mark, verdict)| match verdict {
         Verdict::Refused(place @ (Place::Beside | Place::Unclear)) => Some((mark, *place, cause.clone())),
-        Verdict::Quoted(_) if cause.is_some() => Some((mark, Place::Beside, cause.clone())),
-        Verdict::Quoted(_) => None,
+        Verdict::Quoted(..) if cause.is_some() => Some((mark, Place::Beside, cause.clone())),
+        Verdict::Quoted(..) => None,
         Verdict::Refused(place) => Some((mark, *place, None)),
     });
     refused.take(SCRIPT_PROBLEMS_MAX).map(|(mark, place, cause)| problem(marked, mark, place, cause)).collect()
@@ -245,7 +246,7 @@ fn splice(marked: &Marked, verdicts: &[Verdict], variables: &[Vec<u8>]) -> Scrip
             references.len() - 1
         });
         text.push_str(&marked.text[done..mark.offset]);
-        text.push_str(&expansion(*verdict, number));
+        text.push_str(&expansion(*verdict, number, reference));
         done = mark.end;
     }
     text.push_str(&marked.text[done..]);
@@ -253,12 +254,21 @@ fn splice(marked: &Marked, verdicts: &[Verdict], variables: &[Vec<u8>]) -> Scrip
     Script { text, references }
 }
 
-fn expansion(verdict: Verdict, number: usize) -> String {
+fn expansion(verdict: Verdict, number: usize, reference: &str) -> String {
     let mut name = String::from(VARIABLE_PREFIX);
     let _ = write!(name, "{number}");
     match verdict {
-        Verdict::Quoted(Form::Single) => format!("'\"${{{name}}}\"'"),
-        Verdict::Quoted(Form::Double) => format!("${{{name}}}"),
-        Verdict::Quoted(Form::Bare) | Verdict::Refused(_) => format!("\"${{{name}}}\""),
+        // Bash ends the script with this message.
+        Verdict::Quoted(_, Some(Check::Filled)) => {
+            let _ = write!(name, ":?the value of @{reference} is empty, and the path would be another one");
+        }
+        // No name of a branch or a tag has a colon or a circumflex: git reports the second and reads the first as an end.
+        Verdict::Quoted(_, Some(Check::WithoutColon)) => name.push_str("//:/^"),
+        _ => {}
+    }
+    match verdict {
+        Verdict::Quoted(Form::Single, _) => format!("'\"${{{name}}}\"'"),
+        Verdict::Quoted(Form::Double, _) => format!("${{{name}}}"),
+        Verdict::Quoted(Form::Bare, _) | Verdict::Refused(_) => format!("\"${{{name}}}\""),
     }
 }

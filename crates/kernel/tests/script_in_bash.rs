@@ -264,6 +264,30 @@ fn check_printing(folder: &Folder, template: &str) {
 }
 
 #[test]
+fn an_empty_value_at_the_start_of_a_path_ends_the_script() {
+    let folder = Folder::new("empty");
+    for command in ["cd -- @vars.x/; echo after", "rm -rf -- @vars.x/none-of-these*; echo after"] {
+        let script = prepare(command, Surroundings::default(), is_known).expect(command);
+        let run = |value: &str| {
+            let mut bash = Command::new("bash");
+            bash.args(["-c", &script.text]).current_dir(&folder.0).env(format!("{VARIABLE_PREFIX}0"), value);
+            let output = bash.output().expect("bash is there");
+            (
+                output.status.success(),
+                [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()),
+            )
+        };
+        let (succeeds, [output, error]) = run("");
+        assert!(
+            !succeeds && output.is_empty() && error.contains("the value of @vars.x is empty"),
+            "{command}: {error}"
+        );
+        let (succeeds, [output, _]) = run(".");
+        assert!(succeeds && output == "after\n", "{command}: {output}");
+    }
+}
+
+#[test]
 fn values_come_out_as_they_are() {
     let folder = Folder::new("printing");
     for template in PRINTING {

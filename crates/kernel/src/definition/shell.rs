@@ -33,13 +33,8 @@ impl Reader<'_, '_> {
         }
         let command = self.report.filled_text(fields, "command");
         let variables = self.variables_of_step(fields);
-        // If the last part of the path is text of the author, the author chose the folder.
-        let is_last = |text: &str| {
-            let mut parts = text.rsplit('/').filter(|part| !matches!(*part, "" | "."));
-            text.split('/').any(|part| part == "..") || parts.next().is_some_and(|last| last.contains('@'))
-        };
-        let is_folder_named = fields.get("cwd").is_some_and(|cwd| self.has_reference(cwd))
-            && self.report.filled_text(fields, "cwd").is_none_or(is_last);
+        // A value in any part of the path selects the folder: `@v/app` has an `app` in each folder that the value can name.
+        let is_folder_named = fields.get("cwd").is_some_and(|cwd| self.has_reference(cwd));
         let surroundings = Surroundings { variables: &variables, is_folder_named };
         let script = command.and_then(|command| self.script(command, surroundings, &fields.path.key("command")));
         let cwd = self.report.filled_text(fields, "cwd").and_then(|_| self.text_field(fields, "cwd"));

@@ -133,6 +133,25 @@ const HARMLESS: [&[u8]; 4] = [b"null", b"zero", b"random", b"urandom"];
 /// Names of streams below a folder `dev`. They are rejected even if that folder may not be `/dev`.
 const STREAMS: [&[u8]; 8] = [b"stdin", b"stdout", b"stderr", b"fd", b"tcp", b"udp", b"tty", b"pts"];
 
+/// Returns the number of leading parts of a word that give a path from the root, or a pattern for all files, where all of
+/// them are empty: `"@x"/*`. `None` if text of the author comes first.
+pub(super) fn parts_before_root(word: &Word) -> Option<usize> {
+    for (at, piece) in word.pieces.iter().enumerate() {
+        match piece {
+            Piece::Literal(text) => {
+                let is_root = |byte: &u8| *byte == b'/' || word.is_glob && b"*?[".contains(byte);
+                match text.first() {
+                    Some(first) => return (at > 0 && is_root(first)).then_some(at),
+                    None => continue,
+                }
+            }
+            Piece::Home | Piece::Number(_) | Piece::Count => return None,
+            Piece::Mark(_) | Piece::Variable(_) | Piece::Output(_) | Piece::Opaque => {}
+        }
+    }
+    None
+}
+
 /// True if a word may be the path of a stream or a process (`/dev/stdin`, `/proc/self/fd/0`). A script could read a
 /// value there although no redirection shows it.
 pub(super) fn names_stream(word: &Word) -> bool {

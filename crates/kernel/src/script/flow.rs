@@ -118,6 +118,11 @@ impl<'a> Flow<'a> {
         !self.has_value(name) && !self.surroundings.gives_value(name)
     }
 
+    /// True if a reference selects the folder of the script.
+    pub(super) fn is_folder_named(&self) -> bool {
+        self.surroundings.is_folder_named
+    }
+
     /// Returns the variables to which values are assigned, in alphabetical order.
     pub(super) fn variables_with_values(&self) -> impl Iterator<Item = &[u8]> {
         self.values.iter().map(Vec::as_slice)
@@ -271,7 +276,7 @@ impl<'a> Flow<'a> {
         let mut certain = None;
         for (at, piece) in word.pieces.iter_mut().enumerate() {
             let has_value = match piece {
-                Piece::Mark => true,
+                Piece::Mark(_) => true,
                 Piece::Variable(name) => self.has_value(name),
                 Piece::Output(list) => {
                     let is_found = self.list(list, input, documents) || self.reach >= Reach::Outputs;

@@ -60,3 +60,10 @@ pub(super) fn is_refspec(word: &Word, arguments: &[Word], pushes: bool) -> bool 
     });
     front.starts_with(b"refs/") && has_later && (pushes || !changes_others)
 }
+
+/// True if `git checkout` or `git reset` takes no word before `--` for a path: without that, the value `*` in `v@x` is all
+/// files that begin with `v`.
+pub(super) fn takes_no_paths(arguments: &[Word]) -> bool {
+    let refuses_paths: [&[u8]; 6] = [b"--", b"-b", b"-B", b"--detach", b"--hard", b"--soft"];
+    arguments.iter().filter_map(Word::literal).any(|text| refuses_paths.contains(&text))
+}

@@ -12,7 +12,7 @@ use super::{
     flow::{Flow, Reach, is_digits},
     programs,
     reader::{Lost, Verdict},
-    syntax::{Assignment, Command, Kind, List, Parsed, Piece, Redirect, Word, is_identifier},
+    syntax::{Assignment, Check, Command, Kind, List, Parsed, Piece, Redirect, Word, is_identifier},
     variables,
 };
 
@@ -166,15 +166,38 @@ impl<'a> Judge<'a> {
             None if name == b"export" => self.export(&words[1..]),
             // `jq` reads `~/.jq`.
             None if name == b"jq" && self.flow.names_files => Err(Place::Argument),
-            None if is_reached => programs::judge(words, command.has_input, self.flow.reach),
+            None if is_reached => programs::judge(words, command.has_input, self.flow.reach).map_err(|place| {
+                let is_by_folder = place == Place::Argument && self.flow.is_folder_named();
+                if is_by_folder { Place::Folder } else { place }
+            }),
             None => Ok(()),
         };
+        let result = result.and_then(|()| words[1..].iter().try_for_each(|word| self.check_values(words, word)));
         if let Err(place) = result {
             let is_told = is_reached || matches!(place, Place::Evaluates | Place::Assignment);
             let place = if is_told { place } else { Place::Unclear };
             let marks = if place == Place::Evaluates { 0..0 } else { command.marks.clone() };
             self.refuse(marks, place);
         }
+    }
+
+    /// Adds the check that the command needs to the references of a word, and rejects other values that have no such check.
+    fn check_values(&mut self, words: &[Word], word: &Word) -> Result<(), Place> {
+        let Some((check, parts)) = programs::check_of(words, word) else { return Ok(()) };
+        let refused = if check == Check::Filled { Place::Root } else { Place::Refspec };
+        for (at, piece) in word.pieces.iter().enumerate().take(parts) {
+            match piece {
+                Piece::Mark(number) => {
+                    if let Verdict::Quoted(_, own) = &mut self.verdicts[*number] {
+                        *own = Some(check);
+                    }
+                }
+                Piece::Variable(name) if !self.flow.has_value(name) || word.checked.contains(&(at, check)) => {}
+                Piece::Variable(_) | Piece::Output(_) => return Err(refused),
+                Piece::Literal(_) | Piece::Home | Piece::Number(_) | Piece::Count | Piece::Opaque => {}
+            }
+        }
+        Ok(())
     }
 
     /// Accepts `export NAME` and `export NAME=VALUE` without values: programs receive the variable in their
@@ -213,7 +236,12 @@ impl<'a> Judge<'a> {
             match piece {
                 Piece::Output(list) => self.list(list),
                 Piece::Number(names) => self.arithmetic(names),
-                Piece::Literal(_) | Piece::Home | Piece::Mark | Piece::Variable(_) | Piece::Count | Piece::Opaque => {}
+                Piece::Literal(_)
+                | Piece::Home
+                | Piece::Mark(_)
+                | Piece::Variable(_)
+                | Piece::Count
+                | Piece::Opaque => {}
             }
         }
     }
@@ -232,7 +260,7 @@ impl<'a> Judge<'a> {
             return;
         }
         for verdict in &mut self.verdicts[marks] {
-            if matches!(verdict, Verdict::Quoted(_)) {
+            if matches!(verdict, Verdict::Quoted(..)) {
                 *verdict = Verdict::Refused(place);
             }
         }

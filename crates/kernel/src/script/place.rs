@@ -39,6 +39,12 @@ pub enum Place {
     Refspec,
     /// In a path argument that `git` interprets as a pattern.
     Pathspec,
+    /// In a script whose folder a value selects.
+    Folder,
+    /// In an argument that `git` accepts as a revision or as a path.
+    Revision,
+    /// At the start of a path: an empty value would give a path from the root.
+    Root,
     /// In an image name for `docker` in which a value could select the registry.
     Registry,
     /// In data for `curl` that may be interpreted as a file name.
@@ -108,6 +114,13 @@ impl Place {
                 "where git takes it for a refspec, and its value could delete a branch or write another one, or all of them"
             }
             Self::Pathspec => "where git takes it for a pattern of paths, and its value could be all of them",
+            Self::Folder => {
+                "in a script that a value in `cwd` gives a folder, beside a command that could run code or configuration in it"
+            }
+            Self::Revision => {
+                "where git takes it for paths if no branch or tag has its value, and replaces those files"
+            }
+            Self::Root => "at the start of a path, where an empty value would give a path from the root or all files",
             Self::Registry => "in the name of an image, where its value could name the registry that it is sent to",
             Self::Data => "in data of curl, where a value that begins with @ is the name of a file",
             Self::Header => "in a header of curl, where a value with a newline adds headers and requests",
@@ -149,8 +162,11 @@ impl Place {
             Self::Input => "which a value reaches on its standard input",
             Self::Target | Self::Written => "which may write a value into a file that may be code or configuration",
             Self::Assignment => "which gives a value to programs by a variable",
-            Self::Refspec => "which gives a value to git as a refspec",
+            Self::Refspec => "which gives a value to git as a refspec (write the reference itself there)",
             Self::Pathspec => "which gives a value to git as a pattern of paths",
+            Self::Folder => "which could run code or configuration of a folder that a value in `cwd` selects",
+            Self::Revision => "which gives a value to git as a branch, a tag or paths",
+            Self::Root => "which has a value at the start of a path, where it may be empty (write \"${NAME:?}\" there)",
             Self::Registry => "which gives a value to docker as the name of a registry",
             Self::Data => "which gives a value to curl as data that may be the name of a file",
             Self::Header => "which gives a value to curl as a header",
@@ -203,8 +219,17 @@ impl Place {
             Self::Pathspec => {
                 "Write `git --literal-pathspecs` and -- before it; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
             }
+            Self::Folder => {
+                "Write `cwd` without references, or only commands of the table; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
+            }
+            Self::Revision => {
+                "Write -- after it, as in git checkout \"v@REFERENCE\" --; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"$NAME\" in the script."
+            }
+            Self::Root => {
+                "Write the reference itself, or a variable as \"${NAME:?}\"/..., with which bash ends the script if it is empty; or write `env: {NAME: \"@REFERENCE\"}` in the step and \"${NAME:?}\" in the script."
+            }
             Self::Registry => {
-                "Write the registry or the image before it, as in \"registry/app:@REFERENCE\"; or write `env: {NAME: \"@REFERENCE\"}` in the step and check \"$NAME\" in the script."
+                "Write the registry before it, as in \"registry.example.com/app:@REFERENCE\" or \"docker.io/library/app:@REFERENCE\"; or write `env: {NAME: \"@REFERENCE\"}` in the step and check \"$NAME\" in the script."
             }
             Self::Data => {
                 "Write --data-raw, or letters of your own before it; or write `env: {NAME: \"@REFERENCE\"}` in the step and --data-raw \"$NAME\" in the script."

@@ -9,7 +9,7 @@ use super::{
     Place, files,
     flow::{Reach, is_digits},
     git,
-    syntax::{Word, is_identifier},
+    syntax::{Check, Word, is_identifier},
     transfer, variables,
 };
 
@@ -375,6 +375,24 @@ pub(super) fn may_write(word: &Word) -> bool {
     is_new || word.literal().is_some_and(|path| files::is_stream(path) || files::is_plain(path))
 }
 
+/// Programs and builtins that change what a path names, or enter it.
+const CHANGES_PATHS: [&[u8]; 9] = [b"rm", b"rmdir", b"cp", b"mv", b"ln", b"chmod", b"mkdir", b"touch", b"cd"];
+
+/// Returns the check that values in an argument of an accepted command need, and the number of leading parts of the word
+/// that they are in.
+pub(super) fn check_of(words: &[Word], word: &Word) -> Option<(Check, usize)> {
+    let words = behind_timeout(words);
+    if !word.has_value {
+        return None;
+    }
+    let name = words.first().and_then(Word::literal)?;
+    if CHANGES_PATHS.contains(&name) {
+        return Some((Check::Filled, files::parts_before_root(word)?));
+    }
+    let is_refspec = find(words).is_some_and(|found| matches!(found.program.operands, Operands::Refspecs));
+    is_refspec.then_some((Check::WithoutColon, word.pieces.len()))
+}
+
 /// True if the output of a command may show the arguments of other processes, and thereby values.
 pub(super) fn shows_processes(words: &[Word]) -> bool {
     let is = |word: &Word, names: &[&[u8]]| {
@@ -386,9 +404,9 @@ pub(super) fn shows_processes(words: &[Word]) -> bool {
 }
 
 /// True if the author selects the registry for the images that values name. `docker` interprets the text before the
-/// first slash as a host, so a slash or a colon of the author must come before the value.
+/// first slash as a host, so a slash of the author must come before the value: `app:@x` can be port 5000 of a host `app`.
 fn names_registry(found: &Found<'_>) -> bool {
-    let is_named = |word: &Word| !word.has_value || word.front().iter().any(|byte| b":/".contains(byte));
+    let is_named = |word: &Word| !word.has_value || word.front().contains(&b'/');
     let is = |word: &Word, names: &[&[u8]]| word.literal().is_some_and(|text| names.contains(&text));
     match found.program.command[1] {
         "push" | "pull" => found.arguments.iter().all(is_named),
@@ -484,6 +502,9 @@ fn operand(found: &Found<'_>, word: &Word, is_past_options: bool, before: usize)
             Err(Place::Refspec)
         }
         Operands::Pathspecs { all } if (all || is_past_options) && !found.has_literal_paths => Err(Place::Pathspec),
+        Operands::Pathspecs { all: false } if !is_past_options && !git::takes_no_paths(found.arguments) => {
+            Err(Place::Revision)
+        }
         _ => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use super::{
     flow::is_digits,
     here_document::HereDocument,
     marks::{Mark, Marked},
-    syntax::{Parsed, Piece, Word, is_name_byte},
+    syntax::{Check, Parsed, Piece, Word, is_name_byte},
 };
 use crate::limits::SCRIPT_DEPTH_MAX;
 
@@ -29,7 +29,7 @@ pub(super) enum Form {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Accepted.
-    Quoted(Form),
+    Quoted(Form, Option<Check>),
     /// Rejected.
     Refused(Place),
 }
@@ -180,10 +180,10 @@ impl<'a> Reader<'a> {
     /// Consumes the reference at the cursor; returns false if there is none.
     pub(super) fn mark(&mut self, word: &mut Word, form: Form) -> bool {
         let Some(mark) = self.mark_at(self.at) else { return false };
-        self.verdicts[self.next_mark] = Verdict::Quoted(form);
+        self.verdicts[self.next_mark] = Verdict::Quoted(form, None);
         self.next_mark += 1;
         self.at = mark.end;
-        word.pieces.push(Piece::Mark);
+        word.pieces.push(Piece::Mark(self.next_mark - 1));
         true
     }
 
@@ -356,6 +356,12 @@ impl<'a> Reader<'a> {
             return lost;
         }
         word.is_glob |= !is_double && operand.iter().any(|byte| b"*?[".contains(byte));
+        let check = match operand {
+            [b':', b'?', ..] => Some(Check::Filled),
+            b"//:/^" => Some(Check::WithoutColon),
+            _ => None,
+        };
+        word.checked.extend(check.map(|check| (word.pieces.len(), check)));
         word.pieces.push(match name[0] {
             _ if is_length => Piece::Count,
             b'0'..=b'9' => Piece::Opaque,

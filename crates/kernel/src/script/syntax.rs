@@ -90,6 +90,17 @@ pub(super) struct Word {
     pub(super) certain: usize,
     /// Set by `flow`: it is the path of a file that the script created with `mktemp`.
     pub(super) is_temporary: bool,
+    /// The variables among its parts that the author checks in the expansion, by the number of the part.
+    pub(super) checked: Vec<(usize, Check)>,
+}
+
+/// A check of a value where it is expanded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// The value is not empty: `${NAME:?}`.
+    Filled,
+    /// The value has no colon: `${NAME//:/^}`, with which git refuses it.
+    WithoutColon,
 }
 
 /// A part of a word.
@@ -98,7 +109,7 @@ pub(super) enum Piece {
     /// Literal bytes without their quotes.
     Literal(Vec<u8>),
     /// A reference.
-    Mark,
+    Mark(usize),
     /// The contents of a variable, possibly cut or partly replaced.
     Variable(Vec<u8>),
     /// `~`, the home folder.

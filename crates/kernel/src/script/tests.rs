@@ -62,6 +62,34 @@ fn a_reference_becomes_a_quoted_expansion() {
     ]);
 }
 
+/// A value is checked where it is expanded if another one would change what the author has written.
+#[test]
+fn values_of_refs_and_of_paths_are_checked() {
+    let filled = "the value of @vars.x is empty, and the path would be another one";
+    let root = |before: &str, after: &str| format!("{before}\"${{R0:?{filled}}}\"{after}");
+    check(&[
+        ("git push origin HEAD:refs/heads/@vars.x", r#"git push origin HEAD:refs/heads/"${R0//:/^}""#),
+        ("git push origin 'HEAD:refs/tags/v@vars.x'", r#"git push origin 'HEAD:refs/tags/v'"${R0//:/^}"''"#),
+        ("rm -rf -- @vars.x/*", &root("rm -rf -- ", "/*")),
+        ("rm -rf -- \"$a\"@vars.x/b", &root("rm -rf -- \"$a\"", "/b")),
+        ("rm -rf -- @vars.x*", &root("rm -rf -- ", "*")),
+        ("timeout 5 cp -- @vars.x/a b", &root("timeout 5 cp -- ", "/a b")),
+        ("cd -- @vars.x/a", &root("cd -- ", "/a")),
+        ("rm -rf -- @vars.x a/@vars.x/*", r#"rm -rf -- "${R0}" a/"${R0}"/*"#),
+        ("echo @vars.x/*; ls -- @vars.x/a", r#"echo "${R0}"/*; ls -- "${R0}"/a"#),
+    ]);
+    check_refused(Place::Root, &["rm -rf -- \"$(echo @vars.x)/a\""]);
+    let beside = ["x=@vars.x; rm -rf -- \"$x\"/*", "tag=v@vars.x; git push origin \"HEAD:refs/tags/$tag\""];
+    check_refused(Place::Beside, &beside);
+    let messages = beside.map(|command| prepare(command, is_known).expect_err(command)[0].to_string());
+    assert!(
+        messages[0].contains("write \"${NAME:?}\" there") && messages[1].contains("write the reference itself"),
+        "{messages:?}"
+    );
+    check_refused(Place::Revision, &["git checkout v@vars.x", "git reset v@vars.x"]);
+    check_refused(Place::Registry, &["docker push app:@vars.x", "docker pull app:@vars.x"]);
+}
+
 #[test]
 fn levels_are_read_as_what_they_are() {
     check(&[

@@ -12,13 +12,15 @@ use mainspring_kernel::script::{Surroundings, VARIABLE_PREFIX, prepare};
 use super::{Folder, is_known};
 
 /// Values that git may interpret as more than a name.
-const VALUES: [&str; 10] = [
+const VALUES: [&str; 11] = [
     "new",
     "*",
     ":/",
     ":(glob)**",
     ":refs/tags/evil",
     "docs:refs/tags/evil",
+    // A file of the seed, where the value follows `HEAD:refs/heads/`.
+    "p:refs/tags/evil",
     "--receive-pack=touch PWNED; git-receive-pack",
     "-d",
     "; touch PWNED",
@@ -34,7 +36,7 @@ const PUSHES: [(&str, &str); 9] = [
     ("git push origin refs/tags/v@vars.x:refs/tags/v@vars.x", "refs/tags/v"),
     ("git push -f origin \"refs/heads/@vars.x:refs/heads/@vars.x\"", "refs/heads/"),
     ("git push origin \"refs/tags/v@vars.x^{object}:refs/tags/v@vars.x\"", "refs/tags/v"),
-    ("x=@vars.x; git push -q origin -- \"HEAD:refs/heads/a/$x\"", "refs/heads/a/"),
+    ("x=@vars.x; git push -q origin -- \"HEAD:refs/heads/a/${x//:/^}\"", "refs/heads/a/"),
     ("git push origin v@vars.x", "refs/tags/v"),
     ("git tag -- v@vars.x; git push origin \"HEAD:refs/tags/v@vars.x\"", "refs/tags/v"),
 ];
@@ -57,7 +59,8 @@ const COMMITS: [(&str, &str); 4] = [
 ];
 
 /// A repository and a remote. Each has branches and tags that the other lacks.
-const SEED: &str = "git init -q -b main . && mkdir docs && echo 1 > f && echo 1 > docs/f && echo 1 > docs/g && git add . \
+const SEED: &str = "git init -q -b main . && mkdir -p docs refs/heads && echo 1 > refs/heads/p \
+    && echo 1 > f && echo 1 > docs/f && echo 1 > docs/g && git add . \
     && git commit -qm a && git tag v1 && git tag v2 && git branch side && git branch other \
     && git init -q --bare -b main origin.git && git remote add origin ./origin.git && git push -q origin main \
     && git config remote.origin.tagOpt --no-tags && git -C origin.git branch there && git -C origin.git branch elsewhere \

@@ -3,7 +3,7 @@
 use super::outcome;
 
 /// Scripts that were accepted once, until runs with hostile values showed them to be unsafe.
-const RUN_WITH_VALUES: [&str; 26] = [
+const RUN_WITH_VALUES: [&str; 36] = [
     "docker push v@vars.x",
     "docker push -- @vars.x",
     "docker tag app v@vars.x && docker push v@vars.x",
@@ -30,6 +30,16 @@ const RUN_WITH_VALUES: [&str; 26] = [
     "git commit -m a -- @vars.x",
     "git commit -m a docs/@vars.x",
     "git --literal-pathspecs commit @vars.x",
+    "docker push app:@vars.x",
+    "docker build --push -t app:@vars.x .",
+    "docker pull app:@vars.x",
+    "git checkout v@vars.x",
+    "git --literal-pathspecs checkout v@vars.x",
+    "git reset v@vars.x",
+    "tag=v@vars.x; git push origin \"HEAD:refs/tags/$tag\"",
+    "x=@vars.x; rm -rf -- \"$x\"/*",
+    "x=@vars.x; cd -- \"$x/app\"",
+    "rm -rf -- \"$(echo @vars.x)\"/*",
 ];
 
 /// Commands that differ in one detail from accepted ones.

@@ -20,7 +20,7 @@ const ORDINARY: [&str; 76] = [
     "git fetch --depth 1 origin main:refs/heads/@vars.ref",
     "git push origin \"refs/tags/v@vars.version^{object}:refs/tags/v@vars.version\"",
     "git checkout -b @vars.branch",
-    "git checkout \"tags/@input.ref\" && echo 'at @input.now' me@@example.com && make",
+    "git checkout \"tags/@input.ref\" -- && echo 'at @input.now' me@@example.com && make",
     "git show v@vars.tag:VERSION",
     "git diff --stat v@vars.a..v@vars.b",
     "git log --oneline -- @vars.path",
@@ -50,7 +50,7 @@ const ORDINARY: [&str; 76] = [
     "version=@vars.version; echo \"${version#v}\" > VERSION",
     "version=@vars.version\nversion=${version//[^0-9.]/}\necho \"${version:-none}\"",
     "sha=@vars.sha; echo \"${sha:0:7}\"",
-    "tag=v@vars.version\ngit tag -- \"$tag\"\ngit push origin -- \"HEAD:refs/tags/$tag\"",
+    "tag=v@vars.version\ngit tag -- \"$tag\"\ngit push origin -- \"HEAD:refs/tags/${tag//:/^}\"",
     "name=$(basename -- @vars.path .txt); echo \"$name\"",
     "x=@vars.x; echo $x",
     "grep -q -- @vars.word file || echo none",
@@ -147,7 +147,7 @@ const ALSO_ORDINARY: [&str; 58] = [
 /// Commands that differ in one detail from rejected ones.
 const NEAR: [&str; 9] = [
     "docker build --push -t ghcr.io/o/app:@vars.x --build-arg A=@vars.y .",
-    "docker push app:@vars.x; docker push ghcr.io/@vars.x",
+    "docker push docker.io/library/app:@vars.x; docker push ghcr.io/@vars.x",
     "docker build -t @vars.x .",
     "git push origin \"HEAD:refs/heads/@vars.x\"; git fetch origin main:@vars.x",
     "git fetch origin \"refs/heads/@vars.x:refs/remotes/origin/@vars.x\"",
@@ -158,7 +158,7 @@ const NEAR: [&str; 9] = [
 ];
 
 /// Common scripts that an earlier version rejected without need.
-const NEEDLESS: [&str; 68] = [
+const NEEDLESS: [&str; 69] = [
     "dir=dist; mkdir -p \"$dir/@vars.x\"; touch -- \"$dir/@vars.y\"",
     "REG=ghcr.io/me; docker build -t \"$REG/app:@vars.x\" . && docker push \"$REG/app:@vars.x\"",
     "find \"$HOME/x\" -name @vars.y",
@@ -206,6 +206,7 @@ const NEEDLESS: [&str; 68] = [
     "trap 'rm -rf -- \"${a}\" $b' EXIT INT TERM; echo @vars.x",
     "trap \"rm -f \\\"\\$tmp\\\"\" EXIT; echo @vars.x",
     "mv a b; make; echo @vars.x",
+    "x=@vars.y; rm -rf -- \"${x:?}/out\"; cat -- \"$x/a\"",
     "cd -- @vars.x; jq -r .version package.json; cp a.txt b; mkdir -p -- @vars.y",
     "echo @vars.x > a.txt; mv a.txt b.txt; tee c.txt < b.txt > d.txt",
     "curl -fsS --data-raw \"$(jq -nc --arg t @vars.text '{text: $t}')\" https://h.example/",
@@ -222,7 +223,7 @@ const NEEDLESS: [&str; 68] = [
     "git show-ref --verify --quiet \"refs/heads/@vars.b\" || git switch -c @vars.b",
     "git ls-remote --exit-code origin \"refs/heads/@vars.b\"",
     "git merge-base --is-ancestor \"v@vars.a\" HEAD",
-    "git reset --hard \"v@vars.x\"; git --literal-pathspecs reset -- @vars.f",
+    "git reset --hard \"v@vars.x\"; git reset \"v@vars.x\" -- a; git checkout --detach \"v@vars.x\"; git --literal-pathspecs reset -- @vars.f",
     "if grep -q \"^@vars.k=\" f; then echo y; fi",
     "x=${#HOME}; echo $((x + 1)) @vars.x",
     "curl -sS --data \"x$(echo @vars.x)\" https://h.example/",
