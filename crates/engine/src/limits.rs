@@ -43,8 +43,8 @@ pub const REFUSALS_ALONE_MAX: u32 = 10;
 
 const _: () = assert!(REFUSALS_MAX < REFUSALS_ALONE_MAX);
 
-/// Remembered quarantined executions. The set is cleared when it is full. A parent may then be read twice, which has no
-/// effect.
+/// Remembered quarantined executions. A full set forgets the executions whose parents were told, so that a parent may be
+/// read twice, which has no effect. The set grows beyond the bound only while parents are still to be told.
 pub const QUARANTINED_KNOWN_MAX: usize = 65_536;
 
 /// Quarantined executions per read: with a reason of one or two sentences each, well below a megabyte.

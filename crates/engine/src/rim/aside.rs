@@ -27,6 +27,8 @@ use crate::{
 pub(super) struct Aside {
     /// Quarantined executions that this process has met, with the progress of each notification.
     met: BTreeMap<ExecutionKey, Met>,
+    /// The size above the bound at which `met` is searched again for executions to forget.
+    full_at: usize,
     /// Executions among them whose parents are notified next.
     to_tell: BTreeSet<ExecutionKey>,
     /// Children among them that are not quarantined but cannot start, with the parent that each names.
@@ -58,10 +60,10 @@ pub(super) type ToldParents = Vec<(ExecutionKey, Option<bool>)>;
 impl Aside {
     /// Records that an execution is quarantined.
     fn meet(&mut self, execution: ExecutionKey) {
-        if self.met.len() >= QUARANTINED_KNOWN_MAX {
-            self.met.clear();
-            self.to_tell.clear();
-            self.unbegun.clear();
+        if self.met.len() >= QUARANTINED_KNOWN_MAX.max(self.full_at) {
+            // The parents of the others wait: nothing else reminds this node of a child without a journal.
+            self.met.retain(|_, met| !matches!(met, Met::Told | Met::NobodyWaits));
+            self.full_at = 2 * self.met.len();
         }
         if matches!(self.met.get(&execution), None | Some(Met::NobodyWaits)) {
             self.met.insert(execution, Met::Telling { tries: 0 });
@@ -267,6 +269,27 @@ mod tests {
         aside.told(vec![(key(TOLD_AT_A_TIME), Some(true))], Tick(0));
         aside.meet(key(0));
         assert_eq!(aside.next_batch(), Some(vec![key(0)]), "nobody waited for this one");
+    }
+
+    /// The parents of a full set of quarantined executions were told, and two were not.
+    #[test]
+    fn a_full_set_forgets_no_execution_whose_parent_is_to_be_told() {
+        let mut aside = Aside::default();
+        let (later, next) = (key(0), key(QUARANTINED_KNOWN_MAX));
+        (0..QUARANTINED_KNOWN_MAX).for_each(|number| aside.meet(key(number)));
+        aside.unbegun.insert(later, next);
+        while let Some(batch) = aside.next_batch() {
+            aside.told(batch.into_iter().map(|child| (child, (child != later).then_some(true))).collect(), Tick(0));
+        }
+        aside.meet(next);
+        assert_eq!(aside.met.len(), 2, "those whose parents were told are forgotten");
+        aside.retry(Tick(TELL_AGAIN_MS_MIN));
+        assert_eq!(aside.next_batch(), Some(vec![later, next]));
+        assert!(aside.unbegun.contains_key(&later));
+        // All parents cannot be read: the set grows, and is not searched for each execution.
+        let mut aside = Aside::default();
+        (0..2 * QUARANTINED_KNOWN_MAX).for_each(|number| aside.meet(key(number)));
+        assert_eq!(aside.to_tell.len(), 2 * QUARANTINED_KNOWN_MAX);
     }
 
     #[test]
