@@ -29,17 +29,17 @@ pub(crate) struct CommandLine {
 /// The global flags.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
-    /// The folder of executions [default: $XDG_STATE_HOME/mainspring]
+    /// The data folder [default: $XDG_STATE_HOME/mainspring]
     #[arg(long, visible_alias = "data-dir", global = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
-    /// The store that several machines share, instead of a folder: postgres://user@host/database. An address with a password
-    /// belongs into the variable, which others on this machine cannot read
+    /// A shared store instead of a data folder: postgres://user@host/database. Set an address with a
+    /// password in MAINSPRING_STORE, because other users can read command lines
     #[arg(long, global = true, value_name = "URL", env = "MAINSPRING_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
-    /// The server to talk to, instead of a folder: https://mainspring.example.com [env: MAINSPRING_SERVER]
+    /// A server instead of a local store: https://mainspring.example.com [env: MAINSPRING_SERVER]
     #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) server: Option<String>,
-    /// Send the token over plain http also to another machine, where everybody on the way can read it
+    /// Send the token over plain HTTP to another machine, readable by everyone on the network path
     #[arg(long, global = true, env = "MAINSPRING_PLAIN_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) plain_http: bool,
     /// True if a flag names the location of executions, and not the environment.
@@ -48,7 +48,7 @@ pub(crate) struct Global {
     /// True if a flag names the address of the store, and not the environment.
     #[arg(skip)]
     pub(crate) store_by_flag: bool,
-    /// Answer in JSON
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -61,61 +61,61 @@ enum Command {
     Up(commands::up::Up),
     /// Run a workflow and show what it does
     Run(commands::run::Run),
-    /// Go on with executions that were left unfinished
+    /// Resume unfinished executions
     Resume(commands::resume::Resume),
-    /// Work on executions until asked to stop
+    /// Run executions until stopped
     Node(commands::node::Node),
-    /// Store the token that lets you in at a server
+    /// Store a token for a server
     Login(commands::login::Login),
-    /// Take the token of a server away
+    /// Remove the stored token of a server
     Logout(commands::login::Logout),
-    /// Save a workflow at a server
+    /// Save a workflow on a server
     Save(commands::save::Save),
     /// List the workflows of a server
     Workflows(commands::workflows::Workflows),
-    /// Make a token that lets a member in at the server
+    /// Create a token for a member of the server
     Token(commands::token::Token),
-    /// Show the server's settings, and where each came from
+    /// Show the server's settings and the source of each
     Config(commands::config::Config),
-    /// Look whether this installation is well, and change nothing
+    /// Check this installation, without changing anything
     Doctor(commands::doctor::Doctor),
-    /// Write a backup of the folder's store, also while it is in use
+    /// Back up the store of the data folder, even while it is in use
     Backup(commands::backup::Backup),
     /// List executions, the newest first
     List(commands::list::List),
-    /// Show an execution: its steps, its attempts, what it waits for
+    /// Show an execution: steps, attempts, open approvals
     Show(commands::show::Show),
-    /// Follow an execution as it goes
+    /// Follow an execution
     Tail(commands::tail::Tail),
-    /// List what waits for people: who can decide, since when, until when
+    /// List open approvals with approvers, start and deadline
     Approvals(commands::approvals::Approvals),
-    /// Approve what an execution waits for, and go on with it (`approvals` lists what waits)
+    /// Approve an open approval, and resume the execution (`mainspring approvals` lists them)
     Approve(commands::decide::Approve),
-    /// Deny what an execution waits for, which cancels it (`approvals` lists what waits)
+    /// Deny an open approval, which cancels the execution (`mainspring approvals` lists them)
     Deny(commands::decide::Deny),
     /// Cancel an execution
     Cancel(commands::cancel::Cancel),
     /// Send a named message to an execution
     Signal(commands::signal::Signal),
-    /// Bring the store of an older release to the format of this one
+    /// Upgrade the store of an older release to the format of this one
     Upgrade(commands::upgrade::Upgrade),
-    /// List, release or end executions that are quarantined
+    /// List, release or end quarantined executions
     Quarantine(commands::quarantine::Quarantine),
-    /// Erase values of an execution that has ended
+    /// Erase values of an ended execution
     Erase(commands::erase::Erase),
-    /// Prove that journals are what was written
+    /// Verify journals
     Verify(commands::verify::Verify),
-    /// Prove audit logs that a server has exported
+    /// Verify exported audit logs
     Audit(commands::audit::Audit),
     /// Check a definition without running it
     Validate(commands::validate::Validate),
     /// Draw the plan of a definition
     Plan(commands::plan::Plan),
-    /// Say a definition in another notation
+    /// Convert a definition to another notation
     Convert(commands::convert::Convert),
     /// Run scenario files on virtual time
     Test(commands::test::Test),
-    /// Run scenario files on simulated nodes that die, stand still and lose answers
+    /// Run scenario files on simulated nodes with injected faults
     Sim(commands::sim::Sim),
     /// Measure throughput and latency on this machine
     Bench(commands::bench::Bench),

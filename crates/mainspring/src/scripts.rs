@@ -48,16 +48,16 @@ const OURS_BEGIN: [&str; 4] = [".mainspring-backup-", ".doctor-", ".key-", ".hea
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Scripts (`bash` steps)")]
 pub(crate) struct ScriptFlags {
-    /// How scripts run: contained, uncontained (as this user, with all its rights) or off [default: contained, env:
+    /// The mode of scripts: contained, uncontained (as this user, with all rights) or off [default: contained, env:
     /// MAINSPRING_SCRIPTS]
     #[arg(long, value_name = "MODE")]
     scripts: Option<String>,
     /// The network of contained scripts: none; host, which reaches loopback services and metadata addresses too; or
-    /// host-and-sockets, for kernels that cannot keep such scripts from abstract sockets [default: none, env:
+    /// host-and-sockets, for kernels that cannot isolate abstract sockets [default: none, env:
     /// MAINSPRING_SCRIPTS_NETWORK]
     #[arg(long, value_name = "NETWORK")]
     scripts_network: Option<String>,
-    /// Files and folders that contained scripts may read, beside those of the system: /opt/node:/opt/cargo [env:
+    /// Files and folders that contained scripts may read in addition to the system's: /opt/node:/opt/cargo [env:
     /// MAINSPRING_SCRIPTS_READ]
     #[arg(long, value_name = "PATHS")]
     scripts_read: Option<String>,

@@ -26,7 +26,7 @@ pub(crate) struct Seeing {
     /// Write logs to standard error: off, error, warn, info, debug [default: info for `node`, else off]
     #[arg(long, global = true, value_name = "LEVEL", env = "MAINSPRING_LOG")]
     log: Option<String>,
-    /// The form of the logs
+    /// The format of log lines
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: LogFormat,
     #[arg(skip)]
@@ -35,9 +35,9 @@ pub(crate) struct Seeing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LogFormat {
-    /// For people
+    /// Readable text
     Text,
-    /// An object in each line
+    /// One JSON object per line
     Json,
 }
 

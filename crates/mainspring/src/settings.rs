@@ -70,33 +70,34 @@ const KEYS: [(&str, &str); 21] = [
 /// The flags of commands that run a server or show its settings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerFlags {
-    /// Where to listen [default: 127.0.0.1:7300, env: MAINSPRING_LISTEN]
+    /// The address to listen on [default: 127.0.0.1:7300, env: MAINSPRING_LISTEN]
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
-    /// Where people reach it, if that is elsewhere: https://mainspring.example.com [env: MAINSPRING_BASE_URL]
+    /// The public URL, if it differs: https://mainspring.example.com [env: MAINSPRING_BASE_URL]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     base_url: Option<String>,
-    /// With --store: after how many seconds of silence others take over [default: 10, env: MAINSPRING_LEASE_SECONDS]
+    /// With --store: seconds without a heartbeat after which other nodes take over [default: 10, env:
+    /// MAINSPRING_LEASE_SECONDS]
     #[arg(long, value_name = "S")]
     lease_seconds: Option<String>,
-    /// Scripts and requests that are performed at a time, in turns by organization; more wait
-    /// [default: a quarter of the open files that are allowed, without 256; env: MAINSPRING_EFFECTS_AT_A_TIME]
+    /// Concurrent scripts and requests, divided fairly between organizations; others wait [default: a quarter of the
+    /// open file limit, less 256; env: MAINSPRING_EFFECTS_AT_A_TIME]
     #[arg(long, value_name = "N")]
     effects_at_a_time: Option<String>,
-    /// Requests per second of one token, 0 for no limit [default: 1000, env: MAINSPRING_RATE_LIMIT_PER_SECOND]
+    /// Requests per second and token; 0 disables the limit [default: 1000, env: MAINSPRING_RATE_LIMIT_PER_SECOND]
     #[arg(long, value_name = "N")]
     rate_limit_per_second: Option<String>,
-    /// The same of one address without a token that lets in [default: 10, env: MAINSPRING_ANONYMOUS_RATE_LIMIT_PER_SECOND]
+    /// Requests per second and address without a valid token; 0 disables the limit [default: 10, env:
+    /// MAINSPRING_ANONYMOUS_RATE_LIMIT_PER_SECOND]
     #[arg(long, value_name = "N")]
     anonymous_rate_limit_per_second: Option<String>,
-    /// Proxies whose X-Forwarded-For is believed: 10.0.0.0/8,192.0.2.1 [env: MAINSPRING_TRUSTED_PROXIES]
+    /// Proxies whose X-Forwarded-For header is trusted: 10.0.0.0/8,192.0.2.1 [env: MAINSPRING_TRUSTED_PROXIES]
     #[arg(long, value_name = "ADDRESSES")]
     trusted_proxies: Option<String>,
-    /// For how many minutes after its end the workspace of an execution is kept [default: 0, env:
-    /// MAINSPRING_SCRIPTS_KEEP_MINUTES]
+    /// Minutes for which the workspace of an ended execution is kept [default: 0, env: MAINSPRING_SCRIPTS_KEEP_MINUTES]
     #[arg(long, value_name = "N")]
     scripts_keep_minutes: Option<String>,
-    /// The file of settings [default: $XDG_CONFIG_HOME/mainspring/config.yaml, env: MAINSPRING_CONFIG]
+    /// The settings file [default: $XDG_CONFIG_HOME/mainspring/config.yaml, env: MAINSPRING_CONFIG]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     config: Option<PathBuf>,
     #[command(flatten)]

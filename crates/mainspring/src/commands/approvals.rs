@@ -16,13 +16,13 @@ use crate::{
     text::{paragraph, shown},
 };
 
-/// List what waits for people.
+/// List open approvals.
 #[derive(Debug, Args)]
 pub(crate) struct Approvals {
-    /// How many at the most
+    /// The maximum number of approvals
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(super) limit: u32,
-    /// Those behind this place, which the page before has named
+    /// Start after this cursor of the previous page
     #[arg(long, value_name = "CURSOR")]
     pub(super) cursor: Option<String>,
 }

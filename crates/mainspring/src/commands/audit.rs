@@ -18,7 +18,7 @@ use crate::{
     text::{paragraph, shown},
 };
 
-/// Prove audit logs that a server has exported
+/// Verify exported audit logs
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
     #[command(subcommand)]
@@ -27,12 +27,12 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Prove a file from GET /api/audit/export
+    /// Verify a file from GET /api/audit/export
     Verify {
         /// The file; - for standard input
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// The file of the installation's key, which proves who wrote it
+        /// The file of the installation's key, to verify the seal
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         key: Option<PathBuf>,
     },

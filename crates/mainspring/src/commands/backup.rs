@@ -28,10 +28,10 @@ use crate::{
     text::{paragraph, shown},
 };
 
-/// Write a backup of the folder's store, also while it is in use
+/// Back up the store of the data folder, even while it is in use
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
-    /// The file to write; nobody else may read it
+    /// The file to write, readable by its owner only
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
     /// Replace FILE if it is an earlier backup

@@ -42,31 +42,31 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Measure.
+/// Measure throughput and latency
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
-    /// Which workload; may be repeated [default: all]
+    /// A workload; repeatable [default: all]
     #[arg(long, value_enum)]
     workload: Vec<Workload>,
-    /// How many executions at a time; may be repeated [default: 1 and 256]
+    /// Concurrent executions; repeatable [default: 1 and 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     at_a_time: Vec<u32>,
-    /// Seconds for each line
+    /// Seconds per line
     #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Executions for each line, if that is reached before its seconds are over
+    /// Maximum executions per line
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     executions: Option<u64>,
-    /// After each line another one, of executions that begin evenly at so much of the throughput just measured
+    /// Add a line with executions at a fixed rate: this percentage of the measured throughput
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
     load: Option<u32>,
-    /// With --store: so many engines in this process, which share the store and the executions; not for `recover`
+    /// With --store: engines in this process that share the store; not for `recover`
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
     nodes: u32,
-    /// How executions are started: in this process, or at a server of its own
+    /// The interface that starts executions
     #[arg(long, value_enum, default_value_t = Via::Engine)]
     via: Via,
-    /// Leave the floor out
+    /// Do not measure the floor
     #[arg(long)]
     no_floor: bool,
     /// The mode of the process that `recover` kills
@@ -82,9 +82,9 @@ pub(crate) struct Bench {
 /// The interface that starts executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Via {
-    /// By a call
+    /// A call in this process
     Engine,
-    /// By requests to a server, whose processor time is then compared with that of the engine by itself
+    /// Requests to a server, whose processor time is compared with that of the engine alone
     Http,
 }
 

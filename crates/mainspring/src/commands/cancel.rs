@@ -22,9 +22,9 @@ use crate::{
 /// Cancel an execution.
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     pub(super) id: String,
-    /// A word for why
+    /// The reason, recorded in the journal
     #[arg(long, value_name = "WORD", default_value = "user_cancelled")]
     pub(super) reason: String,
 }

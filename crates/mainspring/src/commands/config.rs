@@ -12,7 +12,7 @@ use crate::{
     text::shown,
 };
 
-/// Show the server's settings, and where each came from
+/// Show the server's settings and the source of each
 #[derive(Debug, Args)]
 pub(crate) struct Config {
     #[command(flatten)]

@@ -26,11 +26,11 @@ use crate::{
 };
 use mainspring_engine::envelope;
 
-/// Say a definition in another notation.
+/// Convert a definition to another notation.
 ///
-/// The result compiles to a plan that runs the same: what the other notation would take otherwise where nothing is
-/// said (the order, the retries, the output) is written out. What it has no words for is refused, every place at once.
-/// Comments are lost, and keys stand in an order of their own. A step without an id gets one where it needs one.
+/// The result compiles to an equivalent plan: defaults that differ between the notations (order, retries, output) are
+/// written explicitly. Constructs that the other notation lacks are errors, and all of them are reported. Comments and
+/// the order of keys are lost. Steps get an id where the other notation requires one.
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
     /// The definition, YAML or JSON
@@ -39,19 +39,19 @@ pub(crate) struct Convert {
     /// The notation
     #[arg(long, value_enum)]
     to: To,
-    /// How it is written [default: as the output's name says, else as the definition is]
+    /// The output format [default: by the extension of the output, or that of the definition]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Where to, instead of standard output
+    /// The output file, instead of standard output
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum To {
-    /// `steps` with types, one after another
+    /// `steps` with types, in sequence
     Sequence,
-    /// `steps` with actions, ordered by what they refer to
+    /// `steps` with actions, ordered by their references
     Dataflow,
     /// `nodes` and `edges`
     Graph,

@@ -43,12 +43,13 @@ pub(crate) struct Deny {
 /// The flags of a decision.
 #[derive(Debug, Args)]
 pub(super) struct At {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     pub(super) id: String,
-    /// The step, if several gates are open (`mainspring approvals` lists them); `sub/gate` or `gate` for one of what the step `sub` has started
+    /// The step, if several approvals are open (`mainspring approvals` lists them); `sub/gate` for the approval `gate`
+    /// of the child that step `sub` started
     #[arg(long, value_name = "STEP")]
     pub(super) step: Option<String>,
-    /// Why, in 2,000 characters; kept with the decision, and in the audit log of an organization
+    /// The reason, up to 2,000 characters, recorded with the decision and in the organization's audit log
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
 }

@@ -36,10 +36,10 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Look whether this installation is well, and change nothing
+/// Check this installation, without changing anything
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Look through all of the store: every page, every journal, every audit log
+    /// Verify the whole store: every page, journal and audit log
     #[arg(long)]
     deep: bool,
     #[command(flatten)]

@@ -22,15 +22,15 @@ use crate::{
     text::shown,
 };
 
-/// Erase values of an execution that has ended.
+/// Erase values of an ended execution.
 #[derive(Debug, Args)]
 pub(crate) struct Erase {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     pub(super) id: String,
-    /// Only what this step took in and gave: its id, or the name of one instance of it; may be repeated
+    /// Only inputs and outputs of this step or step instance; repeatable
     #[arg(long, value_name = "STEP")]
     pub(super) step: Vec<String>,
-    /// Why, for the sealed note and the audit log
+    /// The reason, recorded in the sealed note and the audit log
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: String,
 }

@@ -17,13 +17,13 @@ use crate::{
 /// List executions.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Only those of this status; may be repeated
+    /// Only executions with this status; repeatable
     #[arg(long, value_name = "STATUS", value_parser = ["pending", "running", "waiting_approval", "cancel_requested", "completed", "failed", "cancelled"])]
     pub(super) status: Vec<String>,
-    /// Only those of this workflow: its name, at a server its slug or id
+    /// Only executions of this workflow: its name, or on a server its slug or id
     #[arg(long, value_name = "NAME")]
     pub(super) workflow: Option<String>,
-    /// How many
+    /// The maximum number of executions
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(super) limit: u32,
 }

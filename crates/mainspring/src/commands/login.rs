@@ -23,7 +23,7 @@ use crate::{
     text::shown,
 };
 
-/// Store the token that lets you in at a server.
+/// Store a token for a server.
 #[derive(Debug, Args)]
 pub(crate) struct Login {
     /// The server [default: --server, MAINSPRING_SERVER]
@@ -31,10 +31,10 @@ pub(crate) struct Login {
     url: Option<String>,
 }
 
-/// Take the token of a server away.
+/// Remove the stored token of a server.
 #[derive(Debug, Args)]
 pub(crate) struct Logout {
-    /// The server [default: --server, MAINSPRING_SERVER, or the only one there is a token for]
+    /// The server [default: --server, MAINSPRING_SERVER, or the only server with a stored token]
     #[arg(value_hint = ValueHint::Url)]
     url: Option<String>,
 }

@@ -22,15 +22,15 @@ use crate::{
     terminal::{Terminal, say},
 };
 
-/// Work on executions until asked to stop
+/// Run executions until stopped
 #[derive(Debug, Args)]
 #[command(after_help = REACH_HELP)]
 pub(crate) struct Node {
-    /// With --store: after how many seconds of silence others take over what this node holds
+    /// With --store: seconds without a heartbeat after which other nodes take over
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(LEASE_SECONDS))]
     lease_seconds: u64,
-    /// Scripts and requests that are performed at a time, in turns by organization; more wait [default: a quarter of the
-    /// open files that are allowed, without 256]
+    /// Concurrent scripts and requests, divided fairly between organizations; others wait [default: a quarter of the
+    /// open file limit, less 256]
     #[arg(long, value_name = "N", env = "MAINSPRING_EFFECTS_AT_A_TIME", value_parser = clap::value_parser!(u32).range(1..))]
     effects_at_a_time: Option<u32>,
     #[command(flatten)]

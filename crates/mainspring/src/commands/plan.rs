@@ -18,14 +18,14 @@ pub(crate) struct Plan {
     /// The definition, YAML or JSON
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// How
+    /// The output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For a terminal
+    /// A drawing for a terminal
     Text,
     /// The compiled plan as data
     Json,

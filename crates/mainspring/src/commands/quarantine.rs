@@ -33,20 +33,20 @@ pub(crate) struct Quarantine {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// List executions that are quarantined, and why
+    /// List quarantined executions with the reasons
     List,
-    /// Verify the journal of an execution again, and go on with it
+    /// Verify the journal of an execution again, and resume it
     Release(Which),
-    /// End an execution without its journal: it is failed, and what waits for it goes on
+    /// End an execution without its journal: it fails, and executions that wait for it continue
     End(Which),
 }
 
 /// The execution, and the reason for the change.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     pub(super) id: String,
-    /// Why, for the audit log
+    /// The reason, recorded in the audit log
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: String,
 }

@@ -17,7 +17,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// Go on with executions.
+/// Resume executions.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct Resume {
@@ -31,9 +31,9 @@ pub(crate) struct Resume {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Which {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     id: Option<String>,
-    /// All of the folder, until nothing is left that can go on by itself
+    /// All executions of the data folder, until none can continue by itself
     #[arg(long)]
     all: bool,
     /// Runs executions that were delegated to the folder, until none of them can continue by itself

@@ -43,49 +43,49 @@ use crate::{
 /// Run a workflow.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The definition, YAML or JSON; at a server the slug or the id of a workflow that is saved there
+    /// The definition, YAML or JSON; with a server, the slug or id of a saved workflow
     #[arg(value_hint = ValueHint::FilePath)]
     pub(super) file: PathBuf,
-    /// At a server: save the file there first, under its name
+    /// With a server: save the file first, under its name
     #[arg(long)]
     pub(super) save: bool,
     /// The input, `@input`: JSON, or @FILE, or - for standard input
     #[arg(long, value_name = "JSON")]
     pub(super) input: Option<String>,
-    /// A variable, `@vars.NAME`: JSON if it is JSON, else text; may be repeated
+    /// A variable, `@vars.NAME`: JSON, or else text; repeatable
     #[arg(long = "var", value_name = "NAME=VALUE")]
     pub(super) variables: Vec<String>,
-    /// A workflow that this one may start, if it is not a file of that name beside it; may be repeated
+    /// A subworkflow that is not in the folder of FILE under its name; repeatable
     #[arg(long = "workflow", value_name = "FILE", value_hint = ValueHint::FilePath)]
     workflows: Vec<PathBuf>,
-    /// The execution's name, unique in its folder; running it again goes on where it was
+    /// The execution id, unique in the data folder; an existing execution is resumed
     #[arg(long, value_name = "ID", value_parser = execution_id)]
     id: Option<String>,
-    /// A repeated key gives the first execution
+    /// The idempotency key; a repeated key returns the first execution
     #[arg(long, value_name = "KEY")]
     pub(super) idempotency_key: Option<String>,
-    /// The folder in which the steps work [default: this one]
+    /// The workspace of the steps [default: the current folder]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     workspace: Option<PathBuf>,
-    /// Return at once; the execution goes on in the background
+    /// Return at once; the execution continues in the background
     #[arg(long)]
     pub(super) detach: bool,
-    /// Approve every gate, as the owner; without it `mainspring approvals` lists those that wait
+    /// Approve every approval as the owner; otherwise `mainspring approvals` lists open ones
     #[arg(long, conflicts_with = "detach")]
     pub(super) yes: bool,
-    /// Steps that may be visited, containers and nested ones included
+    /// Maximum steps, containers and nested steps included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_steps: Option<u32>,
-    /// Attempts that may go out to the world
+    /// Maximum attempts of effects
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_calls: Option<u32>,
-    /// Branches at a time
+    /// Maximum concurrent branches
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_parallel: Option<u32>,
-    /// Milliseconds for the whole execution
+    /// Timeout of the execution in milliseconds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) timeout_ms: Option<u64>,
-    /// Bytes of one step's output, in its binary form
+    /// Maximum bytes of a step's output in binary form
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=OUTPUT_BYTES_MAX as i64))]
     pub(super) max_output_bytes: Option<u32>,
     #[command(flatten)]

@@ -20,13 +20,13 @@ use crate::{
     text::shown,
 };
 
-/// Save a workflow at a server.
+/// Save a workflow on a server.
 #[derive(Debug, Args)]
 pub(crate) struct Save {
     /// The definition, YAML or JSON
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
-    /// What to run it by; one that is yours already gets a new version [default: the file's name]
+    /// The slug; an own workflow with it gets a new version [default: the file name]
     #[arg(long, value_name = "SLUG")]
     slug: Option<String>,
 }

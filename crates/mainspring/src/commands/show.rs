@@ -23,12 +23,12 @@ use crate::{
 /// Show an execution.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     pub(super) id: String,
-    /// With the resolved input and the output of every attempt
+    /// Include the resolved input and the output of every attempt
     #[arg(long, short)]
     verbose: bool,
-    /// Without this many attempts at the beginning
+    /// Skip this many attempts
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: usize,
     /// At most this many attempts

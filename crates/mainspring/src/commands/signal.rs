@@ -31,14 +31,14 @@ use crate::{
 /// Send a signal.
 #[derive(Debug, Args)]
 pub(crate) struct Signal {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     pub(super) id: String,
     /// The signal's name
     pub(super) name: String,
-    /// What it brings, as JSON
+    /// The payload, as JSON
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
-    /// The message's identity: the second of the same is no message [default: a new one]
+    /// The id of the signal; a repeated id is ignored [default: a new one]
     #[arg(long, value_name = "ID")]
     signal_id: Option<String>,
 }

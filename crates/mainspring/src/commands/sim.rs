@@ -22,19 +22,19 @@ use crate::{
     text::{one_line, shown},
 };
 
-/// Run scenarios on simulated nodes that die, stand still and lose answers
+/// Run scenarios on simulated nodes with injected faults
 #[derive(Debug, Args)]
 pub(crate) struct Sim {
     /// Files, or folders that are searched for *.scenario.json and *.scenario.yaml
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
-    /// Only cases whose names contain this
+    /// Only cases whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Seeds: how many from 0 on, or FROM..TO
+    /// The number of seeds from 0, or a range FROM..TO
     #[arg(long, value_name = "SEEDS", default_value = "20", value_parser = seeds)]
     seeds: Range<u64>,
-    /// Executions of each seed, which run at the same time
+    /// Concurrent executions per seed
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = value_parser!(u32).range(1..=1_000))]
     executions: u32,
     /// Nodes that share the simulated store
@@ -43,10 +43,10 @@ pub(crate) struct Sim {
     /// Partitions of the simulated store
     #[arg(long, value_name = "COUNT", default_value_t = 8, value_parser = value_parser!(u32).range(1..=256))]
     partitions: u32,
-    /// Only these faults; may be given several times. Without it every seed has a mixture of its own
+    /// Only this fault; repeatable [default: a mixture drawn from each seed]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Fault::ALL.map(|(name, _)| name)))]
     fault: Vec<String>,
-    /// Show every seed, and not only those that fail
+    /// Show every seed, not only failed ones
     #[arg(long, short)]
     verbose: bool,
 }

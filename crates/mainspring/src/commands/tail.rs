@@ -19,9 +19,9 @@ use crate::{
 /// Follow an execution.
 #[derive(Debug, Args)]
 pub(crate) struct Tail {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     pub(super) id: String,
-    /// Show what is there and return
+    /// Show past events and return
     #[arg(long)]
     pub(super) no_follow: bool,
 }

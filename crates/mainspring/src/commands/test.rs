@@ -19,7 +19,7 @@ pub(crate) struct Test {
     /// Files, or folders that are searched for *.scenario.json and *.scenario.yaml
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
-    /// Only cases whose names contain this
+    /// Only cases whose name contains this text
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// Show the journal of every case

@@ -13,16 +13,16 @@ use crate::{
     terminal::{Terminal, say},
 };
 
-/// Make a token that lets a member in at the server
+/// Create a token for a member of the server
 #[derive(Debug, Args)]
 pub(crate) struct Token {
-    /// Whose it is to be
+    /// The id of the member
     #[arg(default_value = first::OWNER)]
     member: String,
-    /// The organisation
+    /// The id of the organization
     #[arg(long, value_name = "ID", default_value = first::ORGANIZATION)]
     organization: String,
-    /// What to call it
+    /// The name of the token
     #[arg(long, default_value = "made on the command line")]
     name: String,
     #[command(flatten)]

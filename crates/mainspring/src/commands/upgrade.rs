@@ -19,14 +19,14 @@ use crate::{
     terminal::{Terminal, say},
 };
 
-/// Bring the store of an older release to the format of this one
+/// Upgrade the store of an older release to the format of this one
 ///
-/// Nobody may work on it meanwhile. `mainspring up`, `mainspring node` and whatever holds a folder do the same when they
-/// start; other commands never do.
+/// No other process may use the store meanwhile. `mainspring up`, `mainspring node` and commands that run an engine
+/// upgrade it at their start; other commands never do.
 #[derive(Debug, Args)]
 pub(crate) struct Upgrade {
-    /// Take inbox messages without a seal for those of the older release. Only after an upgrade that was broken off: whoever
-    /// can write the store can put such messages there
+    /// Accept unsealed inbox messages as those of the older release. Use it only after an interrupted upgrade: everyone
+    /// with write access to the store can insert such messages
     #[arg(long)]
     accept_unsealed: bool,
 }

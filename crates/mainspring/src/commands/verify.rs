@@ -14,13 +14,13 @@ use crate::{
     text::{paragraph, shown},
 };
 
-/// Prove journals.
+/// Verify journals.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Verify {
-    /// The execution: its name, the beginning of it, or `last`
+    /// The execution: its id, the beginning of it, or `last`
     pub(super) id: Option<String>,
-    /// Every execution of the folder
+    /// Every execution of the data folder
     #[arg(long)]
     all: bool,
 }

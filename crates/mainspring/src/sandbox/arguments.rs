@@ -7,7 +7,7 @@ use mainspring_kernel::plan::Decision;
 
 use crate::exit::{Exit, Refusal};
 
-/// Runs one workflow durably, with JSON on standard streams.
+/// Run one workflow durably, with JSON on standard streams.
 #[derive(Debug, Parser)]
 #[command(name = "workflow", version, disable_help_subcommand = true)]
 struct CommandLine {
@@ -17,9 +17,9 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Execute a workflow; the request comes on standard input
+    /// Execute a workflow; the request is read from standard input
     Run(Run),
-    /// Continue an execution that waits at an approval
+    /// Decide an open approval, and resume the execution
     Resume(Resume),
     /// Check a definition without executing it
     Validate(Validate),
@@ -30,25 +30,25 @@ pub(super) enum Command {
 /// Execute a workflow.
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// The execution's name; running it again goes on where it was
+    /// The execution id; an existing execution is resumed
     #[arg(long, value_name = "ID")]
     pub(super) execution_id: String,
     /// The hash that the definition must have, with or without `sha256:`
     #[arg(long, value_name = "SHA256")]
     pub(super) workflow_hash: String,
-    /// The folder in which the steps work
+    /// The workspace of the steps
     #[arg(long, value_name = "PATH")]
     pub(super) workspace: PathBuf,
-    /// Milliseconds for the whole execution
+    /// Timeout of the execution in milliseconds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) timeout_ms: Option<u64>,
-    /// Steps that may be visited, containers and nested ones included
+    /// Maximum steps, containers and nested steps included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_steps: Option<u32>,
-    /// Branches at a time
+    /// Maximum concurrent branches
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_parallel: Option<u32>,
-    /// Where journals are kept, a folder for each execution [default: $XDG_STATE_HOME/workflow]
+    /// The folder of journals, with a folder per execution [default: $XDG_STATE_HOME/workflow]
     #[arg(long, value_name = "DIR")]
     pub(super) state_dir: Option<PathBuf>,
 }
@@ -56,16 +56,16 @@ pub(super) struct Run {
 /// Continue an execution.
 #[derive(Debug, Args)]
 pub(super) struct Resume {
-    /// The execution's name
+    /// The id of an execution with an open approval
     #[arg(long, value_name = "ID")]
     pub(super) execution_id: String,
-    /// The token of the gate
+    /// The resume token of the approval
     #[arg(long, value_name = "TOKEN")]
     pub(super) resume_token: String,
     /// The decision
     #[arg(long, value_name = "DECISION", default_value = "approve", value_parser = decision())]
     pub(super) decision: Decision,
-    /// Where journals are kept, a folder for each execution [default: $XDG_STATE_HOME/workflow]
+    /// The folder of journals, with a folder per execution [default: $XDG_STATE_HOME/workflow]
     #[arg(long, value_name = "DIR")]
     pub(super) state_dir: Option<PathBuf>,
 }
@@ -91,7 +91,7 @@ pub(super) struct Propose {
     /// The hash that the change is based on
     #[arg(long, value_name = "SHA256")]
     pub(super) base_hash: String,
-    /// What is wanted
+    /// The intended change
     #[arg(long, value_name = "TEXT")]
     pub(super) intent: String,
 }

@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub(crate) struct Metrics {
-    /// Show metrics for Prometheus at http://ADDR/metrics, as 127.0.0.1:9464; port 0 takes one that is free
+    /// Serve Prometheus metrics at http://ADDR/metrics, such as 127.0.0.1:9464; port 0 selects a free port
     #[arg(long, value_name = "ADDR", env = ADDRESS_VARIABLE)]
     metrics: Option<String>,
 }

@@ -23,29 +23,31 @@ const SECRET_BYTES_MAX: u64 = 4096;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sign-in by OpenID Connect")]
 pub(crate) struct OidcFlags {
-    /// The provider that people sign in with, as it writes itself: https://login.example.com [env: MAINSPRING_OIDC_ISSUER]
+    /// The issuer URL of the OpenID Connect provider: https://login.example.com [env: MAINSPRING_OIDC_ISSUER]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     oidc_issuer: Option<String>,
-    /// What the provider calls this server [env: MAINSPRING_OIDC_CLIENT_ID]
+    /// The client id of this server at the provider [env: MAINSPRING_OIDC_CLIENT_ID]
     #[arg(long, value_name = "ID")]
     oidc_client_id: Option<String>,
-    /// A file with the secret, if MAINSPRING_OIDC_CLIENT_SECRET has none [env: MAINSPRING_OIDC_CLIENT_SECRET_FILE]
+    /// A file with the client secret, unless MAINSPRING_OIDC_CLIENT_SECRET is set [env:
+    /// MAINSPRING_OIDC_CLIENT_SECRET_FILE]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     oidc_client_secret_file: Option<String>,
-    /// What is asked for [default: openid email profile, env: MAINSPRING_OIDC_SCOPES]
+    /// The requested scopes [default: openid email profile, env: MAINSPRING_OIDC_SCOPES]
     #[arg(long, value_name = "SCOPES")]
     oidc_scopes: Option<String>,
-    /// What names a member: email (verified), sub or another claim [default: email, env: MAINSPRING_OIDC_CLAIM]
+    /// The claim that identifies a member: email (verified), sub or another one [default: email, env:
+    /// MAINSPRING_OIDC_CLAIM]
     #[arg(long, value_name = "CLAIM")]
     oidc_claim: Option<String>,
-    /// The organization that people sign in to; to be named where unknown people get a role and scripts are not off [default:
-    /// default, env: MAINSPRING_OIDC_ORGANIZATION]
+    /// The organization to sign in to; required if unknown users get a role and scripts are not off [default: default,
+    /// env: MAINSPRING_OIDC_ORGANIZATION]
     #[arg(long, value_name = "ID")]
     oidc_organization: Option<String>,
-    /// What unknown people become: none, viewer or member [default: none, env: MAINSPRING_OIDC_FIRST_ROLE]
+    /// The role of unknown users: none, viewer or member [default: none, env: MAINSPRING_OIDC_FIRST_ROLE]
     #[arg(long, value_name = "ROLE")]
     oidc_first_role: Option<String>,
-    /// Domains of e-mail addresses that are let in; else all [env: MAINSPRING_OIDC_EMAIL_DOMAINS]
+    /// Accepted domains of e-mail addresses; all by default [env: MAINSPRING_OIDC_EMAIL_DOMAINS]
     #[arg(long, value_name = "DOMAINS")]
     oidc_email_domains: Option<String>,
 }

@@ -11,28 +11,28 @@ use crate::{evaluating, exit::Refusal};
 /// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Workload {
-    /// Executions of one step of an effect that does nothing
+    /// One step with an effect that does nothing
     #[value(name = "steps-1")]
     Steps1,
-    /// Executions of three such steps, one after another
+    /// Three such steps in sequence
     #[value(name = "steps-3")]
     Steps3,
-    /// Executions of ten such steps, one after another
+    /// Ten such steps in sequence
     #[value(name = "steps-10")]
     Steps10,
-    /// Executions of ten JavaScript functions, each of what the one before gave
+    /// Ten JavaScript functions, each with the result of the previous one
     #[value(name = "code-10")]
     Code10,
-    /// Executions of a thousand steps that do nothing, one after another
+    /// A thousand empty steps in sequence
     #[value(name = "chain-1000")]
     Chain1000,
-    /// Executions of a hundred steps that do nothing, all at a time
+    /// A hundred empty steps in parallel
     #[value(name = "fan-100")]
     Fan100,
-    /// Executions that sleep some hundred milliseconds: how late they wake
+    /// Lateness of executions that sleep some hundred milliseconds
     #[value(name = "timers")]
     Timers,
-    /// A killed process with N executions in flight: how long until all are done
+    /// Recovery time of N executions in flight after a kill
     #[value(name = "recover")]
     Recover,
 }
