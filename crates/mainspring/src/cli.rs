@@ -163,7 +163,7 @@ impl Command {
             Self::Up(_) => Some("`up` starts a server on this machine: leave out --server"),
             Self::Node(_) => Some("`node` works on executions on this machine; a server does that by itself"),
             Self::Resume(_) => {
-                Some("`resume` works on this machine; a server goes on by itself, and `tail` follows it")
+                Some("`resume` works on this machine; a server continues by itself, and `tail` follows it")
             }
             Self::Token(_) => {
                 Some("`token` needs the server's folder or store in hand; at a server it is POST /api/tokens")

@@ -123,7 +123,7 @@ impl Ground {
     /// The command that starts a process which runs the executions, as help text.
     pub(crate) fn mend(&self) -> String {
         match self {
-            Self::Folder(_) => "`mainspring resume --all` does".into(),
+            Self::Folder(_) => "run `mainspring resume --all`".into(),
             Self::Shared(_) => "`mainspring node --store …` starts a node".into(),
         }
     }

@@ -83,7 +83,7 @@ pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, Refu
 /// Like [`engine`], with rules for scripts.
 pub(crate) async fn engine_with(global: &Global, reach: Reach, rules: runner::Rules) -> Result<Engine, Refusal> {
     if global.store.is_some() {
-        let message = "this command works on a folder by itself; the executions of a shared store are its nodes' to work on (`mainspring node --store …`)";
+        let message = "this command runs executions of a data folder; executions of a shared store are run by its nodes (`mainspring node --store …`)";
         return Err(Refusal::bad_input("shared_store", message));
     }
     let home = global.home()?;

@@ -197,14 +197,14 @@ impl Progress {
             Happened::Failed { message, fate } => {
                 let through = match fate {
                     FailureFate::Fails => "",
-                    FailureFate::LetThrough => " (let through)",
+                    FailureFate::LetThrough => " (tolerated)",
                     FailureFate::Handled => " (a failure edge takes it up)",
                 };
                 line(paint(BAD, "✗"), name, &format!("{message}{through}"), took());
             }
             Happened::Skipped { reason } => line(dim("○"), name, &format!("skipped: {reason}"), None),
             Happened::Logged { lines } => lines.iter().for_each(|text| line(dim("│"), name, text, None)),
-            Happened::Cancelled { reason } => line(dim("■"), name, &format!("called off: {reason}"), took()),
+            Happened::Cancelled { reason } => line(dim("■"), name, &format!("cancelled: {reason}"), took()),
         }
     }
 

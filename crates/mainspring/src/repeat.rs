@@ -60,7 +60,7 @@ impl Asked {
         let id = &start.execution_id;
         let (pinned, wanted) = (start.workflow_hash, self.workflow_hash);
         if pinned != wanted {
-            let what = format!("the execution `{id}` was begun with");
+            let what = format!("the execution `{id}` was started with");
             return Err(hash_mismatch(&what, pinned, wanted));
         }
         let differences = self.differences(start, state);
@@ -69,7 +69,7 @@ impl Asked {
         }
         let words: Vec<_> = differences.iter().map(Difference::words).collect();
         let mend = mend.replace("ID", id);
-        let message = format!("the execution `{id}` was begun otherwise: {}; {mend}", words.join("; "));
+        let message = format!("the execution `{id}` was started with another request: {}; {mend}", words.join("; "));
         let mut refusal = Refusal::contract("request_mismatch", message);
         let names: Vec<Value> = differences.iter().map(|difference| difference.key.as_str().into()).collect();
         refusal.failure.details = Value::map([("differs", names.into())]);
@@ -141,7 +141,7 @@ impl Difference {
 
     fn words(&self) -> String {
         let word = |value: &Option<Value>| value.as_ref().map_or("not given".into(), brief);
-        format!("{} was {} and is {} now", self.name, word(&self.then), word(&self.now))
+        format!("{} was {} and is now {}", self.name, word(&self.then), word(&self.now))
     }
 }
 

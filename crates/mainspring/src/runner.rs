@@ -39,7 +39,7 @@ use crate::{
 /// Help text on [`ALLOW_VARIABLE`], for commands that run `http` steps of several organizations.
 pub(crate) const REACH_HELP: &str = "\
 Environment:
-  MAINSPRING_HTTP_ALLOW  Where `http` steps may go beyond the public internet, for each organization:
+  MAINSPRING_HTTP_ALLOW  Addresses beyond the public internet that `http` steps may reach, by organization:
                          acme=10.20.0.0/16,acme=build.internal:8443. An entry without an
                          organization is for `default` alone (docs/reference/http-steps.md)";
 

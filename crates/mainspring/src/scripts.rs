@@ -168,7 +168,7 @@ impl ScriptSettings {
         Ok(match Container::probe(settings) {
             Ok(container) => Scripts::Contained(Arc::new(container)),
             Err(why) => Scripts::Off(format!(
-                "{why}. Mend that, or say `--scripts uncontained` if whoever may run scripts may do all that this user may"
+                "{why}. Fix that, or set `--scripts uncontained` if members who run scripts may have all rights of this user"
             )),
         })
     }
@@ -191,7 +191,7 @@ pub(crate) fn words(scripts: &Scripts) -> (&'static str, String) {
     match scripts {
         Scripts::Contained(container) => ("contained", container.to_string()),
         Scripts::Uncontained => {
-            ("uncontained", "they may do all that this user may, and read this installation's key".into())
+            ("uncontained", "scripts have all rights of this user, and can read the installation's key".into())
         }
         Scripts::Off(why) => ("off", why.clone()),
     }

@@ -26,7 +26,7 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
     assert_eq!(mainspring(&ground, &["approvals"]).exit, Some(10), "there is no folder yet");
     assert_eq!(mainspring(&ground, &["run", "ends.yaml", "--id", "e0"]).exit, Some(0));
     let none = mainspring(&ground, &["approvals"]);
-    assert!(none.exit == Some(0) && none.stdout.contains("nothing waits for people"), "{none:?}");
+    assert!(none.exit == Some(0) && none.stdout.contains("no open approvals"), "{none:?}");
     for id in ["e1", "e2"] {
         assert_eq!(mainspring(&ground, &["run", "wf.yaml", "--id", id]).exit, Some(0));
     }
@@ -36,7 +36,7 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
         "Ship it?",
         "approved by itself",
         "denied by itself",
-        "decide: whoever has this folder",
+        "decide: everyone with access to this folder",
         "decide: bob, cem; 0 of 2 have approved",
         "mainspring approve e1 --step two",
     ] {

@@ -152,7 +152,11 @@ fn what_is_well_is_said_to_be_and_nothing_is_changed() {
     let ground = ground();
     for arguments in [&[][..], &["--deep"]] {
         let told = look(&ground, arguments);
-        told.expect_broken(&[]).expect("settings", "ok", "all as usual").expect("key", "ok", "what was begun with");
+        told.expect_broken(&[]).expect("settings", "ok", "all as usual").expect(
+            "key",
+            "ok",
+            "the key that the store was created with",
+        );
         told.expect("folder", "ok", "yours alone").expect("lock", "ok", "nobody").expect("store", "ok", "SQLite");
         told.expect("format", "ok", "this build writes").expect("integrity", "ok", "sound").expect("log", "ok", "WAL");
         told.expect("quarantine", "ok", "no execution")
@@ -200,7 +204,7 @@ fn a_person_reads_lines_and_the_verdict_last() {
     let answer = call(ground.mainspring(&["doctor"]), b"");
     assert_eq!((answer.exit, answer.stderr.as_str()), (Some(0), ""), "{answer:?}");
     assert!(answer.stdout.lines().any(|line| line.starts_with("  ✓ store            ")), "{answer:?}");
-    assert!(answer.stdout.lines().last().unwrap().starts_with("well"), "{answer:?}");
+    assert!(answer.stdout.lines().last().unwrap().starts_with("ok"), "{answer:?}");
     assert!(!answer.stdout.contains('\u{1b}'), "no colours without a terminal");
     fs::remove_file(ground.root().join("home/.config/mainspring/key")).unwrap();
     let answer = call(ground.mainspring(&["doctor"]), b"");
@@ -290,14 +294,14 @@ fn a_store_that_is_broken_is_named_with_its_mend() {
         (|ground| cut_to(ground, |_| 60), &["store"], "restore the latest backup"),
         (|ground| replace(ground, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "no database"),
         (|ground| replace(ground, |path| fs::create_dir(path).unwrap()), &["store"], "is a folder"),
-        (|ground| replace(ground, |_| ()), &["store"], "is gone"),
+        (|ground| replace(ground, |_| ()), &["store"], "is missing"),
         (|ground| tamper(ground, "PRAGMA user_version = 99"), &["format"], "format 99"),
         (|ground| tamper(ground, "PRAGMA application_id = 7"), &["store"], "another program"),
         (overwrite_last_page, &["integrity", "quarantine"], "damaged"),
         (
             |ground| tamper(ground, "UPDATE heads SET quarantined = 'it is forged'"),
             &["quarantine"],
-            "2 executions are set aside",
+            "2 executions are quarantined",
         ),
     ]);
 }
@@ -309,7 +313,7 @@ fn what_else_is_broken_is_named_with_its_mend() {
         (
             |ground| write_config(ground, "key", &"07".repeat(32), 0o600),
             &["key"],
-            "not the key that this was begun with",
+            "not the key that the store was created with",
         ),
         (|ground| fs::remove_file(config(ground, "key")).unwrap(), &["key"], "put back"),
         (|ground| write_config(ground, "credentials.json", "{\"servers\": {}}", 0o644), &["tokens"], "chmod 600"),
@@ -337,7 +341,11 @@ fn what_only_may_go_wrong_is_a_warning() {
         (|ground| tamper(ground, "PRAGMA user_version = 3"), "format", "format 3"),
         (|ground| tamper(ground, "PRAGMA journal_mode = DELETE"), "log", "no log"),
         (|ground| tamper(ground, "UPDATE pending_approvals SET opened_at = 1"), "approvals", "e1 at gate since 1970"),
-        (|ground| tamper(ground, "INSERT INTO nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1)"), "nodes", "silent"),
+        (
+            |ground| tamper(ground, "INSERT INTO nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1)"),
+            "nodes",
+            "expired leases",
+        ),
         (|ground| set_mode(&data(ground), 0o750), "folder", "others may read"),
     ];
     for (damage, check, said) in table {
@@ -389,7 +397,7 @@ fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
     let pid = ended.id();
     ended.wait().unwrap();
     fs::write(data(&ground).join("lock"), format!("{pid}\n")).unwrap();
-    look(&ground, &[]).expect_broken(&[]).expect("lock", "ok", "nobody works");
+    look(&ground, &[]).expect_broken(&[]).expect("lock", "ok", "no process runs");
     let lock = File::open(data(&ground).join("lock")).unwrap();
     lock.lock().unwrap();
     look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", &format!("the process {pid}, which is not there"));
@@ -465,7 +473,7 @@ fn a_server_works_on_while_it_is_looked_at() {
     told.expect("server token", "skipped", "mainspring login");
     for (token, broken, said) in [
         (server.token.clone(), &[][..], "owner (owner) of default"),
-        ("msp_no".into(), &["server token"], "does not know this token"),
+        ("msp_no".into(), &["server token"], "the token is unknown or has expired"),
     ] {
         let mut command = ground.mainspring(&[]);
         command.env("MAINSPRING_TOKEN", token).env("MAINSPRING_SERVER", &server.url);
@@ -531,7 +539,11 @@ fn a_database_is_looked_at_and_left() {
     let store = PostgresStore::open(&address).unwrap();
     keys::of_store(&store, &ground.root().join("home/.config/mainspring/key")).unwrap();
     let told = look(&ground, &["--deep", "--store", &address]);
-    told.expect_broken(&[]).expect("format", "ok", "this build writes").expect("key", "ok", "what was begun with");
+    told.expect_broken(&[]).expect("format", "ok", "this build writes").expect(
+        "key",
+        "ok",
+        "the key that the store was created with",
+    );
     told.expect("quarantine", "ok", "").expect("nodes", "ok", "").expect("journals", "ok", "0 journals with");
     let key = "decode(repeat('07', 16), 'hex')";
     for rows in [
@@ -549,7 +561,7 @@ fn a_database_is_looked_at_and_left() {
         "07070707-0707-0707-0707-070707070707 (it is forged)",
     );
     told.expect("timers", "warning", "08080808-").expect("approvals", "warning", "at ship since 1970");
-    told.expect("nodes", "warning", "silent for longer than their leases: n1 at host 7 (0.1.0); 1 alive");
+    told.expect("nodes", "warning", "expired leases: n1 at host 7 (0.1.0); 1 alive");
     server.execute("DELETE FROM flows.heads").unwrap();
     let format = "SELECT format FROM flows.mainspring_format";
     server.execute("UPDATE flows.mainspring_format SET format = 2").unwrap();
@@ -576,7 +588,11 @@ fn a_node_works_on_while_its_database_is_looked_at() {
         assert_eq!(answer.exit, Some(0), "{answer:?}");
     }
     let told = look_as(ground.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
-    told.expect_broken(&[]).expect("nodes", "ok", "alive").expect("key", "ok", "what was begun with");
+    told.expect_broken(&[]).expect("nodes", "ok", "alive").expect(
+        "key",
+        "ok",
+        "the key that the store was created with",
+    );
     told.expect("lock", "ok", &format!("the process {} works", server.child.id())).expect("clock", "ok", "UTC");
     told.expect("journals", "ok", "1 journal with").expect("audit logs", "ok", "of 1 organisation are");
     told.expect("server ready", "ok", "takes work");

@@ -56,7 +56,7 @@ fn a_denial_after_an_approval_is_no_repeat_and_comes_too_late() {
     let ground = waiting();
     let [approved, denied] = handed_over(&ground, [(&["approve", "e1"], 1), (&["deny", "e1", "--json"], 2)]);
     assert_eq!(approved.exit, Some(0), "{approved:?}");
-    assert!(approved.stderr.contains("has taken it in"), "{approved:?}");
+    assert!(approved.stderr.contains("received by"), "{approved:?}");
     assert_eq!(denied.exit, Some(20), "{denied:?}");
     assert_eq!(denied.text("error.code"), "not_open", "{denied:?}");
     for text in ["`gate`", "approve by", "too late", "changes nothing"] {
@@ -90,7 +90,7 @@ fn a_decision_for_a_child_is_handed_over_to_it() {
     fs::write(ground.root().join("wf.yaml"), "steps: [{id: sub, type: subworkflow, workflow: child}]\n").unwrap();
     assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
     let [approved, denied] = handed_over(&ground, [(&["approve", "e1"], 1), (&["deny", "e1", "--json"], 2)]);
-    assert!(approved.stderr.contains("has taken it in"), "{approved:?}");
+    assert!(approved.stderr.contains("received by"), "{approved:?}");
     assert_eq!((approved.exit, denied.exit), (Some(0), Some(20)), "{approved:?} {denied:?}");
     assert!(denied.text("error.message").contains("`sub/gate`"), "{denied:?}");
     let shown = call(ground.mainspring(&["resume", "e1", "--json"]), b"");

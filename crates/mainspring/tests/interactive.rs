@@ -167,7 +167,7 @@ fn ctrl_c_ends_what_runs_and_says_how_it_goes_on() {
     assert_eq!(fs::read_to_string(ground.root().join("begun")).unwrap(), "begun\n");
     terminal.send_control('c').unwrap();
     let (printed, exit) = to_its_end(terminal);
-    assert_said(&printed, &["stopping what runs", "interrupted; nothing is lost", "`mainspring resume r1` goes on"]);
+    assert_said(&printed, &["stopping what runs", "interrupted; nothing is lost", "`mainspring resume r1` continues"]);
     assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (40, "running", false));
     let (printed, exit) = to_its_end(at_a_terminal(ground.mainspring(&["resume", "r1"])));
     assert_said(&printed, &["✓ a", "r1 completed"]);

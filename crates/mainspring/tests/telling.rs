@@ -174,7 +174,7 @@ fn calls_are_bounded_by_a_flag() {
     assert_eq!(verified.exit, Some(0), "{verified:?}");
     let otherwise = mainspring(&ground, &["run", "wf.yaml", "--id", "e1", "--max-calls", "5"]);
     assert_eq!(otherwise.exit, Some(20), "{otherwise:?}");
-    assert_said(&otherwise.stderr, &["the bound on calls was 1 and is 5 now"]);
+    assert_said(&otherwise.stderr, &["the bound on calls was 1 and is now 5"]);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn what_an_execution_did_is_shown_in_parts() {
     assert_eq!(names, [Value::from("all[2].c"), Value::from("all[3].c")]);
     assert_eq!(mainspring(&ground, &["show", "e", "--json"]).at("stepCount"), Value::Null);
     for (arguments, said) in [
-        (["--skip", "0", "--limit", "4"], "1 to 4 of 10 attempts; --skip 4 goes on from here"),
+        (["--skip", "0", "--limit", "4"], "1 to 4 of 10 attempts; --skip 4 continues from here"),
         (["--skip", "8", "--limit", "4"], "9 to 10 of 10 attempts\n"),
         (["--skip", "99", "--limit", "4"], "none of 10 attempts\n"),
     ] {

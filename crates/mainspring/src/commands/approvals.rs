@@ -135,7 +135,7 @@ pub(super) fn show(waits: &[Waits], next: Option<&str>, global: &Global) {
         return;
     }
     if waits.is_empty() {
-        say!("{}", dim("nothing waits for people"));
+        say!("{}", dim("no open approvals"));
     }
     waits.iter().for_each(Waits::show);
     if let Some(next) = next {
@@ -177,9 +177,7 @@ impl Waits {
         say!("  waits {since}until {}, then {}", rfc3339(self.until), past(&self.default_action));
         say!("  decide: {}", shown(&self.deciders()));
         if self.can_be_approved == Some(false) {
-            say!(
-                "  nobody can approve it: too few of those can decide; deny it, or make them members in a role that decides"
-            );
+            say!("  too few approvers can decide: deny it, or make the approvers members in a role that decides");
         }
         if let Some(url) = &self.url {
             say!("  {}", dim(&shown(url)));
@@ -206,7 +204,7 @@ impl Waits {
         };
         let who = match (self.approvers.as_slice(), &self.owner) {
             ([], Some(owner)) => format!("{owner}, whose execution it is, and the admins"),
-            ([], None) => "whoever has this folder".to_string(),
+            ([], None) => "everyone with access to this folder".to_string(),
             (named, _) => named.iter().map(one).collect::<Vec<_>>().join(", "),
         };
         if self.count > 1 { format!("{who}; {} of {} have approved", self.approved_by.len(), self.count) } else { who }

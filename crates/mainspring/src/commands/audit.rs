@@ -70,7 +70,7 @@ fn tell(found: &Result<Proof, String>) {
             if *is_sealed {
                 say!("  sealed    by the installation, which has written all of it up to there");
             } else {
-                say!("  seal      not looked at: whoever wrote the file could have written all of it; see --key");
+                say!("  seal      not verified: the file could be forged as a whole; verify it with --key");
             }
         }
         Err(why) => say!("{}  {}", status("failed"), paragraph(why)),

@@ -213,7 +213,7 @@ fn wrong(proof: &Proof) -> String {
     let named = unsealed.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
     let more = if unsealed.len() > NAMED_MAX { "; …" } else { "" };
     format!(
-        "{} of {} journals are not what was written: {named}{more}. `mainspring verify ID` looks at one in the store",
+        "{} of {} journals do not verify: {named}{more}. `mainspring verify ID` looks at one in the store",
         unsealed.len(),
         proof.executions
     )

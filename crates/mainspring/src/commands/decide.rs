@@ -102,7 +102,7 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
         let from = From::Frame(before.next_sequence);
         let exit = match taken {
             true => follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await,
-            false => Err(Refusal::contract("not_open", "the gate was decided meanwhile")),
+            false => Err(Refusal::contract("not_open", "the approval was already decided")),
         };
         leave(&engine, exit, terminal, &mut signals).await
     })
@@ -142,10 +142,7 @@ fn counted(looked: &Looked, open: &OpenGate, input: &Input) -> Result<(), Refusa
         .collect();
     let state = read.journal.state;
     let others = if others.is_empty() { format!("it is {}", state.status().name()) } else { others.join(", ") };
-    let message = format!(
-        "this decision came too late and changes nothing: the gate `{}` was decided meanwhile ({others})",
-        open.path
-    );
+    let message = format!("the decision has no effect: the approval `{}` was already decided ({others})", open.path);
     Err(Refusal::contract("not_open", message))
 }
 
@@ -178,5 +175,8 @@ fn open_gate<'a>(family: &'a Family, state: &State, at: &At) -> Result<&'a OpenG
 }
 
 fn nobody(state: &State, at: &At) -> Refusal {
-    Refusal::contract("no_open_gate", format!("`{}` waits for nobody: it is {}", at.id, state.status().name()))
+    Refusal::contract(
+        "no_open_gate",
+        format!("`{}` has no open approval: its status is {}", at.id, state.status().name()),
+    )
 }

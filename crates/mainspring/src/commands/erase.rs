@@ -58,10 +58,10 @@ pub(super) fn tell(id: &str, erased: u64, global: &Global, terminal: &Terminal) 
         return Exit::Fine;
     }
     let words = match erased {
-        0 => "has nothing to erase: it is gone already".to_string(),
-        1 => "1 value is gone".to_string(),
-        count => format!("{count} values are gone"),
+        0 => "nothing to erase: already erased".to_string(),
+        1 => "1 value erased".to_string(),
+        count => format!("{count} values erased"),
     };
-    terminal.remark(&format!("{}: {words}; copies in its parent's and its children's journals are theirs", shown(id)));
+    terminal.remark(&format!("{}: {words}; copies in journals of its parent and children remain", shown(id)));
     Exit::Fine
 }

@@ -163,7 +163,7 @@ async fn decide_all(
         let input = Input::Decide { instance, gate, decision, by: by.clone(), reason };
         let taken = engine.take(open.execution, input, noted).await?;
         if !taken && !still_open(engine, open)? {
-            terminal.remark("the gate was decided meanwhile, or its time is over");
+            terminal.remark("the approval was already decided, or its timeout has expired");
         } else if !taken {
             return Err(no_approver(open, &by));
         }
@@ -185,7 +185,7 @@ fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, Refusal> {
 
 /// The error for a decision of a user who is no approver, or has approved already.
 pub(crate) fn no_approver(open: &OpenGate, by: &str) -> Refusal {
-    let message = format!("the gate `{}` does not take a decision of {by}: {}", open.path, who(&open.gate));
+    let message = format!("`{by}` cannot decide the approval `{}`: {}", open.path, who(&open.gate));
     Refusal::contract("not_an_approver", message)
 }
 
@@ -226,7 +226,7 @@ async fn interrupted(
     let id = name(&standing.state);
     terminal.remark("stopping what runs …");
     engine.drain().await;
-    let message = format!("interrupted; nothing is lost: `mainspring resume {id}` goes on");
+    let message = format!("interrupted; nothing is lost: `mainspring resume {id}` continues");
     if global.json {
         let failure = Refusal::internal("interrupted", message.clone()).failure;
         say!("{}", compact(&envelope::of_refusal(Some(&id), &failure)));

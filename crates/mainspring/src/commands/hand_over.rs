@@ -39,7 +39,7 @@ pub(crate) fn hand_over(
         Ok((!waits).then_some(()))
     };
     let taken = taken_in(ground, global, gone)?.is_some();
-    let by = ground.who_works(&*store).unwrap_or_else(|| "whoever comes to work on it".to_string());
+    let by = ground.who_works(&*store).unwrap_or_else(|| "the next engine".to_string());
     Ok(Handed { taken, by })
 }
 
@@ -47,8 +47,7 @@ impl Handed {
     /// Prints the result.
     pub(crate) fn tell(&self, global: &Global, terminal: &Terminal) -> Exit {
         let Self { taken, by } = self;
-        let words =
-            if *taken { format!("{by} has taken it in and goes on") } else { format!("posted; {by} will take it in") };
+        let words = if *taken { format!("received by {by}") } else { format!("enqueued for {by}") };
         if global.json {
             say!("{}", compact(&Value::map([("ok", true.into()), ("taken", (*taken).into())])));
         } else {

@@ -91,7 +91,7 @@ pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<E
         say!("{}", compact(&Value::map([("server", Value::from(address.to_string().as_str()))])));
     } else {
         say!("signed out of {}", bold(&shown(&address.to_string())));
-        say!("{}", dim("the token itself lets in until it ends: DELETE /api/tokens/ID ends it"));
+        say!("{}", dim("the token stays valid until it expires: DELETE /api/tokens/ID revokes it"));
     }
     Ok(Exit::Fine)
 }

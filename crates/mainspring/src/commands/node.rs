@@ -139,6 +139,6 @@ fn tell((held, trouble): &(BTreeSet<u32>, Option<String>), global: &Global, term
     let partitions = if held.len() == 1 { "1 partition".to_string() } else { format!("{} partitions", held.len()) };
     terminal.remark(&format!("working on {partitions}"));
     if let Some(trouble) = trouble {
-        terminal.remark(&format!("trouble with the shared store: {trouble}"));
+        terminal.remark(&format!("error of the shared store: {trouble}"));
     }
 }

@@ -55,8 +55,8 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
         };
         let row = find(&*look(global)?.store, id)?;
         if row.status == ExecutionStatus::Pending.name() {
-            let message = "it waits in a queue until fewer of its organization run: `mainspring up` or `mainspring node` \
-                lets it begin";
+            let message = "it is queued by a concurrency limit of its organization: run `mainspring up` or `mainspring \
+                node`";
             return Err(Refusal::contract("queued", message));
         }
         let engine = engine(global, Reach::named()).await?;
@@ -83,7 +83,7 @@ pub(crate) async fn leave(
     engine.drain().await;
     let letters = inbox::waiting(&**engine.store(), ROWS).map_err(EngineError::from)?;
     if !letters.is_empty() && !is_interrupted {
-        terminal.remark("something was posted in the last moment: `mainspring resume --all` takes it in");
+        terminal.remark("an input arrived during shutdown: `mainspring resume --all` processes it");
     }
     exit
 }

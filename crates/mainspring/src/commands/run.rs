@@ -136,7 +136,7 @@ impl Run {
 }
 
 /// Help for a repeated id with another request.
-const OTHERWISE: &str = "`mainspring resume ID` goes on with it as it was begun, another --id begins another";
+const OTHERWISE: &str = "`mainspring resume ID` continues it with its first request, another --id starts another";
 
 async fn attached(
     engine: &Engine,
@@ -298,7 +298,7 @@ fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionR
         }
     };
     let row = row.ok_or_else(|| {
-        Refusal::internal("not_taken_in", format!("posted, and nobody has taken it in yet; {}", ground.mend()))
+        Refusal::internal("not_taken_in", format!("enqueued, and no engine has received it yet; {}", ground.mend()))
     })?;
     let read = Loader::new(store, key).journal(row.key).map_err(EngineError::from)?;
     asked.check(&read.ok_or(EngineError::NoSuchExecution)?.journal.state, OTHERWISE)?;

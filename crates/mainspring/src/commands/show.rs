@@ -111,7 +111,7 @@ impl Show {
             say!("{}", dim(&shown(&format!("child of {parent}"))));
         }
         if let Some(reason) = &picture.quarantined {
-            say!("  set aside: {}", paragraph(reason));
+            say!("  quarantined: {}", paragraph(reason));
         }
         let (count, page) = (picture.attempts.len(), self.page(picture.attempts.len()));
         for attempt in &picture.attempts[page.clone()] {
@@ -120,7 +120,7 @@ impl Show {
         if page.len() < count {
             let (first, last) = (page.start + 1, page.end);
             let range = if page.is_empty() { "none".into() } else { format!("{first} to {last}") };
-            let more = if last < count { format!("; --skip {last} goes on from here") } else { String::new() };
+            let more = if last < count { format!("; --skip {last} continues from here") } else { String::new() };
             say!("  {}", dim(&format!("{range} of {count} attempts{more}")));
         }
         picture.summary.show();

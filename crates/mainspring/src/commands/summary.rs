@@ -61,7 +61,7 @@ impl Summary {
 
     pub(crate) fn show(&self) {
         let Self { id, output, error, gates, .. } = self;
-        let note = if self.with_failures { " with failures let through" } else { "" };
+        let note = if self.with_failures { " with tolerated failures" } else { "" };
         let took = dim(&format!("after {}", duration(self.took_ms)));
         say!("\n{} {}{note} {took}", bold(&shown(id)), status(&shown(&self.status)));
         if *output != Value::Null && output.as_map().is_none_or(|map| !map.is_empty()) {

@@ -84,10 +84,10 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
             if alone > LOOKS_ALONE {
                 shown.progress.finish();
                 let mend = match looked.ground.home() {
-                    Some(_) => format!("`mainspring resume {}` goes on", tail.id),
+                    Some(_) => format!("`mainspring resume {}` continues", tail.id),
                     None => looked.ground.mend(),
                 };
-                terminal.remark(&format!("nobody works on it: {mend}"));
+                terminal.remark(&format!("no process runs it: {mend}"));
                 return Ok(Exit::Fine);
             }
             if !global.json {

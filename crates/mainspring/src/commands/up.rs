@@ -235,12 +235,12 @@ fn greet(base: &str, token: Option<&FirstToken>, scripts: &Scripts, settings: &S
     say!("  {}  {base}/docs", dim("routes"));
     match token {
         Some(FirstToken::Written(path)) => {
-            say!("  {}   you are `{}`; the token that lets you in is in the file", dim("owner"), first::OWNER);
+            say!("  {}   you are `{}`; your token is in the file", dim("owner"), first::OWNER);
             say!("          {}", path.display());
             say!("          mainspring login {base} < FILE    stores it; remove the file then");
         }
         Some(FirstToken::Shown(token)) => {
-            say!("  {}   you are `{}`, and this token lets you in. It is shown only now:", dim("owner"), first::OWNER);
+            say!("  {}   you are `{}`, and this is your token. It is shown only once:", dim("owner"), first::OWNER);
             say!("          {token}");
             say!("          mainspring login {base}    asks for it");
         }

@@ -25,7 +25,7 @@ pub(super) fn preamble(plan: &Plan) -> Vec<Vec<String>> {
 fn policy(policy: FailurePolicy) -> Vec<String> {
     let FailurePolicy { fail_open, max_node_failures, max_retries_exhausted } = policy;
     let mut pieces = Vec::new();
-    pieces.extend(fail_open.then(|| "failures are let through".to_string()));
+    pieces.extend(fail_open.then(|| "failures are tolerated".to_string()));
     pieces.extend(max_node_failures.map(|steps| format!("fails at {}", counted(steps as usize, "failed step"))));
     pieces.extend(
         max_retries_exhausted.map(|steps| format!("fails at {} out of attempts", counted(steps as usize, "step"))),

@@ -26,7 +26,7 @@ const REGION_COLUMNS_MIN: usize = 20;
 const _: () = assert!(REGION_COLUMNS_MIN + INDENT_COLUMNS <= WIDTH_MIN, "a section must get one level further");
 
 /// Explains a drawing in levels.
-const LEGEND: [&str; 2] = ["a step waits for the steps named at it", "those of one level may run at the same time"];
+const LEGEND: [&str; 2] = ["a step starts after the steps named at it", "those of one level may run at the same time"];
 
 /// Draws a plan. Every line ends with a line break and has at most `style.width` columns.
 pub fn terminal(plan: &Plan, style: &Style) -> String {

@@ -14,9 +14,7 @@ impl Global {
         let both = |message: &str| Err(Refusal::bad_input("two_places", message));
         if let Some(server) = &self.server {
             if self.place_by_flag {
-                return both(
-                    "--server names a server, --dir and --store name what is on this side of it: give one of them",
-                );
+                return both("--server selects a server, --dir and --store a local store: give only one of them");
             }
             return Address::parse(server).map(Some);
         }

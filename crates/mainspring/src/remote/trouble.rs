@@ -36,16 +36,16 @@ const PROBLEMS: [(&str, Exit, Class, &str); 18] = [
     ("VALIDATION_ERROR", Exit::BadInput, Class::Invalid, ""),
     ("INVALID_DEFINITION", Exit::BadInput, Class::Invalid, ""),
     ("NOT_FOUND", Exit::BadInput, Class::Invalid, ""),
-    ("PAYLOAD_TOO_LARGE", Exit::BadInput, Class::Invalid, "put large data into files and name them"),
+    ("PAYLOAD_TOO_LARGE", Exit::BadInput, Class::Invalid, "pass large data in files"),
     (
         "UNAUTHORIZED",
         Exit::Contract,
         Class::Policy,
-        "`mainspring login` stores a token; MAINSPRING_TOKEN goes before it",
+        "`mainspring login` stores a token; MAINSPRING_TOKEN takes precedence",
     ),
-    ("FORBIDDEN", Exit::Contract, Class::Policy, "GET /api/me says what the token may do"),
+    ("FORBIDDEN", Exit::Contract, Class::Policy, "GET /api/me lists the permissions of the token"),
     ("CONFLICT", Exit::Contract, Class::Policy, ""),
-    ("WORKFLOW_RUNTIME_DISABLED", Exit::Contract, Class::Policy, "an owner turns it on with PATCH /api/organization"),
+    ("WORKFLOW_RUNTIME_DISABLED", Exit::Contract, Class::Policy, "an owner enables it with PATCH /api/organization"),
     ("WORKFLOW_DISABLED", Exit::Contract, Class::Policy, ""),
     ("INVALID_RESUME_TOKEN", Exit::Contract, Class::Policy, ""),
     ("PRECONDITION_FAILED", Exit::Contract, Class::Policy, ""),
@@ -55,7 +55,7 @@ const PROBLEMS: [(&str, Exit, Class, &str); 18] = [
     ("NOT_AVAILABLE", Exit::Failed, Class::Unavailable, ""),
     ("METHOD_NOT_ALLOWED", Exit::Failed, Class::Internal, ""),
     ("UNSUPPORTED_MEDIA_TYPE", Exit::Failed, Class::Internal, ""),
-    ("INTERNAL_ERROR", Exit::Failed, Class::Internal, "the server's log says more"),
+    ("INTERNAL_ERROR", Exit::Failed, Class::Internal, "the server's log has the details"),
 ];
 
 /// Characters of a server's message that are shown.
@@ -65,7 +65,7 @@ impl Trouble {
     /// No connection to the address.
     pub(crate) fn unreachable(address: &Address, why: &str) -> Self {
         let message = format!(
-            "the server {address} cannot be reached: {why}; is it up (`mainspring up`), and is that its address?"
+            "the server {address} cannot be reached: {why}; check that it runs (`mainspring up`) and that the address is right"
         );
         Self::of(Kind::Unreachable, Exit::Failed, Class::Unavailable, "server_unreachable", message)
     }
@@ -73,7 +73,7 @@ impl Trouble {
     /// The connection broke before the response.
     pub(crate) fn broken(address: &Address, why: &str) -> Self {
         let message = format!(
-            "the server {address} took the request, and no answer came: {why}; whether it was done is unknown: `mainspring show ID` and `mainspring list` tell"
+            "no response from the server {address} after the request was sent: {why}; the result is unknown: check it with `mainspring show ID` or `mainspring list`"
         );
         Self::of(Kind::Broken, Exit::Failed, Class::Unavailable, "server_unreachable", message)
     }
@@ -81,7 +81,7 @@ impl Trouble {
     /// The response does not follow the API.
     pub(crate) fn nonsense(address: &Address, what: &str) -> Self {
         let message = format!(
-            "what answers at {address} is not understood: {what}; is it a Mainspring server, and not older than this program?"
+            "invalid response from {address}: {what}; check that it is a Mainspring server, not older than this program"
         );
         Self::of(Kind::Nonsense, Exit::Failed, Class::Invalid, "server_not_understood", message)
     }
@@ -90,10 +90,7 @@ impl Trouble {
     pub(crate) fn of_answer(address: &Address, status: u16, body: Option<&Value>) -> Self {
         let text = |key: &str| body.and_then(|body| body.get(key)).and_then(Value::as_text);
         let (Some(code), Some(sentence)) = (text("code"), text("error")) else {
-            return Self::nonsense(
-                address,
-                &format!("it answers {status} and says nothing that a server of ours says"),
-            );
+            return Self::nonsense(address, &format!("status {status} without an error of the Mainspring API"));
         };
         let known = PROBLEMS.iter().find(|(known, ..)| *known == code);
         let (exit, class, mend) = match known {
@@ -102,8 +99,7 @@ impl Trouble {
             None => (Exit::Failed, Class::Unavailable, ""),
         };
         // The server's message explains the header, which is of no use on a command line.
-        let sentence =
-            if code == "UNAUTHORIZED" { "the server does not know this token, or it has ended" } else { sentence };
+        let sentence = if code == "UNAUTHORIZED" { "the token is unknown or has expired" } else { sentence };
         let sentence: String = sentence.chars().take(SENTENCE_CHARS_MAX).collect();
         let sentence = sentence.trim_end().trim_end_matches('.');
         let message = if mend.is_empty() { sentence.to_string() } else { format!("{sentence}; {mend}") };

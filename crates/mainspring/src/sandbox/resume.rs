@@ -51,7 +51,7 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, Refusal> {
         let decided = engine.decide(row.key, instance, gate, resume.decision, &by, Value::Null).await;
         let answer = match decided {
             Ok(true) => to_its_rest(&engine, row.key, Beginning::Resumed(from), &mut signals).await,
-            Ok(false) => Err(mismatch("the gate was decided meanwhile")),
+            Ok(false) => Err(mismatch("the approval was already decided")),
             Err(error) => Err(error.into()),
         };
         engine.drain().await;

@@ -95,7 +95,7 @@ async fn started(engine: &Engine, request: Request, is_repeat: bool, signals: &m
     }
     let submitted = engine.submit(request).await?;
     if submitted.existed {
-        let mend = "ask for what it was begun with, or give another --execution-id";
+        let mend = "repeat its first request, or give another --execution-id";
         asked.check(&engine.state(submitted.execution)?, mend)?;
     }
     to_its_rest(engine, submitted.execution, Beginning::Shown, signals).await
@@ -181,7 +181,7 @@ fn rested(standing: &Standing, events: &Events<'_>, engine: &Engine) -> Answer {
 fn interrupted(standing: &Standing, engine: &Engine) -> Answer {
     let gates: Vec<_> = own_gates(engine.key(), &standing.state).collect();
     let mut envelope = envelope::of_execution(&standing.state, &standing.trace, &gates);
-    let message = "this process was asked to stop; run it again with the same --execution-id to go on";
+    let message = "interrupted; run again with the same --execution-id to resume";
     if let Value::Map(map) = &mut envelope {
         map.insert("ok".into(), false.into());
         map.insert("status".into(), "failed".into());

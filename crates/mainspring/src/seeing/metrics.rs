@@ -83,8 +83,8 @@ impl Metrics {
 
 /// A warning if other machines can reach the metrics.
 pub(crate) fn warning(bound: SocketAddr) -> Option<&'static str> {
-    let says = "whoever reaches the address of the metrics reads them, without a credential: bind a loopback address \
-                (127.0.0.1:9464), or let a firewall admit your scraper alone";
+    let says = "metrics are readable without a credential by everyone who can reach the address: bind a loopback address \
+                (127.0.0.1:9464), or restrict the port to your scraper with a firewall";
     (!bound.ip().is_loopback()).then_some(says)
 }
 

@@ -294,7 +294,7 @@ fn the_command_line_lists_what_waits_and_who_can_decide() {
         {
             assert!(listed.stdout.contains(said), "{said:?} is not in {listed:?}");
         }
-        assert!(!listed.stdout.contains("nobody can approve it"), "{listed:?}");
+        assert!(!listed.stdout.contains("too few approvers can decide"), "{listed:?}");
         let json = |text: &str| mainspring_kernel::json::read(text.as_bytes()).unwrap().value;
         let whole = json(&answer(&["approvals", "--json"]).stdout);
         let gates = whole.get("approvals").and_then(Value::as_list).unwrap();
@@ -307,7 +307,7 @@ fn the_command_line_lists_what_waits_and_who_can_decide() {
         assert_eq!(pages.to_vec(), gates.to_vec());
         // Without Bob no named approver can decide.
         owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
-        assert!(answer(&["approvals"]).stdout.contains("nobody can approve it"));
+        assert!(answer(&["approvals"]).stdout.contains("too few approvers can decide"));
         let Some(mut beside) = place.command(&["approvals", "--json"]) else { return };
         let beside = json(&String::from_utf8(beside.output().unwrap().stdout).unwrap());
         let now = json(&answer(&["approvals", "--json"]).stdout);

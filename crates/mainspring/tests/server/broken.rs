@@ -45,8 +45,8 @@ fn a_server_that_is_gone_is_said_to_be() {
 fn nonsense_is_not_understood_and_not_obeyed() {
     let html = "<html>\u{1b}[2J</html>";
     for (said, exit, words) in [
-        (b"\x00\xff\xfe garbage".to_vec(), 40, "no answer came"),
-        (Vec::new(), 40, "no answer came"),
+        (b"\x00\xff\xfe garbage".to_vec(), 40, "no response from the server"),
+        (Vec::new(), 40, "no response from the server"),
         (answer("200 OK", "", html), 40, "its answer is no JSON"),
         (answer("502 Bad Gateway", "", html), 40, "it answers 502"),
         (answer("200 OK", "", "[]"), 40, "`executions` of a page of executions is not a list"),
@@ -63,7 +63,7 @@ fn nonsense_is_not_understood_and_not_obeyed() {
             "No\\u{1b}[2J",
         ),
         (answer("418 Teapot", "", "{\"error\": \"I am new.\", \"code\": \"TEAPOT\"}"), 20, "I am new"),
-        (b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n{".to_vec(), 40, "no answer came"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n{".to_vec(), 40, "no response from the server"),
     ] {
         let between = Between::saying(&said);
         let caller = Caller::new(&between.address, "msp_x");

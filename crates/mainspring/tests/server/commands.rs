@@ -183,12 +183,12 @@ fn a_workflow_is_saved_run_approved_and_looked_at() {
         assert!(owner.fine(&["list"]).contains("waiting_approval  ship"));
         assert!(owner.fine(&["show", &id[..20]]).contains("? ask"), "the beginning of a name is a name");
         let approved = owner.call(&["approve", "last", "--reason", "looks right"]);
-        assert!(approved.exit == Some(0) && approved.stderr.contains("the server has taken it in"), "{approved:?}");
+        assert!(approved.exit == Some(0) && approved.stderr.contains("received by the server"), "{approved:?}");
         assert!(approved.stdout.contains("Ship for Ada?") && approved.stdout.contains("hello Ada"), "{approved:?}");
         let seen = owner.fine(&["tail", &id]);
         assert!(seen.contains("! ask  approve by owner") && seen.contains("\"last\": \"shipped\""), "{seen}");
         assert!(owner.fine(&["show", &id]).contains("approve by owner: looks right"));
-        owner.refused(&["approve", &id], 20, &["waits for nobody: it is completed"]);
+        owner.refused(&["approve", &id], 20, &["has no open approval: its status is completed"]);
         owner.refused(&["cancel", &id], 20, &["has ended"]);
         let checked = owner.fine(&["verify", "--all"]);
         assert!(checked.contains("frames in the chain") && checked.contains("audit log ok"), "{checked}");
@@ -282,7 +282,7 @@ fn what_is_shown_at_a_server_is_what_is_shown_beside_its_store() {
     let id = owner.call(&["run", "everything", "--detach", "--json"]).text("executionId");
     owner.fine(&["signal", &id, "go"]);
     let (ended, data) = (owner.fine(&["tail", &id]), folder.path().join("data"));
-    assert!(ended.contains("with failures let through"), "{ended}");
+    assert!(ended.contains("with tolerated failures"), "{ended}");
     let here = |arguments: &[&str]| {
         let mut command = owner.without_server(arguments);
         // The command uses the server's key.
@@ -315,7 +315,7 @@ fn last_is_the_last_of_ones_own() {
     let others = bob.call(&["run", "ship", "--detach", "--json", "--var", "name=Bob"]).text("executionId");
     assert_eq!(ada.call(&["show", "last", "--json"]).text("executionId"), own);
     bob.fine(&["tail", &own]);
-    bob.refused(&["approve", &own], 20, &["does not take a decision of bob", "the execution's owner and the admins"]);
+    bob.refused(&["approve", &own], 20, &["`bob` cannot decide the approval", "the execution's owner and the admins"]);
     ada.fine(&["tail", &others]);
     ada.fine(&["approve", &others]);
 }
@@ -340,7 +340,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     owner.refused(&["run", "ship", "--id", "x"], 10, &["--id is for executions of this machine"]);
     owner.refused(&["run", "ship", "--metrics", "127.0.0.1:0"], 10, &["--metrics is for executions of this machine"]);
     owner.refused(&["list", "--otlp", "http://127.0.0.1:1"], 10, &["--otlp writes"]);
-    owner.refused(&["resume", "last"], 10, &["a server goes on by itself"]);
+    owner.refused(&["resume", "last"], 10, &["a server continues by itself"]);
     owner.refused(&["list", "--server", &url, "--dir", "."], 10, &["give one of them"]);
     for command in [
         vec!["bench"],
@@ -415,7 +415,7 @@ fn at_a_terminal_it_asks_and_goes_on() {
     let mut terminal = at_a_terminal(owner.command(&["run", "waits"]));
     terminal.exp_string("waits for the signal go").unwrap();
     terminal.send_control('c').unwrap();
-    terminal.exp_string("it goes on at").unwrap();
+    terminal.exp_string("it continues on").unwrap();
     terminal.exp_eof().unwrap();
     assert!(matches!(terminal.process().wait().unwrap(), WaitStatus::Exited(_, 40)));
     assert!(owner.fine(&["list"]).contains("running"));

@@ -27,7 +27,7 @@ fn a_token_is_checked_stored_used_and_taken_away() {
         call(command, b"")
     };
     assert_refused(&here(&["workflows"]), 20, &["there is no token for", "`mainspring login"]);
-    assert_refused(&login(&caller, &url, "msp_wrong"), 20, &["does not know this token"]);
+    assert_refused(&login(&caller, &url, "msp_wrong"), 20, &["the token is unknown or has expired"]);
     assert_refused(&login(&caller, &url, ""), 20, &["no token was given"]);
     assert_refused(&login(&caller, "localhost:1", &token), 10, &["must be an URL like"]);
     assert!(!file.exists(), "what does not let in is not stored");
@@ -42,7 +42,7 @@ fn a_token_is_checked_stored_used_and_taken_away() {
     // The environment takes precedence over the file.
     let mut other = caller.without_server(&["workflows", "--server", &url]);
     other.env("MAINSPRING_TOKEN", "msp_wrong");
-    assert_refused(&call(other, b""), 20, &["does not know this token"]);
+    assert_refused(&call(other, b""), 20, &["the token is unknown or has expired"]);
     let gone = call(caller.without_server(&["logout"]), b"");
     assert!(gone.exit == Some(0) && gone.stdout.contains("signed out"), "{gone:?}");
     assert_refused(&here(&["workflows"]), 20, &["there is no token for"]);

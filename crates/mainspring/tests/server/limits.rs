@@ -92,7 +92,7 @@ fn what_is_beyond_a_limit_waits_and_begins_in_its_order() {
         if let Some(mut resume) = place.command(&["resume", &of_ada[4]]) {
             let refused = resume.output().unwrap();
             let said = String::from_utf8(refused.stderr).unwrap();
-            assert!(refused.status.code() == Some(20) && said.contains("waits in a queue"), "{said}");
+            assert!(refused.status.code() == Some(20) && said.contains("queued by a concurrency limit"), "{said}");
         }
         let server = place.start();
         let [ada, bob] = [ada, bob].map(|client| client.at(&server.address));

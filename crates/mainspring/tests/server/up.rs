@@ -199,7 +199,7 @@ fn the_first_token_is_shown_by_a_terminal_and_else_in_a_file_of_the_owners_own()
     command.args(["up", "--listen", "127.0.0.1:0", "--dir"]).arg(folder.path().join("data"));
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", folder.path());
     let mut terminal = at_a_terminal(command);
-    terminal.exp_string("this token lets you in").unwrap();
+    terminal.exp_string("this is your token").unwrap();
     terminal.exp_string("msp_").unwrap();
     assert!(!folder.path().join("data/first-token").exists());
     terminal.send_control('c').unwrap();

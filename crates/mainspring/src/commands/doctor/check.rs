@@ -147,12 +147,12 @@ impl Report {
         if !self.json {
             let rest = format!("{} ok, {} skipped", ok.len(), skipped.len());
             let verdict = match (broken.is_empty(), warnings.is_empty()) {
-                (true, true) => format!("{}  {rest}", paint(GOOD, "well")),
-                (true, false) => format!("{}  look at {}; {rest}", paint(WAITS, "well enough"), warnings.join(", ")),
-                (false, true) => format!("{}  {}; {rest}", paint(BAD, "broken"), bold(&broken.join(", "))),
+                (true, true) => format!("{}  {rest}", paint(GOOD, "ok")),
+                (true, false) => format!("{}  {}; {rest}", paint(WAITS, "ok with warnings:"), warnings.join(", ")),
+                (false, true) => format!("{}  {}; {rest}", paint(BAD, "broken:"), bold(&broken.join(", "))),
                 (false, false) => {
                     let (broken, warnings) = (bold(&broken.join(", ")), warnings.join(", "));
-                    format!("{}  {broken}; look also at {warnings}; {rest}", paint(BAD, "broken"))
+                    format!("{}  {broken}; warnings: {warnings}; {rest}", paint(BAD, "broken:"))
                 }
             };
             say!("\n{verdict}");

@@ -88,12 +88,12 @@ fn rights(inspection: &PostgresInspection) -> Check {
             "grant the role CREATE on the database, or make a schema of its own for it",
         );
     }
-    Check::ok("database rights", "the role may do what it needs; isolation is asked for by each session")
+    Check::ok("database rights", "the role has the required permissions; each session sets its isolation level")
 }
 
 fn disk(server: &ServerSeen) -> Check {
     if !server.fsync {
-        let says = "fsync is off: what is acknowledged may not survive a crash of the server";
+        let says = "fsync is off: acknowledged commits may not survive a crash of the server";
         return Check::broken("database disk", says, "set fsync = on, and restart the server");
     }
     if !server.full_page_writes {
@@ -127,7 +127,7 @@ fn way(server: &ServerSeen) -> Check {
     let round = format!("a round trip takes {}.{:02} ms", server.round_us / 1_000, server.round_us % 1_000 / 10);
     let check = match (&server.tls, server.is_local) {
         (None, false) => {
-            let says = format!("{round}, without TLS: who is on the way reads and changes what is sent");
+            let says = format!("{round}, without TLS: everyone on the network path can read and change the traffic");
             Check::warning("database way", says, "ask for it in the address: sslmode=verify-full")
         }
         _ if server.round_us > ROUND_SLOW_US => {

@@ -173,8 +173,9 @@ fn sync(median_us: u64) -> Check {
     };
     let check = match () {
         () if median_us < SYNC_TOO_QUICK_US => {
-            let says =
-                format!("a sync takes {took}, which no disk does: what is acknowledged may not survive a power cut");
+            let says = format!(
+                "a sync takes {took}, which no disk achieves: acknowledged commits may not survive a power failure"
+            );
             Check::warning("sync", says, "look whether this is memory, or a virtual disk that ignores flushes")
         }
         () if median_us > SYNC_SLOW_US => {

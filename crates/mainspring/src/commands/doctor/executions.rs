@@ -51,19 +51,18 @@ pub(super) fn look(patient: &Patient, store: &dyn Inspection, report: &mut impl 
 fn or_skipped<T>(name: &'static str, found: Result<Option<T>, StoreError>, check: impl FnOnce(T) -> Check) -> Check {
     match found {
         Ok(Some(found)) => check(found),
-        Ok(None) => Check::skipped(name, "the format of the store is older than this, and has no such thing"),
+        Ok(None) => Check::skipped(name, "the store has an older format without this information"),
         Err(error) => refused(name, &error),
     }
 }
 
 fn quarantine(listed: Listed) -> Check {
     if listed.count == 0 {
-        return Check::ok("quarantine", "no execution is set aside");
+        return Check::ok("quarantine", "no execution is quarantined");
     }
     let one = |named: &Named| format!("{} ({})", named.id, named.why.as_deref().unwrap_or("no reason is known"));
-    let says = format!("{} set aside: {}", executions(listed.count, "is", "are"), all(&listed, one));
-    let mend =
-        format!("`mainspring verify {}` says what is wrong with it, `mainspring show` what it did", first(&listed));
+    let says = format!("{} quarantined: {}", executions(listed.count, "is", "are"), all(&listed, one));
+    let mend = format!("`mainspring verify {}` shows the defect, `mainspring show` the attempts", first(&listed));
     Check::broken("quarantine", says, mend).with("count", listed.count).with("first", names(&listed))
 }
 
@@ -74,16 +73,16 @@ fn timers(listed: Listed, is_up: bool) -> Check {
         (0, _) => return Check::ok("timers", format!("no wake-up is more than {seconds} s late")),
         (_, false) => {
             let says =
-                format!("{} due, and nobody works on them: `mainspring up` goes on", executions(count, "is", "are"));
+                format!("{} due, and no process runs them: start `mainspring up`", executions(count, "is", "are"));
             Check::ok("timers", says)
         }
         (_, true) => {
             let says = format!(
-                "{} not woken although somebody works: {}",
+                "{} not woken although an engine runs: {}",
                 executions(count, "was", "were"),
                 all(&listed, due)
             );
-            let mend = "look into the log of what works on them, and at mainspring_timer_lateness_seconds";
+            let mend = "check the log of the process that runs them, and mainspring_timer_lateness_seconds";
             Check::warning("timers", says, mend)
         }
     };
@@ -92,13 +91,13 @@ fn timers(listed: Listed, is_up: bool) -> Check {
 
 fn approvals(listed: Listed) -> Check {
     if listed.count == 0 {
-        return Check::ok("approvals", format!("nobody has been waited for for more than {FORGOTTEN_DAYS} days"));
+        return Check::ok("approvals", format!("no approval has been open for more than {FORGOTTEN_DAYS} days"));
     }
     let gate = |named: &Named| {
         let since = named.at_ms.map(rfc3339).unwrap_or_default();
         format!("{} at {} since {since}", named.id, named.why.as_deref().unwrap_or_default())
     };
-    let (count, gates) = (listed.count, if listed.count == 1 { "gate waits" } else { "gates wait" });
+    let (count, gates) = (listed.count, if listed.count == 1 { "approval is open" } else { "approvals are open" });
     let says = format!("{count} {gates} for more than {FORGOTTEN_DAYS} days: {}", all(&listed, gate));
     let mend = format!("`mainspring approve {0}` or `mainspring deny {0}`", first(&listed));
     Check::warning("approvals", says, mend).with("count", count).with("first", names(&listed))
@@ -110,19 +109,15 @@ fn nodes(nodes: Vec<NodeSeen>) -> Check {
     let list = |nodes: &[&NodeSeen]| nodes.iter().map(|node| one(node)).collect::<Vec<_>>().join(", ");
     let other = alive.iter().find(|node| node.release != env!("CARGO_PKG_VERSION"));
     let check = match (alive.as_slice(), silent.as_slice()) {
-        ([], []) => Check::ok("nodes", "none has said that it is there, as only those of a shared store do"),
+        ([], []) => Check::ok("nodes", "no node is registered; only nodes of a shared store register"),
         (alive, silent @ [_, ..]) => {
-            let says = format!("silent for longer than their leases: {}; {} alive", list(silent), alive.len());
-            Check::warning(
-                "nodes",
-                says,
-                "look whether they run, and whether they reach the store; others have taken over",
-            )
+            let says = format!("expired leases: {}; {} alive", list(silent), alive.len());
+            Check::warning("nodes", says, "check that these nodes run and reach the store; other nodes have taken over")
         }
         (alive, []) => match other {
             Some(node) => {
                 let says = format!("alive: {}; {} is of another release than this build", list(alive), node.name);
-                Check::warning("nodes", says, "go on with the upgrade: one node after the other")
+                Check::warning("nodes", says, "continue the upgrade, one node after the other")
             }
             None => Check::ok("nodes", format!("alive: {}", list(alive))),
         },
@@ -133,12 +128,16 @@ fn nodes(nodes: Vec<NodeSeen>) -> Check {
 /// A clock that was set back makes executions wait longer, and puts execution keys out of order.
 fn clock(now: u64, newest_ms: Option<u64>) -> Check {
     let time = rfc3339(now);
-    let mend = "set this machine's clock, and let NTP keep it";
+    let mend = "set this machine's clock, and synchronize it with NTP";
     match newest_ms {
-        _ if now < CLOCK_MS_MIN => Check::broken("clock", format!("it is {time} here, which is long past"), mend),
+        _ if now < CLOCK_MS_MIN => {
+            Check::broken("clock", format!("the clock of this machine shows {time}, which is in the past"), mend)
+        }
         Some(newest) if newest > now.saturating_add(CLOCK_BACK_MS) => {
-            let says =
-                format!("it is {time} here, and the newest frame is of {}: the clock went back", rfc3339(newest));
+            let says = format!(
+                "the clock of this machine shows {time}, and the newest frame is from {}: the clock went back",
+                rfc3339(newest)
+            );
             Check::broken("clock", says, mend)
         }
         _ => Check::ok("clock", format!("it is {time}; all times are kept in UTC, whatever TZ says")),
@@ -181,18 +180,18 @@ mod tests {
         let here = env!("CARGO_PKG_VERSION");
         let table = [
             (quarantine(listed(0)), State::Ok, "no execution"),
-            (quarantine(listed(1)), State::Broken, "1 execution is set aside: e1 (ship)"),
-            (quarantine(listed(9)), State::Broken, "9 executions are set aside: e1 (ship), e1 (ship), e1 (ship), …"),
+            (quarantine(listed(1)), State::Broken, "1 execution is quarantined: e1 (ship)"),
+            (quarantine(listed(9)), State::Broken, "9 executions are quarantined: e1 (ship), e1 (ship), e1 (ship), …"),
             (timers(listed(0), true), State::Ok, "60 s"),
             (timers(listed(2), true), State::Warning, "2 executions were not woken"),
-            (timers(listed(2), false), State::Ok, "nobody works"),
+            (timers(listed(2), false), State::Ok, "no process runs"),
             (approvals(listed(0)), State::Ok, "3 days"),
-            (approvals(listed(1)), State::Warning, "1 gate waits for more than 3 days: e1 at ship since 2027-"),
-            (nodes(vec![]), State::Ok, "none"),
+            (approvals(listed(1)), State::Warning, "1 approval is open for more than 3 days: e1 at ship since 2027-"),
+            (nodes(vec![]), State::Ok, "no node"),
             (nodes(vec![node(here, true)]), State::Ok, "alive: n1 at host 7"),
-            (nodes(vec![node(here, true), node(here, false)]), State::Warning, "silent"),
+            (nodes(vec![node(here, true), node(here, false)]), State::Warning, "expired leases"),
             (nodes(vec![node("0.0.1", true)]), State::Warning, "another release"),
-            (clock(1_000, None), State::Broken, "long past"),
+            (clock(1_000, None), State::Broken, "in the past"),
             (clock(NOW, Some(NOW + CLOCK_BACK_MS)), State::Ok, "2027-01-15"),
             (clock(NOW, Some(NOW + CLOCK_BACK_MS + 1)), State::Broken, "went back"),
         ];

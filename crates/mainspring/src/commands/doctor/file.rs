@@ -33,7 +33,7 @@ pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if patient.home.key_check_text().is_some() {
-                let says = format!("work was begun in the folder, and {shown} is gone");
+                let says = format!("the folder was in use before, and {shown} is missing");
                 let mend = "restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how); if nothing was ever run here, remove the file `key-check` beside it";
                 return stop(checks, Check::broken("store", says, mend));
             }
@@ -110,10 +110,7 @@ fn log(inspection: &SqliteInspection) -> Check {
     let bytes = inspection.log_bytes();
     match inspection.has_log() {
         Ok(Some(true)) if bytes > LOG_BYTES_MAX => {
-            let says = format!(
-                "the log has grown to {} MiB: somebody who reads keeps it from being moved",
-                bytes / (1024 * 1024)
-            );
+            let says = format!("the log has grown to {} MiB: a reader prevents the checkpoint", bytes / (1024 * 1024));
             Check::warning("log", says, "look for a process that has had the file open for long: `lsof`")
         }
         Ok(Some(true)) => Check::ok("log", "commits go to a log (WAL), which every writer syncs with every commit"),

@@ -53,7 +53,7 @@ fn check(folder: &Path) -> Check {
     let mend = format!("`chmod 700 {shown}`");
     let check = match () {
         () if mode & OTHERS_WRITE != 0 => {
-            let says = format!("others may write to {shown} (mode {mode:o}), and whoever can may approve");
+            let says = format!("other users can write to {shown} (mode {mode:o}), and could approve");
             Check::broken("folder", says, mend)
         }
         () if mode & OTHERS != 0 => {
@@ -77,7 +77,7 @@ fn lock(patient: &Patient) -> Check {
         Ground::Shared(_) => "the folder of this machine's node",
     };
     let Some(holder) = patient.holder else {
-        return Check::ok("lock", format!("nobody works on {whose}"));
+        return Check::ok("lock", format!("no process runs {whose}"));
     };
     let Some(pid) = holder else {
         let mend = "`lsof` on the file `lock` tells which process has it";
@@ -90,7 +90,7 @@ fn lock(patient: &Patient) -> Check {
         Check::ok("lock", format!("the process {pid} works on {whose}"))
     } else {
         let says = format!("{whose} is held, as it says by the process {pid}, which is not there");
-        let mend = "look for it in another container that has this folder; `lsof` on the file `lock` tells who has it";
+        let mend = "look for it in another container that has this folder; `lsof` on the file `lock` shows the process";
         Check::warning("lock", says, mend)
     };
     check.with("pid", u64::from(pid)).with("isAlive", is_alive)

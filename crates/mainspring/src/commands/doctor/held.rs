@@ -19,7 +19,7 @@ type Identity = (u64, u64);
 /// Checks the open files of the process that owns the data folder.
 pub(super) fn look(patient: &Patient) -> Check {
     let pid = match patient.holder {
-        None => return Check::ok(NAME, "nobody has the store open for work"),
+        None => return Check::ok(NAME, "no process has the store open for writing"),
         Some(None) => return Check::skipped(NAME, "the process that works on the folder has not said which one it is"),
         Some(Some(pid)) => pid,
     };

@@ -43,7 +43,7 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
 
 fn shell() -> Check {
     let Some(path) = bash() else {
-        let mend = "install bash, or put it into the PATH of whoever runs this";
+        let mend = "install bash, or add it to the PATH of the user that runs this";
         return Check::broken("bash", "there is no bash in the PATH, and steps run in one", mend);
     };
     let asked = block_on(async {
@@ -82,7 +82,7 @@ fn containment(settings: &Settings, global: &Global) -> Check {
                 (Scripts::Contained(container), _) if !container.counts_memory() => Check::warning(
                     "scripts",
                     says,
-                    "give the server control groups where strangers write scripts: `Delegate=yes` in its unit (docs/how-to/run-scripts.md)",
+                    "give the server control groups if untrusted users write scripts: `Delegate=yes` in its unit (docs/how-to/run-scripts.md)",
                 ),
                 (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", says),
                 (Scripts::Uncontained, _) => Check::warning("scripts", says, "say `--scripts contained`"),

@@ -21,7 +21,7 @@ fn of(text: &str, organizations: impl FnOnce() -> Option<Result<Vec<String>, Sto
     let allow: Allow = match text.parse() {
         Ok(allow) => allow,
         Err(error) => {
-            let mend = "mend the entry: nothing that runs `http` steps starts with it (docs/reference/http-steps.md)";
+            let mend = "correct the entry: engines do not start with it (docs/reference/http-steps.md)";
             return Check::broken(NAME, format!("{ALLOW_VARIABLE}: {error}"), mend);
         }
     };
@@ -47,7 +47,7 @@ fn of(text: &str, organizations: impl FnOnce() -> Option<Result<Vec<String>, Sto
         Check::ok(NAME, says)
     } else {
         let says = format!("{says}; there is no organization {}", unknown.join(", "));
-        Check::warning(NAME, says, format!("mend the id before `=` in {ALLOW_VARIABLE}, or take the entry away"))
+        Check::warning(NAME, says, format!("correct the id before `=` in {ALLOW_VARIABLE}, or take the entry away"))
     };
     let detail = |entries: &[&str]| Value::List(entries.iter().map(|entry| Value::from(*entry)).collect());
     let detail: Map = allowed.iter().map(|(one, entries)| ((*one).to_string(), detail(entries))).collect();

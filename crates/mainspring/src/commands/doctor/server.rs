@@ -60,13 +60,13 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
         }
     };
     let Some(named) = named else {
-        return report.extend(skipped("none is named with --server, and nobody works here"));
+        return report.extend(skipped("no --server is set, and no process runs here"));
     };
     let said = ask(&named.address, "/healthz");
     let (headers, health) = match said {
         Ok((StatusCode::OK, headers, health)) if health.get("release").is_some() => (headers, health),
         Err(_) if !named.is_meant => {
-            return report.extend(skipped(&format!("nobody answers at {}; name one with --server", named.address)));
+            return report.extend(skipped(&format!("no response at {}; set --server", named.address)));
         }
         Ok(_) if !named.is_meant => {
             return report.extend(skipped(&format!("what answers at {} is another program", named.address)));
@@ -122,7 +122,7 @@ fn release(address: &Address, release: &str) -> Check {
         Check::ok("server", format!("{address} is up, and of this release ({release})"))
     } else {
         let says = format!("{address} is up, and of the release {release}, where this program is {build}");
-        Check::warning("server", says, "go on with the upgrade, or take the program of that release")
+        Check::warning("server", says, "continue the upgrade, or use the program of that release")
     };
     check.with("release", release)
 }
@@ -160,7 +160,7 @@ fn way(address: &Address) -> Check {
         (false, _) => Check::ok("server way", "TLS, with a certificate of an authority that is trusted here"),
         (true, true) => Check::ok("server way", "on this machine"),
         (true, false) => {
-            let says = "plain http to another machine: who is on the way reads tokens, and can use them";
+            let says = "plain HTTP to another machine: everyone on the network path can read and use tokens";
             Check::warning("server way", says, "put a proxy with TLS before it, and name it with https")
         }
     }
@@ -185,7 +185,7 @@ fn token(patient: &Patient, named: &Named) -> Check {
         Ok(me) => {
             let text = |key: &str| me.get(key).and_then(Value::as_text).unwrap_or("?");
             let (user, role, organization) = (text("userId"), text("role"), text("organizationId"));
-            Check::ok("server token", format!("it lets you in as {user} ({role}) of {organization}"))
+            Check::ok("server token", format!("the token is valid for {user} ({role}) of {organization}"))
         }
         Err(refusal) => {
             let mend = format!("`mainspring login {}` stores another; MAINSPRING_TOKEN goes before it", named.address);

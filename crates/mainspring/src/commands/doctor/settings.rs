@@ -24,7 +24,7 @@ pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, Refusal>) -
     let settings = match settings {
         Ok(settings) => settings,
         Err(refusal) => {
-            let mend = "mend the setting that is named; `mainspring config` shows what is in force, docs/reference/configuration.md all settings";
+            let mend = "correct the named setting; `mainspring config` shows the effective values, docs/reference/configuration.md describes all settings";
             return Check::broken("settings", refusal.failure.message.clone(), mend);
         }
     };
@@ -112,11 +112,15 @@ pub(super) fn key(patient: &Patient, begun_with: Option<&str>) -> Check {
     };
     match begun_with {
         Some(check) if !keys::is_key_of(check, &key) => {
-            let says =
-                format!("{} is not the key that this was begun with: every journal looks forged", file.display());
+            let says = format!(
+                "{} is not the key that the store was created with: no journal can be verified",
+                file.display()
+            );
             Check::broken("key", says, "put back the copy that you keep, or name its file with MAINSPRING_KEY_FILE")
         }
-        Some(_) => Check::ok("key", format!("{} is yours alone, and what was begun with", file.display())),
+        Some(_) => {
+            Check::ok("key", format!("{} is private, and the key that the store was created with", file.display()))
+        }
         None => Check::ok("key", format!("{} is yours alone", file.display())),
     }
 }

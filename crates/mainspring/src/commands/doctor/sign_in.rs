@@ -22,7 +22,7 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
     });
     report.add(match asked {
         Ok(Ok(0)) => {
-            let mend = "publish there a key that it signs with: until then nobody can sign in with it";
+            let mend = "publish there a key that it signs with: until then sign-in does not work";
             Check::broken(NAME, format!("{issuer} answers, and publishes no key that is known here"), mend)
         }
         Ok(Ok(keys)) => {

@@ -66,9 +66,7 @@ pub(super) async fn send(
 }
 
 fn too_late(path: &str) -> String {
-    format!(
-        "this decision came too late and changes nothing: the gate `{path}` was decided meanwhile, or its time is over"
-    )
+    format!("the decision has no effect: the approval `{path}` was already decided, or its timeout has expired")
 }
 
 /// Builds the error for a user who is not an approver of the gate.
@@ -80,8 +78,7 @@ pub(super) async fn no_approver(client: &Client, gate: &Gate) -> Result<Refusal,
         named => format!("its approvers are {}", names(named)),
     };
     let (count, has) = (gate.count, names(&gate.approved_by));
-    let message =
-        format!("the gate `{}` does not take a decision of {by}: {who}, {count} must approve, {has} has", gate.path);
+    let message = format!("`{by}` cannot decide the approval `{}`: {who}, {count} must approve, {has} has", gate.path);
     Ok(Refusal::contract("not_an_approver", message))
 }
 
@@ -95,7 +92,10 @@ fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, Refusal>
     };
     if all.is_empty() {
         let status = execution.listed.status.name();
-        return Err(Refusal::contract("no_open_gate", format!("`{}` waits for nobody: it is {status}", at.id)));
+        return Err(Refusal::contract(
+            "no_open_gate",
+            format!("`{}` has no open approval: its status is {status}", at.id),
+        ));
     }
     let Some(step) = &at.step else {
         return if let [only] = all.as_slice() { Ok(only) } else { Err(several(&all)) };

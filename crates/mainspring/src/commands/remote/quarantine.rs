@@ -32,9 +32,9 @@ pub(in crate::commands) fn quarantine(
     let answer = Answer::new(client, "what came of it", &done);
     let (id, status) = (answer.text("executionId")?, answer.text("status")?);
     let words = match status.as_str() {
-        "cancelled" => "released and cancelled, as its parent has gone on without it",
+        "cancelled" => "released and cancelled, because its parent has continued without it",
         "ended" => "ended; its journal stays as it is",
-        _ => "released; the server goes on with it",
+        _ => "released; the server continues it",
     };
     Ok(tell(&id, &status, words, global, terminal))
 }

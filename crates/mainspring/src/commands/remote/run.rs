@@ -263,7 +263,7 @@ impl Attached<'_> {
                 Ok(handed) if handed.taken => {}
                 Ok(_) => self.arrived(execution.id(), gate, token).await?,
                 Err(refusal) if refusal.failure.code == "not_open" => {
-                    self.terminal.remark("the gate was decided meanwhile, or its time is over");
+                    self.terminal.remark("the approval was already decided, or its timeout has expired");
                 }
                 Err(refusal) => return Err(refusal),
             }
@@ -317,7 +317,7 @@ impl Attached<'_> {
     /// Prints how to continue. The execution is not affected by the end of this process.
     fn left(&self, id: &str) -> Exit {
         let message = format!(
-            "left; it goes on at {}: `mainspring tail {id}` follows it, `mainspring cancel {id}` calls it off",
+            "detached; it continues on {}: `mainspring tail {id}` follows it, `mainspring cancel {id}` cancels it",
             self.client.address()
         );
         if self.global.json {

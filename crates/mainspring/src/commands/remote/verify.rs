@@ -69,7 +69,7 @@ async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, Ref
             Ok(()) if cursor.is_none() => break Ok(chain.next),
             // Reports a server that announces further frames and sends none.
             Ok(()) if chain.next == before => {
-                break Err(format!("the journal goes on with frame {before} and the frame is not there"));
+                break Err(format!("frame {before} of the journal is missing"));
             }
             Ok(()) => {}
             Err(why) => break Err(why),
