@@ -186,7 +186,7 @@ pub fn release(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Resu
         let _ = inbox::post(place.store, place.home, place.loader.key(), (execution, &Input::Continue), None);
         return Ok(released);
     }
-    let why = "the execution that waits for it goes on all the time: nothing was changed, try again";
+    let why = "the parent execution kept changing: nothing was changed, try again";
     Err(StoreError::Unavailable(why.into()).into())
 }
 

@@ -43,7 +43,7 @@ impl Difference {
                 "a running engine sets it again within some hours, and `mainspring resume ID` goes on at once where none runs"
             }
             _ => {
-                "somebody has changed the store past the engine: find out who, and compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`)"
+                "the store was changed by another program than the engine: find the cause, and compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`)"
             }
         }
     }

@@ -77,7 +77,7 @@ impl fmt::Display for EngineError {
             Self::Key { path, why } => write!(out, "the key {} cannot be used: {why}", path.display()),
             Self::OtherKey { place } => write!(
                 out,
-                "the installation's key is not the one that {place} was begun with; name that key's file with MAINSPRING_KEY_FILE"
+                "the installation's key is not the one that {place} was created with; name that key's file with MAINSPRING_KEY_FILE"
             ),
             Self::Store(error) => error.fmt(out),
             Self::Unsealed(count) => write!(
@@ -88,11 +88,11 @@ impl fmt::Display for EngineError {
             ),
             Self::Load(error) => error.fmt(out),
             Self::NoSuchExecution => out.write_str("there is no such execution"),
-            Self::Quarantined(why) => write!(out, "the execution is set aside: {why}"),
+            Self::Quarantined(why) => write!(out, "the execution is quarantined: {why}"),
             Self::NotQuarantined => {
                 out.write_str("the execution is not quarantined, or was ended before: `mainspring quarantine list` names those that are")
             }
-            Self::NotEnded => out.write_str("the execution goes on: wait for its end or cancel it first"),
+            Self::NotEnded => out.write_str("the execution has not ended: wait for its end or cancel it first"),
             Self::NoSuchStep(step) => write!(out, "the execution has no step `{step}`: `mainspring show` names its steps"),
             Self::Exists(key) => write!(out, "the execution {key} has this name or idempotency key already"),
             Self::Stopped(why) => write!(out, "the engine has stopped: {why}"),

@@ -147,7 +147,7 @@ pub enum Begun {
 pub type Finished = (State, Result<Decision, String>);
 
 /// The message of an abandoned turn. The shard ignores it.
-const ABANDONED: &str = "nobody waits for this turn any more";
+const ABANDONED: &str = "the caller of this turn has stopped waiting";
 
 impl Suspended {
     /// Decides the turn up to its next evaluations. An abandoned turn is not decided.
@@ -174,7 +174,7 @@ impl Suspended {
             Begun::Finished(finished) => return *finished,
             Begun::Paused(suspended) => *suspended,
         };
-        let Rest::Paused(paused) = rest else { return (state, Err("a turn was not begun".into())) };
+        let Rest::Paused(paused) = rest else { return (state, Err("a turn was not started".into())) };
         let mut decided = Decided::Paused(paused);
         loop {
             match decided {

@@ -364,7 +364,7 @@ impl std::fmt::Display for LoadError {
             Self::Broken(why) => write!(out, "the journal is broken: {why}"),
             Self::Newer(version) => write!(
                 out,
-                "the execution was begun by a newer release (version {version} of decide, this build has {DECIDE_VERSION}): use that release"
+                "the execution was started by a newer release (version {version} of decide, this build has {DECIDE_VERSION}): use that release"
             ),
         }
     }

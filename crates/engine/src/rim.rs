@@ -629,7 +629,7 @@ impl Rim {
     }
 
     fn stop(&mut self, why: String) {
-        error!(why, "the engine cannot go on");
+        error!(why, "the engine cannot continue");
         self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
         self.waiting.clear();
         self.watchers.clear();
@@ -666,7 +666,7 @@ impl Rim {
         let number = attempt.number;
         let effect = Effect::of(&attempt.effect);
         self.meters.attempts.begin(effect);
-        debug!(%execution, step = attempt.step, attempt = number, effect = attempt.effect, "an attempt begins");
+        debug!(%execution, step = attempt.step, attempt = number, effect = attempt.effect, "an attempt has started");
         let underway = Underway { stopper, effect, step: step_for_logs(&attempt), began: std::time::Instant::now() };
         self.running.insert((execution, instance.clone(), number), underway);
         let (executors, commands) = (self.executors.clone(), self.commands.clone());

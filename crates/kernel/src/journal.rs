@@ -98,7 +98,7 @@ impl Fold {
         });
         let turn = turn.map_err(|illegal| self.broken(illegal.message))?;
         if results.next().is_some() {
-            return Err(self.broken("it holds results of evaluations that nobody asks for".into()));
+            return Err(self.broken("it has results of evaluations that were not requested".into()));
         }
         if turn.records != frame.records {
             let at =
@@ -141,7 +141,7 @@ impl Fold {
     fn check_version(&self, frame: &Frame) -> Result<(), Broken> {
         match frame.records.first() {
             Some(Record::Started { decide_version, .. }) if *decide_version > DECIDE_VERSION => Err(self.broken(format!(
-                "the execution was begun by a newer release (version {decide_version} of decide, this build has {DECIDE_VERSION})"
+                "the execution was started by a newer release (version {decide_version} of decide, this build has {DECIDE_VERSION})"
             ))),
             _ => Ok(()),
         }

@@ -190,7 +190,7 @@ fn every_place_that_cannot_be_said_is_named() {
             format!("{{type: bash, id: a, command: a, when: false, outputVariable: v, {once}}}"),
             "`when` of a may skip it",
         ),
-        (format!("{{type: bash, id: a, command: a, onError: continue, outputVariable: v, {once}}}"), "let through"),
+        (format!("{{type: bash, id: a, command: a, onError: continue, outputVariable: v, {once}}}"), "tolerated"),
     ] {
         check_refused(&format!("steps: [{step}]"), Notation::Graph, &[("steps[0]", why)]);
     }

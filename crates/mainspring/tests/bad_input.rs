@@ -274,7 +274,7 @@ fn what_waits_outlives_a_spoilt_ground() {
     fs::copy(key_path(&ground), ground.root().join("kept")).unwrap();
     fs::set_permissions(ground.root().join("kept"), fs::Permissions::from_mode(0o600)).unwrap();
     put_key(&ground, &"1".repeat(64), 0o600);
-    both("another key", [40, 40], &["begun with", "MAINSPRING_KEY_FILE"]);
+    both("another key", [40, 40], &["created with", "MAINSPRING_KEY_FILE"]);
     moved(&ground, "kept", "home/.config/mainspring/key");
     // The workspace is missing.
     moved(&ground, "workspace", "elsewhere");

@@ -283,15 +283,15 @@ impl Findings<'_> {
         let user = quoted(user);
         Ok(match role {
             _ if !self.members.shows_roles => {
-                (format!("{user} cannot decide in this organization"), "name somebody who can, by their id".into())
+                (format!("{user} cannot decide in this organization"), "name a member who can, by id".into())
             }
             None => (
                 format!("{user} is no member of this organization, and cannot decide"),
-                "make them a member, or name somebody who is, by their id".into(),
+                "add the approver as a member, or name another member by id".into(),
             ),
             Some(role) => (
                 format!("{user} cannot decide as {}", role.name()),
-                "give them a role that decides (member, admin, owner), or name somebody else".into(),
+                "give them a role that decides (member, admin, owner), or name another member".into(),
             ),
         })
     }

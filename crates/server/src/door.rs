@@ -124,7 +124,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     let mut whose = None;
     let token = credential(&app, request.headers()).map(|credential| credential.id().to_string());
     let (verdict, admitted) = match need {
-        None => (None, Err(Problem::new(Code::Forbidden, "This route says nobody may call it."))),
+        None => (None, Err(Problem::new(Code::Forbidden, "This route has no permission and is closed."))),
         Some(Need::Health) => (None, Ok(None)),
         Some(Need::Public) => {
             let (verdict, admitted) = stranger(&app, from);
@@ -361,7 +361,7 @@ fn spend(verdict: Verdict, whose: &str) -> (Verdict, Answer<()>) {
 }
 
 fn stranger(app: &App, address: IpAddr) -> (Verdict, Answer<()>) {
-    spend(app.limiter.stranger(address), "without a credential that lets in from this address")
+    spend(app.limiter.stranger(address), "without a valid credential from this address")
 }
 
 /// The client address of a request, behind trusted proxies.

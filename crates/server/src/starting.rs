@@ -140,7 +140,7 @@ pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflo
         let late = |_| {
             Problem::new(
                 Code::Unavailable,
-                "No node has begun it yet. Ask again under the same name: it is started once.",
+                "No node has started the execution yet. Repeat the request with the same `clientRequestId`; it is started once.",
             )
         };
         let row = begun.await.map_err(late)??;

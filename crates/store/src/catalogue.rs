@@ -239,7 +239,7 @@ pub(crate) fn check_lengths(change: &Change) -> Result<(), StoreError> {
     match removed.chain(put).flatten().find(|word| word.len() > ID_BYTES_MAX) {
         None => Ok(()),
         Some(word) => Err(StoreError::Unavailable(format!(
-            "a noun, organisation or id of {} bytes is longer than {ID_BYTES_MAX}: choose a shorter one",
+            "a kind, organization or id of {} bytes is longer than {ID_BYTES_MAX}: choose a shorter one",
             word.len()
         ))),
     }

@@ -55,7 +55,7 @@ impl Target {
             return Err("has no host");
         }
         if url.port() == Some(0) {
-            return Err("has the port 0, which nobody listens on");
+            return Err("has the port 0, which is not a valid port");
         }
         url.set_fragment(None);
         if url.as_str().len() > URL_BYTES_MAX {

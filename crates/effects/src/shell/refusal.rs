@@ -94,7 +94,7 @@ impl From<Refusal> for Failure {
                 (Class::Policy, "scripts_off", message)
             }
             Refusal::NotPermitted => {
-                let message = "this execution was started without the permission `scripts:run`: let somebody who has it \
+                let message = "this execution was started without the permission `scripts:run`: a member with it must \
                                start it";
                 (Class::Policy, "scripts_not_permitted", message.to_owned())
             }

@@ -60,7 +60,7 @@ impl Rim {
                 self.quarantined(execution);
             }
             Err(error) if self.member.is_none() => {
-                self.stop(format!("an execution cannot be set aside: {error}"));
+                self.stop(format!("an execution cannot be quarantined: {error}"));
             }
             Err(_) => self.forget_letters(),
         }

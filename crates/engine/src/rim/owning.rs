@@ -83,7 +83,7 @@ impl Rim {
         };
         // Uses a thread of its own: behind blocking tasks of the runtime, the lease would expire first.
         if let Err(error) = std::thread::Builder::new().name("word".into()).spawn(speak) {
-            self.trouble = Some(Trouble::of("machine", format!("there is no thread to say its word: {error}")));
+            self.trouble = Some(Trouble::of("machine", format!("the heartbeat thread cannot be started: {error}")));
             self.publish();
             self.speak_at = Some(Instant::now() + TRY_AGAIN);
         }
@@ -144,7 +144,7 @@ impl Rim {
     /// lease has expired, so that other nodes acquire them.
     fn fall_silent(&mut self, silence: Duration) {
         let why = "the store hears this node and takes no commit of it: others take its partitions";
-        tracing::error!(silent_for_ms = silence.as_millis() as u64, why, "the node gives up what it holds");
+        tracing::error!(silent_for_ms = silence.as_millis() as u64, why, "the node releases its partitions");
         self.trouble = Some(Trouble::of("store", why));
         self.handle(Event::Lapsed);
         self.publish();

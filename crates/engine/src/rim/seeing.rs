@@ -72,7 +72,7 @@ impl Rim {
         for record in &moment.records {
             match record {
                 Record::Started { execution_id, .. } => {
-                    debug!(%execution, execution_id, workflow, "an execution has begun");
+                    debug!(%execution, execution_id, workflow, "an execution has started");
                 }
                 Record::Ended { .. } => {
                     debug!(%execution, workflow, status = moment.status.name(), "an execution has ended");
@@ -143,7 +143,10 @@ impl Rim {
                 self.is_clock_apart = heard.clock.apart().is_some();
             }
             Word::Lapsed => {
-                warn!(node, "this node was silent for longer than its lease: what it held is lost, and it begins anew");
+                warn!(
+                    node,
+                    "the lease of this node expired without a heartbeat: its partitions are lost, and it rejoins as a new incarnation"
+                );
             }
             Word::Unheard(error) if !self.is_unheard => {
                 warn!(node, %error, "the shared store does not answer, and is asked again");
@@ -166,7 +169,7 @@ impl Rim {
 
     pub(super) fn see_quarantine(&self, execution: ExecutionKey, why: &str) {
         self.meters.quarantined.increment(1);
-        error!(%execution, why, "an execution is set aside");
+        error!(%execution, why, "an execution is quarantined");
     }
 }
 

@@ -138,7 +138,7 @@ fn mend(store: &Arc<dyn Store>, loader: &Loader, execution: ExecutionKey) -> Res
     }
     warn!(
         %execution, stored = ?head.wake_at, derived = ?derived,
-        "the store said wrongly when an execution is to be looked at, and was put right; somebody has changed it past the engine"
+        "the stored wake-up time of an execution was wrong and was corrected; the store was changed by another program than the engine"
     );
     Ok(derived.map(|wake_at| Due { execution, wake_at }))
 }

@@ -51,7 +51,7 @@ impl Shard {
         self.bury(execution, queued);
         let letters = queued.iter().filter_map(|queued| queued.letter.as_ref());
         for parent in letters.filter_map(|letter| canceled_by(&letter.id)) {
-            let why = "nothing of it is stored, and no message that begins it came before the one that calls it off";
+            let why = "the execution is not stored, and no start message arrived before the cancel message";
             let told = self.told_unbegun(now, execution, &parent, not_started(execution, why));
             self.dead_letters.entry(execution).or_default().letters.push(told);
         }

@@ -418,7 +418,8 @@ impl Shard {
             // It is unknown if the input was written, so the caller is not told to ask another node.
             let (asked, silent): (Vec<_>, Vec<_>) =
                 queued.into_iter().map(|(queued, _)| queued).partition(|queued: &Queued| queued.ticket.is_some());
-            let why = "the execution has passed to another node, and whether this was taken in before is unknown";
+            let why =
+                "the execution was handed off to another node, and it is unknown if the input was processed before";
             self.refuse(asked, ShardError::Store(why.into()));
             return self.pass_on(execution, silent);
         }

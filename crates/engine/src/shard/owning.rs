@@ -302,7 +302,8 @@ impl Shard {
             if let Some(ticket) = queued.ticket {
                 // A redirected caller would start a new request, although the first one may have been written.
                 let is_in_doubt = self.in_doubt.contains(&ticket);
-                let why = "the execution passes to another node, and whether this was taken in before is unknown";
+                let why =
+                    "the execution is handed off to another node, and it is unknown if the input was processed before";
                 self.reply(ticket, Err(if is_in_doubt { ShardError::Store(why.into()) } else { ShardError::NotHere }));
             } else if let Some((instance, number)) = brought(&queued) {
                 let lent = self.lent.remove(&(execution, instance.clone(), number));

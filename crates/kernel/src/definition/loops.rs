@@ -33,7 +33,7 @@ impl Reader<'_, '_> {
         let mut given = forms.into_iter().filter(|form| fields.has(form));
         let form = given.next().unwrap_or_default();
         for other in given {
-            let message = format!("a loop goes on by `{form}` or by `{other}`, and not by both");
+            let message = format!("a loop is controlled by `{form}` or by `{other}`, not by both");
             self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(other), message, "keep one of them");
         }
         if form.is_empty() {

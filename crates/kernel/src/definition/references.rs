@@ -157,7 +157,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                 (diagnostic::REFERENCE_TO_LATER, message, "refer to a step that ends before it")
             }
             Reach::Later => {
-                let message = format!("{says}: {that} comes later and has not run by then");
+                let message = format!("{says}: {that} comes later and has not run before");
                 let mend = match self.edges {
                     Some(_) => "turn the edges between them around, or take the reference out",
                     None => "move one of them, so that what is referred to comes first",
@@ -173,11 +173,11 @@ impl<'r, 'a> Reader<'r, 'a> {
                 (diagnostic::REFERENCE_INTO_LOOP, message, "refer to the loop: its output is that of its rounds")
             }
             Reach::Untold => {
-                let message = format!("{says}: the edges are too many to make sure that {that} has ended by then");
+                let message = format!("{says}: there are too many edges to check that {that} has ended before");
                 return self.report.error(diagnostic::TOO_LARGE, path, message, self.edge_between(target));
             }
             Reach::Unordered => {
-                let message = format!("{says}: no edge says that {that} has ended by then");
+                let message = format!("{says}: no edge ensures that {that} has ended before");
                 let mend = self.edge_between(target);
                 return self.report.error(diagnostic::REFERENCE_INTO_PARALLEL, path, message, mend);
             }

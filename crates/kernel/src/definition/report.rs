@@ -379,7 +379,7 @@ impl Untold {
             (errors, warnings) => (Severity::Error, errors + warnings),
         };
         let message = format!("{count} more findings are not listed");
-        let (path, mend) = (Path::root(), "mend those that are listed, and validate again".into());
+        let (path, mend) = (Path::root(), "correct the listed errors, and validate again".into());
         Some(Diagnostic { severity, code: diagnostic::TOO_LARGE, path, place: None, message, mend })
     }
 }

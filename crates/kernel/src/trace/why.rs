@@ -95,7 +95,7 @@ fn what_became(id: &str, edge: &Edge, end: SourceEnd) -> String {
         (_, SourceEnd::Completed) => format!("`{id}` did not fail"),
         (_, SourceEnd::Failed | SourceEnd::LetThrough | SourceEnd::Handled) => format!("`{id}` failed"),
         (_, SourceEnd::Skipped) => format!("`{id}` was skipped"),
-        (_, SourceEnd::Cancelled) => format!("`{id}` was called off"),
+        (_, SourceEnd::Cancelled) => format!("`{id}` was cancelled"),
     }
 }
 

@@ -41,10 +41,12 @@ steps: [{id: work, type: bash, env: {A: confidential-value}, command: "echo conf
         let found = lines.iter().find(|line| text(line, "message") == message);
         found.unwrap_or_else(|| panic!("{message:?} is not told: {stderr}"))
     };
-    for message in ["an execution has begun", "an execution has ended", "an attempt begins", "an attempt has ended"] {
+    for message in
+        ["an execution has started", "an execution has ended", "an attempt has started", "an attempt has ended"]
+    {
         assert_eq!(text(of(message), "execution"), key, "{message}");
     }
-    let begun = of("an execution has begun");
+    let begun = of("an execution has started");
     assert_eq!((text(begun, "execution_id"), text(begun, "workflow")), ("night", "told"));
     let ended = of("an attempt has ended");
     assert_eq!((text(ended, "step"), text(ended, "outcome")), ("work", "done"));

@@ -323,15 +323,15 @@ fn only_the_browser_that_went_comes_back_and_once() {
     };
     // Without its cookie, and with the cookie of another browser that is signing in.
     let back = ground.browser().comes_back("/");
-    check("no cookie", &ground.browser(), &back, 400, "begun no sign-in");
+    check("no cookie", &ground.browser(), &back, 400, "No sign-in of this browser is pending");
     let (one, other) = (ground.browser(), ground.browser());
     let (back, _) = (one.comes_back("/"), other.comes_back("/"));
     check("another browser", &other, &back, 400, "state");
-    check("it was the one chance", &other, &back, 400, "begun no sign-in");
+    check("it was the one chance", &other, &back, 400, "No sign-in of this browser is pending");
     let forged = ground.browser();
     forged.comes_back("/");
     forged.cookies.borrow_mut().values_mut().for_each(|value| value.replace_range(20..24, "AAAA"));
-    check("a forged cookie", &forged, &back, 400, "begun no sign-in");
+    check("a forged cookie", &forged, &back, 400, "No sign-in of this browser is pending");
     for (name, from, to, status, why) in [
         ("another state", "&state=", "&state=0", 400, "state"),
         ("no state", "&state=", "&estate=", 400, "state"),
@@ -353,7 +353,7 @@ fn only_the_browser_that_went_comes_back_and_once() {
     browser.get(&back).expect(200);
     check("a code again", &again, &back, 401, "code");
     let in_already = browser.get(&back).expect(400);
-    assert!(in_already.text.contains("begun no sign-in") && browser.is_in(), "{in_already:?}");
+    assert!(in_already.text.contains("No sign-in of this browser is pending") && browser.is_in(), "{in_already:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

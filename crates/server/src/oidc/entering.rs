@@ -41,7 +41,7 @@ fn named(settings: &Settings, claims: &Claims) -> Answer<String> {
         }
         let domain = email.rsplit_once('@').map(|(_, domain)| domain.to_ascii_lowercase()).unwrap_or_default();
         if !settings.email_domains.is_empty() && !settings.email_domains.contains(&domain) {
-            return Err(refused("Addresses of your e-mail's domain are not let in here.".into()));
+            return Err(refused("The domain of your e-mail address may not sign in here.".into()));
         }
     }
     let claim = &settings.claim;

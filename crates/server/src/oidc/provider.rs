@@ -173,16 +173,16 @@ impl Provider {
         let Settings { issuer, client_id, .. } = &self.settings;
         let of_us = |binding: &Binding| binding.of.0 == *issuer && binding.of.1 == *client_id;
         let binding = returned.cookie.and_then(|text| Binding::open(&text, key, now_ms())).filter(of_us);
-        let unknown =
-            "This browser has begun no sign-in here, or one that took too long or has ended already. Sign in anew.";
+        let unknown = "No sign-in of this browser is pending: it has expired or already ended. Sign in again.";
         let binding = binding.ok_or_else(|| Problem::new(Code::ValidationError, unknown))?;
         // Checked before the state, because some providers send errors without one. Nothing is trusted here.
         if let Some(error) = returned.error {
-            let message = format!("The provider has let nobody in ({}). Sign in anew, or ask it why.", word(&error));
+            let message =
+                format!("The provider rejected the sign-in ({}). Sign in again, or ask the provider.", word(&error));
             return Err(Problem::new(Code::Forbidden, message));
         }
         if !returned.state.is_some_and(|state| binding.is_of(&state)) {
-            let message = "This is not the sign-in that this browser has begun last (`state`). Sign in anew.";
+            let message = "The response does not belong to the last sign-in of this browser (`state`). Sign in again.";
             return Err(Problem::new(Code::ValidationError, message));
         }
         if returned.issuer.is_some_and(|said| said != *issuer) {

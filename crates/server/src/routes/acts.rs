@@ -210,7 +210,7 @@ pub(super) async fn decide(
     let act = Act { execution: open.execution, input, action: "approval.decide", detail };
     let delivered = give(app, caller, &row, act).await?;
     if delivered == Delivered::Stale {
-        let message = "The gate was decided meanwhile, or you have decided there already.";
+        let message = "The approval was already decided, or you have already decided it.";
         return Err(Problem::new(Code::InvalidResumeToken, message));
     }
     app.bus.publish("workflow.approval.decided", &caller.organization, &row.id);

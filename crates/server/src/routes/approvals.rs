@@ -193,7 +193,7 @@ fn readable<T>(id: &str, read: Answer<T>) -> Answer<Option<T>> {
         Ok(read) => Ok(Some(read)),
         Err(problem) if problem.code == Code::NotFound => Ok(None),
         Err(problem) if problem.code == Code::InternalError => {
-            tracing::warn!(execution = id, message = problem.whole(), "what waits for people cannot be read");
+            tracing::warn!(execution = id, message = problem.whole(), "open approvals cannot be read");
             Ok(None)
         }
         Err(problem) => Err(problem),

@@ -130,7 +130,7 @@ async fn decide(
         let (row, open) = app.run(move |app| found(app, &asker, &id)).await?;
         let fits = Hash::of(open.token.as_bytes()).equals_in_constant_time(&Hash::of(token.as_bytes()));
         if !fits && may_decide(&caller, &row, &open) {
-            let message = "What waits here is not what the page has shown: open the link again and read it.";
+            let message = "The approval has changed since the page was shown: open the link again and read it.";
             return Err(Problem::new(Code::InvalidResumeToken, message));
         }
         let reason = reason.filter(|reason| !reason.trim().is_empty());
@@ -280,7 +280,7 @@ pub(crate) fn refused(app: &App, problem: Problem, path: &str, headers: &HeaderM
             .markup("\">Go on to the approval</a></p>")
             .page(status, "Approval");
     }
-    sign_in_form(app, path, "The link names an approval. Who you are says a token.")
+    sign_in_form(app, path, "The link names an approval. Sign in with a token.")
 }
 
 fn sign_in_form(app: &App, path: &str, said: &str) -> Response {

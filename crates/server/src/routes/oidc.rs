@@ -197,7 +197,7 @@ fn local(base: &str, next: &str) -> Answer<String> {
 }
 
 fn not_set_up() -> Problem {
-    let message = "Nobody signs in by OpenID Connect here: the server was told no provider (`oidcIssuer`).";
+    let message = "OpenID Connect is not configured: set `oidcIssuer` on the server.";
     Problem::new(Code::NotFound, message)
 }
 

@@ -33,7 +33,8 @@ pub(super) fn describe(item: &mut PathItem) {
 fn describe_tags(operation: &mut Operation) {
     let tag = || ObjectBuilder::new().schema_type(Type::String);
     if let Some(RefOr::T(shown)) = operation.responses.responses.get_mut("200") {
-        let header = HeaderBuilder::new().schema(Some(tag())).description(Some("Version of the resource, for `If-Match`"));
+        let header =
+            HeaderBuilder::new().schema(Some(tag())).description(Some("Version of the resource, for `If-Match`"));
         shown.headers.insert("ETag".into(), header.build().into());
     }
     if operation.responses.responses.contains_key(STALE) {

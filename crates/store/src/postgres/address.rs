@@ -176,7 +176,7 @@ impl Given {
         let mode = match word {
             "disable" => SslMode::Disable,
             "prefer" if way == Way::Network => {
-                return Err("sslmode=prefer lets whoever is between this machine and the server take TLS away: leave sslmode out \
+                return Err("sslmode=prefer lets an attacker on the network path disable TLS: leave sslmode out \
                             for verify-full, or say sslmode=require or sslmode=disable if you trust the network"
                     .into());
             }

@@ -5,7 +5,7 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 const COUNTERS: [(&str, &str); 18] = [
     ("mainspring_commits_total", "Commits by their answer; refused if a part of it was."),
     ("mainspring_commit_parts_total", "Executions' parts of commits by their answer."),
-    ("mainspring_inbox_letters_taken_total", "Letters taken in from the inbox."),
+    ("mainspring_inbox_letters_taken_total", "Inbox messages consumed."),
     (
         "mainspring_inbox_messages_forged_total",
         "Inbox messages that were discarded because they were not written with the installation's key.",
@@ -18,9 +18,9 @@ const COUNTERS: [(&str, &str); 18] = [
     ("mainspring_attempts_adopted_total", "Attempts of an earlier process, by what was found to have become of them."),
     (
         "mainspring_attempts_handed_over_total",
-        "Attempts that went on here when their partitions were given up to others.",
+        "Attempts that continued on this node after a handoff of their partition.",
     ),
-    ("mainspring_partition_changes_total", "Partitions gained, lost and given up."),
+    ("mainspring_partition_changes_total", "Partitions acquired, lost and released."),
     ("mainspring_lease_words_total", "This node's words to the shared store, by what came of them."),
     (
         "mainspring_receipts_passed_on_total",
@@ -29,7 +29,7 @@ const COUNTERS: [(&str, &str); 18] = [
     ("mainspring_late_receipts_total", "Receipts that counted for nothing and are kept beside a journal."),
     ("mainspring_executions_begun_total", "Executions whose beginning is durable."),
     ("mainspring_executions_ended_total", "Executions whose end is durable, by status."),
-    ("mainspring_executions_quarantined_total", "Executions set aside: their journals cannot be gone on with."),
+    ("mainspring_executions_quarantined_total", "Executions quarantined because their journals cannot be continued."),
 ];
 
 const GAUGES: [(&str, Unit, &str); 7] = [
@@ -40,7 +40,7 @@ const GAUGES: [(&str, Unit, &str); 7] = [
     (
         "mainspring_executions_counted",
         Unit::Count,
-        "Executions that this node counts against limits, of all organisations, by whether they run or wait for a place.",
+        "Executions that this node counts against concurrency limits, for all organizations, running or queued.",
     ),
     ("mainspring_attempts_running", Unit::Count, "Attempts that run here, by effect."),
     ("mainspring_partitions_held", Unit::Count, "Partitions that this node holds."),
@@ -56,7 +56,7 @@ const HISTOGRAMS: [(&str, Unit, &str); 10] = [
     ("mainspring_journal_load_seconds", Unit::Seconds, "Time of reading a journal back."),
     ("mainspring_attempt_seconds", Unit::Seconds, "Time of an attempt in its executor, by effect."),
     ("mainspring_evaluation_seconds", Unit::Seconds, "Time of a turn's functions and schemas."),
-    ("mainspring_timer_lateness_seconds", Unit::Seconds, "How long after its time a timer was taken in."),
+    ("mainspring_timer_lateness_seconds", Unit::Seconds, "Delay between the due time of a timer and its processing."),
 ];
 
 /// Registers the descriptions at the recorder.

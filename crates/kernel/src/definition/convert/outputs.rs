@@ -126,7 +126,7 @@ fn why_uncertain(plan: &Plan, number: u32) -> Option<String> {
         return Some(format!("`when` of {id} may skip it"));
     }
     if step.on_error == OnError::Continue {
-        return Some(format!("a failure of {id} is let through"));
+        return Some(format!("a failure of {id} is tolerated"));
     }
     let Some(owner) = plan.parent(number) else {
         return match &plan.block(0).order {
