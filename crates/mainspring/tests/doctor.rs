@@ -157,7 +157,7 @@ fn what_is_well_is_said_to_be_and_nothing_is_changed() {
             "ok",
             "the key that the store was created with",
         );
-        told.expect("folder", "ok", "yours alone").expect("lock", "ok", "nobody").expect("store", "ok", "SQLite");
+        told.expect("folder", "ok", "yours alone").expect("lock", "ok", "no process").expect("store", "ok", "SQLite");
         told.expect("format", "ok", "this build writes").expect("integrity", "ok", "sound").expect("log", "ok", "WAL");
         told.expect("quarantine", "ok", "no execution")
             .expect("approvals", "ok", "3 days")
@@ -195,7 +195,7 @@ fn a_process_that_has_lost_its_files_is_found() {
         looked().expect("files", "broken", words);
         drop(store);
     }
-    look(&ground(), &[]).expect("files", "ok", "nobody has the store open");
+    look(&ground(), &[]).expect("files", "ok", "no process has the store open");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_person_reads_lines_and_the_verdict_last() {
     let answer = call(ground.mainspring(&["doctor"]), b"");
     assert_eq!(answer.exit, Some(1), "{answer:?}");
     assert!(answer.stdout.contains("  ✗ key  ") && answer.stdout.contains("→ put back the copy"), "{answer:?}");
-    assert!(answer.stdout.lines().last().unwrap().starts_with("broken  key;"), "{answer:?}");
+    assert!(answer.stdout.lines().last().unwrap().starts_with("broken: key;"), "{answer:?}");
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
     lock.lock().unwrap();
     look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", &format!("the process {pid}, which is not there"));
     tamper(&ground, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
-    look(&ground, &[]).expect("timers", "warning", "1 execution was not woken although somebody works: e1 (since 1970");
+    look(&ground, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
     fs::write(data(&ground).join("lock"), "").unwrap();
     look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
 }

@@ -59,7 +59,7 @@ fn a_denial_after_an_approval_is_no_repeat_and_comes_too_late() {
     assert!(approved.stderr.contains("received by"), "{approved:?}");
     assert_eq!(denied.exit, Some(20), "{denied:?}");
     assert_eq!(denied.text("error.code"), "not_open", "{denied:?}");
-    for text in ["`gate`", "approve by", "too late", "changes nothing"] {
+    for text in ["`gate`", "approve by", "already decided", "no effect"] {
         assert!(denied.text("error.message").contains(text), "{text:?}: {denied:?}");
     }
     let shown = call(ground.mainspring(&["show", "e1", "--json"]), b"");

@@ -19,19 +19,19 @@ steps:
 
 /// Flags of `mainspring run`, and the reported difference to `--var x=1 --input '{\"n\": 1}' --max-steps 9`.
 const FLAGS: &[(&[&str], &[&str])] = &[
-    (&["--var", "x=2", "--input", "{\"n\":1}", "--max-steps", "9"], &["variable `x` was 1", "is 2 now"]),
-    (&["--input", "{\"n\":1}", "--max-steps", "9"], &["variable `x` was 1", "is not given now"]),
+    (&["--var", "x=2", "--input", "{\"n\":1}", "--max-steps", "9"], &["variable `x` was 1", "is now 2"]),
+    (&["--input", "{\"n\":1}", "--max-steps", "9"], &["variable `x` was 1", "is now not given"]),
     (&["--var", "x=1", "--var", "y=a", "--input", "{\"n\":1}", "--max-steps", "9"], &["variable `y` was not given"]),
-    (&["--var", "x=1", "--input", "{\"n\":2}", "--max-steps", "9"], &["the input was {\"n\":1}", "is {\"n\":2} now"]),
-    (&["--var", "x=1", "--max-steps", "9"], &["the input was {\"n\":1}", "is null now"]),
-    (&["--var", "x=1", "--input", "{\"n\":1}"], &["the bound on steps was 9", "is 50 now"]),
+    (&["--var", "x=1", "--input", "{\"n\":2}", "--max-steps", "9"], &["the input was {\"n\":1}", "is now {\"n\":2}"]),
+    (&["--var", "x=1", "--max-steps", "9"], &["the input was {\"n\":1}", "is now null"]),
+    (&["--var", "x=1", "--input", "{\"n\":1}"], &["the bound on steps was 9", "is now 50"]),
     (
         &["--var", "x=1", "--input", "{\"n\":1}", "--max-steps", "9", "--max-parallel", "2", "--timeout-ms", "7000"],
-        &["the bound on branches at a time was 4", "the bound on milliseconds was not given", "is 7000 now"],
+        &["the bound on branches at a time was 4", "the bound on milliseconds was not given", "is now 7000"],
     ),
     (
         &["--var", "x=1", "--input", "{\"n\":1}", "--max-steps", "9", "--workspace", "home"],
-        &["the workspace was", "/home\" now"],
+        &["the workspace was", "/home\""],
     ),
 ];
 

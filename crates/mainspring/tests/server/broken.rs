@@ -48,7 +48,7 @@ fn nonsense_is_not_understood_and_not_obeyed() {
         (b"\x00\xff\xfe garbage".to_vec(), 40, "no response from the server"),
         (Vec::new(), 40, "no response from the server"),
         (answer("200 OK", "", html), 40, "its answer is no JSON"),
-        (answer("502 Bad Gateway", "", html), 40, "it answers 502"),
+        (answer("502 Bad Gateway", "", html), 40, "status 502"),
         (answer("200 OK", "", "[]"), 40, "`executions` of a page of executions is not a list"),
         (
             answer("200 OK", "", "{\"executions\": [{}], \"nextCursor\": null}"),
@@ -114,7 +114,7 @@ fn a_decision_whose_answer_is_lost_is_not_sent_again() {
     let (_folder, _server, between, caller) =
         behind(|head, _| if head.contains("/approve ") { Fate::Swallow } else { Fate::Pass });
     caller.fine(&["run", "ship", "--var", "name=Ada"]);
-    caller.refused(&["approve", "last"], 40, &["whether it was done is unknown", "`mainspring show ID`"]);
+    caller.refused(&["approve", "last"], 40, &["the result is unknown", "`mainspring show ID`"]);
     assert_eq!(between.seen("/approve ").len(), 1);
     assert!(caller.fine(&["tail", "last"]).contains("approve by owner"), "the server has taken it");
 }

@@ -341,7 +341,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     owner.refused(&["run", "ship", "--metrics", "127.0.0.1:0"], 10, &["--metrics is for executions of this machine"]);
     owner.refused(&["list", "--otlp", "http://127.0.0.1:1"], 10, &["--otlp writes"]);
     owner.refused(&["resume", "last"], 10, &["a server continues by itself"]);
-    owner.refused(&["list", "--server", &url, "--dir", "."], 10, &["give one of them"]);
+    owner.refused(&["list", "--server", &url, "--dir", "."], 10, &["give only one of them"]);
     for command in [
         vec!["bench"],
         vec!["node"],

@@ -148,11 +148,11 @@ impl Report {
             let rest = format!("{} ok, {} skipped", ok.len(), skipped.len());
             let verdict = match (broken.is_empty(), warnings.is_empty()) {
                 (true, true) => format!("{}  {rest}", paint(GOOD, "ok")),
-                (true, false) => format!("{}  {}; {rest}", paint(WAITS, "ok with warnings:"), warnings.join(", ")),
-                (false, true) => format!("{}  {}; {rest}", paint(BAD, "broken:"), bold(&broken.join(", "))),
+                (true, false) => format!("{} {}; {rest}", paint(WAITS, "ok with warnings:"), warnings.join(", ")),
+                (false, true) => format!("{} {}; {rest}", paint(BAD, "broken:"), bold(&broken.join(", "))),
                 (false, false) => {
                     let (broken, warnings) = (bold(&broken.join(", ")), warnings.join(", "));
-                    format!("{}  {broken}; warnings: {warnings}; {rest}", paint(BAD, "broken:"))
+                    format!("{} {broken}; warnings: {warnings}; {rest}", paint(BAD, "broken:"))
                 }
             };
             say!("\n{verdict}");

@@ -195,8 +195,8 @@ mod tests {
     fn every_bound_is_one() {
         const GIB: u64 = 1024 * 1024 * 1024;
         let table = [
-            (sync(0), State::Warning, "no disk does"),
-            (sync(19), State::Warning, "no disk does"),
+            (sync(0), State::Warning, "no disk achieves"),
+            (sync(19), State::Warning, "no disk achieves"),
             (sync(20), State::Ok, "takes 20 µs"),
             (sync(1_250), State::Ok, "takes 1.2 ms"),
             (sync(20_000), State::Ok, "20.0 ms"),

@@ -224,7 +224,7 @@ mod tests {
             (clock(&date("yesterday"), NOW), State::Skipped, "no date"),
             (way(&at("https://flows.example.com")), State::Ok, "TLS"),
             (way(&at("http://localhost:1")), State::Ok, "this machine"),
-            (way(&at("http://flows.example.com")), State::Warning, "plain http"),
+            (way(&at("http://flows.example.com")), State::Warning, "plain HTTP"),
         ];
         for (check, state, said) in table {
             assert!(check.state == state && check.says.contains(said), "{check:?}");
