@@ -19,7 +19,7 @@ async fn what_nobody_performs_here_may_have_been_begun_elsewhere() {
         step: "build".into(),
         number: 1,
         effect: "tool".into(),
-        params: Value::map([("tool", "mend".into())]),
+        params: Value::map([("tool", "repair".into())]),
         intent: Hash([0xab; 32]),
         key_per_attempt: false,
         handed_out_at: 0,
@@ -29,5 +29,5 @@ async fn what_nobody_performs_here_may_have_been_begun_elsewhere() {
     assert_eq!(executors.adopt(&attempt).await, Adopted::Interrupted);
     let Outcome::Failed(failure) = executors.perform(&attempt, Stopper::pair().1).await else { panic!("it was done") };
     assert_eq!(failure.code, "no_executor");
-    assert!(failure.message.contains("the tool `mend`"), "{failure:?}");
+    assert!(failure.message.contains("the tool `repair`"), "{failure:?}");
 }

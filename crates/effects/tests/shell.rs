@@ -317,7 +317,7 @@ mod surroundings {
     }
 
     #[tokio::test]
-    async fn what_cannot_start_says_how_to_mend_it() {
+    async fn each_failed_start_has_a_failure_with_help() {
         let place = Place::new();
         fs::write(place.workspace().join("file"), "").unwrap();
         let check = async |attempt: Attempt, code: &str, in_message: &str| {

@@ -4,19 +4,19 @@
 use mainspring_kernel::{
     diagnostic::{Diagnostic, Severity},
     failure::{Class, Failure},
+    history::{AttemptHistory, History},
     instance::Instance,
     plan::Plan,
     record::Ending,
     state::{ExecutionStatus, State},
     time::rfc3339,
-    trace::{AttemptTrace, Trace},
     value::{Map, Value},
 };
 
 use crate::family::OpenGate;
 
 /// The envelope of an execution that has ended or waits for approvals only, its own or those of its children.
-pub fn of_execution(state: &State, trace: &Trace, gates: &[OpenGate]) -> Value {
+pub fn of_execution(state: &State, history: &History, gates: &[OpenGate]) -> Value {
     let status = status(state);
     let gates: Vec<Value> = gates.iter().map(gate_value).collect();
     let mut map = Map::new();
@@ -25,7 +25,7 @@ pub fn of_execution(state: &State, trace: &Trace, gates: &[OpenGate]) -> Value {
     map.insert("executionId".into(), state.start.as_ref().map(|start| start.execution_id.as_str()).into());
     map.insert("workflowHash".into(), state.plan.workflow_hash.prefixed().into());
     map.insert("output".into(), state.output().cloned().unwrap_or_else(|| Value::Map(state.outputs.clone())));
-    map.insert("steps".into(), trace.attempts.iter().map(AttemptTrace::to_value).collect::<Vec<_>>().into());
+    map.insert("steps".into(), history.attempts.iter().map(AttemptHistory::to_value).collect::<Vec<_>>().into());
     map.insert("requiresApproval".into(), gates.first().cloned().unwrap_or_default());
     map.insert("approvals".into(), gates.into());
     map.insert("error".into(), error(state));
@@ -132,8 +132,8 @@ fn innermost<'a>(state: &'a State, failed: &'a Instance) -> &'a Instance {
         |instance: &&Instance| blocks.iter().any(|(_, block)| state.plan.step(instance.step).block == *block);
     let reason = |instance: &Instance| state.steps.get(instance).and_then(|step| step.failure.as_ref());
     let inner = state.steps.keys().filter(is_inside).find(|inner| {
-        let is_let_through = state.steps.get(*inner).is_some_and(|step| step.let_through);
-        !is_let_through && reason(inner).is_some() && reason(inner) == reason(failed)
+        let is_tolerated = state.steps.get(*inner).is_some_and(|step| step.tolerated);
+        !is_tolerated && reason(inner).is_some() && reason(inner) == reason(failed)
     });
     inner.map_or(failed, |inner| innermost(state, inner))
 }

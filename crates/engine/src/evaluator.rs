@@ -348,7 +348,7 @@ impl Looking<'_> {
             Ok(_) => Ok(()),
             // A fault in the definition is then found when it runs.
             Err(fault) if matches!(fault.kind, FaultKind::Crashed | FaultKind::Unavailable) => Ok(()),
-            Err(fault) => Err(Complaint { message: located(&fault), mend: String::new() }),
+            Err(fault) => Err(Complaint { message: located(&fault), help: String::new() }),
         }
     }
 }

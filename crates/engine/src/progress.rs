@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use mainspring_kernel::{
+    history::Children,
     instance::Instance,
     plan::{Decision, Plan},
-    record::{Ending, FailureFate, Record},
+    record::{Ending, FailureDisposition, Record},
     state::State,
     time::rfc3339,
-    trace::Children,
     value::{Map, Value},
 };
 
@@ -119,13 +119,13 @@ impl<'a> Events<'a> {
                 *self.logged.entry(instance.clone()).or_default() += count;
             }
             Record::StepSkipped { reason, .. } => drop(more.insert("reason".into(), reason.words().into())),
-            Record::StepFailed { fate, .. } => {
-                let fate = match fate {
-                    FailureFate::Fails => "fails",
-                    FailureFate::LetThrough => "let_through",
-                    FailureFate::Handled => "handled",
+            Record::StepFailed { disposition, .. } => {
+                let disposition = match disposition {
+                    FailureDisposition::Failed => "failed",
+                    FailureDisposition::Tolerated => "tolerated",
+                    FailureDisposition::Handled => "handled",
                 };
-                more.insert("fate".into(), fate.into());
+                more.insert("disposition".into(), disposition.into());
             }
             _ => {}
         }

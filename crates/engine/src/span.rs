@@ -148,7 +148,7 @@ fn span(state: &State, what: Spanned, start: SpanStart, fault: Option<&Fault>) -
         }
     };
     Some(Arc::new(Span {
-        trace: TraceId::of_family(root_of(state)),
+        trace: TraceId::of_tree(root_of(state)),
         id,
         parent,
         began_at,

@@ -12,7 +12,7 @@ use crate::{
     input::Timer,
     instance::{Instance, Scope},
     plan::Work,
-    record::{FailureFate, Fault, Payload, Record},
+    record::{FailureDisposition, Fault, Payload, Record},
     state::{GateState, Signal, Started, State, Status, StepState},
     value::Value,
 };
@@ -22,7 +22,7 @@ pub(crate) mod size;
 
 /// A record that is not a legal transition from the current state. The cause is a damaged journal or a bug in `decide`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Illegal {
+pub struct IllegalTransition {
     /// The record, the step and the reason.
     pub message: String,
 }
@@ -59,7 +59,7 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
 }
 
 /// Applies one record. `now` is the time of its turn, in milliseconds since 1970.
-pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), Illegal> {
+pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), IllegalTransition> {
     if state.ended_at.is_some() {
         return Err(illegal(state, record, "after the end"));
     }
@@ -76,7 +76,7 @@ pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), Illegal
     }
 }
 
-fn illegal(state: &State, record: &Record, why: &str) -> Illegal {
+fn illegal(state: &State, record: &Record, why: &str) -> IllegalTransition {
     let subject =
         record.instance().map_or_else(String::new, |instance| match state.plan.steps.get(instance.step as usize) {
             Some(step) => format!(" of step `{}`", step.id),
@@ -84,10 +84,10 @@ fn illegal(state: &State, record: &Record, why: &str) -> Illegal {
         });
     let name = format!("{record:?}");
     let name = name.split([' ', '{']).next().unwrap_or_default();
-    Illegal { message: format!("a record `{name}`{subject} cannot stand {why}") }
+    IllegalTransition { message: format!("a record `{name}`{subject} cannot stand {why}") }
 }
 
-fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal> {
+fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalTransition> {
     match record {
         Record::Started { .. } => start(state, record),
         Record::LineageSet { lineage } => state.lineage = lineage.clone(),
@@ -124,10 +124,10 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), Illegal>
         Record::FailureBoundReached { fault } => {
             state.bound_reached = Some(fault.clone());
             if let Some(root) = state.scopes.get_mut(&Scope::root()) {
-                root.is_doomed = true;
+                root.is_failing = true;
             }
         }
-        Record::ParentTold => state.told += 1,
+        Record::ParentNotified => state.parent_notices += 1,
         Record::Queued { queue } if is_untouched(state) => state.queue = Some(*queue),
         Record::Queued { .. } => return Err(illegal(state, record, "where work has begun")),
         Record::Admitted if state.queue.is_some() => state.queue = None,
@@ -188,7 +188,7 @@ fn set_deadline(state: &mut State, deadline: Option<u64>) {
     (state.deadline, state.deadline_held) = (deadline, None);
 }
 
-fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Result<(), Illegal> {
+fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Result<(), IllegalTransition> {
     let is_in_plan = (instance.step as usize) < state.plan.steps.len();
     if !is_in_plan || instance.rounds.len() != state.plan.loop_depth(instance.step) {
         return Err(illegal(state, record, "in this plan"));
@@ -205,7 +205,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     step.status = next;
     change(state, instance, &mut step, record);
     if status == Status::Pending {
-        step.is_cleanup = next == Status::Running && state.scopes.get(&scope).is_some_and(|here| here.is_doomed);
+        step.is_cleanup = next == Status::Running && state.scopes.get(&scope).is_some_and(|here| here.is_failing);
         blocks::begin_step(state, &scope, instance, next);
         state.uncounted = state.uncounted.saturating_add(u32::from(next.is_final()));
     }
@@ -232,7 +232,7 @@ fn let_go(state: &State, step: &mut StepState) {
 
 /// Checks that the record fits the kind of step, and that the block, round or child that it concerns is in the right
 /// state.
-fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<(), Illegal> {
+fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<(), IllegalTransition> {
     let work = &state.plan.step(instance.step).work;
     let is_legal = match (record, work) {
         (Record::BranchTaken { block: Some(block), .. }, _) => {
@@ -265,10 +265,10 @@ fn pending(now: u64) -> StepState {
         intent: None,
         output: Value::Null,
         failure: None,
-        let_through: false,
+        tolerated: false,
         is_handled: false,
         is_cleanup: false,
-        child_told: 0,
+        child_notices: 0,
         child_executions: 0,
         stopping: None,
         timeout_at: None,
@@ -301,9 +301,9 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             let goes_out = state.plan.step(instance.step).work.goes_out();
             state.calls = state.calls.saturating_add(u32::from(goes_out));
             (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
-            (step.child_told, step.child_executions, step.handed_out_at) = (0, 0, state.now);
+            (step.child_notices, step.child_executions, step.handed_out_at) = (0, 0, state.now);
         }
-        Record::ChildWaits { count, .. } => step.child_told = *count,
+        Record::ChildWaits { count, .. } => step.child_notices = *count,
         Record::ExecutionsGiven { count, .. } => {
             state.executions = state.executions.saturating_add(*count);
             step.child_executions = *count;
@@ -329,10 +329,11 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
                 state.memory_bytes -= former.map_or(0, |former| size::of_variable(name, &former));
             }
         }
-        Record::StepFailed { fault, fate, .. } => {
+        Record::StepFailed { fault, disposition, .. } => {
             state.has_erased |= fault.text == Payload::Erased;
-            state.with_failures |= *fate == FailureFate::LetThrough;
-            (step.let_through, step.is_handled) = (*fate == FailureFate::LetThrough, *fate == FailureFate::Handled);
+            state.with_failures |= *disposition == FailureDisposition::Tolerated;
+            (step.tolerated, step.is_handled) =
+                (*disposition == FailureDisposition::Tolerated, *disposition == FailureDisposition::Handled);
             count_failure(state, instance, step.attempt, fault);
             step.failure = Some(fault.failure());
         }
@@ -528,7 +529,10 @@ mod tests {
             ("decided", Record::GateDecided { instance: instance(), gate: 1, decision, by, reason }),
             ("taken", Record::SignalTaken { instance: instance(), id: "s".into() }),
             ("completed", Record::StepCompleted { instance: instance(), output: null() }),
-            ("failed", Record::StepFailed { instance: instance(), fault: fault(), fate: FailureFate::Fails }),
+            (
+                "failed",
+                Record::StepFailed { instance: instance(), fault: fault(), disposition: FailureDisposition::Failed }
+            ),
             ("cancelled", Record::StepCancelled { instance: instance(), reason: "r".into() }),
         ]
     }

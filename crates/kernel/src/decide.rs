@@ -30,7 +30,7 @@ use core::cmp::Reverse;
 
 use crate::{
     apply::{
-        Illegal, apply,
+        IllegalTransition, apply,
         size::{RECORD_BYTES, of_value},
     },
     effect::Attempt,
@@ -45,7 +45,7 @@ use crate::{
         VALUE_MEMORY_BYTES_MAX,
     },
     plan::{OnError, Work},
-    record::{Ending, FailureFate, Fault, Payload, Record},
+    record::{Ending, FailureDisposition, Fault, Payload, Record},
     state::{ExecutionStatus, State, Status, View},
     value::{Map, Value},
 };
@@ -174,7 +174,7 @@ impl Paused {
     }
 
     /// Continues with the results, in the order of [`evaluations`](Self::evaluations).
-    pub fn resume(self, state: &mut State, results: Vec<Evaluated>) -> Result<Decided, Illegal> {
+    pub fn resume(self, state: &mut State, results: Vec<Evaluated>) -> Result<Decided, IllegalTransition> {
         let mut decider = Decider { state, agenda: self.agenda };
         decider.take_results(results)?;
         decider.finish()
@@ -183,7 +183,7 @@ impl Paused {
 
 /// Processes an input: decides the records and applies them to the state. An error means that a decided record is not a
 /// legal transition, which is a bug; the state must then be discarded and the execution quarantined.
-pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, Illegal> {
+pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, IllegalTransition> {
     let now = now.max(state.now);
     if state.ended_at.is_some() || state.start.is_none() != matches!(input, Input::Start(_)) {
         return Ok(Decided::Turn(Turn::default()));
@@ -209,7 +209,7 @@ pub fn decide_with(
     input: &Input,
     now: u64,
     evaluate: impl FnMut(&[&Evaluation]) -> Vec<Evaluated>,
-) -> Result<Turn, Illegal> {
+) -> Result<Turn, IllegalTransition> {
     decide_yielding(state, input, now, None, evaluate)
 }
 
@@ -221,7 +221,7 @@ pub fn decide_yielding(
     now: u64,
     yields_at: Option<u32>,
     mut evaluate: impl FnMut(&[&Evaluation]) -> Vec<Evaluated>,
-) -> Result<Turn, Illegal> {
+) -> Result<Turn, IllegalTransition> {
     let mut decided = decide(state, input, now)?;
     loop {
         match decided {
@@ -342,7 +342,7 @@ impl Decider<'_> {
     }
 
     /// Continues until nothing more follows, or until evaluations are needed.
-    fn finish(mut self) -> Result<Decided, Illegal> {
+    fn finish(mut self) -> Result<Decided, IllegalTransition> {
         self.follow()?;
         if !self.agenda.tasks.is_empty() {
             return Ok(Decided::Paused(Box::new(Paused { agenda: self.agenda })));
@@ -364,7 +364,7 @@ impl Decider<'_> {
         }
     }
 
-    fn take_in(&mut self, input: &Input) -> Result<(), Illegal> {
+    fn take_in(&mut self, input: &Input) -> Result<(), IllegalTransition> {
         match input {
             Input::Start(start) => self.start(start),
             Input::Receipt { instance, attempt, outcome } => self.receipt(instance, *attempt, outcome),
@@ -381,14 +381,14 @@ impl Decider<'_> {
     }
 
     /// Starts the execution, after checking its input if the plan has an input schema.
-    fn start(&mut self, start: &Start) -> Result<(), Illegal> {
+    fn start(&mut self, start: &Start) -> Result<(), IllegalTransition> {
         match self.state.plan.input_schema.clone() {
             Some(schema) => self.check_input(start, schema),
             None => self.begin_with(start, Ok(start.input.clone())),
         }
     }
 
-    fn begin_with(&mut self, start: &Start, input: Result<Value, Failure>) -> Result<(), Illegal> {
+    fn begin_with(&mut self, start: &Start, input: Result<Value, Failure>) -> Result<(), IllegalTransition> {
         let variables = self.state.plan.variables(&start.variables);
         let failure = input.as_ref().err().or(variables.as_ref().err()).cloned();
         let input = input.unwrap_or_else(|_| start.input.clone());
@@ -425,7 +425,7 @@ impl Decider<'_> {
     }
 
     /// Queues the execution, if its limits require that. An execution that fails at its start is never queued.
-    fn queue(&mut self, queue: Option<Queue>) -> Result<(), Illegal> {
+    fn queue(&mut self, queue: Option<Queue>) -> Result<(), IllegalTransition> {
         match queue.filter(|_| self.state.decide_version >= QUEUES_SINCE) {
             Some(queue) => self.record(Record::Queued { queue }),
             None => Ok(()),
@@ -433,12 +433,12 @@ impl Decider<'_> {
     }
 
     /// Admits the execution. Has no effect if it is not queued or is being canceled.
-    fn admit(&mut self) -> Result<(), Illegal> {
+    fn admit(&mut self) -> Result<(), IllegalTransition> {
         if self.state.queue.is_some() { self.record(Record::Admitted) } else { Ok(()) }
     }
 
     /// Processes a timer. It has an effect only if it is set in the state and due, so a repeated timer has none.
-    fn timer(&mut self, timer: &Timer) -> Result<(), Illegal> {
+    fn timer(&mut self, timer: &Timer) -> Result<(), IllegalTransition> {
         let is_due = self.state.timers.iter().take_while(|(at, _)| *at <= self.agenda.now).any(|(_, due)| due == timer);
         if !is_due {
             return Ok(());
@@ -455,7 +455,7 @@ impl Decider<'_> {
     }
 
     /// Follows all consequences of the changes so far.
-    fn follow(&mut self) -> Result<(), Illegal> {
+    fn follow(&mut self) -> Result<(), IllegalTransition> {
         while self.state.ended_at.is_none() {
             let evaluates = !self.agenda.tasks.is_empty();
             if self.agenda.is_full() {
@@ -490,7 +490,7 @@ impl Decider<'_> {
         self.hold_or_set_deadline()
     }
 
-    fn split(&mut self) -> Result<(), Illegal> {
+    fn split(&mut self) -> Result<(), IllegalTransition> {
         self.record(match self.agenda.yields_at {
             Some(results) => Record::TurnYielded { results },
             None => Record::TurnSplit,
@@ -500,7 +500,7 @@ impl Decider<'_> {
     /// Completes a step and evaluates its `bail` condition, which may end the execution. The condition is ignored if
     /// the execution is already ending or certain to fail, as for a step that completes after a cancel or cleans up
     /// after a failure.
-    fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
+    fn complete(&mut self, instance: &Instance, output: Value) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let bail = plan.step(instance.step).bail.as_ref();
         self.record(Record::StepCompleted { instance: instance.clone(), output: output.clone().into() })?;
@@ -534,24 +534,24 @@ impl Decider<'_> {
     }
 
     fn is_going_to_fail(&self) -> bool {
-        self.state.scopes.get(&Scope::root()).is_some_and(|root| root.is_doomed)
+        self.state.scopes.get(&Scope::root()).is_some_and(|root| root.is_failing)
     }
 
-    fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), Illegal> {
+    fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
-        let fate = if self.is_handled(instance) || self.ends_well() {
-            FailureFate::Handled
+        let disposition = if self.is_handled(instance) || self.ends_well() {
+            FailureDisposition::Handled
         } else if plan.step(instance.step).on_error == OnError::Continue || plan.policy.fail_open {
-            FailureFate::LetThrough
+            FailureDisposition::Tolerated
         } else {
-            FailureFate::Fails
+            FailureDisposition::Failed
         };
-        self.record(Record::StepFailed { instance: instance.clone(), fault: failure.into(), fate })?;
+        self.record(Record::StepFailed { instance: instance.clone(), fault: failure.into(), disposition })?;
         self.check_failure_bounds()
     }
 
     /// Fails the execution if a failure limit is reached. Tolerated and handled failures count as well.
-    fn check_failure_bounds(&mut self) -> Result<(), Illegal> {
+    fn check_failure_bounds(&mut self) -> Result<(), IllegalTransition> {
         let (policy, state) = (self.state.plan.policy, &*self.state);
         let reached = |bound: Option<u32>, count: u32| bound.filter(|bound| count >= *bound);
         let (code, message) = if let Some(bound) = reached(policy.max_node_failures, state.node_failures) {
@@ -574,7 +574,7 @@ impl Decider<'_> {
         self.record(Record::FailureBoundReached { fault: fault(Class::Policy, &code, message) })
     }
 
-    fn call_off(&mut self, instance: &Instance, reason: &str) -> Result<(), Illegal> {
+    fn cancel_step(&mut self, instance: &Instance, reason: &str) -> Result<(), IllegalTransition> {
         self.record(Record::StepCancelled { instance: instance.clone(), reason: reason.into() })
     }
 
@@ -588,7 +588,7 @@ impl Decider<'_> {
 
     /// Ends the execution and returns true if it has used up its rounds and skipped steps. Running attempts are
     /// awaited.
-    fn is_out_of_uncounted(&mut self) -> Result<bool, Illegal> {
+    fn is_out_of_uncounted(&mut self) -> Result<bool, IllegalTransition> {
         if !self.is_bounded() || self.state.uncounted < UNCOUNTED_MAX {
             return Ok(false);
         }
@@ -613,7 +613,7 @@ impl Decider<'_> {
 
     /// Ends the execution and returns true if it exceeds the limit on memory or journal size. Running attempts are
     /// awaited.
-    fn is_out_of_memory(&mut self) -> Result<bool, Illegal> {
+    fn is_out_of_memory(&mut self) -> Result<bool, IllegalTransition> {
         let (memory_bytes, journal_bytes) = (self.state.memory_bytes, self.state.journal_bytes);
         let (code, message) = if memory_bytes > EXECUTION_MEMORY_BYTES_MAX {
             let message = format!(
@@ -638,7 +638,7 @@ impl Decider<'_> {
 
     /// Applies a record, adds it to the turn, and marks the blocks and loops that it affects. All changes of the state
     /// go through here.
-    fn record(&mut self, record: Record) -> Result<(), Illegal> {
+    fn record(&mut self, record: Record) -> Result<(), IllegalTransition> {
         let (halts_loops, was_going_to_fail) = (self.halts_loops(&record), self.is_going_to_fail());
         let (journal_bytes, scopes) = (self.state.journal_bytes, self.state.scopes.len());
         apply(self.state, &record, self.agenda.now)?;
@@ -660,12 +660,12 @@ impl Decider<'_> {
             }
             Record::FailureBoundReached { .. } => self.look_everywhere(),
             Record::EndingBegun { .. } => self.agenda.has_to_stop = true,
-            Record::Ended { .. } => self.tell_parent(),
+            Record::Ended { .. } => self.notify_parent(),
             _ => {}
         }
         if let Some(instance) = record.instance() {
             self.agenda.dirty.insert(instance.scope(&self.state.plan));
-            if matches!(record, Record::StepFailed { fate: FailureFate::Fails, .. }) {
+            if matches!(record, Record::StepFailed { disposition: FailureDisposition::Failed, .. }) {
                 self.look_outwards(instance);
             }
             if halts_loops {
@@ -723,10 +723,10 @@ impl Decider<'_> {
     /// True if the record is the first to fail an enclosing loop, so that all rounds of that loop must be examined.
     /// Later failures in other rounds are processed where they occur.
     fn halts_loops(&self, record: &Record) -> bool {
-        let Record::StepFailed { instance, fate: FailureFate::Fails, .. } = record else { return false };
+        let Record::StepFailed { instance, disposition: FailureDisposition::Failed, .. } = record else { return false };
         let mut scope = instance.scope(&self.state.plan);
         while let Some(owner) = scope.owner(&self.state.plan) {
-            if self.state.loops.get(&owner).is_some_and(|rounds| !rounds.is_doomed) {
+            if self.state.loops.get(&owner).is_some_and(|rounds| !rounds.is_failing) {
                 return true;
             }
             scope = owner.scope(&self.state.plan);
@@ -755,7 +755,7 @@ impl Decider<'_> {
     /// Suspends the deadline while the execution waits for approvals only or is queued, and resumes it afterwards. A
     /// parent that waits for this execution is notified of approvals, so that its deadline is suspended too, but not of
     /// queueing.
-    fn hold_or_set_deadline(&mut self) -> Result<(), Illegal> {
+    fn hold_or_set_deadline(&mut self) -> Result<(), IllegalTransition> {
         if self.state.ended_at.is_some() {
             return Ok(());
         }
@@ -771,7 +771,7 @@ impl Decider<'_> {
             }
             _ => Ok(()),
         }?;
-        self.tell_parent_of_waiting(waits_for_people)
+        self.notify_parent_of_waiting(waits_for_people)
     }
 }
 

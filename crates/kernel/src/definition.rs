@@ -36,7 +36,6 @@ mod inspector;
 mod kinds;
 mod loops;
 mod meant;
-mod mends;
 mod nearest;
 mod notation;
 mod outline;
@@ -48,6 +47,7 @@ mod schemas;
 mod shell;
 mod steps;
 mod synonyms;
+mod value_help;
 pub mod vocabulary;
 mod ways;
 mod work;
@@ -96,7 +96,7 @@ pub fn read(text: &[u8], syntax: Syntax) -> Result<Document, Diagnostic> {
         let message = format!("the definition has {} bytes, more than {DEFINITION_BYTES_MAX}", text.len());
         let place = Some(Place { line: 1, column: 1 });
         let (severity, code, path) = (Severity::Error, diagnostic::TOO_LARGE, Path::root());
-        return Err(Diagnostic { severity, code, path, place, message, mend: "split the workflow".into() });
+        return Err(Diagnostic { severity, code, path, place, message, help: "split the workflow".into() });
     }
     let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
     let is_json = match syntax {

@@ -28,7 +28,7 @@ pub struct Diagnostic {
     /// Description of the mistake. Text of the author is quoted and truncated.
     pub message: String,
     /// Help text: the suggested change. Empty if the message is enough.
-    pub mend: String,
+    pub help: String,
 }
 
 /// Severity of a diagnostic.
@@ -150,12 +150,12 @@ const QUOTED_CHARS_MAX: usize = 60;
 
 impl Diagnostic {
     /// Creates a warning about a part of a document.
-    pub fn warning(code: &'static str, path: Path, document: &Document, message: &str, mend: &str) -> Self {
+    pub fn warning(code: &'static str, path: Path, document: &Document, message: &str, help: &str) -> Self {
         let place = document.place(&path);
-        Self { severity: Severity::Warning, code, path, place, message: plain(message), mend: plain(mend) }
+        Self { severity: Severity::Warning, code, path, place, message: plain(message), help: plain(help) }
     }
 
-    /// Returns `{severity, code, path, line, column, message, mend}`; line and column are null without a position.
+    /// Returns `{severity, code, path, line, column, message, help}`; line and column are null without a position.
     pub fn to_value(&self) -> Value {
         Value::map([
             ("severity", self.severity.name().into()),
@@ -164,7 +164,7 @@ impl Diagnostic {
             ("line", self.place.map(|place| place.line).into()),
             ("column", self.place.map(|place| place.column).into()),
             ("message", self.message.as_str().into()),
-            ("mend", self.mend.as_str().into()),
+            ("help", self.help.as_str().into()),
         ])
     }
 
@@ -182,8 +182,8 @@ impl Diagnostic {
             out.push_str(&format!("{margin} |\n{}\n", format!("{number} | {}", excerpt.line).trim_end()));
             out.push_str(&format!("{margin} | {}^\n", excerpt.indent));
         }
-        if !self.mend.is_empty() {
-            out.push_str(&format!("{margin} = {}\n", self.mend));
+        if !self.help.is_empty() {
+            out.push_str(&format!("{margin} = {}\n", self.help));
         }
         out
     }
@@ -198,7 +198,7 @@ impl fmt::Display for Diagnostic {
             write!(out, "{}: ", self.path)?;
         }
         write!(out, "{} [{}]", self.message, self.code)?;
-        if self.mend.is_empty() { Ok(()) } else { write!(out, "; {}", self.mend) }
+        if self.help.is_empty() { Ok(()) } else { write!(out, "; {}", self.help) }
     }
 }
 
@@ -210,7 +210,7 @@ impl From<ReadError> for Diagnostic {
             path: Path::root(),
             place: Some(error.place),
             message: plain(&error.message),
-            mend: plain(&error.mend),
+            help: plain(&error.help),
         }
     }
 }
@@ -295,7 +295,7 @@ mod tests {
             path: Path::root().key("steps").index(0).key("type"),
             place: Some(Place { line, column }),
             message: "unknown step type \"tol\"".into(),
-            mend: "write \"tool\"".into(),
+            help: "write \"tool\"".into(),
         }
     }
 
@@ -324,12 +324,12 @@ mod tests {
     #[test]
     fn forms() {
         assert_eq!(at(3, 5).to_string(), "3:5 steps[0].type: unknown step type \"tol\" [unknown_type]; write \"tool\"");
-        let placeless = Diagnostic { place: None, path: Path::root(), mend: String::new(), ..at(1, 1) };
+        let placeless = Diagnostic { place: None, path: Path::root(), help: String::new(), ..at(1, 1) };
         assert_eq!(placeless.to_string(), "unknown step type \"tol\" [unknown_type]");
         assert_eq!(placeless.render("x"), "error[unknown_type]: unknown step type \"tol\"\n-->\n");
         assert_eq!(
             crate::json::compact(&at(3, 5).to_value()),
-            r#"{"code":"unknown_type","column":5,"line":3,"mend":"write \"tool\"","message":"unknown step type \"tol\"","path":"steps[0].type","severity":"error"}"#
+            r#"{"code":"unknown_type","column":5,"help":"write \"tool\"","line":3,"message":"unknown step type \"tol\"","path":"steps[0].type","severity":"error"}"#
         );
         assert_eq!(quoted(&"a".repeat(61)), format!("\"{}…\"", "a".repeat(60)));
     }

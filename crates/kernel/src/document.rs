@@ -222,12 +222,12 @@ pub struct ReadError {
     /// Description of the error.
     pub message: String,
     /// Help text: the suggested change.
-    pub mend: String,
+    pub help: String,
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "line {}, column {}: {}; {}", self.place.line, self.place.column, self.message, self.mend)
+        write!(out, "line {}, column {}: {}; {}", self.place.line, self.place.column, self.message, self.help)
     }
 }
 
@@ -326,5 +326,5 @@ impl Room {
 impl Full {
     pub(crate) const MESSAGE: &'static str =
         "the values are too many for so short a text, aliases followed and small objects counted in full";
-    pub(crate) const MEND: &'static str = "use fewer aliases and anchors, or move the data out of the definition";
+    pub(crate) const HELP: &'static str = "use fewer aliases and anchors, or move the data out of the definition";
 }

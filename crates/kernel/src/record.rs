@@ -212,8 +212,8 @@ pub enum Record {
         instance: Instance,
         /// Failure of the step.
         fault: Fault,
-        /// Disposition of the failure.
-        fate: FailureFate,
+        /// Effect of the failure on the enclosing block.
+        disposition: FailureDisposition,
     },
     /// A step was canceled.
     StepCancelled {
@@ -302,7 +302,7 @@ pub enum Record {
     /// The execution left its queue and may run.
     Admitted,
     /// The parent was notified that this execution waits for approvals only, or that it runs again.
-    ParentTold,
+    ParentNotified,
     /// The execution has ended. No record follows.
     Ended {
         /// True if a tolerated failure occurred.
@@ -392,11 +392,11 @@ impl SkipReason {
 
 /// Disposition of a step's failure: the consequence for the enclosing block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureFate {
+pub enum FailureDisposition {
     /// The enclosing block fails.
-    Fails,
+    Failed,
     /// The failure is tolerated: the block continues, and the execution's result reports that a step failed.
-    LetThrough,
+    Tolerated,
     /// A failure edge handles the failure, and the result does not report it.
     Handled,
 }
@@ -456,7 +456,7 @@ impl Record {
             | Self::DeadlineSet { .. }
             | Self::EndingBegun { .. }
             | Self::FailureBoundReached { .. }
-            | Self::ParentTold
+            | Self::ParentNotified
             | Self::Queued { .. }
             | Self::Admitted
             | Self::Ended { .. }

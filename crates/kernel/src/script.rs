@@ -122,18 +122,18 @@ impl Problem {
     }
 
     /// Returns the help text as a whole sentence that quotes the reference.
-    pub fn mend(&self) -> String {
+    pub fn help(&self) -> String {
         let reference = match self.reference.char_indices().nth(SCRIPT_EXCERPT_CHARS_MAX) {
             Some((end, _)) => format!("{}…", &self.reference[..end]),
             None => self.reference.clone(),
         };
-        self.place.mend().replace("@REFERENCE", &format!("@{reference}"))
+        self.place.help().replace("@REFERENCE", &format!("@{reference}"))
     }
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "@{} stands {}. {}", self.reference, self.describe(), self.mend())
+        write!(out, "@{} stands {}. {}", self.reference, self.describe(), self.help())
     }
 }
 
@@ -147,7 +147,7 @@ pub fn has_reference(text: &str, is_known: impl Fn(&str) -> bool) -> bool {
     !Marked::read(text, is_known).marks.is_empty()
 }
 
-/// Replaces the references in a command by variables. `is_known` tells if a reference can start with a name; any other
+/// Replaces the references in a command by variables. `is_known` returns if a reference can start with a name; any other
 /// `@` is text. A command without references is returned unchanged, except that `@@` becomes `@`. The error lists the
 /// references in unsafe positions, in text order and up to [`SCRIPT_PROBLEMS_MAX`].
 ///

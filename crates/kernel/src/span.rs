@@ -39,7 +39,7 @@ pub fn root_of(state: &State) -> ExecutionKey {
 
 impl TraceId {
     /// Returns the trace id of an execution tree.
-    pub fn of_family(root: ExecutionKey) -> Self {
+    pub fn of_tree(root: ExecutionKey) -> Self {
         let mut id = [0; 16];
         id.copy_from_slice(&Hash::of_parts(&[b"trace", &root.0]).0[..16]);
         Self(id)
@@ -74,7 +74,7 @@ impl SpanId {
 /// (<https://www.w3.org/TR/trace-context/#traceparent-header>).
 pub fn traceparent(attempt: &Attempt) -> String {
     let (trace, span) =
-        (TraceId::of_family(attempt.root), SpanId::of_attempt(attempt.execution, &attempt.step, attempt.number));
+        (TraceId::of_tree(attempt.root), SpanId::of_attempt(attempt.execution, &attempt.step, attempt.number));
     format!("00-{}-{}-01", hex(&trace.0), hex(&span.0))
 }
 

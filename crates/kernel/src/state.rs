@@ -60,7 +60,7 @@ pub struct State {
     pub decide_version: u32,
     /// Number of notifications sent to the parent about waiting for approvals. Odd while the parent regards this
     /// execution as waiting.
-    pub told: u32,
+    pub parent_notices: u32,
     /// Step instances that wait for a person, a time, a signal or their next attempt.
     pub waits: BTreeSet<Instance>,
     /// Pending timers with their due times in milliseconds since 1970.
@@ -147,13 +147,13 @@ pub struct StepState {
     /// Failure of the last failed attempt.
     pub failure: Option<Failure>,
     /// True if the step's failure was tolerated.
-    pub let_through: bool,
+    pub tolerated: bool,
     /// True if a failure edge handled the step's failure.
     pub is_handled: bool,
     /// True if the step started while the execution was already failing. Its successors then run as well.
     pub is_cleanup: bool,
     /// Number of the last notification that the child of the current attempt sent about waiting for approvals.
-    pub child_told: u32,
+    pub child_notices: u32,
     /// Number of executions reserved for the child of the last attempt, the child included, and not returned.
     pub child_executions: u32,
     /// Reason for which the current attempt was asked to stop.
@@ -262,7 +262,7 @@ pub struct ScopeState {
     /// The step whose failure fails the block.
     pub failed: Option<Instance>,
     /// True if a failure in the block, at any depth, will fail it. No further step starts, except handlers and cleanup.
-    pub is_doomed: bool,
+    pub is_failing: bool,
 }
 
 /// A running loop.
@@ -283,7 +283,7 @@ pub struct LoopState {
     /// The step whose failure fails the loop.
     pub failed: Option<Instance>,
     /// True if a failure inside will fail the loop. No further round starts.
-    pub is_doomed: bool,
+    pub is_failing: bool,
 }
 
 /// An accepted signal that no step has consumed yet.
@@ -301,7 +301,7 @@ pub struct Signal {
 
 /// Reason for which a signal is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unheard {
+pub enum SignalRejection {
     /// A signal with the same id was accepted before. The sender can treat this as success.
     Repeated,
     /// The execution is ending, so no step will consume the signal.
@@ -310,7 +310,7 @@ pub enum Unheard {
     Full,
 }
 
-impl Unheard {
+impl SignalRejection {
     /// Returns the reason as a clause whose subject is the execution.
     pub fn words(self) -> &'static str {
         match self {
@@ -371,7 +371,7 @@ impl State {
             held_children: BTreeSet::new(),
             queue: None,
             decide_version: crate::decide::DECIDE_VERSION,
-            told: 0,
+            parent_notices: 0,
             waits: BTreeSet::new(),
             timers: BTreeSet::new(),
             outputs: Map::new(),
@@ -453,17 +453,17 @@ impl State {
     }
 
     /// Returns the reason for which a signal would not be accepted; `None` if it would be kept or consumed at once.
-    pub fn unheard(&self, id: &str, name: &str, payload: &Value) -> Option<Unheard> {
+    pub fn signal_rejection(&self, id: &str, name: &str, payload: &Value) -> Option<SignalRejection> {
         if self.signals_seen.contains(id) {
-            return Some(Unheard::Repeated);
+            return Some(SignalRejection::Repeated);
         }
         if self.ending.is_some() {
-            return Some(Unheard::Ending);
+            return Some(SignalRejection::Ending);
         }
         let are_too_many = self.signals.len() >= SIGNALS_KEPT_MAX;
         let takes_memory = self.memory_bytes + size::of_signal(id, name, payload) > EXECUTION_MEMORY_BYTES_MAX;
         if takes_memory && self.decide_version >= MEMORY_SINCE {
-            return Some(Unheard::Full);
+            return Some(SignalRejection::Full);
         }
         let is_full = if self.decide_version < SIGNAL_BYTES_SINCE {
             are_too_many
@@ -472,7 +472,7 @@ impl State {
             let are_too_large = bytes + cbor::byte_count(payload) > SIGNALS_KEPT_BYTES_MAX;
             (are_too_many || are_too_large) && self.wait_for_signal(name).is_none()
         };
-        is_full.then_some(Unheard::Full)
+        is_full.then_some(SignalRejection::Full)
     }
 
     /// Returns the first step instance, in plan order, that waits for a signal of this name.

@@ -165,11 +165,11 @@ impl<'a> Reader<'a> {
                 (Event::MappingEnd, _) => break,
                 (Event::Scalar(key, ..), span) => (key.into_owned(), span),
                 (_, span) => {
-                    let mend = match rest_at(self.text, place(span.start)).starts_with('{') {
+                    let help = match rest_at(self.text, place(span.start)).starts_with('{') {
                         true => "put the text in quotes; a reference is written as \"@name.path\", without braces",
                         false => "write `key: value`",
                     };
-                    return Err(error(span, "a key that is not text", mend));
+                    return Err(error(span, "a key that is not text", help));
                 }
             };
             if map.contains_key(&key) {
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     }
 
     fn refuse_full(&self, kept: Result<(), Full>, span: Span) -> Result<(), ReadError> {
-        kept.map_err(|Full| error(span, Full::MESSAGE, Full::MEND))
+        kept.map_err(|Full| error(span, Full::MESSAGE, Full::HELP))
     }
 
     fn next(&mut self) -> Result<(Event<'a>, Span), ReadError> {
@@ -207,8 +207,8 @@ impl<'a> Reader<'a> {
         let event = self.parser.next_event();
         if self.ahead.is_exceeded() {
             let span = event.and_then(Result::ok).map(|(_, span)| span).unwrap_or_default();
-            let mend = "write it in lines of its own, each item after `- `, or write the whole document as JSON";
-            return Err(error(span, "a collection in brackets is too long to be read as YAML", mend));
+            let help = "write it in lines of its own, each item after `- `, or write the whole document as JSON";
+            return Err(error(span, "a collection in brackets is too long to be read as YAML", help));
         }
         match event {
             Some(Ok(event)) => Ok(event),
@@ -315,15 +315,15 @@ fn place(marker: Marker) -> Place {
     json::place(marker.line(), marker.col() + 1)
 }
 
-fn error(span: Span, message: impl ToString, mend: impl Into<String>) -> ReadError {
-    ReadError { place: place(span.start), message: message.to_string(), mend: mend.into() }
+fn error(span: Span, message: impl ToString, help: impl Into<String>) -> ReadError {
+    ReadError { place: place(span.start), message: message.to_string(), help: help.into() }
 }
 
 /// Converts a parser error: keeps its message and adds help text for common mistakes.
 fn scan_error(scan: &ScanError, text: &str) -> ReadError {
     let (message, mut place) = (scan.info().to_string(), place(*scan.marker()));
     let rest = rest_at(text, place);
-    let mend = if message.contains("tab") {
+    let help = if message.contains("tab") {
         place = tab_from(text, place).unwrap_or(place);
         "YAML indents with spaces: replace the tab"
     } else if message.contains("mapping values") {
@@ -337,7 +337,7 @@ fn scan_error(scan: &ScanError, text: &str) -> ReadError {
     } else {
         "check the indentation and the quotes here and on the line before"
     };
-    ReadError { place, message, mend: mend.into() }
+    ReadError { place, message, help: help.into() }
 }
 
 /// Returns the rest of the line from a position.

@@ -12,7 +12,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
-    record::{Ending, FailureFate, Fault, Payload, Purpose, Record},
+    record::{Ending, FailureDisposition, Fault, Payload, Purpose, Record},
     state::State,
     value::Value,
 };
@@ -241,7 +241,7 @@ fn whatever_was_erased_is_remembered() {
             Box::new(|text| Record::StepFailed {
                 instance: at("work"),
                 fault: fault(text),
-                fate: FailureFate::LetThrough,
+                disposition: FailureDisposition::Tolerated,
             }),
         ),
         ("question", &doubtful, Box::new(gate)),

@@ -155,7 +155,7 @@ fn check_refused(text: &str, to: Notation, expected: &[(&str, &str)]) {
     for (found, (path, part)) in found.iter().zip(expected) {
         assert_eq!(found.path.to_string(), *path, "{found:#?}");
         assert!(found.message.contains(part), "{found:#?}");
-        assert!(found.place.is_some() && !found.mend.is_empty(), "{found:#?}");
+        assert!(found.place.is_some() && !found.help.is_empty(), "{found:#?}");
     }
 }
 

@@ -203,7 +203,7 @@ fn what_stands_in_a_queue_begins_when_it_is_admitted() {
 }
 
 #[test]
-fn what_is_called_off_in_a_queue_never_begins() {
+fn what_is_cancelled_in_a_queue_never_begins() {
     let state = check(
         "  - {id: a, type: tool, tool: A}\n",
         "0 queue workflow: Started, Queued workflow, DeadlineHeld 1000
@@ -316,7 +316,7 @@ fn a_gate_that_is_decided_does_not_expire() {
 }
 
 #[test]
-fn what_is_called_off_says_why() {
+fn what_is_cancelled_says_why() {
     let waits = "
         - id: all
           type: parallel
@@ -357,7 +357,7 @@ fn what_is_called_off_says_why() {
 /// Two steps wait after a first failure when a sibling fails. The one that waits for a retry fails with its own reason;
 /// the gate of the other one is canceled.
 #[test]
-fn beside_a_failure_a_question_is_called_off_and_a_retry_has_failed() {
+fn beside_a_failure_a_question_is_cancelled_and_a_retry_has_failed() {
     check(
         "
         - id: all
@@ -639,7 +639,7 @@ fn what_contains_a_return_has_done_its_part() {
 /// A failure that halts a loop makes every block be checked again. The condition of a step that is ready to start must
 /// not be evaluated a second time, because its result may have changed.
 #[test]
-fn a_step_at_the_door_is_not_begun_again() {
+fn a_ready_step_is_not_started_twice() {
     let steps = "
         - {id: first, type: code, code: f, outputVariable: flag}
         - id: all

@@ -31,14 +31,14 @@ impl Inspector for Reads {
             return Ok(());
         }
         let message = "line 1, column 1: the function exports nothing".to_string();
-        Err(Complaint { message, mend: "write `export default function (input) { … }`".to_string() })
+        Err(Complaint { message, help: "write `export default function (input) { … }`".to_string() })
     }
 
     fn schema(&self, schema: &Value) -> Result<(), Complaint> {
         match schema.get("minimum") {
             Some(bound) if !matches!(bound, Value::Number(_)) => {
                 let message = format!("/minimum: {} is not a number", json::compact(bound));
-                Err(Complaint { message, mend: String::new() })
+                Err(Complaint { message, help: String::new() })
             }
             _ => Ok(()),
         }
@@ -342,7 +342,7 @@ fn large_plans_compile() {
 
 /// Many mistakes of each kind are all reported, without excessive cost.
 #[test]
-fn many_mistakes_are_told() {
+fn many_mistakes_are_reported() {
     let step = r#"{"id":"twin","type":"tool","tool":"T","arguments":"@nobody","outputVariable":"v"}"#;
     let text = format!("{{\"steps\":[{{\"type\":\"parallel\",\"steps\":[{}]}}]}}", vec![step; 2_000].join(","));
     assert_eq!(findings(&text).len(), 3 * 2_000 - 2);
@@ -367,7 +367,7 @@ fn many_names_are_not_searched_for_each_mistake() {
 
 /// If a reachability search exceeds its limit, the diagnostic says so and suggests an edge.
 #[test]
-fn ways_that_are_not_found_in_time_are_told_as_such() {
+fn paths_that_are_not_checked_in_time_are_reported() {
     let count = 3_600;
     let graph = |edges_to_first: bool| {
         let node = |n: usize| format!(r#"{{"id":"n{n}","type":"tool","tool":"T","arguments":{{"x":"@n0.y"}}}}"#);
@@ -381,7 +381,7 @@ fn ways_that_are_not_found_in_time_are_told_as_such() {
     assert_eq!(found.len(), count - 1);
     let (first, last) = (&found[0], &found[count - 2]);
     assert_eq!((first.code, last.code), ("reference_into_parallel", "too_large"));
-    assert!(last.mend.contains("add the edge {from: n0, to: n"), "{}", last.mend);
+    assert!(last.help.contains("add the edge {from: n0, to: n"), "{}", last.help);
     assert_eq!(findings(&graph(true)), []);
 }
 

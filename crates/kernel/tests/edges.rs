@@ -26,7 +26,7 @@ enum End {
     /// The failure is not handled.
     Failed,
     /// The failure is tolerated (`continueOnError`).
-    LetThrough,
+    Tolerated,
     /// Another edge handles the failure.
     Handled,
     Skipped,
@@ -34,7 +34,7 @@ enum End {
     Cancelled,
 }
 
-const ENDS: [End; 6] = [End::Completed, End::Failed, End::LetThrough, End::Handled, End::Skipped, End::Cancelled];
+const ENDS: [End; 6] = [End::Completed, End::Failed, End::Tolerated, End::Handled, End::Skipped, End::Cancelled];
 
 const KINDS: [&str; 4] = ["on_success", "on_failure", "always", "skip"];
 
@@ -65,7 +65,7 @@ const TABLE: [(End, [Pull; 4]); 6] = [
     //                 on_success     on_failure     always       skip
     (End::Completed,  [Pull::Takes,   Pull::Neutral, Pull::Takes, Pull::Neutral]),
     (End::Failed,     [Pull::Blocks,  Pull::Takes,   Pull::Takes, Pull::Neutral]),
-    (End::LetThrough, [Pull::Blocks,  Pull::Takes,   Pull::Takes, Pull::Neutral]),
+    (End::Tolerated, [Pull::Blocks,  Pull::Takes,   Pull::Takes, Pull::Neutral]),
     (End::Handled,    [Pull::Blocks,  Pull::Takes,   Pull::Takes, Pull::Neutral]),
     (End::Skipped,    [Pull::Neutral, Pull::Neutral, Pull::Takes, Pull::Takes]),
     (End::Cancelled,  [Pull::Blocks,  Pull::Neutral, Pull::Takes, Pull::Neutral]),
@@ -119,7 +119,7 @@ struct Expected {
 fn settled(arrows: &[Arrow]) -> Vec<Arrow> {
     let is_handled = |source| arrows.iter().any(|arrow| arrow.source == source && arrow.handles());
     let end = |arrow: &Arrow| match arrow.end {
-        End::Failed | End::LetThrough if is_handled(arrow.source) => End::Handled,
+        End::Failed | End::Tolerated if is_handled(arrow.source) => End::Handled,
         end => end,
     };
     arrows.iter().map(|arrow| Arrow { end: end(arrow), ..*arrow }).collect()
@@ -150,7 +150,7 @@ fn expected(arrows: &[Arrow]) -> Expected {
     Expected {
         target,
         execution: if fails { ExecutionStatus::Failed } else { ExecutionStatus::Completed },
-        with_failures: arrows.iter().any(|arrow| arrow.end == End::LetThrough),
+        with_failures: arrows.iter().any(|arrow| arrow.end == End::Tolerated),
     }
 }
 
@@ -175,11 +175,11 @@ impl Nodes {
 
     /// Adds a step with the given outcome.
     fn source(&mut self, id: &str, end: End) {
-        let fails = matches!(end, End::Failed | End::LetThrough | End::Handled);
+        let fails = matches!(end, End::Failed | End::Tolerated | End::Handled);
         self.failing.extend(fails.then(|| id.to_string()));
         match end {
             End::Completed | End::Failed => self.node(id, ""),
-            End::LetThrough => self.node(id, r#""continueOnError":true"#),
+            End::Tolerated => self.node(id, r#""continueOnError":true"#),
             End::Skipped => self.node(id, r#""when":{"ref":"@input.no"}"#),
             End::Handled => {
                 self.node(id, "");
@@ -523,7 +523,7 @@ const CASES: &[Case] = &[
         status: ExecutionStatus::Completed,
     },
     Case {
-        why: "what waits is called off by a failure, and its cleaning up runs",
+        why: "what waits is cancelled by a failure, and its cleaning up runs",
         nodes: &[("a", ""), ("w", "\"type\":\"signal\",\"signal\":\"s\""), ("clean", ""), ("next", "")],
         edges: &["w always clean", "w on_success next"],
         policy: None,
@@ -581,7 +581,7 @@ const CASES: &[Case] = &[
         status: ExecutionStatus::Completed,
     },
     Case {
-        why: "failOpen skips the broken branch and goes on",
+        why: "failOpen skips the broken branch and continues",
         nodes: &[("a", ""), ("b", ""), ("c", ""), ("d", "")],
         edges: &["a on_success b", "c on_success d"],
         policy: Some("{\"failOpen\":true}"),
@@ -590,7 +590,7 @@ const CASES: &[Case] = &[
         status: ExecutionStatus::Completed,
     },
     Case {
-        why: "one failure below the bound is let through",
+        why: "one failure below the bound is tolerated",
         nodes: &[("a", "\"continueOnError\":true"), ("b", ""), ("c", "")],
         edges: &["a always c", "b on_success c"],
         policy: Some("{\"maxNodeFailures\":2}"),
@@ -647,7 +647,7 @@ const CASES: &[Case] = &[
         status: ExecutionStatus::Failed,
     },
     Case {
-        why: "below the bound of steps that tried in vain the execution goes on",
+        why: "below the bound of steps that tried in vain the execution continues",
         nodes: &[
             ("a", "\"continueOnError\":true,\"retryPolicy\":{\"maxAttempts\":2,\"initialDelayMs\":1000}"),
             ("b", ""),

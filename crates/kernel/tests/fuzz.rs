@@ -56,31 +56,31 @@ fn attempt(which: &str, target: Target, bytes: &[u8]) {
     }
 }
 
-fn door(name: &str) -> Target {
-    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target).expect("a door")
+fn target(name: &str) -> Target {
+    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target).expect("a known target")
 }
 
 #[test]
 fn definitions() {
-    run("definitions", door("definitions"));
+    run("definitions", target("definitions"));
 }
 
 #[test]
 fn references() {
-    run("references", door("references"));
+    run("references", target("references"));
 }
 
 #[test]
 fn conditions() {
-    run("conditions", door("conditions"));
+    run("conditions", target("conditions"));
 }
 
 #[test]
 fn schemas() {
-    run("schemas", door("schemas"));
+    run("schemas", target("schemas"));
 }
 
 #[test]
 fn frames() {
-    run("frames", door("frames"));
+    run("frames", target("frames"));
 }

@@ -184,7 +184,7 @@ fn compiling_grows_with_the_definition() {
 }
 
 #[test]
-fn mistakes_are_told_in_as_much_work_as_there_are() {
+fn the_work_of_reporting_mistakes_grows_with_their_number() {
     let mut wrong = TooFast::default();
     wrong.check("a circle", |count| {
         let text = dataflow(count, |at| refers("input", (at + 1) % count));
@@ -359,7 +359,7 @@ fn failing_grows_with_what_is_out() {
         });
     }
     let naps = format!("{NAP},{CALL}");
-    wrong.check_run("naps that are called off", 10_000, Answers::FirstFails, ExecutionStatus::Failed, |_| {
+    wrong.check_run("naps that are cancelled", 10_000, Answers::FirstFails, ExecutionStatus::Failed, |_| {
         let steps = format!(
             r#"{CALL_OUTSIDE},{{"type":"loop","forEach":{{"ref":"@input.list","concurrency":10000}},"steps":[{naps}]}}"#
         );
@@ -377,7 +377,7 @@ fn ending_grows_with_what_is_open() {
     wrong.check_run("calls that are stopped", 10_000, Answers::Cancelled, status, |_| each(CALL, 10_000));
     wrong.check_run("branches that are stopped", 10_000, Answers::Cancelled, status, BRANCHES);
     wrong.check_run("choices that are stopped", 10_000, Answers::Cancelled, status, |_| each(CHOICE, 10_000));
-    wrong.check_run("naps that are called off", 10_000, Answers::Cancelled, status, |_| each(NAP, 10_000));
+    wrong.check_run("naps that are cancelled", 10_000, Answers::Cancelled, status, |_| each(NAP, 10_000));
     wrong.check_run("a return beside much", 10_000, Answers::Done, ExecutionStatus::Completed, |_| {
         let wait = r#"{"type":"conditional","condition":true,"then":[{"type":"signal","signal":"never"}]}"#;
         let steps = format!(

@@ -20,7 +20,7 @@ use mainspring_kernel::{
     },
     plan::Plan,
     record::{Ending, Record},
-    state::{ExecutionStatus, State, Status, Unheard},
+    state::{ExecutionStatus, SignalRejection, State, Status},
     value::{Map, Value},
 };
 use peak_alloc::PeakAlloc;
@@ -260,8 +260,8 @@ fn a_signal_beyond_the_memory_is_refused() {
     let payload = dense(SIGNAL_BYTES_MAX);
     for number in 0.. {
         let id = format!("n{number}");
-        if let Some(unheard) = state.unheard(&id, "other", &payload) {
-            assert_eq!((unheard, number > 3), (Unheard::Full, true), "{number} signals");
+        if let Some(rejection) = state.signal_rejection(&id, "other", &payload) {
+            assert_eq!((rejection, number > 3), (SignalRejection::Full, true), "{number} signals");
             break;
         }
         let payload = payload.clone();

@@ -70,7 +70,7 @@ policy: {maxNodeFailures: 1}
 
 /// Changes in version 2 of `decide`: concurrency slots, interruptions under a retry policy, a child that waits for
 /// people, and a parent whose child was denied.
-const FAMILY: &str = r#"
+const TREE: &str = r#"
 nodes:
   - {id: call, type: tool, tool: CALL}
   - {id: calc, type: code, code: "export default () => 1"}
@@ -120,9 +120,9 @@ fn goldens() -> [Golden; 5] {
         Evaluated::of(Ok(Value::map([("n", 2u64.into())]))),
     ];
     let second = Golden { inputs: inputs_of_graph(&plan), plan, results, yields_at: None };
-    let plan = plan_of(FAMILY);
+    let plan = plan_of(TREE);
     let results = vec![Evaluated::of(Ok(1u64.into()))];
-    let third = Golden { inputs: inputs_of_family(&plan), plan, results, yields_at: None };
+    let third = Golden { inputs: inputs_of_tree(&plan), plan, results, yields_at: None };
     let plan = plan_of(QUEUED);
     let fourth = Golden { inputs: inputs_in_a_queue(&plan), plan, results: Vec::new(), yields_at: None };
     let plan = plan_of(BOUNDED);
@@ -157,7 +157,7 @@ fn inputs_in_a_queue(plan: &Plan) -> Vec<(u64, Input)> {
     vec![(0, Input::Start(Box::new(begins))), (60_000, Input::Admit), (60_001, receipt)]
 }
 
-fn inputs_of_family(plan: &Plan) -> Vec<(u64, Input)> {
+fn inputs_of_tree(plan: &Plan) -> Vec<(u64, Input)> {
     let at = |name: &str| Instance::parse(name, plan).expect("an instance of the plan");
     let receipt = |name: &str, outcome| Input::Receipt { instance: at(name), attempt: 1, outcome };
     let Input::Start(mut begins) = start(plan) else { unreachable!("it is one") };
@@ -400,7 +400,7 @@ fn nearly_every_kind_of_record_is_in_it() {
         "RoundEnded",
         "FailureBoundReached",
         "ChildWaits",
-        "ParentTold",
+        "ParentNotified",
         "Queued",
         "Admitted",
         "TurnSplit",

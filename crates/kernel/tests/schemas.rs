@@ -169,7 +169,7 @@ fn mutations(definition: &Value) -> Vec<Value> {
     for path in &objects {
         let map = part(definition, path).as_map().expect("an object");
         let mut push = |map: Map| changed.push(with(definition, path.segments(), Value::Map(map)));
-        push(added(map, "unheard_of", true.into()));
+        push(added(map, "unknown_key", true.into()));
         for (key, value) in map {
             let without: Map =
                 map.iter().filter(|(other, _)| *other != key).map(|(k, v)| (k.clone(), v.clone())).collect();

@@ -121,7 +121,7 @@ impl Ground {
     }
 
     /// The command that starts a process which runs the executions, as help text.
-    pub(crate) fn mend(&self) -> String {
+    pub(crate) fn help(&self) -> String {
         match self {
             Self::Folder(_) => "run `mainspring resume --all`".into(),
             Self::Shared(_) => "`mainspring node --store …` starts a node".into(),

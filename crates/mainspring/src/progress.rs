@@ -9,9 +9,9 @@ use std::{
 
 use anstyle::AnsiColor;
 use mainspring_kernel::{
+    history::Children,
     plan::{Plan, Work},
-    record::{FailureFate, Record},
-    trace::Children,
+    record::{FailureDisposition, Record},
     value::Value,
 };
 
@@ -48,8 +48,8 @@ pub(crate) enum Happened {
     Decided { decision: String, by: Option<String> },
     /// The step completed.
     Completed,
-    /// The step failed; `fate` is the disposition of the failure.
-    Failed { message: String, fate: FailureFate },
+    /// The step failed.
+    Failed { message: String, disposition: FailureDisposition },
     /// The step was skipped.
     Skipped { reason: String },
     /// The function of the step logged lines.
@@ -194,11 +194,11 @@ impl Progress {
                 line(paint(WAITS, "!"), name, &format!("{decision} by {by}"), None);
             }
             Happened::Completed => line(paint(GOOD, "✓"), name, "", took()),
-            Happened::Failed { message, fate } => {
-                let through = match fate {
-                    FailureFate::Fails => "",
-                    FailureFate::LetThrough => " (tolerated)",
-                    FailureFate::Handled => " (a failure edge takes it up)",
+            Happened::Failed { message, disposition } => {
+                let through = match disposition {
+                    FailureDisposition::Failed => "",
+                    FailureDisposition::Tolerated => " (tolerated)",
+                    FailureDisposition::Handled => " (a failure edge takes it up)",
                 };
                 line(paint(BAD, "✗"), name, &format!("{message}{through}"), took());
             }
@@ -250,7 +250,9 @@ fn of_record(work: &Work, record: &Record, child: Option<String>, now: u64) -> O
             Happened::Decided { decision: decision.name().into(), by: by.clone() }
         }
         Record::StepCompleted { .. } => Happened::Completed,
-        Record::StepFailed { fault, fate, .. } => Happened::Failed { message: fault.failure().message, fate: *fate },
+        Record::StepFailed { fault, disposition, .. } => {
+            Happened::Failed { message: fault.failure().message, disposition: *disposition }
+        }
         Record::StepSkipped { reason, .. } => Happened::Skipped { reason: reason.words().into() },
         Record::StepLogged { lines, .. } => {
             let text = |logged: &Value| logged.get("text").and_then(Value::as_text).unwrap_or_default().to_string();

@@ -53,9 +53,9 @@ impl Asked {
         self.execution_id = None;
     }
 
-    /// Fails if the execution was started with another request. `mend` is the help text; `ID` in it is replaced by
+    /// Fails if the execution was started with another request. `help` is the help text; `ID` in it is replaced by
     /// the name of the execution.
-    pub fn check(&self, state: &State, mend: &str) -> Result<(), Refusal> {
+    pub fn check(&self, state: &State, help: &str) -> Result<(), Refusal> {
         let Some(start) = &state.start else { return Ok(()) };
         let id = &start.execution_id;
         let (pinned, wanted) = (start.workflow_hash, self.workflow_hash);
@@ -68,8 +68,8 @@ impl Asked {
             return Ok(());
         }
         let words: Vec<_> = differences.iter().map(Difference::words).collect();
-        let mend = mend.replace("ID", id);
-        let message = format!("the execution `{id}` was started with another request: {}; {mend}", words.join("; "));
+        let help = help.replace("ID", id);
+        let message = format!("the execution `{id}` was started with another request: {}; {help}", words.join("; "));
         let mut refusal = Refusal::contract("request_mismatch", message);
         let names: Vec<Value> = differences.iter().map(|difference| difference.key.as_str().into()).collect();
         refusal.failure.details = Value::map([("differs", names.into())]);

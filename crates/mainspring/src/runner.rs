@@ -17,12 +17,12 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{
     frame::Frame,
+    history::History,
     json::compact,
     key::ExecutionKey,
     plan::Plan,
     record::Record,
     state::{ExecutionStatus, State},
-    trace::Trace,
     value::Value,
 };
 use tokio::{
@@ -105,7 +105,7 @@ pub struct Standing {
     /// The folded state.
     pub state: State,
     /// The attempt history.
-    pub trace: Trace,
+    pub history: History,
     /// The sequence of its next frame.
     pub next_sequence: u64,
 }
@@ -116,13 +116,13 @@ pub fn standing(
     key: ExecutionKey,
     mut each: impl FnMut(&Frame, &State),
 ) -> Result<Standing, EngineError> {
-    let mut trace = Trace::default();
+    let mut history = History::default();
     let read = engine.loader().frames(key, |state, frame| {
-        trace.add(&state.plan, frame);
+        history.add(&state.plan, frame);
         each(frame, state);
     })?;
     let journal = read.ok_or(EngineError::NoSuchExecution)?.journal;
-    Ok(Standing { state: journal.state, trace, next_sequence: journal.head.sequence + 1 })
+    Ok(Standing { state: journal.state, history, next_sequence: journal.head.sequence + 1 })
 }
 
 /// The reason why [`follow`] returned.

@@ -51,14 +51,14 @@ impl Told {
     fn expect(&self, name: &str, state: &str, said: &str) -> &Self {
         let check = self.checks.get(name).unwrap_or_else(|| panic!("nothing is said of {name}: {:?}", self.answer));
         let text = |key: &str| check.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
-        let all = format!("{} → {}", text("says"), text("mend"));
+        let all = format!("{} → {}", text("says"), text("help"));
         assert!(
             text("state") == state && all.contains(said),
             "{name} is {}: {all}\n{}",
             text("state"),
             self.answer.stdout
         );
-        assert_eq!(text("mend").is_empty(), !["warning", "broken"].contains(&state), "{name}: {all}");
+        assert_eq!(text("help").is_empty(), !["warning", "broken"].contains(&state), "{name}: {all}");
         self
     }
 
@@ -287,7 +287,7 @@ fn check_damages(table: &[Damage]) {
 }
 
 #[test]
-fn a_store_that_is_broken_is_named_with_its_mend() {
+fn a_broken_store_is_reported_with_help() {
     check_damages(&[
         (|ground| cut_to(ground, |length| length / 2 + 100), &["store"], "restore the latest backup"),
         (|ground| cut_to(ground, |length| length - 1), &["store"], "shorter than it says"),
@@ -307,7 +307,7 @@ fn a_store_that_is_broken_is_named_with_its_mend() {
 }
 
 #[test]
-fn what_else_is_broken_is_named_with_its_mend() {
+fn every_other_defect_is_reported_with_help() {
     check_damages(&[
         (|ground| set_mode(&config(ground, "key"), 0o644), &["key"], "chmod 600"),
         (

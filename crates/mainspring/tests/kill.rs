@@ -12,7 +12,7 @@ use std::{
     process::{Child, Command},
 };
 
-use mainspring_kernel::{state::Status, trace::Trace, value::Value};
+use mainspring_kernel::{history::History, state::Status, value::Value};
 use rustix::process::{Pid, Signal, kill_process};
 
 mod support;
@@ -132,15 +132,15 @@ fn spawn_and_wait(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &m
 
 /// The steps with a receipt in the journal.
 fn settled(ground: &Ground) -> BTreeSet<String> {
-    let rows = trace(ground).map(|trace| trace.attempts).unwrap_or_default();
+    let rows = history(ground).map(|history| history.attempts).unwrap_or_default();
     rows.into_iter().filter(|row| row.status == Status::Completed).map(|row| row.step).collect()
 }
 
-fn trace(ground: &Ground) -> Option<Trace> {
+fn history(ground: &Ground) -> Option<History> {
     let (loader, key) = ground.loader("e")?;
-    let mut trace = Trace::default();
-    loader.frames(key, |state, frame| trace.add(&state.plan, frame)).unwrap();
-    Some(trace)
+    let mut history = History::default();
+    loader.frames(key, |state, frame| history.add(&state.plan, frame)).unwrap();
+    Some(history)
 }
 
 fn check_log(ground: &Ground, certain: &[Certain]) {

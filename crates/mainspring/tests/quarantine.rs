@@ -75,7 +75,7 @@ fn damaged(ground: &Ground, frame: i64) -> (String, Vec<u8>) {
     (id, before)
 }
 
-fn mend(ground: &Ground, id: &str, frame: i64, bytes: &[u8]) {
+fn repair(ground: &Ground, id: &str, frame: i64, bytes: &[u8]) {
     let connection = Connection::open(database(ground)).unwrap();
     let sql = "UPDATE frames SET frame = ?3 WHERE sequence = ?2 AND execution IN (SELECT execution FROM executions WHERE id = ?1)";
     assert_eq!(connection.execute(sql, params![id, frame, bytes]).unwrap(), 1);
@@ -132,10 +132,10 @@ fn a_release_verifies_first_and_cancels_what_nobody_waits_for() {
     let ground = ground();
     let (id, frame) = damaged(&ground, 0);
     mainspring(&ground, &["resume", "p1", "--json"]);
-    let refused = mainspring(&ground, &["quarantine", "release", &id, "--reason", "mended"]);
+    let refused = mainspring(&ground, &["quarantine", "release", &id, "--reason", "repaired"]);
     assert_eq!(refused.exit, Some(40), "it is broken still: {refused:?}");
-    mend(&ground, &id, 0, &frame);
-    let released = fine(&ground, &["quarantine", "release", &id, "--reason", "mended", "--json"]);
+    repair(&ground, &id, 0, &frame);
+    let released = fine(&ground, &["quarantine", "release", &id, "--reason", "repaired", "--json"]);
     assert_eq!(released.text("status"), "cancelled", "its parent has failed meanwhile");
     mainspring(&ground, &["resume", "--all"]);
     assert_eq!(child(&ground), (id.clone(), "cancelled".to_string()));

@@ -161,7 +161,7 @@ fn callable_default(source: &str, program: &Program<'_>) -> Result<(), Fault> {
                 return match what_it_is(&export.declaration) {
                     None => Ok(()),
                     Some(what) => {
-                        let message = format!("The default export is {what}. {MEND}");
+                        let message = format!("The default export is {what}. {HELP}");
                         Err(at(source, export.declaration.span(), Fault::new(FaultKind::NoFunction, message)))
                     }
                 };
@@ -175,10 +175,10 @@ fn callable_default(source: &str, program: &Program<'_>) -> Result<(), Fault> {
     if by_name {
         return Ok(());
     }
-    Err(Fault::new(FaultKind::NoFunction, format!("There is no default export. {MEND}")))
+    Err(Fault::new(FaultKind::NoFunction, format!("There is no default export. {HELP}")))
 }
 
-const MEND: &str = "Write `export default function (input) { … }`.";
+const HELP: &str = "Write `export default function (input) { … }`.";
 
 /// Describes a default export that is certainly not a function.
 fn what_it_is(declaration: &ExportDefaultDeclarationKind<'_>) -> Option<&'static str> {

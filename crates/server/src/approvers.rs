@@ -226,8 +226,8 @@ pub(crate) fn warnings(
     for (number, path) in written.asking {
         match &written.plan.step(*number).work {
             Work::Approval(gate) => {
-                for (code, at, message, mend) in findings.gate(gate, path)? {
-                    findings.found.push(Diagnostic::warning(code, at, written.document, &message, &mend));
+                for (code, at, message, help) in findings.gate(gate, path)? {
+                    findings.found.push(Diagnostic::warning(code, at, written.document, &message, &help));
                 }
             }
             Work::Subworkflow { workflow, .. } => findings.started(workflow, path, written.document, &mut seen)?,
@@ -265,13 +265,13 @@ impl Findings<'_> {
                 "{able} of {whom} can decide here, and {count} must approve: the gate would wait until its time is over, \
                  and be {ending} by itself"
             );
-            let mend = "make members of those who decide, in a role that may, or ask for fewer in `count`";
-            found.push((TOO_FEW, path.key(key), message, mend.into()));
+            let help = "make members of those who decide, in a role that may, or ask for fewer in `count`";
+            found.push((TOO_FEW, path.key(key), message, help.into()));
         }
         for (at, user) in approvers.iter().enumerate() {
             if found.len() < WARNINGS_MAX && !self.members.can_decide(user)? {
-                let (message, mend) = self.cannot(user)?;
-                found.push((CANNOT_DECIDE, path.key("approvers").index(at), message, mend));
+                let (message, help) = self.cannot(user)?;
+                found.push((CANNOT_DECIDE, path.key("approvers").index(at), message, help));
             }
         }
         Ok(found)
@@ -314,9 +314,9 @@ impl Findings<'_> {
             for (number, path) in made.asking.iter() {
                 match &made.plan.step(*number).work {
                     Work::Approval(gate) => {
-                        for (code, at, message, mend) in self.gate(gate, path)? {
+                        for (code, at, message, help) in self.gate(gate, path)? {
                             let message = format!("in {}, which it starts, at {at}: {message}", quoted(&name));
-                            self.found.push(Diagnostic::warning(code, way.clone(), document, &message, &mend));
+                            self.found.push(Diagnostic::warning(code, way.clone(), document, &message, &help));
                         }
                     }
                     Work::Subworkflow { workflow, .. } => names.push(workflow.clone()),

@@ -10,10 +10,10 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{
     frame::Frame,
+    history::History,
     input::NAME_IN_TRIGGER,
     record::Record,
     state::{ExecutionStatus, State},
-    trace::Trace,
     value::Value,
 };
 use mainspring_store::ExecutionRow;
@@ -220,11 +220,11 @@ pub(crate) fn look(app: &App, row: &ExecutionRow) -> Answer<Looked> {
 
 /// One page of attempts in the order of their start, from a position on. New attempts are appended, so that positions
 /// stay valid.
-pub(crate) fn attempts(app: &App, row: &ExecutionRow, from: usize) -> Answer<Trace> {
-    let mut trace = Trace::window(from, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
-    let each = |state: &State, frame: &Frame| trace.add(&state.plan, frame);
+pub(crate) fn attempts(app: &App, row: &ExecutionRow, from: usize) -> Answer<History> {
+    let mut history = History::window(from, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
+    let each = |state: &State, frame: &Frame| history.add(&state.plan, frame);
     let read = app.engine.loader().frames(row.key, each).map_err(EngineError::from)?;
-    read.map(|_| trace).ok_or_else(|| Problem::not_found("execution"))
+    read.map(|_| history).ok_or_else(|| Problem::not_found("execution"))
 }
 
 /// An execution in the terms of the result envelope (first specification, 6.5).
@@ -235,14 +235,14 @@ pub(crate) struct Sight {
     pub error: Value,
     /// Gates, with resume tokens only if the caller may decide.
     pub gates: Vec<Data>,
-    pub trace: Trace,
+    pub history: History,
 }
 
 /// Reads an execution's journal once for all fields of its envelope.
 pub(crate) fn sight(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Sight> {
-    let mut trace = Trace::window(0, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
+    let mut history = History::window(0, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
     let loader = app.engine.loader();
-    let read = loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
+    let read = loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
     let state = read.ok_or_else(|| Problem::not_found("execution"))?.journal.state;
     let family = Family::of(loader, app.engine.key(), &state)?;
     let with_failures = state.status() == ExecutionStatus::Completed && state.with_failures;
@@ -252,7 +252,7 @@ pub(crate) fn sight(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Si
         output: outputs(&state),
         error: envelope::error(&state),
         gates: family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect(),
-        trace,
+        history,
     })
 }
 

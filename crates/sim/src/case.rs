@@ -142,7 +142,7 @@ impl From<Vec<Diagnostic>> for Refusal {
 impl From<String> for Refusal {
     fn from(message: String) -> Self {
         let (severity, code, path, place) = (Severity::Error, diagnostic::WRONG_VALUE, Path::root(), None);
-        Self(vec![Diagnostic { severity, code, path, place, message, mend: String::new() }])
+        Self(vec![Diagnostic { severity, code, path, place, message, help: String::new() }])
     }
 }
 

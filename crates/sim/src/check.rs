@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{
     failure::Failure,
+    history::{AttemptHistory, History},
     input::Input,
     instance::Instance,
     json,
     plan::Plan,
     record::{Ending, Record},
     state::{ExecutionStatus, State, Status},
-    trace::{AttemptTrace, Trace},
     value::Value,
 };
 use similar::TextDiff;
@@ -38,13 +38,13 @@ pub(crate) fn differences(expect: &Expect, finished: &Finished) -> Vec<String> {
 }
 
 /// The last attempt of each step instance, including rounds that the state has dropped.
-struct Steps(BTreeMap<String, AttemptTrace>);
+struct Steps(BTreeMap<String, AttemptHistory>);
 
 impl Steps {
     fn of(finished: &Finished) -> Self {
-        let mut trace = Trace::default();
-        finished.frames.iter().for_each(|frame| trace.add(&finished.plan, frame));
-        Self(trace.attempts.into_iter().map(|attempt| (attempt.step.clone(), attempt)).collect())
+        let mut history = History::default();
+        finished.frames.iter().for_each(|frame| history.add(&finished.plan, frame));
+        Self(history.attempts.into_iter().map(|attempt| (attempt.step.clone(), attempt)).collect())
     }
 
     fn status(&self, state: &State, instance: &Instance) -> Status {
@@ -232,8 +232,7 @@ fn failing_place(state: &State, instance: &Instance) -> String {
     let failed_inside = |owner: &Instance| {
         state.steps.iter().find_map(|(inner, step)| {
             let is_inside = inner.scope(&state.plan).owner(&state.plan).as_ref() == Some(owner);
-            let failed =
-                step.status == mainspring_kernel::state::Status::Failed && !step.let_through && !step.is_handled;
+            let failed = step.status == mainspring_kernel::state::Status::Failed && !step.tolerated && !step.is_handled;
             (is_inside && failed).then_some(inner)
         })
     };

@@ -132,7 +132,7 @@ fn check_end(state: &State) -> Result<(), String> {
         return Err("the execution has ended and something of it is open".into());
     }
     let failed =
-        state.steps.iter().find(|(instance, step)| step.status == Status::Failed && !is_let_through(state, instance));
+        state.steps.iter().find(|(instance, step)| step.status == Status::Failed && !is_tolerated(state, instance));
     let is_completed = matches!(state.ending, Some(Ending::Completed { .. }));
     if let Some((instance, _)) = failed.filter(|_| is_completed) {
         return Err(format!("the execution has completed and `{}` has failed", name(state, instance)));
@@ -150,10 +150,10 @@ fn check_end(state: &State) -> Result<(), String> {
 }
 
 /// Returns whether a failure was tolerated or handled, by the failed step or by a step that contains it.
-fn is_let_through(state: &State, instance: &Instance) -> bool {
+fn is_tolerated(state: &State, instance: &Instance) -> bool {
     let mut place = Some(instance.clone());
     while let Some(instance) = place {
-        if state.steps.get(&instance).is_some_and(|step| step.let_through || step.is_handled) {
+        if state.steps.get(&instance).is_some_and(|step| step.tolerated || step.is_handled) {
             return true;
         }
         place = instance.scope(&state.plan).owner(&state.plan);

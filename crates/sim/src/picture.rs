@@ -6,7 +6,7 @@ use mainspring_kernel::{
     input::{Input, Timer},
     instance::Instance,
     plan::Plan,
-    record::{Ending, FailureFate, Record},
+    record::{Ending, FailureDisposition, Record},
 };
 
 use crate::scenario::duration_text;
@@ -105,17 +105,17 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         Record::GateOpened { gate, expires_at, .. } => format!("{step} gate {gate} open until {}", since(*expires_at)),
         Record::GateDecided { gate, decision, .. } => format!("{step} gate {gate} {}", decision.name()),
         Record::StepCompleted { .. } => format!("{step} completed"),
-        Record::StepFailed { fault, fate, .. } => {
-            let fate = match fate {
-                FailureFate::Fails => "",
-                FailureFate::LetThrough => ", let through",
-                FailureFate::Handled => ", handled",
+        Record::StepFailed { fault, disposition, .. } => {
+            let disposition = match disposition {
+                FailureDisposition::Failed => "",
+                FailureDisposition::Tolerated => ", tolerated",
+                FailureDisposition::Handled => ", handled",
             };
-            format!("{step} failed {}{fate}", fault.code)
+            format!("{step} failed {}{disposition}", fault.code)
         }
         Record::StepLogged { .. } => format!("{step} logs"),
         Record::ChildWaits { count, .. } => format!("{step} child {}", waiting_word(*count)),
-        Record::ParentTold => "parent told".into(),
+        Record::ParentNotified => "parent told".into(),
         Record::Queued { queue } => format!("queued behind {}", queue.name()),
         Record::Admitted => "admitted".into(),
         Record::RoundStarted { round, .. } => format!("{step}[{round}] begins"),

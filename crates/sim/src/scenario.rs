@@ -218,13 +218,13 @@ fn cases(reader: &mut Reader<'_>, folder: &FilePath) -> Vec<Case> {
 
 fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Option<Case> {
     reader.object(part, &CASE_KEYS)?;
-    for (key, mend) in [
+    for (key, help) in [
         ("name", "give the case a name"),
         ("definition", "give it a workflow, in place or as the path of its file"),
         ("expect", "say what must come of it: expect: {status: completed}"),
     ] {
         if !part.has(key) {
-            reader.missing(part, key, mend);
+            reader.missing(part, key, help);
         }
     }
     let text = |key, reader: &mut Reader<'a>| part.field(key).and_then(|field| reader.text(&field));

@@ -89,9 +89,9 @@ fn a_diamond_with_a_failure_that_is_handled() {
 edges:
   - {from: start, to: left}
   - {from: start, to: right}
-  - {from: left, to: mend, when: on_failure}
+  - {from: left, to: repair, when: on_failure}
   - {from: right, to: join}
-  - {from: mend, to: join, condition: {ref: "@mend.ok"}}
+  - {from: repair, to: join, condition: {ref: "@repair.ok"}}
   - {from: join, to: last, when: always}"#;
     let once = "retry: {maxAttempts: 2, initialDelayMs: 10, backoff: fixed}";
     let sequence = format!(
@@ -102,8 +102,8 @@ steps:
   - {{id: start, type: tool, tool: T, {once}}}
   - {{id: left, type: tool, tool: BAD, {once}}}
   - {{id: right, type: tool, tool: T, {once}, priority: 2}}
-  - {{id: mend, type: tool, tool: MEND, {once}}}
-  - {{id: join, type: tool, tool: T, arguments: {{mended: "@mend.ok"}}, {once}}}
+  - {{id: repair, type: tool, tool: REPAIR, {once}}}
+  - {{id: join, type: tool, tool: T, arguments: {{repaired: "@repair.ok"}}, {once}}}
   - {{id: last, type: tool, tool: T, {once}}}{edges}"#
     );
     let graph = sequence.replace("order: edges\n", "").replace("steps:", "nodes:");
@@ -115,14 +115,14 @@ steps:
   - {{name: start, action: {{toolName: T}}, {once}}}
   - {{name: left, action: {{toolName: BAD}}, {once}}}
   - {{name: right, action: {{toolName: T}}, {once}, priority: 2}}
-  - {{name: mend, action: {{toolName: MEND}}, {once}}}
-  - {{name: join, action: {{toolName: T}}, input: {{mended: "@mend.ok"}}, {once}}}
+  - {{name: repair, action: {{toolName: REPAIR}}, {once}}}
+  - {{name: join, action: {{toolName: T}}, input: {{repaired: "@repair.ok"}}, {once}}}
   - {{name: last, action: {{toolName: T}}, {once}}}{edges}"#
     );
     check(
         [&sequence, &dataflow, &graph],
         r#"
-effects: {T: {return: 1}, BAD: {error: {class: failed, message: no}}, MEND: {return: {ok: true}}}
+effects: {T: {return: 1}, BAD: {error: {class: failed, message: no}}, REPAIR: {return: {ok: true}}}
 expect: {status: completed, output: {join: 1, last: 1, left: null}, call_count: 6}"#,
     );
 }

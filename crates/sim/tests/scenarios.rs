@@ -206,7 +206,7 @@ fn a_failed_step_stays_failed_whatever_comes_again() {
 /// Found by seeds 866 and 1093: the decision was for a gate that was cancelled, and the execution was quarantined
 /// because of it.
 #[test]
-fn a_decision_at_a_gate_that_was_called_off_changes_nothing() {
+fn a_decision_at_a_gate_that_was_cancelled_changes_nothing() {
     let text = r"
 name: n
 definition:

@@ -45,12 +45,12 @@ enum What {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowError {
     entry: String,
-    mend: &'static str,
+    help: &'static str,
 }
 
 impl fmt::Display for AllowError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "the entry `{}` cannot be read: {}", self.entry.escape_debug(), self.mend)
+        write!(out, "the entry `{}` cannot be read: {}", self.entry.escape_debug(), self.help)
     }
 }
 
@@ -66,7 +66,7 @@ impl FromStr for Allow {
         let mut allow = Self::default();
         for entry in entries.filter(|entry| !entry.is_empty()) {
             let (organization, rest) = entry.split_once('=').unwrap_or((DEFAULT_ORGANIZATION, entry));
-            let error = |mend| AllowError { entry: entry.to_owned(), mend };
+            let error = |help| AllowError { entry: entry.to_owned(), help };
             if !is_organization(organization) {
                 return Err(error("before `=` stands the id of an organization, as in acme=10.0.0.0/8"));
             }
@@ -141,13 +141,13 @@ impl Entry {
             },
             None => (text, None),
         };
-        let mend = "write a range as 10.0.0.0/8, and a name as build.internal or build.internal:8443, without scheme, path or wildcard";
+        let help = "write a range as 10.0.0.0/8, and a name as build.internal or build.internal:8443, without scheme, path or wildcard";
         match Host::parse(host) {
             Ok(Host::Domain(name)) if !name.contains('*') && !without_root(&name).is_empty() => {
                 Ok(of(What::Name(without_root(&name).to_owned()), port))
             }
             // URLs accept `127.1` as an address. A reader of the list would not recognize it, so it is an error here.
-            Ok(_) | Err(_) => Err(mend),
+            Ok(_) | Err(_) => Err(help),
         }
     }
 

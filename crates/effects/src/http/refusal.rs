@@ -81,10 +81,10 @@ impl From<Refusal> for Failure {
                 (Class::Invalid, "http_parameter_invalid", format!("`{}`: {why}", key.escape_debug()))
             }
             Refusal::AddressRefused { url, special_use, entry } => {
-                let mend = format!(
+                let help = format!(
                     "use a public address, or have the operator of this node allow it with {ALLOW_VARIABLE}={entry}"
                 );
-                (Class::Policy, "http_address_refused", format!("{url} leads to {special_use}: {mend}"))
+                (Class::Policy, "http_address_refused", format!("{url} leads to {special_use}: {help}"))
             }
             Refusal::NameUnknown(url, error) => {
                 (Class::Unavailable, "http_dns_failed", format!("{url}: no address was found for the host ({error})"))
@@ -115,21 +115,21 @@ impl From<Refusal> for Failure {
                 format!("{url} answered what cannot be read ({})", short(&why)),
             ),
             Refusal::ResponseTooLarge { url, part, bytes_max } => {
-                let mend = "ask for less, or raise `maxResponseBytes` if it is below";
-                let message = format!("{url}: {part} takes more than {bytes_max} bytes: {mend}");
+                let help = "ask for less, or raise `maxResponseBytes` if it is below";
+                let message = format!("{url}: {part} takes more than {bytes_max} bytes: {help}");
                 (Class::Policy, "http_response_too_large", message)
             }
             Refusal::RedirectInvalid(url, why) => {
                 (Class::Invalid, "http_redirect_invalid", format!("{url} answered a redirect that {why}"))
             }
             Refusal::RedirectInsecure(url) => {
-                let mend = "ask the server's operator, or use the address it leads to";
-                let message = format!("{url} redirects from https to http, which is not followed: {mend}");
+                let help = "ask the server's operator, or use the address it leads to";
+                let message = format!("{url} redirects from https to http, which is not followed: {help}");
                 (Class::Policy, "http_redirect_insecure", message)
             }
             Refusal::RedirectsTooMany(url) => {
-                let mend = "look where they lead with `followRedirects: false`";
-                (Class::Failed, "http_redirects_too_many", format!("{url}: too many redirects; {mend}"))
+                let help = "look where they lead with `followRedirects: false`";
+                (Class::Failed, "http_redirects_too_many", format!("{url}: too many redirects; {help}"))
             }
         };
         Failure::new(class, code, message)

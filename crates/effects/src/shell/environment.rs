@@ -163,7 +163,7 @@ mod tests {
         };
         assert_eq!(told(false, Value::Null), None);
         let ours = told(true, Value::Null).unwrap();
-        let trace = TraceId::of_family(ExecutionKey([1; 16]));
+        let trace = TraceId::of_tree(ExecutionKey([1; 16]));
         assert!(ours.starts_with(&format!("00-{}-", hex(&trace.0))), "{ours}");
         assert_eq!(told(true, Value::map([(TRACE_VARIABLE, Value::from("mine"))])).unwrap(), "mine");
     }

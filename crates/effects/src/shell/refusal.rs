@@ -76,8 +76,8 @@ impl From<Refusal> for Failure {
                 (Class::Invalid, "bash_missing_workspace", message)
             }
             Refusal::FolderMissing { named_by: Cwd, folder, why } => {
-                let mend = "create it in an earlier step or correct `cwd`";
-                let message = format!("`cwd` {} cannot be entered ({why}): {mend}", folder.display());
+                let help = "create it in an earlier step or correct `cwd`";
+                let message = format!("`cwd` {} cannot be entered ({why}): {help}", folder.display());
                 (Class::Invalid, "bash_missing_cwd", message)
             }
             Refusal::TooLarge => {

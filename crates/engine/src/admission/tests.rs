@@ -74,7 +74,7 @@ fn what_is_full_is_said_and_the_first_that_fits_begins() {
     assert_eq!(machine.ended(key(4)), [key(5)]);
     assert_eq!(machine.ended(key(4)), []);
     assert_eq!(machine.ended(key(5)), []);
-    assert_eq!(machine.ended(key(6)), [], "it was called off in the queue");
+    assert_eq!(machine.ended(key(6)), [], "it was cancelled in the queue");
     assert_eq!(machine.ended(key(1)), []);
     assert_eq!(machine.ended(key(3)), []);
     machine.want_all();

@@ -109,8 +109,8 @@ fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: 
         if held.contains(&row.partition) {
             journals += 1;
             // The sweep continues behind a journal that causes a panic.
-            match catch_unwind(AssertUnwindSafe(|| mend(store, loader, row.key))) {
-                Ok(mended) => swept.due.extend(mended.ok().flatten()),
+            match catch_unwind(AssertUnwindSafe(|| repair(store, loader, row.key))) {
+                Ok(repaired) => swept.due.extend(repaired.ok().flatten()),
                 Err(panic) => {
                     swept.panicked = Some((row.key, failing::text(&*panic).to_owned()));
                     return Swept { took: began.elapsed(), ..swept };
@@ -123,7 +123,7 @@ fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: 
 }
 
 /// Corrects the wake-up time of an execution if it differs from the journal. Returns it if it is due.
-fn mend(store: &Arc<dyn Store>, loader: &Loader, execution: ExecutionKey) -> Result<Option<Due>, LoadError> {
+fn repair(store: &Arc<dyn Store>, loader: &Loader, execution: ExecutionKey) -> Result<Option<Due>, LoadError> {
     let Some(head) = store.head(execution)?.filter(|head| head.quarantined.is_none() && !head.ended) else {
         return Ok(None);
     };

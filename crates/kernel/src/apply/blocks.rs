@@ -67,7 +67,7 @@ pub(super) fn begin_step(state: &mut State, scope: &Scope, instance: &Instance, 
 /// Updates the enclosing block when a step has ended, and closes everything inside the step.
 pub(super) fn end_step(state: &mut State, scope: &Scope, instance: &Instance, step: &StepState, before: Status) {
     let plan = state.plan.clone();
-    let fails = step.status == Status::Failed && !step.let_through && !step.is_handled;
+    let fails = step.status == Status::Failed && !step.tolerated && !step.is_handled;
     if let Some(here) = state.scopes.get_mut(scope) {
         here.open -= u32::from(before != Status::Pending);
         if fails && here.failed.is_none() {
@@ -147,11 +147,11 @@ pub(super) fn forget_ended_round(state: &mut State, instance: &Instance, record:
 /// failure. Failure edges are evaluated when the enclosing step fails.
 fn doom(state: &mut State, mut scope: Scope) {
     while let Some(here) = state.scopes.get_mut(&scope) {
-        here.is_doomed = true;
+        here.is_failing = true;
         let Some(owner) = scope.owner(&state.plan) else { return };
         let outer = owner.scope(&state.plan);
         if let Some(rounds) = state.loops.get_mut(&owner) {
-            rounds.is_doomed = true;
+            rounds.is_failing = true;
         }
         let fails = state.plan.step(owner.step).on_error == OnError::Fail && !state.plan.policy.fail_open;
         if !fails || may_be_handled(&state.plan, &outer, &owner) {

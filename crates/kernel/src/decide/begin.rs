@@ -4,7 +4,7 @@ use alloc::format;
 use core::cmp::Reverse;
 
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     cbor,
     condition::Unreadable,
     failure::{Class, Failure},
@@ -24,7 +24,7 @@ use super::{Decider, fault};
 impl Decider<'_> {
     /// Starts the step at an index of a block, unless its condition is false. Effects only become ready here; they are
     /// dispatched when everything else of the turn is settled.
-    pub(super) fn begin(&mut self, scope: &Scope, place: u32) -> Result<(), Illegal> {
+    pub(super) fn begin(&mut self, scope: &Scope, place: u32) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.block(scope.block).steps[place as usize];
         let instance = scope.instance(step);
@@ -76,7 +76,7 @@ impl Decider<'_> {
         (Reverse(self.state.plan.step(instance.step).priority), instance.clone())
     }
 
-    fn take_branch(&mut self, instance: &Instance, block: Option<u32>) -> Result<(), Illegal> {
+    fn take_branch(&mut self, instance: &Instance, block: Option<u32>) -> Result<(), IllegalTransition> {
         self.record(Record::BranchTaken { instance: instance.clone(), block })?;
         match block {
             Some(_) => Ok(()),
@@ -84,7 +84,7 @@ impl Decider<'_> {
         }
     }
 
-    fn return_from(&mut self, instance: &Instance, output: &Template) -> Result<(), Illegal> {
+    fn return_from(&mut self, instance: &Instance, output: &Template) -> Result<(), IllegalTransition> {
         let output = match output.resolve(&self.view(instance)) {
             Ok(output) => output,
             Err(miss) => return self.fail_for_miss(instance, &miss),
@@ -117,7 +117,7 @@ impl Decider<'_> {
             .then(|| Failure::new(Class::Policy, "output_too_large", message))
     }
 
-    fn sleep(&mut self, instance: &Instance, duration_ms: &Template) -> Result<(), Illegal> {
+    fn sleep(&mut self, instance: &Instance, duration_ms: &Template) -> Result<(), IllegalTransition> {
         let duration = match duration_ms.resolve(&self.view(instance)) {
             Ok(duration) => duration,
             Err(miss) => return self.fail_for_miss(instance, &miss),
@@ -136,7 +136,7 @@ impl Decider<'_> {
     }
 
     /// Starts a wait for a point in time. A time in the past completes the step at once.
-    fn sleep_until(&mut self, instance: &Instance, time: &Template) -> Result<(), Illegal> {
+    fn sleep_until(&mut self, instance: &Instance, time: &Template) -> Result<(), IllegalTransition> {
         let time = match time.resolve(&self.view(instance)) {
             Ok(time) => time,
             Err(miss) => return self.fail_for_miss(instance, &miss),
@@ -158,12 +158,17 @@ impl Decider<'_> {
         self.record(Record::WaitStarted { instance: instance.clone(), until: Some(at) })
     }
 
-    pub(super) fn started(&mut self, instance: &Instance, input: Value, intent: Option<Hash>) -> Result<(), Illegal> {
+    pub(super) fn started(
+        &mut self,
+        instance: &Instance,
+        input: Value,
+        intent: Option<Hash>,
+    ) -> Result<(), IllegalTransition> {
         self.record(Record::StepStarted { instance: instance.clone(), input: input.into(), intent })
     }
 
     /// Ends the execution and returns true if no step visits are left. Running attempts are awaited.
-    pub(super) fn is_out_of_steps(&mut self) -> Result<bool, Illegal> {
+    pub(super) fn is_out_of_steps(&mut self) -> Result<bool, IllegalTransition> {
         let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
         if self.state.visits < max_steps {
             return Ok(false);
@@ -172,13 +177,13 @@ impl Decider<'_> {
     }
 
     /// Ends the execution because it has used up its step visits.
-    pub(super) fn out_of_steps(&mut self, max_steps: u32) -> Result<(), Illegal> {
+    pub(super) fn out_of_steps(&mut self, max_steps: u32) -> Result<(), IllegalTransition> {
         let message = format!("more than {max_steps} steps were to run; raise maxSteps if that is meant");
         let fault = fault(Class::Policy, &format!("max_steps_exceeded:{max_steps}"), message);
         self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })
     }
 
-    pub(super) fn fail_for_size(&mut self, instance: &Instance) -> Result<(), Illegal> {
+    pub(super) fn fail_for_size(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
         let id = self.state.plan.id(instance.step);
         let message = format!(
             "step `{id}`: its input is larger than {VALUE_BYTES_MAX} bytes, or takes more than {VALUE_MEMORY_BYTES_MAX} bytes of memory"
@@ -186,7 +191,7 @@ impl Decider<'_> {
         self.fail(instance, Failure::new(Class::Policy, "input_too_large", message))
     }
 
-    pub(super) fn fail_for_miss(&mut self, instance: &Instance, miss: &Miss) -> Result<(), Illegal> {
+    pub(super) fn fail_for_miss(&mut self, instance: &Instance, miss: &Miss) -> Result<(), IllegalTransition> {
         let message = format!(
             "step `{}`: `@{}` leads nowhere; the value it is to be read from has no such part",
             self.state.plan.id(instance.step),

@@ -2,7 +2,7 @@
 
 use super::Decider;
 use crate::{
-    apply::{Illegal, size::of_value},
+    apply::{IllegalTransition, size::of_value},
     cbor,
     failure::{Class, Failure},
     instance::{Instance, Scope},
@@ -16,7 +16,7 @@ use crate::{
 
 impl Decider<'_> {
     /// Examines a block: starts steps that may start, or closes the block.
-    pub(super) fn consider(&mut self, scope: &Scope) -> Result<(), Illegal> {
+    pub(super) fn consider(&mut self, scope: &Scope) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let Some(here) = self.state.scopes.get(scope) else { return Ok(()) };
         let order = &plan.block(scope.block).order;
@@ -24,7 +24,7 @@ impl Decider<'_> {
             return self.consider_edges(scope, graph);
         }
         if self.is_halted(scope) {
-            if self.call_off_waits(scope)? || self.state.scopes.get(scope).is_none_or(|here| here.open > 0) {
+            if self.cancel_waits(scope)? || self.state.scopes.get(scope).is_none_or(|here| here.open > 0) {
                 return Ok(());
             }
             return self.close_halted(scope);
@@ -44,7 +44,7 @@ impl Decider<'_> {
     }
 
     /// Starts branches while concurrency slots are free. A `return` needs no slot, because it ends the execution.
-    fn begin_branches(&mut self, scope: &Scope, waiting: usize) -> Result<(), Illegal> {
+    fn begin_branches(&mut self, scope: &Scope, waiting: usize) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let steps = &plan.block(scope.block).steps;
         let here = &self.state.scopes[scope];
@@ -84,13 +84,13 @@ impl Decider<'_> {
         is_halted(self.state, scope, false)
     }
 
-    /// True if a step instance may not go on because a block around it is failing. Cleanup steps may.
+    /// True if a step instance may not continue because a block around it is failing. Cleanup steps may.
     pub(super) fn is_instance_halted(&self, instance: &Instance) -> bool {
         let is_cleanup = self.state.steps.get(instance).is_some_and(|step| step.is_cleanup);
         is_halted(self.state, &instance.scope(&self.state.plan), is_cleanup)
     }
 
-    pub(super) fn close(&mut self, scope: &Scope) -> Result<(), Illegal> {
+    pub(super) fn close(&mut self, scope: &Scope) -> Result<(), IllegalTransition> {
         if let Some((instance, round)) = scope.round_of_loop(&self.state.plan) {
             return self.record(Record::RoundEnded { instance, round });
         }
@@ -113,7 +113,7 @@ impl Decider<'_> {
 
     /// Closes a failing block. If one of its own steps failed, the step around the block fails; if only an outer block
     /// is failing, that step is canceled.
-    pub(super) fn close_halted(&mut self, scope: &Scope) -> Result<(), Illegal> {
+    pub(super) fn close_halted(&mut self, scope: &Scope) -> Result<(), IllegalTransition> {
         if let Some((instance, round)) = scope.round_of_loop(&self.state.plan) {
             return self.record(Record::RoundEnded { instance, round });
         }
@@ -124,7 +124,7 @@ impl Decider<'_> {
                 let failure = self.failure_of(&failed);
                 self.fail(&owner, failure)
             }
-            (None, Some(owner)) => self.call_off(&owner, "sibling_failed"),
+            (None, Some(owner)) => self.cancel_step(&owner, "sibling_failed"),
             (failed, None) => {
                 let bound = self.state.bound_reached.clone();
                 let fault = match (&failed, bound) {
@@ -180,7 +180,7 @@ impl Decider<'_> {
     }
 
     /// Fails a container step because the combined output of its inner steps is too large.
-    pub(super) fn fail_for_output(&mut self, instance: &Instance, of_its: &str) -> Result<(), Illegal> {
+    pub(super) fn fail_for_output(&mut self, instance: &Instance, of_its: &str) -> Result<(), IllegalTransition> {
         let id = self.state.plan.id(instance.step);
         let message =
             alloc::format!("step `{id}`: what its {of_its} gave takes more than {VALUE_BYTES_MAX} bytes together");
@@ -262,11 +262,11 @@ impl Decider<'_> {
 fn is_halted(state: &State, scope: &Scope, mut is_cleanup: bool) -> bool {
     let mut scope = scope.clone();
     loop {
-        if state.scopes.get(&scope).is_none_or(|here| here.is_doomed && !is_cleanup) {
+        if state.scopes.get(&scope).is_none_or(|here| here.is_failing && !is_cleanup) {
             return true;
         }
         let Some(owner) = scope.owner(&state.plan) else { return false };
-        if state.loops.get(&owner).is_some_and(|rounds| rounds.is_doomed) {
+        if state.loops.get(&owner).is_some_and(|rounds| rounds.is_failing) {
             return true;
         }
         is_cleanup = state.steps.get(&owner).is_some_and(|step| step.is_cleanup);

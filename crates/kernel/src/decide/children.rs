@@ -9,7 +9,7 @@ use alloc::{
 
 use super::{Decider, Letter, SECOND_RULES};
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     effect::{ChildEnd, Outcome},
     failure::{Class, Failure},
     hash::Hash,
@@ -127,14 +127,14 @@ impl Decider<'_> {
     }
 
     /// Notifies the parent when this execution starts to wait for approvals only, and when it runs again.
-    pub(super) fn tell_parent_of_waiting(&mut self, waits: bool) -> Result<(), Illegal> {
-        let knows = self.state.told % 2 == 1;
+    pub(super) fn notify_parent_of_waiting(&mut self, waits: bool) -> Result<(), IllegalTransition> {
+        let knows = self.state.parent_notices % 2 == 1;
         let Some(parent) = self.state.lineage.parent.clone().filter(|_| waits != knows) else { return Ok(()) };
         if self.state.decide_version < SECOND_RULES {
             return Ok(());
         }
-        self.record(Record::ParentTold)?;
-        let count = self.state.told;
+        self.record(Record::ParentNotified)?;
+        let count = self.state.parent_notices;
         let input = Input::ChildWaits { instance: parent.instance, attempt: parent.attempt, count };
         let id = format!("waiting {count} of {}", self.state.key);
         self.agenda.turn.letters.push(Letter { to: parent.execution, id, input });
@@ -142,10 +142,15 @@ impl Decider<'_> {
     }
 
     /// Processes a notification of a child. Messages can arrive out of order, so only the highest count is used.
-    pub(super) fn child_waits(&mut self, instance: &Instance, attempt: u32, count: u32) -> Result<(), Illegal> {
+    pub(super) fn child_waits(
+        &mut self,
+        instance: &Instance,
+        attempt: u32,
+        count: u32,
+    ) -> Result<(), IllegalTransition> {
         let step = self.state.steps.get(instance).filter(|_| self.state.open_attempts.contains(instance));
         let is_news =
-            step.is_some_and(|step| step.attempt == attempt && step.stopping.is_none() && step.child_told < count);
+            step.is_some_and(|step| step.attempt == attempt && step.stopping.is_none() && step.child_notices < count);
         if !is_news || !matches!(self.state.plan.step(instance.step).work, Work::Subworkflow { .. }) {
             return Ok(());
         }
@@ -153,7 +158,7 @@ impl Decider<'_> {
     }
 
     /// Sends the result of the execution to its parent, as the receipt of the waiting attempt.
-    pub(super) fn tell_parent(&mut self) {
+    pub(super) fn notify_parent(&mut self) {
         let (Some(parent), Some(ending)) = (self.state.lineage.parent.clone(), &self.state.ending) else { return };
         let end = match ending {
             Ending::Completed { output } => ChildEnd::Done(output.value().clone()),

@@ -5,7 +5,7 @@ use core::{cmp::Reverse, ops::Bound};
 
 use super::{Decider, SECOND_RULES, begin::unreadable_condition};
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     failure::Failure,
     instance::{Instance, Scope},
     plan::{Edge, EdgeKind, Graph, Order, Pull, SourceEnd, Work},
@@ -23,9 +23,9 @@ enum Verdict {
 impl Decider<'_> {
     /// Examines a block with edges: skips steps that no edge reaches, and starts others while concurrency slots are
     /// free. In a failing block only failure handlers and cleanup steps start.
-    pub(super) fn consider_edges(&mut self, scope: &Scope, graph: &Graph) -> Result<(), Illegal> {
+    pub(super) fn consider_edges(&mut self, scope: &Scope, graph: &Graph) -> Result<(), IllegalTransition> {
         let is_halted = self.is_halted(scope);
-        if is_halted && self.call_off_waits(scope)? {
+        if is_halted && self.cancel_waits(scope)? {
             if self.state.decide_version >= SECOND_RULES {
                 // The canceled steps may be in inner blocks, in which case nothing else marks this block for
                 // examination.
@@ -49,14 +49,14 @@ impl Decider<'_> {
 
     /// Evaluates the steps whose incoming edges were settled since the last examination. Returns true after the first
     /// one that changes the state.
-    fn judge_fresh(&mut self, scope: &Scope, graph: &Graph, is_halted: bool) -> Result<bool, Illegal> {
+    fn judge_fresh(&mut self, scope: &Scope, graph: &Graph, is_halted: bool) -> Result<bool, IllegalTransition> {
         let plan = self.state.plan.clone();
         let of_scope = (scope.clone(), 0)..=(scope.clone(), u32::MAX);
         while let Some(fresh) = self.agenda.fresh.range(of_scope.clone()).next().cloned() {
             self.agenda.fresh.remove(&fresh);
             let place = fresh.1;
             let instance = scope.instance(plan.block(scope.block).steps[place as usize]);
-            if !self.state.scopes[scope].pending.contains(&place) || self.is_at_door(&instance) {
+            if !self.state.scopes[scope].pending.contains(&place) || self.is_ready(&instance) {
                 continue;
             }
             match self.verdict(scope, graph.incoming(place), &instance, is_halted) {
@@ -84,20 +84,20 @@ impl Decider<'_> {
     }
 
     /// Starts steps while concurrency slots are free, by descending priority and then in plan order.
-    fn begin_ready(&mut self, scope: &Scope) -> Result<(), Illegal> {
+    fn begin_ready(&mut self, scope: &Scope) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let steps = &plan.block(scope.block).steps;
         loop {
             let here = &self.state.scopes[scope];
             // Waiting steps occupy no slot, because an approval can take days.
-            let at_door = self.ready_in(scope);
-            let has_room = (here.open - here.waiting) as usize + at_door < self.max_parallel() as usize;
-            if !has_room || here.decidable.len() == at_door {
+            let ready = self.ready_in(scope);
+            let has_room = (here.open - here.waiting) as usize + ready < self.max_parallel() as usize;
+            if !has_room || here.decidable.len() == ready {
                 return Ok(());
             }
             let from = self.agenda.cursors.get(scope).map_or(Bound::Unbounded, |cursor| Bound::Included(*cursor));
             let mut places = here.decidable.range((from, Bound::Unbounded));
-            let next = places.find(|(_, place)| !self.is_at_door(&scope.instance(steps[*place as usize])));
+            let next = places.find(|(_, place)| !self.is_ready(&scope.instance(steps[*place as usize])));
             let Some((rank, place)) = next.copied() else { return Ok(()) };
             debug_assert!(
                 self.state.decide_version < SECOND_RULES || !self.is_forbidden(&scope.instance(steps[place as usize])),
@@ -115,7 +115,7 @@ impl Decider<'_> {
     }
 
     /// True if a step instance is ready: it may be dispatched as soon as everything else of the turn is settled.
-    pub(super) fn is_at_door(&self, instance: &Instance) -> bool {
+    pub(super) fn is_ready(&self, instance: &Instance) -> bool {
         self.agenda.ready.contains(&self.rank(instance))
     }
 
@@ -201,7 +201,7 @@ impl Decider<'_> {
 
 fn source_end(source: &StepState) -> SourceEnd {
     match source.status {
-        Status::Failed if source.let_through => SourceEnd::LetThrough,
+        Status::Failed if source.tolerated => SourceEnd::Tolerated,
         Status::Failed if source.is_handled => SourceEnd::Handled,
         Status::Failed => SourceEnd::Failed,
         Status::Skipped => SourceEnd::Skipped,

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, string::ToString};
 
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     cbor::{self, Writer},
     effect::Outcome,
     failure::{Class, Failure},
@@ -22,7 +22,7 @@ use super::{
 
 impl Decider<'_> {
     /// Dispatches a ready step, unless a later change in this turn forbids it.
-    pub(super) fn dispatch(&mut self, instance: &Instance) -> Result<(), Illegal> {
+    pub(super) fn dispatch(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
         if self.is_forbidden(instance) {
             // The block may have no other open step and must then be closed.
             self.judge_again(instance);
@@ -64,7 +64,7 @@ impl Decider<'_> {
 
     /// Ends the execution and returns true if no calls are left. First attempts and retries both count. Running
     /// attempts are awaited.
-    fn is_out_of_calls(&mut self) -> Result<bool, Illegal> {
+    fn is_out_of_calls(&mut self) -> Result<bool, IllegalTransition> {
         let Some(max_calls) = self.calls_used_up() else { return Ok(false) };
         let message = format!("more than {max_calls} calls were to be made; raise maxCalls if that is meant");
         let fault = fault(Class::Policy, &format!("max_calls_exceeded:{max_calls}"), message);
@@ -94,7 +94,7 @@ impl Decider<'_> {
     }
 
     /// Starts an attempt and dispatches it.
-    pub(super) fn hand_out(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
+    pub(super) fn hand_out(&mut self, instance: &Instance, attempt: u32) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let (work, timeout) = (&plan.step(instance.step).work, plan.step(instance.step).timeout_ms);
         if let Work::Code { .. } = work {
@@ -129,7 +129,12 @@ impl Decider<'_> {
     }
 
     /// Processes a receipt. It counts only for the running attempt of the same number.
-    pub(super) fn receipt(&mut self, instance: &Instance, attempt: u32, outcome: &Outcome) -> Result<(), Illegal> {
+    pub(super) fn receipt(
+        &mut self,
+        instance: &Instance,
+        attempt: u32,
+        outcome: &Outcome,
+    ) -> Result<(), IllegalTransition> {
         let is_out = self.state.open_attempts.contains(instance);
         let Some(step) = self.state.steps.get(instance).filter(|step| is_out && step.attempt == attempt) else {
             return Ok(());
@@ -152,7 +157,7 @@ impl Decider<'_> {
         };
         match (outcome, stopping) {
             (Outcome::Done(output), _) => self.done(instance, output),
-            (_, Some(StopReason::Ending)) => self.call_off(instance, "execution_ending"),
+            (_, Some(StopReason::Ending)) => self.cancel_step(instance, "execution_ending"),
             (Outcome::Cancelled(reason), None) if DENIALS.contains(&reason.as_str()) => {
                 self.cancel_for_denial(instance, reason)
             }
@@ -191,7 +196,7 @@ impl Decider<'_> {
         instance: &Instance,
         attempt: u32,
         failure: Failure,
-    ) -> Result<(), Illegal> {
+    ) -> Result<(), IllegalTransition> {
         let retry = &self.state.plan.step(instance.step).retry;
         let asked_ms = failure.details.get("retryAfterMs").and_then(Value::as_u64).unwrap_or(0).min(WAIT_MAX_MS);
         let delay_ms = retry.delay_ms(attempt + 1, self.entropy(instance, attempt)).max(asked_ms);
@@ -204,7 +209,7 @@ impl Decider<'_> {
     }
 
     /// Handles an attempt with an unknown outcome as the step's `onInterrupted` says. The attempt counts as used.
-    fn interrupted(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
+    fn interrupted(&mut self, instance: &Instance, attempt: u32) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
         let failure = interruption(&step.id, attempt);
@@ -226,11 +231,16 @@ impl Decider<'_> {
         }
     }
 
-    pub(super) fn attempt_timed_out(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
+    pub(super) fn attempt_timed_out(&mut self, instance: &Instance, attempt: u32) -> Result<(), IllegalTransition> {
         self.stop(instance, attempt, StopReason::Timeout)
     }
 
-    pub(super) fn stop(&mut self, instance: &Instance, attempt: u32, reason: StopReason) -> Result<(), Illegal> {
+    pub(super) fn stop(
+        &mut self,
+        instance: &Instance,
+        attempt: u32,
+        reason: StopReason,
+    ) -> Result<(), IllegalTransition> {
         self.record(Record::AttemptStopping { instance: instance.clone(), attempt, reason })?;
         match self.state.plan.step(instance.step).work {
             Work::Subworkflow { .. } => self.stop_child(instance, attempt),

@@ -3,7 +3,7 @@
 use alloc::{format, string::ToString, vec::Vec};
 
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     failure::Class,
     instance::Instance,
     limits::TURN_RECORDS_MAX,
@@ -16,7 +16,7 @@ use super::{Decider, fault};
 
 impl Decider<'_> {
     /// Cancels the execution. A cancel overrides an earlier end that is still waiting for running attempts.
-    pub(super) fn cancel(&mut self, reason: &str, by: &str) -> Result<(), Illegal> {
+    pub(super) fn cancel(&mut self, reason: &str, by: &str) -> Result<(), IllegalTransition> {
         if self.state.is_stopping() {
             return Ok(());
         }
@@ -24,7 +24,7 @@ impl Decider<'_> {
         self.record(Record::EndingBegun { ending: Ending::Cancelled { reason: reason.to_string() } })
     }
 
-    pub(super) fn deadline_passed(&mut self) -> Result<(), Illegal> {
+    pub(super) fn deadline_passed(&mut self) -> Result<(), IllegalTransition> {
         let limit = self.state.start.as_ref().and_then(|start| start.policy.timeout_ms).unwrap_or_default();
         let message = format!("the execution did not end within {limit} ms; raise timeoutMs if it needs longer");
         let fault = fault(Class::Timeout, &format!("execution_timeout:{limit}"), message);
@@ -32,7 +32,7 @@ impl Decider<'_> {
     }
 
     /// Makes the next change towards the end. Returns false while a running attempt or an evaluation must be awaited.
-    pub(super) fn wind_down(&mut self) -> Result<bool, Illegal> {
+    pub(super) fn wind_down(&mut self) -> Result<bool, IllegalTransition> {
         self.agenda.dirty.clear();
         self.agenda.dirty_loops.clear();
         self.agenda.fresh.clear();
@@ -45,9 +45,9 @@ impl Decider<'_> {
         if self.ends_well() && !self.agenda.tasks.is_empty() {
             return Ok(false);
         }
-        self.call_off_tasks(&reason)?;
+        self.cancel_tasks(&reason)?;
         if let Some(instance) = self.state.waits.first().cloned() {
-            self.call_off(&instance, &reason)?;
+            self.cancel_step(&instance, &reason)?;
             return Ok(true);
         }
         if core::mem::take(&mut self.agenda.has_to_stop) && self.state.is_stopping() {
@@ -87,7 +87,7 @@ impl Decider<'_> {
     }
 
     /// Asks running attempts to stop, as many as the turn has room for.
-    fn stop_all(&mut self) -> Result<(), Illegal> {
+    fn stop_all(&mut self) -> Result<(), IllegalTransition> {
         let room = TURN_RECORDS_MAX.saturating_sub(self.agenda.turn.records.len());
         let to_stop = self.state.open_attempts.iter().filter_map(|instance| {
             let step = self.state.steps.get(instance)?;
@@ -101,7 +101,7 @@ impl Decider<'_> {
 
     /// Stops one child that waits for approvals, just as open gates of this execution are canceled. Returns false if
     /// there is none.
-    fn stop_one_that_waits_for_people(&mut self) -> Result<bool, Illegal> {
+    fn stop_one_that_waits_for_people(&mut self) -> Result<bool, IllegalTransition> {
         let to_stop = self.state.held_children.iter().find_map(|instance| {
             let step = self.state.steps.get(instance)?;
             (step.stopping != Some(StopReason::Ending)).then(|| (instance.clone(), step.attempt))
@@ -114,7 +114,7 @@ impl Decider<'_> {
 
     /// Ends all open containers, innermost first; blocks are numbered from the outside in. Returns false if the turn is
     /// full.
-    fn end_containers(&mut self, reason: &str) -> Result<bool, Illegal> {
+    fn end_containers(&mut self, reason: &str) -> Result<bool, IllegalTransition> {
         loop {
             if self.is_bounded() && self.agenda.is_full() {
                 return Ok(false);
@@ -137,14 +137,19 @@ impl Decider<'_> {
         }
     }
 
-    fn end_container(&mut self, owner: &Instance, failed: Option<Instance>, reason: &str) -> Result<(), Illegal> {
+    fn end_container(
+        &mut self,
+        owner: &Instance,
+        failed: Option<Instance>,
+        reason: &str,
+    ) -> Result<(), IllegalTransition> {
         match failed.and_then(|failed| self.state.steps.get(&failed)?.failure.clone()) {
             Some(failure) => self.fail(owner, failure),
             None if self.has_done_its_part(owner) => {
                 let output = Value::Null.into();
                 self.record(Record::StepCompleted { instance: owner.clone(), output })
             }
-            None => self.call_off(owner, reason),
+            None => self.cancel_step(owner, reason),
         }
     }
 }

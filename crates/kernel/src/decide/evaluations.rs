@@ -4,7 +4,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 
 use super::Decider;
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     cbor::{self, Writer},
     evaluation::{Check, Evaluated, Evaluation, Function},
     failure::{Class, Failure},
@@ -52,7 +52,7 @@ impl Task {
 }
 
 impl Decider<'_> {
-    pub(super) fn check_input(&mut self, start: &Start, schema: Value) -> Result<(), Illegal> {
+    pub(super) fn check_input(&mut self, start: &Start, schema: Value) -> Result<(), IllegalTransition> {
         let check = Check { schema, value: start.input.clone(), fills_defaults: true };
         let purpose = Purpose::Beginning(Box::new(start.clone()));
         self.agenda.tasks.push(Task { purpose, evaluation: Evaluation::Check(check) });
@@ -60,7 +60,7 @@ impl Decider<'_> {
     }
 
     /// Starts a code step. Its input is resolved once, and its function is requested in the same turn.
-    pub(super) fn begin_code(&mut self, instance: &Instance, input: &Template) -> Result<(), Illegal> {
+    pub(super) fn begin_code(&mut self, instance: &Instance, input: &Template) -> Result<(), IllegalTransition> {
         let input = match input.resolve(&self.view(instance)) {
             Ok(input) => input,
             Err(miss) => return self.fail_for_miss(instance, &miss),
@@ -76,7 +76,7 @@ impl Decider<'_> {
     }
 
     /// Starts a further attempt of a code step.
-    pub(super) fn repeat_code(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
+    pub(super) fn repeat_code(&mut self, instance: &Instance, attempt: u32) -> Result<(), IllegalTransition> {
         self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at: None })?;
         self.ask_code(instance, attempt);
         Ok(())
@@ -106,7 +106,7 @@ impl Decider<'_> {
     }
 
     /// Processes the result of an effect: applies the step's transform, if there is one.
-    pub(super) fn done(&mut self, instance: &Instance, result: &Value) -> Result<(), Illegal> {
+    pub(super) fn done(&mut self, instance: &Instance, result: &Value) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
         match &step.transform {
@@ -127,7 +127,7 @@ impl Decider<'_> {
     }
 
     /// Checks the size of a step's final output, and requests the check against its schema.
-    fn shaped(&mut self, instance: &Instance, output: &Value) -> Result<(), Illegal> {
+    fn shaped(&mut self, instance: &Instance, output: &Value) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
         let size = cbor::byte_count(output);
@@ -148,11 +148,11 @@ impl Decider<'_> {
     }
 
     /// Processes the results of all requested evaluations.
-    pub(super) fn take_results(&mut self, results: Vec<Evaluated>) -> Result<(), Illegal> {
+    pub(super) fn take_results(&mut self, results: Vec<Evaluated>) -> Result<(), IllegalTransition> {
         let tasks = core::mem::take(&mut self.agenda.tasks);
         if tasks.len() != results.len() {
             let message = format!("{} evaluations were asked for, and {} results came", tasks.len(), results.len());
-            return Err(Illegal { message });
+            return Err(IllegalTransition { message });
         }
         for (task, result) in tasks.into_iter().zip(results) {
             if let (Some(instance), true) = (task.instance(), result.log != Value::Null) {
@@ -165,9 +165,9 @@ impl Decider<'_> {
         Ok(())
     }
 
-    fn take_result(&mut self, task: Task, outcome: Result<Value, Failure>) -> Result<(), Illegal> {
+    fn take_result(&mut self, task: Task, outcome: Result<Value, Failure>) -> Result<(), IllegalTransition> {
         if self.state.ending.is_some() && !self.ends_well() {
-            return task.instance().map_or(Ok(()), |instance| self.call_off(instance, "execution_ending"));
+            return task.instance().map_or(Ok(()), |instance| self.cancel_step(instance, "execution_ending"));
         }
         match task.purpose {
             Purpose::Beginning(start) => self.begin_with(&start, outcome.map_err(|failure| unfit_input(&failure))),
@@ -201,9 +201,9 @@ impl Decider<'_> {
     }
 
     /// Cancels the steps whose evaluations are pending when the execution ends.
-    pub(super) fn call_off_tasks(&mut self, reason: &str) -> Result<(), Illegal> {
+    pub(super) fn cancel_tasks(&mut self, reason: &str) -> Result<(), IllegalTransition> {
         for task in core::mem::take(&mut self.agenda.tasks) {
-            task.instance().map_or(Ok(()), |instance| self.call_off(instance, reason))?;
+            task.instance().map_or(Ok(()), |instance| self.cancel_step(instance, reason))?;
         }
         Ok(())
     }

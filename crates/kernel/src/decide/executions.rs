@@ -9,7 +9,7 @@ use alloc::{format, vec, vec::Vec};
 
 use super::Decider;
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     failure::{Class, Failure},
     input::Lineage,
     instance::Instance,
@@ -47,7 +47,11 @@ impl Decider<'_> {
 
     /// Reserves the share of an attempt's child and returns the budget of the child; `None` if the rules have no
     /// budgets.
-    pub(super) fn give_executions(&mut self, instance: &Instance, waits: bool) -> Result<Option<u32>, Illegal> {
+    pub(super) fn give_executions(
+        &mut self,
+        instance: &Instance,
+        waits: bool,
+    ) -> Result<Option<u32>, IllegalTransition> {
         if !self.is_bounded() {
             return Ok(None);
         }
@@ -60,7 +64,7 @@ impl Decider<'_> {
     }
 
     /// Takes back the unused part of the share when the child of an attempt has ended.
-    pub(super) fn take_back_executions(&mut self, instance: &Instance, used: u32) -> Result<(), Illegal> {
+    pub(super) fn take_back_executions(&mut self, instance: &Instance, used: u32) -> Result<(), IllegalTransition> {
         let given = self.state.steps.get(instance).map_or(0, |step| step.child_executions);
         match given.saturating_sub(used) {
             count if self.is_bounded() && count > 0 => {

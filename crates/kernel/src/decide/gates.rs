@@ -3,7 +3,7 @@
 use alloc::{format, string::ToString};
 
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     cbor,
     instance::Instance,
     limits::APPROVAL_TTL_DEFAULT_MS,
@@ -20,7 +20,7 @@ pub(super) const DENIALS: [&str; 2] = ["approval_denied", "approval_timeout"];
 
 impl Decider<'_> {
     /// Opens the gate of an approval step. The data shown to approvers is resolved now and does not change.
-    pub(super) fn open_approval(&mut self, instance: &Instance, gate: &Gate) -> Result<(), Illegal> {
+    pub(super) fn open_approval(&mut self, instance: &Instance, gate: &Gate) -> Result<(), IllegalTransition> {
         let question = gate
             .prompt
             .resolve(&self.view(instance))
@@ -49,7 +49,7 @@ impl Decider<'_> {
 
     /// Opens a gate that asks if an interrupted attempt is to be repeated. Only a person can find out if the effect
     /// took place.
-    pub(super) fn open_interruption(&mut self, instance: &Instance, attempt: u32) -> Result<(), Illegal> {
+    pub(super) fn open_interruption(&mut self, instance: &Instance, attempt: u32) -> Result<(), IllegalTransition> {
         let step = self.state.steps.get(instance);
         let gate = step.and_then(|step| step.gate.as_ref()).map_or(1, |gate| gate.number + 1);
         let input = step.map(|step| step.input.clone()).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Decider<'_> {
         decision: Decision,
         by: &str,
         reason: &Value,
-    ) -> Result<(), Illegal> {
+    ) -> Result<(), IllegalTransition> {
         // The gate of a canceled step is unchanged, but it accepts no decisions.
         let waiting = self.state.steps.get(instance).filter(|step| step.status == Status::WaitingApproval);
         let open = waiting.and_then(|step| step.gate.as_ref());
@@ -99,7 +99,7 @@ impl Decider<'_> {
         }
     }
 
-    pub(super) fn gate_expired(&mut self, instance: &Instance, gate: u32) -> Result<(), Illegal> {
+    pub(super) fn gate_expired(&mut self, instance: &Instance, gate: u32) -> Result<(), IllegalTransition> {
         let open = self.state.steps.get(instance).and_then(|step| step.gate.as_ref());
         let Some(open) = open.filter(|open| open.is_open && open.number == gate) else { return Ok(()) };
         let (decision, purpose) = (open.on_timeout, open.purpose);
@@ -111,7 +111,7 @@ impl Decider<'_> {
         }
     }
 
-    fn approved(&mut self, instance: &Instance, purpose: Purpose) -> Result<(), Illegal> {
+    fn approved(&mut self, instance: &Instance, purpose: Purpose) -> Result<(), IllegalTransition> {
         let step = self.state.steps.get(instance);
         let attempt = step.map_or(0, |step| step.attempt);
         match purpose {
@@ -129,7 +129,7 @@ impl Decider<'_> {
 
     /// Processes a denial. At an approval step it cancels the execution. For an interrupted attempt it only means that
     /// the attempt is not repeated, so the step fails.
-    fn denied(&mut self, instance: &Instance, purpose: Purpose, reason: &str) -> Result<(), Illegal> {
+    fn denied(&mut self, instance: &Instance, purpose: Purpose, reason: &str) -> Result<(), IllegalTransition> {
         match purpose {
             Purpose::Interrupted => {
                 let attempt = self.state.steps.get(instance).map_or(0, |step| step.attempt);
@@ -142,8 +142,8 @@ impl Decider<'_> {
 
     /// Cancels the step and the execution. A parent that waits for this execution receives the reason code and is
     /// canceled as well, even if other steps still run there.
-    pub(super) fn cancel_for_denial(&mut self, instance: &Instance, reason: &str) -> Result<(), Illegal> {
-        self.call_off(instance, reason)?;
+    pub(super) fn cancel_for_denial(&mut self, instance: &Instance, reason: &str) -> Result<(), IllegalTransition> {
+        self.cancel_step(instance, reason)?;
         if self.state.ending.is_some() {
             return Ok(());
         }

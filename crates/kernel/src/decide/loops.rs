@@ -4,7 +4,7 @@ use alloc::format;
 
 use super::{Decider, begin::unreadable_condition};
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     cbor,
     condition::Condition,
     failure::{Class, Failure},
@@ -19,14 +19,14 @@ use crate::{
 
 impl Decider<'_> {
     /// Starts a loop. Its list, if it has one, is resolved now and does not change.
-    pub(super) fn begin_loop(&mut self, instance: &Instance, of: &Loop) -> Result<(), Illegal> {
+    pub(super) fn begin_loop(&mut self, instance: &Instance, of: &Loop) -> Result<(), IllegalTransition> {
         match &of.over {
             Over::Items(list) => self.begin_items(instance, list),
             Over::While { .. } | Over::Until { .. } => self.started(instance, Value::Null, None),
         }
     }
 
-    fn begin_items(&mut self, instance: &Instance, list: &Reference) -> Result<(), Illegal> {
+    fn begin_items(&mut self, instance: &Instance, list: &Reference) -> Result<(), IllegalTransition> {
         let items = match resolve(list, &self.view(instance)) {
             Ok(items) => items,
             Err(miss) => return self.fail_for_miss(instance, &miss),
@@ -47,12 +47,12 @@ impl Decider<'_> {
     }
 
     /// Examines a loop: starts rounds that may start, or ends the loop.
-    pub(super) fn consider_loop(&mut self, instance: &Instance) -> Result<(), Illegal> {
+    pub(super) fn consider_loop(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let (Some(rounds), Work::Loop(of)) = (self.state.loops.get(instance), &plan.step(instance.step).work) else {
             return Ok(());
         };
-        if rounds.is_doomed || self.is_instance_halted(instance) {
+        if rounds.is_failing || self.is_instance_halted(instance) {
             let failed = rounds.failed.clone();
             return match failed {
                 _ if rounds.open > 0 => Ok(()),
@@ -60,7 +60,7 @@ impl Decider<'_> {
                     let failure = self.failure_of(&failed);
                     self.fail(instance, failure)
                 }
-                None => self.call_off(instance, "sibling_failed"),
+                None => self.cancel_step(instance, "sibling_failed"),
             };
         }
         match &of.over {
@@ -89,26 +89,26 @@ impl Decider<'_> {
         }
     }
 
-    /// Starts another round if the result of the condition equals `goes_on`; otherwise completes the loop.
+    /// Starts another round if the result of the condition equals `continues`; otherwise completes the loop.
     fn next_round(
         &mut self,
         instance: &Instance,
         begun: u32,
         condition: &Condition,
         max_rounds: u32,
-        goes_on: bool,
-    ) -> Result<(), Illegal> {
+        continues: bool,
+    ) -> Result<(), IllegalTransition> {
         let last = begun.checked_sub(1);
         // In a `while` condition `@index` is the round that would start, in an `until` condition the round that has
         // ended.
-        let index = if goes_on { begun } else { last.unwrap_or_default() };
+        let index = if continues { begun } else { last.unwrap_or_default() };
         let view = View::of_last_round(self.state, instance, last, index);
         match condition.holds(&view) {
             Err(unreadable) => {
-                let key = if goes_on { "while" } else { "until" };
+                let key = if continues { "while" } else { "until" };
                 self.fail(instance, unreadable_condition(self.state.plan.id(instance.step), key, &unreadable))
             }
-            Ok(answer) if answer == goes_on => self.begin_round(instance, begun, max_rounds),
+            Ok(answer) if answer == continues => self.begin_round(instance, begun, max_rounds),
             Ok(_) => {
                 let rounds = self.state.loops.get(instance);
                 let last = rounds.and_then(|rounds| rounds.outputs.first()).cloned().unwrap_or_default();
@@ -117,7 +117,7 @@ impl Decider<'_> {
         }
     }
 
-    fn begin_round(&mut self, instance: &Instance, round: u32, max_rounds: u32) -> Result<(), Illegal> {
+    fn begin_round(&mut self, instance: &Instance, round: u32, max_rounds: u32) -> Result<(), IllegalTransition> {
         let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
         if self.is_bounded() && round >= max_steps {
             // A round in which all steps are skipped makes no visit, so the limit on visits applies to rounds as well.
@@ -132,7 +132,7 @@ impl Decider<'_> {
         self.fail(instance, Failure::new(Class::Policy, format!("max_rounds_exceeded:{max_rounds}"), message))
     }
 
-    fn complete_loop(&mut self, instance: &Instance, output: Value) -> Result<(), Illegal> {
+    fn complete_loop(&mut self, instance: &Instance, output: Value) -> Result<(), IllegalTransition> {
         if !self.is_too_large(&output, cbor::byte_count(&output)) {
             return self.complete(instance, output);
         }

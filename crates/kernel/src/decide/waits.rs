@@ -4,7 +4,7 @@ use alloc::{format, string::ToString, vec::Vec};
 use core::ops::Bound;
 
 use crate::{
-    apply::Illegal,
+    apply::IllegalTransition,
     failure::{Class, Failure},
     instance::{Instance, Scope},
     plan::Work,
@@ -17,7 +17,7 @@ use super::Decider;
 
 impl Decider<'_> {
     /// Consumes the first kept signal of the name, or starts to wait for one.
-    pub(super) fn wait_for_signal(&mut self, instance: &Instance, name: &str) -> Result<(), Illegal> {
+    pub(super) fn wait_for_signal(&mut self, instance: &Instance, name: &str) -> Result<(), IllegalTransition> {
         self.started(instance, Value::Null, None)?;
         let kept = self.state.signals.iter().find(|signal| signal.name == name);
         match kept.map(|signal| (signal.id.clone(), signal.payload.clone())) {
@@ -31,7 +31,7 @@ impl Decider<'_> {
     }
 
     /// Processes the end of a wait: a sleep is over, or the timeout of a signal has expired.
-    pub(super) fn wait_is_over(&mut self, instance: &Instance) -> Result<(), Illegal> {
+    pub(super) fn wait_is_over(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
         let Work::Signal { name } = &step.work else { return self.complete(instance, Value::Null) };
@@ -42,8 +42,8 @@ impl Decider<'_> {
 
     /// Processes a signal. The first step in plan order that waits for its name consumes it. If none waits, the signal
     /// is kept; a repeated id is ignored.
-    pub(super) fn signal(&mut self, id: &str, name: &str, payload: &Value) -> Result<(), Illegal> {
-        if self.state.unheard(id, name, payload).is_some() {
+    pub(super) fn signal(&mut self, id: &str, name: &str, payload: &Value) -> Result<(), IllegalTransition> {
+        if self.state.signal_rejection(id, name, payload).is_some() {
             return Ok(());
         }
         let (kept_id, kept_name) = (id.to_string(), name.to_string());
@@ -54,20 +54,20 @@ impl Decider<'_> {
         }
     }
 
-    fn take_signal(&mut self, instance: &Instance, id: &str, payload: Value) -> Result<(), Illegal> {
+    fn take_signal(&mut self, instance: &Instance, id: &str, payload: Value) -> Result<(), IllegalTransition> {
         self.record(Record::SignalTaken { instance: instance.clone(), id: id.to_string() })?;
         self.complete(instance, payload)
     }
 
     /// Ends all waits inside a failing block, except those of cleanup steps. A step between two attempts fails, the
     /// others are canceled. Returns false if nothing waits.
-    pub(super) fn call_off_waits(&mut self, scope: &Scope) -> Result<bool, Illegal> {
+    pub(super) fn cancel_waits(&mut self, scope: &Scope) -> Result<bool, IllegalTransition> {
         let waits = waits_inside(self.state, scope);
         let waits: Vec<_> = waits.into_iter().filter(|instance| self.is_instance_halted(instance)).collect();
         for instance in &waits {
             match self.state.steps.get(instance).and_then(|step| step.failure.clone()) {
                 Some(failure) if self.status_of(instance) == Status::Retrying => self.fail(instance, failure)?,
-                _ => self.call_off(instance, "sibling_failed")?,
+                _ => self.cancel_step(instance, "sibling_failed")?,
             }
         }
         Ok(!waits.is_empty())

@@ -12,18 +12,18 @@ use crate::{
 pub(super) fn check(plan: &Plan, paths: &[Path], report: &mut Report<'_>) {
     let visits = plan.visits_min();
     let default = plan.max_steps_default();
-    let mend = format!("raise maxSteps to {visits} or more, or split the workflow");
+    let help = format!("raise maxSteps to {visits} or more, or split the workflow");
     match plan.constraints.max_steps {
         Some(max_steps) if visits > u64::from(max_steps) => {
             let message =
                 format!("at least {visits} steps run in every execution that succeeds, and maxSteps is {max_steps}");
-            report.error(diagnostic::WRONG_VALUE, &Path::root().key("constraints").key("maxSteps"), message, mend);
+            report.error(diagnostic::WRONG_VALUE, &Path::root().key("constraints").key("maxSteps"), message, help);
         }
         None if visits > u64::from(default) => {
             let message = format!(
                 "at least {visits} steps run in every execution that succeeds, and without `constraints: {{maxSteps}}` at most {default} do"
             );
-            report.warning(diagnostic::TOO_LARGE, &Path::root(), message, mend);
+            report.warning(diagnostic::TOO_LARGE, &Path::root(), message, help);
         }
         _ => {}
     }

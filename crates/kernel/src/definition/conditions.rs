@@ -34,12 +34,12 @@ impl Reader<'_, '_> {
             Value::Map(map) => self.form(&Fields { map, path: path.clone() }),
             other => {
                 let message = format!("a condition is data, not {}", other.kind());
-                let mend = match other {
+                let help = match other {
                     Value::Text(text) => as_condition(text).map(|condition| format!("write {condition}")),
                     Value::List(_) => Some("put the parts into {all: […]} or {any: […]}".to_string()),
                     _ => None,
                 };
-                self.report.error(diagnostic::BAD_CONDITION, path, message, mend.unwrap_or_else(|| WRITE.to_string()));
+                self.report.error(diagnostic::BAD_CONDITION, path, message, help.unwrap_or_else(|| WRITE.to_string()));
                 None
             }
         }
@@ -116,12 +116,12 @@ impl Reader<'_, '_> {
         }
         let is_bare = reference::length(text).is_some_and(|(_, all)| all == text.len());
         let inner = text.find('@').map(|at| &text[at + 1..]).and_then(|rest| Some(&rest[..reference::length(rest)?.1]));
-        let mend = match inner.or(is_bare.then_some(text)) {
+        let help = match inner.or(is_bare.then_some(text)) {
             Some(reference) => format!("write {}", quoted(&format!("@{reference}"))),
             None => "write \"@step.path\"".to_string(),
         };
         let message = format!("`ref` must be one whole reference, not {}", quoted(text));
-        self.report.error(diagnostic::BAD_CONDITION, path, message, mend);
+        self.report.error(diagnostic::BAD_CONDITION, path, message, help);
         None
     }
 
@@ -191,23 +191,23 @@ impl Reader<'_, '_> {
         }
         let outputs = self.outline.outputs.keys().copied();
         let known = declared.keys().map(String::as_str).chain(outputs);
-        let mend = match self.report.nearest_name(bare, known) {
+        let help = match self.report.nearest_name(bare, known) {
             Some(meant) => format!("write {}", quoted(meant)),
             None => format!("declare it: variables: {{{bare}: {{type: string}}}}"),
         };
         let message = format!("{} is none of the variables that are declared, and no output variable", named(name));
-        self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, mend);
+        self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, help);
     }
 
     /// Reads data in which references are not allowed.
-    pub(super) fn literal(&mut self, value: &Value, path: &Path, mend: &str) -> Option<Value> {
+    pub(super) fn literal(&mut self, value: &Value, path: &Path, help: &str) -> Option<Value> {
         let mut bad = Vec::new();
         let template = Template::read(value, &|name| self.root_of(name), &mut bad);
         match (super::references::settled(template), bad.first()) {
             (Template::Literal(value), None) => Some(value),
             (_, bad) => {
                 let path = bad.map_or_else(|| path.clone(), |bad| path.join(&bad.path));
-                self.report.error(diagnostic::MISPLACED_REFERENCE, &path, "a reference cannot stand here", mend);
+                self.report.error(diagnostic::MISPLACED_REFERENCE, &path, "a reference cannot stand here", help);
                 None
             }
         }

@@ -92,8 +92,8 @@ fn check(plan: &Plan, ids: &[String], definition: &Value) -> Result<(), Vec<Diag
     };
     let (severity, code, path) = (Severity::Error, diagnostic::NOT_IN_BUILD, Path::root());
     let message = format!("the definition was not converted rightly: {says}");
-    let mend = "this is a mistake of the conversion; report it with the definition".to_string();
-    Err([Diagnostic { severity, code, path, place: None, message, mend }].into())
+    let help = "this is a mistake of the conversion; report it with the definition".to_string();
+    Err([Diagnostic { severity, code, path, place: None, message, help }].into())
 }
 
 struct Converter<'a> {
@@ -107,9 +107,9 @@ struct Converter<'a> {
 }
 
 impl Converter<'_> {
-    fn refuse(&mut self, code: &'static str, path: &Path, message: String, mend: &str) {
+    fn refuse(&mut self, code: &'static str, path: &Path, message: String, help: &str) {
         let (severity, place, path) = (Severity::Error, self.document.place(path), path.clone());
-        self.found.push(Diagnostic { severity, code, path, place, message, mend: mend.to_string() });
+        self.found.push(Diagnostic { severity, code, path, place, message, help: help.to_string() });
     }
 
     fn root(&mut self, root: &Map) -> Map {
@@ -118,10 +118,10 @@ impl Converter<'_> {
         let steps = root.get(self.from.list_key()).and_then(Value::as_list).unwrap_or_default();
         let steps = self.steps(steps, 0, &path);
         if self.to == Notation::Dataflow && !steps.iter().any(|step| step.get("action").is_some()) {
-            let message = "a dataflow is told by the `action` of an outer step, and none of these is a tool, a shell \
+            let message = "a dataflow is recognized by the `action` of an outer step, and none of these is a tool, a shell \
                            step, code or a return";
-            let mend = "write `order: dataflow` where it is, if the order is meant";
-            self.refuse(diagnostic::MISSING_KEY, &path, message.into(), mend);
+            let help = "write `order: dataflow` where it is, if the order is meant";
+            self.refuse(diagnostic::MISSING_KEY, &path, message.into(), help);
         }
         let mut converted = Map::new();
         for (key, value) in root {
@@ -217,9 +217,9 @@ impl Converter<'_> {
             Ok(meant) => by_itself.ok().as_ref().is_none_or(|gives| *gives != meant).then(|| meant.written(&plan)),
             Err(places) => {
                 let list = Path::root().key(self.from.list_key());
-                for Unsayable { step, message, mend } in places {
+                for Unsayable { step, message, help } in places {
                     let path = self.path_of(step, &list);
-                    self.refuse(diagnostic::WRONG_VALUE, &path, message, mend);
+                    self.refuse(diagnostic::WRONG_VALUE, &path, message, help);
                 }
                 None
             }

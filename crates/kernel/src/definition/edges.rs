@@ -123,8 +123,8 @@ fn refuse_own_need(id: &str, path: &Path, report: &mut Report<'_>) {
 fn refuse_edges(root: &Fields<'_>, report: &mut Report<'_>) {
     if root.has("edges") {
         let message = "`edges` are for steps that do not run one after another";
-        let mend = "write `order: edges`, and the edges decide alone, or `order: dataflow`";
-        report.error_at_key(diagnostic::MISPLACED_KEY, &root.path.key("edges"), message, mend);
+        let help = "write `order: edges`, and the edges decide alone, or `order: dataflow`";
+        report.error_at_key(diagnostic::MISPLACED_KEY, &root.path.key("edges"), message, help);
     }
 }
 
@@ -156,8 +156,8 @@ fn place_of(id: &str, path: &Path, outline: &Outline<'_>, report: &mut Report<'_
     }
     let ids = outer.iter().map(|step| outline.entries[*step as usize].id.as_str()).filter(|id| is_name(id));
     let meant = report.nearest_name(id.strip_prefix('@').unwrap_or(id), ids.clone());
-    let mend = meant.map_or_else(|| known_here(ids), |meant| format!("write {}", named(meant)));
-    report.error(diagnostic::UNKNOWN_REFERENCE, path, format!("there is no step {}", named(id)), mend);
+    let help = meant.map_or_else(|| known_here(ids), |meant| format!("write {}", named(meant)));
+    report.error(diagnostic::UNKNOWN_REFERENCE, path, format!("there is no step {}", named(id)), help);
     None
 }
 
@@ -255,8 +255,8 @@ pub(super) fn check_needs<'a>(outline: &Outline<'a>, report: &mut Report<'a>) {
                 let needed = outline.blocks[0].steps[place as usize];
                 let needed = named(&outline.entries[needed as usize].id);
                 let message = format!("{needed} has not ended when {} begins", named(&entry.id));
-                let mend = "move one of them, or write `order: dataflow`";
-                report.error(diagnostic::REFERENCE_TO_LATER, &path, message, mend);
+                let help = "move one of them, or write `order: dataflow`";
+                report.error(diagnostic::REFERENCE_TO_LATER, &path, message, help);
             }
         }
     }

@@ -33,8 +33,8 @@ impl Reader<'_, '_> {
                 }
                 let reference = &body[..all];
                 let message = format!("`{begin}{reference}{end}` is text here, and is given as it stands");
-                let mend = format!("write `@{reference}` if the value is meant");
-                return self.report.warning(diagnostic::FOREIGN_REFERENCE, path, message, mend);
+                let help = format!("write `@{reference}` if the value is meant");
+                return self.report.warning(diagnostic::FOREIGN_REFERENCE, path, message, help);
             }
         }
     }

@@ -76,11 +76,11 @@ impl Reader<'_, '_> {
         let refers_at_once = text.starts_with('@') && !text.starts_with("@@");
         if !refers_at_once && !text.starts_with("http://") && !text.starts_with("https://") {
             let message = format!("`url` must begin with http:// or https://, not {}", quoted(text));
-            let mend = match text.split_once("://") {
+            let help = match text.split_once("://") {
                 Some((scheme, _)) => format!("requests do not go by {}", quoted(scheme)),
                 None => format!("write {}", quoted(&format!("https://{text}"))),
             };
-            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("url"), message, mend);
+            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("url"), message, help);
         }
         self.field(fields, "url")
     }

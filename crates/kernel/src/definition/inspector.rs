@@ -20,7 +20,7 @@ pub struct Complaint {
     /// The mistake, with its position inside the part.
     pub message: String,
     /// The help text; empty if the message suffices.
-    pub mend: String,
+    pub help: String,
 }
 
 /// An inspector that accepts everything. Mistakes then appear when the step runs.

@@ -37,8 +37,8 @@ impl Reader<'_, '_> {
             self.report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(other), message, "keep one of them");
         }
         if form.is_empty() {
-            let mend = "say how often it runs: forEach: {ref: \"@step.list\"}, while: … or until: …";
-            self.report.missing(fields, "forEach", mend);
+            let help = "say how often it runs: forEach: {ref: \"@step.list\"}, while: … or until: …";
+            self.report.missing(fields, "forEach", help);
         }
         if form == "forEach" && fields.has("maxRounds") {
             let message = "a loop over a list has as many rounds as the list has items";
@@ -76,8 +76,8 @@ impl Reader<'_, '_> {
             && !self.may_change(condition)
         {
             let message = format!("`{key}` of {} has the same answer before every round", named(&self.entry().id));
-            let mend = "ask about a step inside the loop, about `@index`, or about the time";
-            self.report.warning(diagnostic::BAD_CONDITION, &fields.path.key(key), message, mend);
+            let help = "ask about a step inside the loop, about `@index`, or about the time";
+            self.report.warning(diagnostic::BAD_CONDITION, &fields.path.key(key), message, help);
         }
         condition
     }

@@ -18,8 +18,8 @@ impl Reader<'_, '_> {
         let (name_length, _) = reference::length(reference).unwrap_or_default();
         let (name, rest) = reference.split_at(name_length);
         let as_text = format!("or `@@{reference}` if it is meant as text");
-        if let Some(mend) = self.of_loop(name) {
-            return mend;
+        if let Some(help) = self.of_loop(name) {
+            return help;
         }
         if !self.report.may_search() {
             return format!("write `@@{reference}` if it is meant as text");
@@ -27,8 +27,8 @@ impl Reader<'_, '_> {
         if let Some(step) = self.behind_holder(name, rest) {
             return format!("write `@{step}` and a path into it: a step's name stands for its output, {as_text}");
         }
-        if let Some(mend) = self.of_output_variable(name, rest).or_else(|| self.of_label(name)) {
-            return mend;
+        if let Some(help) = self.of_output_variable(name, rest).or_else(|| self.of_label(name)) {
+            return help;
         }
         if self.outline.declared.variables.is_some_and(|declared| declared.contains_key(name)) {
             return format!("write `@vars.{reference}`, {as_text}");
@@ -48,14 +48,14 @@ impl Reader<'_, '_> {
     /// Explains `@item` or `@index` outside of a loop.
     fn of_loop(&self, name: &str) -> Option<String> {
         let inside = self.entry().inside;
-        let mend = match name {
+        let help = match name {
             "item" | "index" if self.at_end_of_all => "refer to the loop: its output is that of its rounds",
             "item" if inside.index => "write `@index`: rounds are counted, and only a `forEach` has items",
             "item" => "`@item` is known inside a `forEach`: refer to the list, or go through it",
             "index" => "`@index` is known inside a loop, counted from 0",
             _ => return None,
         };
-        Some(mend.into())
+        Some(help.into())
     }
 
     /// Returns the step name after a prefix of another language, as in `@steps.fetch.output`.

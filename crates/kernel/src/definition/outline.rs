@@ -11,12 +11,11 @@ use alloc::{
 
 use super::{
     kinds::{BRANCHES_OF_UNKNOWN, KINDS, Kind},
-    mends,
     nearest::{nearest, write_instead},
     notation::{ACTIONS, Notation},
     report::{Fields, Report, named},
     schemas::Declared,
-    vocabulary,
+    value_help, vocabulary,
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -236,8 +235,8 @@ impl<'a> Outline<'a> {
                 let first = report.place_in_words(&self.entries[*first as usize].fields.path.key(key));
                 let id = named(&written.id);
                 let message = format!("duplicate {key} {id}: the first step of that {key} stands {first}");
-                let mend = format!("give each step {} of its own", if key == "id" { "an id" } else { "a name" });
-                report.error(diagnostic::DUPLICATE_ID, &written.fields.path.key(key), message, mend);
+                let help = format!("give each step {} of its own", if key == "id" { "an id" } else { "a name" });
+                report.error(diagnostic::DUPLICATE_ID, &written.fields.path.key(key), message, help);
             }
         }
     }
@@ -282,9 +281,9 @@ impl<'a> Outline<'a> {
         let (entry, around) = (&self.entries[number as usize], named(&self.entries[around as usize].id));
         let id = named(&entry.id);
         let message = format!("rounds of {around} run at the same time, and {id} writes {} in each", named(name));
-        let mend = "the round that ends last wins: refer to the output of the loop, which has that of every round, or \
+        let help = "the round that ends last wins: refer to the output of the loop, which has that of every round, or \
                     leave `concurrency` out";
-        report.warning(diagnostic::DUPLICATE_OUTPUT_VARIABLE, &entry.fields.path.key("outputVariable"), message, mend);
+        report.warning(diagnostic::DUPLICATE_OUTPUT_VARIABLE, &entry.fields.path.key("outputVariable"), message, help);
     }
 
     /// Returns the enclosing blocks from the inside out, each with the member that is or contains the step.
@@ -312,8 +311,8 @@ fn kind_of(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> 
     let kind = Kind::of(name);
     if kind.is_none() {
         let message = format!("unknown step type {}", quoted(name));
-        let mend = mends::of_each(name, fields).unwrap_or_else(|| write_instead(name, vocabulary::step_types()));
-        report.error(diagnostic::UNKNOWN_TYPE, &fields.path.key("type"), message, mend);
+        let help = value_help::of_each(name, fields).unwrap_or_else(|| write_instead(name, vocabulary::step_types()));
+        report.error(diagnostic::UNKNOWN_TYPE, &fields.path.key("type"), message, help);
     }
     kind
 }
@@ -327,20 +326,20 @@ fn kind_of_action(
     for key in action.map.keys().filter(|key| !vocabulary::ACTION.contains(&key.as_str())) {
         if ["input", "when", "forEach", "bail", "config"].contains(&key.as_str()) {
             let message = format!("`{key}` stands inside `action`");
-            let mend = "put it beside `action`";
-            report.error_at_key(diagnostic::MISPLACED_KEY, &action.path.key(key), message, mend);
+            let help = "put it beside `action`";
+            report.error_at_key(diagnostic::MISPLACED_KEY, &action.path.key(key), message, help);
         } else {
             report.unknown_key(&action.path, key, vocabulary::ACTION.into_iter());
         }
     }
     let given: Vec<&str> = ACTIONS.iter().map(|(key, _)| *key).filter(|key| action.has(key)).collect();
-    let mend = "write {toolName: …}, {code: …} or {return: true}";
+    let help = "write {toolName: …}, {code: …} or {return: true}";
     match given.as_slice() {
-        [] => report.missing(action, "toolName", mend),
+        [] => report.missing(action, "toolName", help),
         [_] => {}
         several => {
             let message = format!("an `action` does one thing, and this one has {}", several.join(" and "));
-            report.error(diagnostic::EXCLUSIVE_KEYS, &action.path, message, mend);
+            report.error(diagnostic::EXCLUSIVE_KEYS, &action.path, message, help);
         }
     }
     notation.kind_name(fields).and_then(|(_, name)| Kind::of(name))
@@ -354,16 +353,16 @@ fn missing_kind(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>
     let misspelt = keys().find(|other| nearest(other, [key, "type"]).is_some() || *other == "kind");
     if let Some(other) = misspelt {
         let message = format!("unknown key {}, and `{key}` is missing", quoted(other));
-        let mend = format!(
+        let help = format!(
             "write {}",
             quoted(if other == "kind" { "type" } else { nearest(other, [key, "type"]).unwrap_or(key) })
         );
-        report.error_at_key(diagnostic::UNKNOWN_KEY, &fields.path.key(other), message, mend);
+        report.error_at_key(diagnostic::UNKNOWN_KEY, &fields.path.key(other), message, help);
         return;
     }
     if notation == Notation::Dataflow {
-        let mend = "write {toolName: …}, {code: …} or {return: true}, or a `type` as in a sequence";
-        return report.missing(fields, key, mend);
+        let help = "write {toolName: …}, {code: …} or {return: true}, or a `type` as in a sequence";
+        return report.missing(fields, key, help);
     }
     if fields.has("action") {
         let message = "an `action` belongs to a dataflow, whose steps stand in `steps`";
@@ -372,11 +371,11 @@ fn missing_kind(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>
     }
     let kinds = || KINDS.iter().filter(|kind| kind.runs);
     let mut likely = kinds().filter(|kind| keys().any(|key| kind.keys.contains(&key)));
-    let mend = match (likely.next(), likely.next()) {
+    let help = match (likely.next(), likely.next()) {
         (Some(kind), None) => format!("write `type: {}`", kind.name),
         _ => format!("say what the step does: {}", vocabulary::step_types().collect::<Vec<_>>().join(", ")),
     };
-    report.missing(fields, key, mend);
+    report.missing(fields, key, help);
 }
 
 /// Returns the written id, even an invalid one: references to it are then not reported as well.
@@ -384,11 +383,11 @@ fn id_of<'a>(notation: Notation, depth: usize, fields: &Fields<'a>, report: &mut
     let key = notation.id_key();
     if !fields.has(key) && depth == 0 && notation != Notation::Sequence {
         let label = fields.get("name").and_then(Value::as_text).filter(|label| is_name(label));
-        let mend = match label {
+        let help = match label {
             Some(label) => format!("write `id: {label}`: the `name` of a node is for readers"),
             None => format!("give each step {} of its own", if key == "id" { "an id" } else { "a name" }),
         };
-        report.missing(fields, key, mend);
+        report.missing(fields, key, help);
     }
     let id = report.filled_text(fields, key)?;
     check_name(id, key, &fields.path, report);
@@ -410,8 +409,8 @@ pub(super) fn check_name(name: &str, key: &str, path: &Path, report: &mut Report
         let message = format!("{} is no name", quoted(name));
         let rule = format!("`{key}` is a letter or `_`, then letters, digits, `_` and `-`");
         let fitting = fitting(name);
-        let mend = if is_name(&fitting) { format!("write {}: {rule}", quoted(&fitting)) } else { rule };
-        report.error(diagnostic::BAD_NAME, &path.key(key), message, mend);
+        let help = if is_name(&fitting) { format!("write {}: {rule}", quoted(&fitting)) } else { rule };
+        report.error(diagnostic::BAD_NAME, &path.key(key), message, help);
     }
     if name.chars().nth(NAME_CHARS_MAX).is_some() {
         let message = format!("`{key}` has more than {NAME_CHARS_MAX} characters");

@@ -44,7 +44,7 @@ enum Reach {
     AtTheSameTime,
     InLoop,
     Unordered,
-    Untold,
+    Unchecked,
 }
 
 impl<'r, 'a> Reader<'r, 'a> {
@@ -96,11 +96,11 @@ impl<'r, 'a> Reader<'r, 'a> {
 
     /// Reports a reference with an unknown name or property.
     pub(super) fn refuse(&mut self, bad: &BadReference, base: &Path) {
-        let (message, mut mend) = bad.why.explain(&bad.reference);
+        let (message, mut help) = bad.why.explain(&bad.reference);
         if bad.why == Why::UnknownName {
-            mend = self.meant_by(&bad.reference);
+            help = self.meant_by(&bad.reference);
         }
-        self.report.error(diagnostic::UNKNOWN_REFERENCE, &base.join(&bad.path), message, mend);
+        self.report.error(diagnostic::UNKNOWN_REFERENCE, &base.join(&bad.path), message, help);
     }
 
     /// Checks every reference of a template at its own path.
@@ -142,7 +142,7 @@ impl<'r, 'a> Reader<'r, 'a> {
             (_, Some(_)) => format!("`{reference}` at an edge into {this}"),
             _ => format!("`{reference}` in {this}"),
         };
-        let (code, message, mend) = match self.reach(target) {
+        let (code, message, help) = match self.reach(target) {
             Reach::Ended => return self.check_output_path(reference, target, path),
             Reach::Itself => {
                 let message = format!("{says}: a step cannot refer to itself");
@@ -158,11 +158,11 @@ impl<'r, 'a> Reader<'r, 'a> {
             }
             Reach::Later => {
                 let message = format!("{says}: {that} comes later and has not run before");
-                let mend = match self.edges {
+                let help = match self.edges {
                     Some(_) => "turn the edges between them around, or take the reference out",
                     None => "move one of them, so that what is referred to comes first",
                 };
-                (diagnostic::REFERENCE_TO_LATER, message, mend)
+                (diagnostic::REFERENCE_TO_LATER, message, help)
             }
             Reach::AtTheSameTime => {
                 let message = format!("{says}: {that} runs at the same time, in another branch");
@@ -172,17 +172,17 @@ impl<'r, 'a> Reader<'r, 'a> {
                 let message = format!("{says}: {that} runs again and again, and it is not said which round is meant");
                 (diagnostic::REFERENCE_INTO_LOOP, message, "refer to the loop: its output is that of its rounds")
             }
-            Reach::Untold => {
+            Reach::Unchecked => {
                 let message = format!("{says}: there are too many edges to check that {that} has ended before");
                 return self.report.error(diagnostic::TOO_LARGE, path, message, self.edge_between(target));
             }
             Reach::Unordered => {
                 let message = format!("{says}: no edge ensures that {that} has ended before");
-                let mend = self.edge_between(target);
-                return self.report.error(diagnostic::REFERENCE_INTO_PARALLEL, path, message, mend);
+                let help = self.edge_between(target);
+                return self.report.error(diagnostic::REFERENCE_INTO_PARALLEL, path, message, help);
             }
         };
-        self.report.error(code, path, message, mend);
+        self.report.error(code, path, message, help);
     }
 
     /// Checks whether `target` has ended for certain when the current step reads it. A step has ended if it, or a step
@@ -254,7 +254,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         if edges.ways.lead(to, from, visits) {
             Reach::Later
         } else if *visits >= VISITS_MAX {
-            Reach::Untold
+            Reach::Unchecked
         } else {
             Reach::Unordered
         }
@@ -283,11 +283,11 @@ impl<'r, 'a> Reader<'r, 'a> {
             "`{reference}` reads a variable given at the start, and `{name}` is the output variable of {}",
             named(writer)
         );
-        let mend = match reference::is_name(writer) {
+        let help = match reference::is_name(writer) {
             true => format!("write `@{writer}{rest}` if that output is meant"),
             false => "give that step an id and refer to it, if that output is meant".into(),
         };
-        self.report.warning(diagnostic::REFERENCE_TO_OUTPUT_VARIABLE, path, message, mend);
+        self.report.warning(diagnostic::REFERENCE_TO_OUTPUT_VARIABLE, path, message, help);
     }
 }
 

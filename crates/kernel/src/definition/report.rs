@@ -5,8 +5,8 @@ use core::ops::RangeInclusive;
 
 use super::{
     inspector::Inspector,
-    mends,
     nearest::{meant, nearest, write_instead},
+    value_help,
 };
 use crate::{
     diagnostic::{self, Diagnostic, Severity, plain, quoted},
@@ -24,7 +24,7 @@ pub(super) struct Report<'a> {
     /// Size of the messages and paths in `found`, in bytes.
     found_bytes: usize,
     /// Diagnostics beyond the limits, which are only counted.
-    untold: Untold,
+    omitted: Omitted,
     /// Paths of keys that were reported as missing.
     missed: BTreeSet<Path>,
     /// Paths of known keys that an unknown key was probably meant to be.
@@ -37,7 +37,7 @@ pub(super) struct Report<'a> {
 
 /// The number of diagnostics that are not listed.
 #[derive(Debug, Default)]
-struct Untold {
+struct Omitted {
     errors: usize,
     warnings: usize,
 }
@@ -76,7 +76,7 @@ impl<'a> Report<'a> {
             inspector,
             found: Vec::new(),
             found_bytes: 0,
-            untold: Untold::default(),
+            omitted: Omitted::default(),
             missed: BTreeSet::new(),
             meant: BTreeSet::new(),
             searches: 0,
@@ -98,31 +98,31 @@ impl<'a> Report<'a> {
     /// Checks the source of a function.
     pub(super) fn check_source(&mut self, source: &str, path: &Path) {
         if let Err(complaint) = self.inspector.source(source) {
-            self.error(diagnostic::BAD_CODE, path, complaint.message, complaint.mend);
+            self.error(diagnostic::BAD_CODE, path, complaint.message, complaint.help);
         }
     }
 
     /// Checks a schema.
     pub(super) fn check_schema(&mut self, schema: &Value, path: &Path) {
         if let Err(complaint) = self.inspector.schema(schema) {
-            self.error(diagnostic::BAD_SCHEMA, path, complaint.message, complaint.mend);
+            self.error(diagnostic::BAD_SCHEMA, path, complaint.message, complaint.help);
         }
     }
 
     pub(super) fn has_errors(&self) -> bool {
-        self.untold.errors > 0 || self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+        self.omitted.errors > 0 || self.found.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
     /// Returns all diagnostics in document order, or in path order if they have no position. If a key is missing
     /// because another key was written in its place, only the unknown key is reported.
     pub(super) fn into_sorted(mut self) -> Vec<Diagnostic> {
-        let told: BTreeSet<_> = self.missed.intersection(&self.meant).collect();
+        let listed: BTreeSet<_> = self.missed.intersection(&self.meant).collect();
         self.found.retain(|found| {
             let missed = missed_key(found).map(|key| found.path.key(key));
-            missed.is_none_or(|missed| !told.contains(&missed))
+            missed.is_none_or(|missed| !listed.contains(&missed))
         });
         self.found.sort_by(|a, b| (a.place, &a.path).cmp(&(b.place, &b.path)));
-        self.found.extend(self.untold.diagnostic());
+        self.found.extend(self.omitted.diagnostic());
         self.found
     }
 
@@ -132,9 +132,9 @@ impl<'a> Report<'a> {
         code: &'static str,
         path: &Path,
         message: impl Into<String>,
-        mend: impl Into<String>,
+        help: impl Into<String>,
     ) {
-        self.push(Severity::Error, code, path, false, message.into(), mend.into());
+        self.push(Severity::Error, code, path, false, message.into(), help.into());
     }
 
     /// Reports a key that must not be there, at the position of the key.
@@ -143,9 +143,9 @@ impl<'a> Report<'a> {
         code: &'static str,
         path: &Path,
         message: impl Into<String>,
-        mend: impl Into<String>,
+        help: impl Into<String>,
     ) {
-        self.push(Severity::Error, code, path, true, message.into(), mend.into());
+        self.push(Severity::Error, code, path, true, message.into(), help.into());
     }
 
     /// Reports a warning about the value at a path.
@@ -154,9 +154,9 @@ impl<'a> Report<'a> {
         code: &'static str,
         path: &Path,
         message: impl Into<String>,
-        mend: impl Into<String>,
+        help: impl Into<String>,
     ) {
-        self.push(Severity::Warning, code, path, false, message.into(), mend.into());
+        self.push(Severity::Warning, code, path, false, message.into(), help.into());
     }
 
     fn push(
@@ -166,21 +166,21 @@ impl<'a> Report<'a> {
         path: &Path,
         at_key: bool,
         message: String,
-        mend: String,
+        help: String,
     ) {
-        let untold = match severity {
-            Severity::Error => &mut self.untold.errors,
-            Severity::Warning => &mut self.untold.warnings,
+        let omitted = match severity {
+            Severity::Error => &mut self.omitted.errors,
+            Severity::Warning => &mut self.omitted.warnings,
         };
         if self.found.len() >= FINDINGS_MAX || self.found_bytes >= FINDINGS_BYTES_MAX {
-            *untold += 1;
+            *omitted += 1;
             return;
         }
         let place = if at_key { self.document.key_place(path) } else { self.document.place(path) };
         // Messages may quote text of the author or of the inspector, so control and invisible characters are escaped.
-        let (message, mend) = (plain(&message), plain(&mend));
-        self.found_bytes += message.len() + mend.len() + path.shown_bytes();
-        self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, mend });
+        let (message, help) = (plain(&message), plain(&help));
+        self.found_bytes += message.len() + help.len() + path.shown_bytes();
+        self.found.push(Diagnostic { severity, code, path: path.clone(), place, message, help });
     }
 
     /// Describes the position of a part for a message.
@@ -189,21 +189,21 @@ impl<'a> Report<'a> {
     }
 
     /// Reports a missing key.
-    pub(super) fn missing(&mut self, fields: &Fields<'_>, key: &str, mend: impl Into<String>) {
+    pub(super) fn missing(&mut self, fields: &Fields<'_>, key: &str, help: impl Into<String>) {
         self.missed.insert(fields.path.key(key));
-        self.error(diagnostic::MISSING_KEY, &fields.path, format!("`{key}`{IS_MISSING}"), mend);
+        self.error(diagnostic::MISSING_KEY, &fields.path, format!("`{key}`{IS_MISSING}"), help);
     }
 
     /// Reports a value of the wrong type.
     pub(super) fn wrong_kind(&mut self, path: &Path, key: &str, wanted: &str, value: &Value) {
-        let mend = mends::of_kind(key, wanted, value);
-        self.error(diagnostic::WRONG_KIND, path, format!("`{key}` must be {wanted}, not {}", value.kind()), mend);
+        let help = value_help::of_kind(key, wanted, value);
+        self.error(diagnostic::WRONG_KIND, path, format!("`{key}` must be {wanted}, not {}", value.kind()), help);
     }
 
     /// Reports a list item of the wrong type.
     pub(super) fn wrong_item(&mut self, path: &Path, key: &str, wanted: &str, item: &Value) {
         let message = format!("an item of `{key}` must be {wanted}, not {}", item.kind());
-        self.error(diagnostic::WRONG_KIND, path, message, mends::of_kind(key, "text", item));
+        self.error(diagnostic::WRONG_KIND, path, message, value_help::of_kind(key, "text", item));
     }
 
     /// Reads an optional text field.
@@ -321,11 +321,11 @@ impl<'a> Report<'a> {
     ) {
         let words = known.clone().collect::<Vec<_>>().join(", ");
         let message = format!("`{key}` must be one of {words}, not {}", quoted(text));
-        let mend = match meant(text, known) {
+        let help = match meant(text, known) {
             None if text.starts_with('@') => Some("write the word: it is settled before anything runs".into()),
             meant => meant.map(|word| format!("write {}", quoted(word))),
         };
-        self.error(diagnostic::WRONG_VALUE, path, message, mend.unwrap_or_default());
+        self.error(diagnostic::WRONG_VALUE, path, message, help.unwrap_or_default());
     }
 
     /// Reports all unknown keys of an object.
@@ -339,13 +339,13 @@ impl<'a> Report<'a> {
     pub(super) fn unknown_key<'k>(&mut self, path: &Path, key: &str, known: impl Iterator<Item = &'k str> + Clone) {
         let message = format!("unknown key {}", quoted(key));
         let holder = HELD.iter().find(|(held, holder)| *held == key && known.clone().any(|known| known == *holder));
-        let mend = match holder {
+        let help = match holder {
             Some((_, holder)) => format!("put it into `{holder}`"),
             None => write_instead(key, known.clone().filter(|known| !OTHER_NAMES.contains(known))),
         };
         let meant = meant(key, known).filter(|_| holder.is_none());
         self.meant.extend(meant.map(|meant| path.key(meant)));
-        self.error_at_key(diagnostic::UNKNOWN_KEY, &path.key(key), message, mend);
+        self.error_at_key(diagnostic::UNKNOWN_KEY, &path.key(key), message, help);
     }
 
     /// Records that a misplaced key was meant to be `key`, so that `key` is not reported as missing.
@@ -370,7 +370,7 @@ impl<'a> Report<'a> {
     }
 }
 
-impl Untold {
+impl Omitted {
     /// Returns one diagnostic that stands for all unlisted ones.
     fn diagnostic(&self) -> Option<Diagnostic> {
         let (severity, count) = match (self.errors, self.warnings) {
@@ -379,8 +379,8 @@ impl Untold {
             (errors, warnings) => (Severity::Error, errors + warnings),
         };
         let message = format!("{count} more findings are not listed");
-        let (path, mend) = (Path::root(), "correct the listed errors, and validate again".into());
-        Some(Diagnostic { severity, code: diagnostic::TOO_LARGE, path, place: None, message, mend })
+        let (path, help) = (Path::root(), "correct the listed errors, and validate again".into());
+        Some(Diagnostic { severity, code: diagnostic::TOO_LARGE, path, place: None, message, help })
     }
 }
 

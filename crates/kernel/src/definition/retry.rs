@@ -46,9 +46,9 @@ pub(super) fn check_interruption(retry: &Retry, step: &Fields<'_>, report: &mut 
     let interruption = Failure::new(Class::Unavailable, "interrupted", "");
     if retry.max_attempts > 1 && !retry.wants(&interruption) {
         let message = "`onInterrupted: retry` does nothing, as `retry` is not for interruptions";
-        let mend = "an interruption has class `unavailable` and code `interrupted`: list `code:interrupted` in \
+        let help = "an interruption has class `unavailable` and code `interrupted`: list `code:interrupted` in \
                     `retryOn`, and not `unavailable` in `neverOn`";
-        report.warning(diagnostic::WRONG_VALUE, &step.path.key("onInterrupted"), message, mend);
+        report.warning(diagnostic::WRONG_VALUE, &step.path.key("onInterrupted"), message, help);
     }
 }
 
@@ -167,12 +167,12 @@ fn unknown(word: &str, path: &Path, key: &str, report: &mut Report<'_>) {
         classes.clone().collect::<Vec<_>>().join(", "),
         quoted(word)
     );
-    let mend = match (meant(word, classes), word.starts_with("code:")) {
+    let help = match (meant(word, classes), word.starts_with("code:")) {
         (_, true) => "write the code after the colon, as \"code:bash_exit_code:3\"".to_string(),
         (Some(class), _) => format!("write {}", quoted(class)),
         (None, _) => format!("write {} if that is the code of an error", quoted(&format!("code:{word}"))),
     };
-    report.error(diagnostic::WRONG_VALUE, path, message, mend);
+    report.error(diagnostic::WRONG_VALUE, path, message, help);
 }
 
 /// Reads a list of error classes and codes.

@@ -77,8 +77,8 @@ fn known_keys(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) 
     for key in fields.map.keys().filter(|key| !known.contains(&key.as_str())) {
         if notation == Notation::Graph && key == "steps" {
             let message = "`nodes` and `steps` stand in one definition";
-            let mend = "keep `nodes`, and put all steps there";
-            report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(key), message, mend);
+            let help = "keep `nodes`, and put all steps there";
+            report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key(key), message, help);
         } else {
             report.unknown_key(&fields.path, key, known.iter().copied());
         }
@@ -130,8 +130,8 @@ fn variables(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Variable>
     for name in declared.map.keys() {
         if !is_name(name) {
             let message = format!("{} is no name of a variable", quoted(name));
-            let mend = "write a letter or `_`, then letters, digits, `_` and `-`";
-            report.error_at_key(diagnostic::BAD_NAME, &declared.path.key(name), message, mend);
+            let help = "write a letter or `_`, then letters, digits, `_` and `-`";
+            report.error_at_key(diagnostic::BAD_NAME, &declared.path.key(name), message, help);
         }
         variables.extend(variable(name, &declared, report));
     }
@@ -139,8 +139,8 @@ fn variables(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Variable>
         if declared.has(name) {
             let message = format!("{} is declared in `variables` as well", named(name));
             let path = root.path.key("defaultContext").key(name);
-            let mend = format!("write its default at {}", declared.path.key(name));
-            report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, mend);
+            let help = format!("write its default at {}", declared.path.key(name));
+            report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, help);
         }
         let (kind, default) = (VariableType::Any, Some(default.clone()));
         variables.push(Variable { name: name.clone(), kind, is_required: false, default });
@@ -172,8 +172,8 @@ fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<
     let default = fields.get("default").cloned();
     if let Some(default) = default.as_ref().filter(|default| !kind.holds(default)) {
         let message = format!("the default of {} is {} and its type {}", named(name), default.kind(), kind.name());
-        let mend = format!("write a default of type {}, or another `type`", kind.name());
-        report.error(diagnostic::WRONG_VALUE, &fields.path.key("default"), message, mend);
+        let help = format!("write a default of type {}, or another `type`", kind.name());
+        report.error(diagnostic::WRONG_VALUE, &fields.path.key("default"), message, help);
     }
     if is_required && default.is_some() {
         let message = format!("{} is required and has a default, which nothing would ever use", named(name));
@@ -190,8 +190,8 @@ pub(super) fn steps_of<'a>(notation: Notation, fields: &Fields<'a>, report: &mut
     }
     let Some(steps) = report.list(fields, key) else { return &[] };
     if steps.is_empty() {
-        let mend = "give it at least one step";
-        report.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is empty"), mend);
+        let help = "give it at least one step";
+        report.error(diagnostic::EMPTY, &fields.path.key(key), format!("`{key}` is empty"), help);
     }
     steps
 }

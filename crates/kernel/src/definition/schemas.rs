@@ -70,32 +70,32 @@ impl Reader<'_, '_> {
             0 => source.to_string(),
             _ => format!("`@{}`", reference.begin(reference.path.len() - parts.len() + at)),
         };
-        let (message, mend) = match why {
+        let (message, help) = match why {
             StrayWhy::Unlisted(name, properties) => {
                 let known = properties.keys().map(String::as_str);
                 let Some(meant) = self.report.nearest_name(&name, known) else { return };
                 let message = format!("`{reference}`: {} is not among the properties of {holder}", named(&name));
-                let mend = format!("write {} if that is meant", named(meant));
-                return self.report.warning(diagnostic::PATH_NOT_IN_SCHEMA, path, message, mend);
+                let help = format!("write {} if that is meant", named(meant));
+                return self.report.warning(diagnostic::PATH_NOT_IN_SCHEMA, path, message, help);
             }
             StrayWhy::Closed(name, properties) => {
                 let known = properties.into_iter().flat_map(Map::keys).map(String::as_str);
-                let mend = match self.report.nearest_name(&name, known.clone()) {
+                let help = match self.report.nearest_name(&name, known.clone()) {
                     Some(meant) => format!("write {}", named(meant)),
                     None => known_here(known),
                 };
-                (format!("`{reference}`: {holder} has no property {}", named(&name)), mend)
+                (format!("`{reference}`: {holder} has no property {}", named(&name)), help)
             }
             StrayWhy::NothingBelow(part, kind) => {
                 let message = format!("`{reference}`: {holder} is of type {kind}, and has no {}", named(&part));
-                let mend = match kind {
+                let help = match kind {
                     "array" => "name an item by its place, as `[0]`, or go through the list with `forEach`",
                     _ => "end the reference before it",
                 };
-                (message, mend.to_string())
+                (message, help.to_string())
             }
         };
-        self.report.error(diagnostic::PATH_NOT_IN_SCHEMA, path, message, mend);
+        self.report.error(diagnostic::PATH_NOT_IN_SCHEMA, path, message, help);
     }
 
     /// Reports a reference to an undeclared variable: it cannot be given.
@@ -108,11 +108,11 @@ impl Reader<'_, '_> {
         }
         let message = format!("`{reference}`: {} is none of the variables that are declared", named(name));
         let meant = self.report.nearest_name(name, declared.keys().map(String::as_str));
-        let mend = meant.map_or_else(
+        let help = meant.map_or_else(
             || format!("declare it: variables: {{{name}: {{type: string}}}}"),
             |meant| format!("write `@vars.{meant}`"),
         );
-        self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, mend);
+        self.report.error(diagnostic::UNKNOWN_REFERENCE, path, message, help);
     }
 }
 
@@ -177,8 +177,8 @@ fn check_types(schema: &Value, path: &Path, report: &mut Report<'_>) {
             let kind = schema
                 .as_text()
                 .and_then(|word| meant(word, TYPES).or_else(|| TYPES.into_iter().find(|kind| *kind == word)));
-            let mend = kind.map_or_else(|| "write {type: …}".to_string(), |kind| format!("write {{type: {kind}}}"));
-            report.error(diagnostic::BAD_SCHEMA, path, message, mend);
+            let help = kind.map_or_else(|| "write {type: …}".to_string(), |kind| format!("write {{type: {kind}}}"));
+            report.error(diagnostic::BAD_SCHEMA, path, message, help);
         }
         return;
     };
@@ -190,8 +190,8 @@ fn check_types(schema: &Value, path: &Path, report: &mut Report<'_>) {
     for word in words {
         if let Some(text) = word.as_text().filter(|text| !TYPES.contains(text)) {
             let message = format!("{} is no type of JSON Schema: {}", quoted(text), TYPES.join(", "));
-            let mend = meant(text, TYPES).map_or_else(String::new, |meant| format!("write {}", quoted(meant)));
-            report.error(diagnostic::BAD_SCHEMA, &path.key("type"), message, mend);
+            let help = meant(text, TYPES).map_or_else(String::new, |meant| format!("write {}", quoted(meant)));
+            report.error(diagnostic::BAD_SCHEMA, &path.key("type"), message, help);
         }
     }
     for (key, value) in map {

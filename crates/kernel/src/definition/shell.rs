@@ -52,8 +52,8 @@ impl Reader<'_, '_> {
     /// Reads `tool: bash`, which is another spelling of a shell step.
     pub(super) fn shell_tool(&mut self, fields: &Fields<'_>, key: &str) -> Option<Work> {
         if !fields.has(key) {
-            let mend = "write {command: …}: `bash` as a tool takes what a `bash` step takes";
-            self.report.missing(fields, key, mend);
+            let help = "write {command: …}: `bash` as a tool takes what a `bash` step takes";
+            self.report.missing(fields, key, help);
         }
         let arguments = self.report.object(fields, key)?;
         self.report.known_keys(&arguments, &vocabulary::SHELL);
@@ -102,7 +102,7 @@ impl Reader<'_, '_> {
                     counted = problem.offset;
                     let line = if has_lines { format!("line {line} of the script: ") } else { String::new() };
                     let message = format!("{line}`@{}` stands {}", problem.reference, problem.describe());
-                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, path, message, phrase(&problem.mend()));
+                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, path, message, phrase(&problem.help()));
                 }
                 None
             }
@@ -118,8 +118,8 @@ impl Reader<'_, '_> {
             if let Some(value) = self.text_field(&env, name) {
                 if matches!(value, Template::Text(_)) && script::is_code_variable(name) {
                     let message = format!("{} is a variable whose value bash or other programs run", named(name));
-                    let mend = "refer to the value by a name of your own, and use \"$NAME\" in the script";
-                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, &env.path.key(name), message, mend);
+                    let help = "refer to the value by a name of your own, and use \"$NAME\" in the script";
+                    self.report.error(diagnostic::REFERENCE_IN_SCRIPT, &env.path.key(name), message, help);
                 }
                 variables.push((name.to_string(), value));
             }
@@ -132,8 +132,8 @@ impl Reader<'_, '_> {
         let begins = letters.next().is_some_and(|letter| letter.is_ascii_alphabetic() || letter == '_');
         if !begins || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
             let message = format!("{} is no name of a shell variable", quoted(name));
-            let mend = "write a letter or `_`, then letters, digits and `_`";
-            self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, mend);
+            let help = "write a letter or `_`, then letters, digits and `_`";
+            self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, help);
         }
         if name.starts_with(OWN_PREFIX) {
             let message = format!("{}: names that begin with `{OWN_PREFIX}` are the engine's", named(name));
@@ -151,8 +151,8 @@ impl Reader<'_, '_> {
             Template::List(_) | Template::Map(_) => {
                 let kind = fields.get(key).map_or("a value", Value::kind);
                 let message = format!("`{key}` is {kind} with references inside, and a variable holds text");
-                let mend = "refer to one value, or give it as several variables";
-                self.report.error(diagnostic::MISPLACED_REFERENCE, &fields.path.key(key), message, mend);
+                let help = "refer to one value, or give it as several variables";
+                self.report.error(diagnostic::MISPLACED_REFERENCE, &fields.path.key(key), message, help);
                 None
             }
         }

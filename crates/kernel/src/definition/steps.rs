@@ -153,8 +153,8 @@ impl Reader<'_, '_> {
         let given = match (config, key) {
             (Some(config), _) => self.report.word(&config, "onError", &words),
             (None, Some("continueOnError")) => {
-                let goes_on = self.report.bool(fields, "continueOnError");
-                goes_on.map(|goes_on| if goes_on { OnError::Continue } else { OnError::Fail })
+                let continues = self.report.bool(fields, "continueOnError");
+                continues.map(|continues| if continues { OnError::Continue } else { OnError::Fail })
             }
             (None, _) => self.report.word(fields, "onError", &words),
         };
@@ -229,12 +229,12 @@ impl Reader<'_, '_> {
                 _ if !kind.runs => {}
                 "tool" | "arguments" | "code" if has_action => {
                     let (path, message) = (fields.path.key(key), format!("`{key}` does not stand beside `action`"));
-                    let mend = if key == "arguments" {
+                    let help = if key == "arguments" {
                         "write `input`"
                     } else {
                         "put it into `action`, as `toolName` or `code`"
                     };
-                    self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, mend);
+                    self.report.error_at_key(diagnostic::MISPLACED_KEY, &path, message, help);
                 }
                 _ => self.unknown_step_key(kind, fields, key, &known),
             }
@@ -248,13 +248,13 @@ impl Reader<'_, '_> {
             }
             _ => format!("`{key}` is no key of `{}` steps", kind.name),
         };
-        let mend = match (kind.is_container(), kind.name, key) {
+        let help = match (kind.is_container(), kind.name, key) {
             (true, ..) => "put it on the steps inside".to_string(),
             (_, "approval", "timeoutMs") => "write `ttlMs`: how long the gate stays open".to_string(),
             (_, "sleep", "timeoutMs") => "write `durationMs`".to_string(),
             _ => "leave it out".to_string(),
         };
-        self.report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key(key), message, mend);
+        self.report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key(key), message, help);
     }
 
     fn unknown_step_key(&mut self, kind: &Kind, fields: &Fields<'_>, key: &str, known: &[&str]) {
@@ -264,14 +264,14 @@ impl Reader<'_, '_> {
         }
         let message = format!("`{key}` is no key of `{}` steps", kind.name);
         let meant = synonym(key, kind.keys.iter().copied()).filter(|meant| !fields.has(meant));
-        let mend = match meant {
+        let help = match meant {
             Some(meant) => format!("write {}", quoted(meant)),
             None => format!("it belongs to: {}", owners.join(", ")),
         };
         if let Some(meant) = meant {
             self.report.stands_for(&fields.path, meant);
         }
-        self.report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key(key), message, mend);
+        self.report.error_at_key(diagnostic::MISPLACED_KEY, &fields.path.key(key), message, help);
     }
 }
 
@@ -279,8 +279,8 @@ impl Reader<'_, '_> {
 fn quiet_on_error(fields: &Fields<'_>) -> OnError {
     let config = fields.get("config").and_then(|config| config.get("onError"));
     let word = config.or(fields.get("onError")).and_then(Value::as_text);
-    let goes_on = word == Some("continue") || fields.get("continueOnError").and_then(Value::as_bool) == Some(true);
-    if goes_on { OnError::Continue } else { OnError::Fail }
+    let continues = word == Some("continue") || fields.get("continueOnError").and_then(Value::as_bool) == Some(true);
+    if continues { OnError::Continue } else { OnError::Fail }
 }
 
 fn timeout_of(work: &Work, given_ms: Option<u64>, fields: &Fields<'_>) -> Option<u64> {

@@ -125,8 +125,8 @@ impl Reader<'_, '_> {
         }
         let workflow = self.report.filled_text(fields, "workflow").map(String::from);
         if let Some(name) = &workflow {
-            let mend = "write the workflow's name: which ones may be started is settled when the first begins";
-            self.plain_name(name, "workflow", &fields.path, mend);
+            let help = "write the workflow's name: which ones may be started is settled when the first begins";
+            self.plain_name(name, "workflow", &fields.path, help);
         }
         let input = self.field(fields, "input").unwrap_or(Template::Literal(Value::Null));
         let variables = self.field(fields, "variables").unwrap_or(Template::Literal(Map::new().into()));
@@ -144,14 +144,14 @@ impl Reader<'_, '_> {
     }
 
     /// Reports a reference in a name that must be known before the execution starts.
-    fn plain_name(&mut self, name: &str, key: &str, path: &Path, mend: &str) {
+    fn plain_name(&mut self, name: &str, key: &str, path: &Path, help: &str) {
         let refers = |at: usize| {
             let body = &name[at + 1..];
             reference::length(body).is_some_and(|(length, _)| self.root_of(&body[..length]).is_some())
         };
         if name.starts_with('@') || name.match_indices('@').any(|(at, _)| refers(at)) {
             let message = format!("`{key}` is a name and does not refer: {}", quoted(name));
-            self.report.error(diagnostic::MISPLACED_REFERENCE, &path.key(key), message, mend);
+            self.report.error(diagnostic::MISPLACED_REFERENCE, &path.key(key), message, help);
         }
     }
 
@@ -247,8 +247,8 @@ impl Reader<'_, '_> {
         let mut approvers: Vec<String> = Vec::new();
         let Some(items) = self.report.list(fields, "approvers") else { return approvers };
         if items.is_empty() {
-            let mend = "leave it out: then the owner and the admins decide";
-            self.report.error(diagnostic::EMPTY, &path, "`approvers` is empty", mend);
+            let help = "leave it out: then the owner and the admins decide";
+            self.report.error(diagnostic::EMPTY, &path, "`approvers` is empty", help);
         }
         let mut seen = alloc::collections::BTreeSet::new();
         for (at, item) in items.iter().enumerate() {
@@ -297,8 +297,8 @@ impl Reader<'_, '_> {
         let is_time = value.as_u64().is_some() || value.as_text().is_some_and(|text| parse_rfc3339(text).is_some());
         if !is_time && !value.as_text().is_some_and(|text| text.contains('@')) {
             let message = "`until` must be a time, milliseconds since 1970, or a reference to one";
-            let mend = "write \"2026-02-07T12:00:00Z\"";
-            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("until"), message, mend);
+            let help = "write \"2026-02-07T12:00:00Z\"";
+            self.report.error(diagnostic::WRONG_VALUE, &fields.path.key("until"), message, help);
         }
         Some(Work::SleepUntil { time: self.field(fields, "until")? })
     }
@@ -317,8 +317,8 @@ impl Reader<'_, '_> {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':' | '/');
         if !name.chars().all(is_plain) {
             let message = format!("{} is no name of a signal", quoted(name));
-            let mend = "use letters, digits and `_ - . : /`";
-            self.report.error(diagnostic::BAD_NAME, &fields.path.key("signal"), message, mend);
+            let help = "use letters, digits and `_ - . : /`";
+            self.report.error(diagnostic::BAD_NAME, &fields.path.key("signal"), message, help);
         }
         if name.chars().nth(NAME_CHARS_MAX).is_some() {
             let message = format!("`signal` has more than {NAME_CHARS_MAX} characters");

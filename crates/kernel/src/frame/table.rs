@@ -11,7 +11,7 @@ use crate::{
     evaluation::Evaluated,
     input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     plan::Decision,
-    record::{Ending, FailureFate, Purpose, Record, SkipReason, StopReason},
+    record::{Ending, FailureDisposition, Purpose, Record, SkipReason, StopReason},
 };
 
 use super::item::{Decoder, Encoder, Item};
@@ -79,7 +79,7 @@ variants! { Record,
     }
     9 GateDecided { instance instance, gate gate, decision decision, by by, reason reason }
     10 StepCompleted { instance instance, output output }
-    11 StepFailed { instance instance, fault fault, fate fate }
+    11 StepFailed { instance instance, fault fault, disposition disposition }
     12 StepCancelled { instance instance, reason reason }
     13 SignalKept { id id, name name, payload payload }
     14 SignalTaken { instance instance, id id }
@@ -96,7 +96,7 @@ variants! { Record,
     25 LineageSet { lineage lineage }
     26 StepLogged { instance instance, lines lines }
     27 ChildWaits { instance instance, count count }
-    28 ParentTold {}
+    28 ParentNotified {}
     29 Queued { queue queue }
     30 Admitted {}
     31 ExecutionsGiven { instance instance, count count }
@@ -302,11 +302,11 @@ impl Item for Evaluated {
 }
 
 /// Encoded as a boolean, true for tolerated, as before `Handled` existed; that variant is the number 2.
-impl Item for FailureFate {
+impl Item for FailureDisposition {
     fn write(&self, out: &mut Encoder<'_>) {
         match self {
-            Self::Fails => out.writer.bool(false),
-            Self::LetThrough => out.writer.bool(true),
+            Self::Failed => out.writer.bool(false),
+            Self::Tolerated => out.writer.bool(true),
             Self::Handled => out.writer.unsigned(2),
         }
     }
@@ -314,10 +314,10 @@ impl Item for FailureFate {
         if !from.reader.is_bool() {
             return match from.reader.unsigned()? {
                 2 => Ok(Self::Handled),
-                _ => Err(from.reader.error("an unknown fate of a failure")),
+                _ => Err(from.reader.error("an unknown disposition of a failure")),
             };
         }
-        from.reader.bool().map(|let_through| if let_through { Self::LetThrough } else { Self::Fails })
+        from.reader.bool().map(|tolerated| if tolerated { Self::Tolerated } else { Self::Failed })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::{
     instance::Instance,
     key::ExecutionKey,
     plan::Decision,
-    record::{Ending, FailureFate, Payload, Purpose, SkipReason, StopReason},
+    record::{Ending, FailureDisposition, Payload, Purpose, SkipReason, StopReason},
     value::Value,
 };
 
@@ -120,7 +120,11 @@ fn records() -> Vec<Record> {
         gate,
         Record::GateDecided { instance: instance(), gate: 1, decision, by: None, reason },
         Record::StepCompleted { instance: instance(), output: payload("output") },
-        Record::StepFailed { instance: instance(), fault: failure().into(), fate: FailureFate::LetThrough },
+        Record::StepFailed {
+            instance: instance(),
+            fault: failure().into(),
+            disposition: FailureDisposition::Tolerated,
+        },
         Record::StepCancelled { instance: instance(), reason: "r".into() },
         Record::SignalKept { id: "i".into(), name: "n".into(), payload: payload("payload") },
         Record::SignalTaken { instance: instance(), id: "i".into() },
@@ -153,12 +157,12 @@ fn second_frame() -> Frame {
         Evaluated { outcome: Ok(text("result")), log: text("log") },
         Evaluated { outcome: Err(failure()), log: Value::Null },
     ];
-    let failed = |fate| Record::StepFailed { instance: instance(), fault: failure().into(), fate };
+    let failed = |disposition| Record::StepFailed { instance: instance(), fault: failure().into(), disposition };
     let records = vec![
         Record::StepSkipped { instance: instance(), reason: SkipReason::NoEdgeTaken },
         Record::StepSkipped { instance: instance(), reason: SkipReason::ExecutionFailing },
-        failed(FailureFate::Fails),
-        failed(FailureFate::Handled),
+        failed(FailureDisposition::Failed),
+        failed(FailureDisposition::Handled),
         Record::RoundStarted { instance: instance(), round: 7 },
         Record::RoundEnded { instance: instance(), round: 7 },
         Record::FailureBoundReached { fault: failure().into() },
@@ -173,7 +177,7 @@ fn third_frames() -> [Frame; 2] {
     let waits = Input::ChildWaits { instance: instance(), attempt: 2, count: 3 };
     let cancelled = Outcome::Cancelled("reason".into());
     let cancelled = Input::Receipt { instance: instance(), attempt: 2, outcome: cancelled };
-    let records = vec![Record::ChildWaits { instance: instance(), count: 3 }, Record::ParentTold];
+    let records = vec![Record::ChildWaits { instance: instance(), count: 3 }, Record::ParentNotified];
     [waits, cancelled].map(|input| Frame { records: records.clone(), ..frame(input) })
 }
 

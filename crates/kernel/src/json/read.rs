@@ -61,7 +61,7 @@ pub(crate) fn not_utf8(bytes: &[u8], valid: usize) -> ReadError {
     ReadError {
         place: Ruler::new(text).place(text.len()),
         message: format!("byte {valid} is not UTF-8"),
-        mend: "save the text as UTF-8".into(),
+        help: "save the text as UTF-8".into(),
     }
 }
 
@@ -131,7 +131,7 @@ impl Reader<'_> {
 
     fn take(&mut self, take: impl FnOnce(&mut Room) -> Result<(), Full>) -> Result<(), ReadError> {
         match self.room.as_mut().map(take) {
-            Some(Err(Full)) => Err(self.error(Full::MESSAGE, Full::MEND)),
+            Some(Err(Full)) => Err(self.error(Full::MESSAGE, Full::HELP)),
             _ => Ok(()),
         }
     }
@@ -153,7 +153,7 @@ impl Reader<'_> {
             if map.contains_key(&key) {
                 let message = format!("the key {} stands here twice", quoted(&key));
                 let place = Ruler::new(self.text).place(key_at);
-                return Err(ReadError { place, message, mend: "keep one of them".into() });
+                return Err(ReadError { place, message, help: "keep one of them".into() });
             }
             self.take_memory(size::of_field(&key, map.len()))?;
             self.take(|room| room.take_field(&key, map.len()))?;
@@ -176,18 +176,18 @@ impl Reader<'_> {
 
     /// Returns the error for a key that is malformed, with help text for common mistakes.
     fn no_key(&mut self) -> ReadError {
-        let mend = match self.peek() {
+        let help = match self.peek() {
             Some(b'}') => "take the comma before the closing brace away",
             Some(b'\'') => "write keys and texts in double quotes, not in single ones",
             Some(b'/' | b'#') => WITHOUT_COMMENTS,
             _ => "write {\"key\": value}",
         };
-        self.error("a key in double quotes should be here", mend)
+        self.error("a key in double quotes should be here", help)
     }
 
     fn no_value(&mut self) -> ReadError {
         let rest = &self.text[self.at..];
-        let mend = match self.peek() {
+        let help = match self.peek() {
             Some(b']' | b'}') => "take the comma before the closing bracket away, or complete the value",
             Some(b'\'') => "write texts in double quotes, not in single ones",
             Some(b'/' | b'#') => WITHOUT_COMMENTS,
@@ -196,7 +196,7 @@ impl Reader<'_> {
             _ if ["None", "NaN", "undefined"].iter().any(|word| rest.starts_with(word)) => "write null",
             _ => "write text in double quotes",
         };
-        self.error("no JSON value begins like this", mend)
+        self.error("no JSON value begins like this", help)
     }
 
     fn list(&mut self, place: Place, depth: usize) -> Result<(Value, Spot), ReadError> {
@@ -332,8 +332,8 @@ impl Reader<'_> {
         }
     }
 
-    fn error(&mut self, message: impl ToString, mend: impl ToString) -> ReadError {
-        ReadError { place: self.ruler.place(self.at), message: message.to_string(), mend: mend.to_string() }
+    fn error(&mut self, message: impl ToString, help: impl ToString) -> ReadError {
+        ReadError { place: self.ruler.place(self.at), message: message.to_string(), help: help.to_string() }
     }
 }
 

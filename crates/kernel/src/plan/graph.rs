@@ -61,7 +61,7 @@ pub enum SourceEnd {
     /// It failed, and the failure is neither handled nor tolerated.
     Failed,
     /// It failed, and the failure was tolerated.
-    LetThrough,
+    Tolerated,
     /// It failed, and an `on_failure` edge handles the failure.
     Handled,
     /// It did not run.
@@ -73,7 +73,7 @@ pub enum SourceEnd {
 impl SourceEnd {
     /// All outcomes.
     pub const ALL: [Self; 6] =
-        [Self::Completed, Self::Failed, Self::LetThrough, Self::Handled, Self::Skipped, Self::Cancelled];
+        [Self::Completed, Self::Failed, Self::Tolerated, Self::Handled, Self::Skipped, Self::Cancelled];
 }
 
 /// The effect of an edge on its target, before its condition is evaluated.
@@ -90,17 +90,17 @@ pub enum Pull {
 impl EdgeKind {
     /// The decision table: the effect of each kind of edge for each outcome of its source.
     pub fn pull(self, end: SourceEnd) -> Pull {
-        use SourceEnd::{Cancelled, Completed, Failed, Handled, LetThrough, Skipped};
+        use SourceEnd::{Cancelled, Completed, Failed, Handled, Skipped, Tolerated};
         match (self, end) {
             (Self::Always, _) => Pull::Takes,
             (Self::OnSuccess, Completed) => Pull::Takes,
             (Self::OnSuccess, Skipped) => Pull::Neutral,
-            (Self::OnSuccess, Failed | LetThrough | Handled | Cancelled) => Pull::Blocks,
-            (Self::OnFailure, Failed | LetThrough | Handled) => Pull::Takes,
+            (Self::OnSuccess, Failed | Tolerated | Handled | Cancelled) => Pull::Blocks,
+            (Self::OnFailure, Failed | Tolerated | Handled) => Pull::Takes,
             (Self::OnFailure, Completed | Skipped | Cancelled) => Pull::Neutral,
             (Self::Skip, Skipped) => Pull::Takes,
-            (Self::Skip, Completed | Failed | LetThrough | Handled | Cancelled) => Pull::Neutral,
-            (Self::Ended, Completed | LetThrough | Handled | Skipped) => Pull::Takes,
+            (Self::Skip, Completed | Failed | Tolerated | Handled | Cancelled) => Pull::Neutral,
+            (Self::Ended, Completed | Tolerated | Handled | Skipped) => Pull::Takes,
             (Self::Ended, Failed | Cancelled) => Pull::Blocks,
         }
     }

@@ -174,8 +174,8 @@ impl<'a> Judge<'a> {
         };
         let result = result.and_then(|()| words[1..].iter().try_for_each(|word| self.check_values(words, word)));
         if let Err(place) = result {
-            let is_told = is_reached || matches!(place, Place::Evaluates | Place::Assignment);
-            let place = if is_told { place } else { Place::Unclear };
+            let is_specific = is_reached || matches!(place, Place::Evaluates | Place::Assignment);
+            let place = if is_specific { place } else { Place::Unclear };
             let marks = if place == Place::Evaluates { 0..0 } else { command.marks.clone() };
             self.refuse(marks, place);
         }

@@ -180,7 +180,7 @@ impl Place {
     }
 
     /// Returns the help text as a whole sentence, with `@REFERENCE` as placeholder for the reference.
-    pub(super) fn mend(self) -> &'static str {
+    pub(super) fn help(self) -> &'static str {
         match self {
             Self::Comment => "Write @@ for a literal @, or take the reference out.",
             Self::AfterBackslash => {

@@ -239,7 +239,7 @@ fn every_problem_is_reported_with_its_offset_in_the_command() {
 
 /// Each help text shows the solution with `env` and its safe use in the script.
 #[test]
-fn the_mend_shows_what_to_write() {
+fn the_help_shows_the_solution() {
     let problem = |command: &str| prepare(command, is_known).expect_err("refused").remove(0).to_string();
     for command in refused::REVIEWED {
         let text = problem(command);

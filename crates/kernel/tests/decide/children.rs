@@ -81,7 +81,7 @@ fn the_bounds_of_a_child_are_those_of_its_definition() {
 
 /// Version 1 reported the cancellation of a child to its parent as a failure.
 #[test]
-fn a_parent_is_told_of_a_cancel_by_the_rules_of_its_child() {
+fn a_child_reports_its_cancel_by_its_own_decide_version() {
     let failed = "the workflow that was started was cancelled: user";
     for (version, expected) in [
         (1, Outcome::Failed(Failure::new(Class::Cancelled, "user", failed))),

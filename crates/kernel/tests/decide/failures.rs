@@ -53,7 +53,7 @@ const NAPS: &str = "
 
 /// A failure that is contained in a block cancels the waiting steps of that block in the same round only.
 #[test]
-fn a_failure_in_one_round_calls_off_nothing_of_another() {
+fn a_failure_in_one_round_cancels_nothing_of_another() {
     let steps = format!(
         "{NAPS}
             - id: p
@@ -82,7 +82,7 @@ fn a_failure_in_one_round_calls_off_nothing_of_another() {
 
 /// The first failure that halts a loop cancels the waiting steps of all its rounds in the same turn.
 #[test]
-fn a_failure_that_halts_a_loop_calls_off_what_waits_in_every_round() {
+fn a_failure_that_halts_a_loop_cancels_what_waits_in_every_round() {
     let steps = format!(
         "{NAPS}
             - {{id: bad, type: tool, tool: T, when: {{ref: '@item', eq: 1}}}}

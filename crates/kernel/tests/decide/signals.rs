@@ -2,7 +2,7 @@
 
 use mainspring_kernel::{
     limits::{SIGNAL_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
-    state::Unheard,
+    state::SignalRejection,
 };
 
 use super::*;
@@ -47,8 +47,8 @@ fn signals_are_kept_up_to_a_sum_of_bytes_since_version_4() {
             let given = signal(number, "other", large(SIGNAL_BYTES_MAX));
             assert_eq!(take_in(&mut state, &given, 1).records.len(), 1, "number {number}");
         }
-        let unheard = state.unheard("more", "other", &Value::Null);
-        assert_eq!(unheard, is_bounded.then_some(Unheard::Full), "version {decide_version}");
+        let rejection = state.signal_rejection("more", "other", &Value::Null);
+        assert_eq!(rejection, is_bounded.then_some(SignalRejection::Full), "version {decide_version}");
         let turn = take_in(&mut state, &signal(count + 1, "other", Value::Null), 1);
         assert_eq!(turn.records.is_empty(), is_bounded, "version {decide_version}");
     }
@@ -74,10 +74,10 @@ fn a_signal_that_is_waited_for_is_taken_however_many_are_kept() {
 #[test]
 fn what_changes_nothing_has_its_reason() {
     let mut state = asleep(4);
-    let of = |state: &State, id: &str| state.unheard(id, "go", &Value::Null);
+    let of = |state: &State, id: &str| state.signal_rejection(id, "go", &Value::Null);
     assert_eq!(of(&state, "s1"), None);
     take_in(&mut state, &signal(1, "go", Value::Null), 1);
-    assert_eq!((of(&state, "s1"), of(&state, "s2")), (Some(Unheard::Repeated), None));
+    assert_eq!((of(&state, "s1"), of(&state, "s2")), (Some(SignalRejection::Repeated), None));
     take_in(&mut state, &Input::Cancel { reason: "enough".into(), by: "ann".into() }, 2);
-    assert_eq!((of(&state, "s1"), of(&state, "s2")), (Some(Unheard::Repeated), Some(Unheard::Ending)));
+    assert_eq!((of(&state, "s1"), of(&state, "s2")), (Some(SignalRejection::Repeated), Some(SignalRejection::Ending)));
 }

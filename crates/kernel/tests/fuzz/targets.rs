@@ -227,8 +227,8 @@ const KEY: ExecutionKey = ExecutionKey([7; 16]);
 /// Decodes stored bytes. The first byte selects the type: a value, a plan, an input or a frame. For inputs and frames
 /// it also selects the number of journal frames before them.
 pub(crate) fn frames(bytes: &[u8]) {
-    let Some((door, bytes)) = bytes.split_first() else { return };
-    match door % 4 {
+    let Some((selector, bytes)) = bytes.split_first() else { return };
+    match selector % 4 {
         0 => {
             if let Ok(value) = cbor::decode(bytes) {
                 assert_eq!(cbor::encode(&value), bytes, "a value has one form");
@@ -243,11 +243,11 @@ pub(crate) fn frames(bytes: &[u8]) {
         2 => {
             if let Ok(input) = Input::decode(bytes) {
                 assert_eq!(input.encode(), bytes, "an input has one form");
-                decide_about(&input, usize::from(door / 4));
+                decide_about(&input, usize::from(selector / 4));
             }
         }
         _ => {
-            if let Some(stored) = unpacked(bytes, u64::from(door / 4)) {
+            if let Some(stored) = unpacked(bytes, u64::from(selector / 4)) {
                 check_frame(&stored);
             }
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use mainspring_kernel::{
     instance::{Instance, Scope},
     plan::{EdgeKind, OnError, Order, Plan, Work},
-    record::{FailureFate, Record},
+    record::{FailureDisposition, Record},
 };
 
 /// The blocks and loops that are halted so far.
@@ -25,7 +25,7 @@ impl Halted {
     pub(crate) fn follow(&mut self, plan: &Plan, record: &Record) {
         match record {
             Record::FailureBoundReached { .. } => drop(self.blocks.insert(Scope::root())),
-            Record::StepFailed { instance, fate: FailureFate::Fails, .. } => self.failed(plan, instance),
+            Record::StepFailed { instance, disposition: FailureDisposition::Failed, .. } => self.failed(plan, instance),
             Record::StepStarted { instance, .. } if self.all() && plan.step(instance.step).block == 0 => {
                 self.cleaning.insert(instance.clone());
             }

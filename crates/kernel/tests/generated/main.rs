@@ -73,10 +73,10 @@ fn run(seed: u64, sum: &mut Sum) {
     }
 }
 
-/// Checks that a rejected definition has errors that tell the author how to correct it.
+/// Checks that a rejected definition has errors that say how to correct it.
 fn check_refusal(found: &[Diagnostic]) -> Result<(), Broken> {
     let errors: Vec<_> = found.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).collect();
-    let says_something = |diagnostic: &&Diagnostic| diagnostic.message.contains('`') || !diagnostic.mend.is_empty();
+    let says_something = |diagnostic: &&Diagnostic| diagnostic.message.contains('`') || !diagnostic.help.is_empty();
     match errors.as_slice() {
         [] => Err(format!("refused without an error: {found:?}")),
         errors if errors.iter().all(says_something) => Ok(()),
@@ -107,7 +107,7 @@ const SEEN: [&str; 29] = [
     "SignalTaken",
     "CancelRequested",
     "DeadlineHeld",
-    "ParentTold",
+    "ParentNotified",
     "Queued",
     "Admitted",
     "EndingBegun",

@@ -70,7 +70,7 @@ pub(crate) struct World {
     signals: u64,
     letters_home: u32,
     /// The number of notices to the parent: the execution waits for people only, or no longer does.
-    told: u32,
+    notices: u32,
     halted: Halted,
     has_parent: bool,
     pub now: u64,
@@ -99,7 +99,7 @@ impl World {
             past: Vec::new(),
             signals: 0,
             letters_home: 0,
-            told: 0,
+            notices: 0,
             halted: Halted::default(),
             has_parent: false,
             now: BEGAN_MS,
@@ -430,10 +430,10 @@ impl World {
                 Ok(())
             }
             Input::ChildWaits { count, .. } => {
-                self.told += 1;
-                must!(*count == self.told, "the parent is told {count} as number {}", self.told);
+                self.notices += 1;
+                must!(*count == self.notices, "the parent is notified with count {count}, expected {}", self.notices);
                 let waits = self.state.status() == ExecutionStatus::WaitingApproval;
-                must!(waits == (count % 2 == 1), "the parent is told that people are waited for: {}", !waits);
+                must!(waits == (count % 2 == 1), "the notice to the parent says that approvals are open: {}", !waits);
                 Ok(())
             }
             other => Err(format!("a letter with {other:?}")),

@@ -186,7 +186,7 @@ const AROUND: &[&str] = &[
 ];
 
 /// A folder with the file `f` and a git repository, restored when a command may have changed it.
-struct Ground {
+struct Repository {
     folder: Folder,
     /// A copy of the initial repository.
     seed: Folder,
@@ -197,11 +197,12 @@ const SEED: &str = "echo X > f; chmod +x f; git init -q . && git add f && git co
                     && git init -q --bare origin.git && git remote add origin ./origin.git && git push -q origin HEAD \
                     && rm .git/hooks/*";
 
-impl Ground {
+impl Repository {
     fn new(name: &str) -> Self {
-        let ground = Self { folder: Folder::new(name), seed: Folder::new(&format!("{name}-seed")), is_fresh: false };
-        run(&ground.seed.0, SEED, &[""]);
-        ground
+        let repository =
+            Self { folder: Folder::new(name), seed: Folder::new(&format!("{name}-seed")), is_fresh: false };
+        run(&repository.seed.0, SEED, &[""]);
+        repository
     }
 
     /// Runs a script once with each value; returns true if the file `PWNED` exists afterwards.
@@ -234,7 +235,7 @@ fn run(folder: &Path, text: &str, values: &[&str]) {
     bash.status().expect("bash is there");
 }
 
-impl Drop for Ground {
+impl Drop for Repository {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder.0);
         let _ = fs::remove_dir_all(&self.seed.0);
@@ -275,7 +276,7 @@ fn command(target: &Target, option: &str, place: &str, way: [&str; 2]) -> String
 /// Runs every combination of program, option and position with every value that is dangerous for the program.
 #[test]
 fn no_program_is_attacked() {
-    let mut ground = Ground::new("programs");
+    let mut repository = Repository::new("programs");
     let (mut accepted, mut refused) = (0, 0);
     for target in TARGETS {
         for option in target.options {
@@ -286,7 +287,7 @@ fn no_program_is_attacked() {
                     continue;
                 };
                 accepted += 1;
-                assert!(!ground.attack(&script.text, target.values), "{text}\nwith one of {:?}", target.values);
+                assert!(!repository.attack(&script.text, target.values), "{text}\nwith one of {:?}", target.values);
             }
         }
     }
@@ -296,7 +297,7 @@ fn no_program_is_attacked() {
 /// Runs random combinations of programs, ways and surrounding constructs.
 #[test]
 fn no_way_leads_to_code() {
-    let mut ground = Ground::new("ways");
+    let mut repository = Repository::new("ways");
     let mut accepted = 0;
     for seed in 0..DRAWS {
         let mut dice = Dice(seed);
@@ -307,7 +308,11 @@ fn no_way_leads_to_code() {
         let text = format!("{}{}", way[0], AROUND[dice.below(AROUND.len())].replacen('C', &inner, 1));
         let Ok(script) = prepare(&text, Surroundings::default(), is_known) else { continue };
         accepted += 1;
-        assert!(!ground.attack(&script.text, target.values), "seed {seed}: {text}\nwith one of {:?}", target.values);
+        assert!(
+            !repository.attack(&script.text, target.values),
+            "seed {seed}: {text}\nwith one of {:?}",
+            target.values
+        );
     }
     assert!(accepted > 100, "{accepted} accepted");
 }
@@ -318,12 +323,12 @@ const DRAWS: u64 = 6_000;
 /// Combines every way into a variable, an output or a file with every construct that evaluates its content.
 #[test]
 fn no_value_is_evaluated_later() {
-    let mut ground = Ground::new("later");
+    let mut repository = Repository::new("later");
     for way in WAYS {
         for later in LATER {
             let text = format!("{}{}", way[0], later.replace("{}", way[1]));
             let Ok(script) = prepare(&text, Surroundings::default(), is_known) else { continue };
-            assert!(!ground.attack(&script.text, SHELL), "{text}\nwith one of {SHELL:?}");
+            assert!(!repository.attack(&script.text, SHELL), "{text}\nwith one of {SHELL:?}");
         }
     }
 }

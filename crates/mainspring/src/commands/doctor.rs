@@ -176,9 +176,11 @@ fn refused(name: &'static str, error: &StoreError) -> Check {
         StoreError::Damaged(_) => {
             // SQLite's message already contains the help.
             let says = says.split(". Stop the engine").next().unwrap_or_default();
-            let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; docs/how-to/backup-and-restore.md)";
-            Check::broken(name, says, mend)
+            let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; docs/how-to/backup-and-restore.md)";
+            Check::broken(name, says, help)
         }
-        StoreError::Unavailable(_) => Check::broken(name, says, "mend what the sentence names, and look again"),
+        StoreError::Unavailable(_) => {
+            Check::broken(name, says, "correct what the message names, and run `mainspring doctor` again")
+        }
     }
 }

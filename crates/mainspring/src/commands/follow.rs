@@ -203,14 +203,14 @@ fn names(names: &[String]) -> String {
 }
 
 fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Result<Exit, Refusal> {
-    let Standing { state, trace, .. } = standing;
+    let Standing { state, history, .. } = standing;
     let family = Family::of(engine.loader(), engine.key(), state)?;
     if global.json {
         let id = name(state);
         let events = Events::new(&id, &state.plan);
         events.gates(&family.gates, state.now).iter().for_each(print_event);
         print_event(&events.finished(state, state.now));
-        say!("{}", compact(&envelope::of_execution(state, trace, &family.gates)));
+        say!("{}", compact(&envelope::of_execution(state, history, &family.gates)));
     } else {
         Summary::of(state, &family).show();
     }

@@ -71,7 +71,7 @@ pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Te
             let released = acted(&looked, &row, ("quarantine.release", &which.reason, Map::new()), work)?;
             let status = if released == Released::GoesOn { "released" } else { "cancelled" };
             let who = looked.ground.who_works(&*looked.store);
-            let next = who.map_or_else(|| looked.ground.mend(), |who| format!("{who} continues it"));
+            let next = who.map_or_else(|| looked.ground.help(), |who| format!("{who} continues it"));
             let words = match released {
                 Released::GoesOn => format!("released; {next}"),
                 Released::Canceled => {

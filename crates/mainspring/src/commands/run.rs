@@ -236,8 +236,8 @@ pub(super) fn variables(given: &[String]) -> Result<Map, Refusal> {
 /// Accepts an id that other commands can take: without control characters, and not `last`.
 fn execution_id(text: &str) -> Result<String, String> {
     let is_fine = !text.is_empty() && text.len() <= 200 && !text.chars().any(char::is_control) && text != "last";
-    let mend = "a name has 1 to 200 bytes, no control characters, and is not `last`";
-    if is_fine { Ok(text.to_string()) } else { Err(mend.to_string()) }
+    let help = "a name has 1 to 200 bytes, no control characters, and is not `last`";
+    if is_fine { Ok(text.to_string()) } else { Err(help.to_string()) }
 }
 
 /// Delegates the execution to the process that owns the data folder, or to one that is started for it. Returns once
@@ -298,7 +298,7 @@ fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionR
         }
     };
     let row = row.ok_or_else(|| {
-        Refusal::internal("not_taken_in", format!("enqueued, and no engine has received it yet; {}", ground.mend()))
+        Refusal::internal("not_taken_in", format!("enqueued, and no engine has received it yet; {}", ground.help()))
     })?;
     let read = Loader::new(store, key).journal(row.key).map_err(EngineError::from)?;
     asked.check(&read.ok_or(EngineError::NoSuchExecution)?.journal.state, OTHERWISE)?;
@@ -353,11 +353,11 @@ fn start_in_background(global: &Global) -> Result<(), Refusal> {
 
 fn held(mut refusal: Refusal, file: &std::path::Path) -> Refusal {
     if refusal.failure.code == "folder_in_use" {
-        let mend = format!(
+        let help = format!(
             "; `mainspring run --detach {}` hands the execution to it, --dir names another folder",
             file.display()
         );
-        refusal.failure.message.push_str(&mend);
+        refusal.failure.message.push_str(&help);
     }
     refusal
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use clap::Args;
 use mainspring_engine::{EngineError, envelope, family::Family};
 use mainspring_kernel::{
+    history::{AttemptHistory, History},
     json::compact,
     time::rfc3339,
-    trace::{AttemptTrace, Trace},
     value::Value,
 };
 
@@ -48,7 +48,7 @@ pub(crate) struct Picture {
     pub(crate) parent: Option<String>,
     /// The reason, if it is quarantined.
     pub(crate) quarantined: Option<String>,
-    pub(crate) attempts: Vec<AttemptTrace>,
+    pub(crate) attempts: Vec<AttemptHistory>,
     /// The status and the results.
     pub(crate) summary: Summary,
 }
@@ -59,16 +59,16 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
     }
     let looked = look(global)?;
     let row = find(&*looked.store, &show.id)?;
-    let mut trace = Trace::default();
+    let mut history = History::default();
     let read =
-        looked.loader.frames(row.key, |state, frame| trace.add(&state.plan, frame)).map_err(EngineError::from)?;
+        looked.loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
     let family = Family::of(&looked.loader, &looked.key, &state)?;
     if global.json {
-        let (count, page) = (trace.attempts.len(), show.page(trace.attempts.len()));
-        trace.attempts = trace.attempts.drain(page.clone()).collect();
-        show.answer(envelope::of_execution(&state, &trace, &family.gates), count, row.started_by());
+        let (count, page) = (history.attempts.len(), show.page(history.attempts.len()));
+        history.attempts = history.attempts.drain(page.clone()).collect();
+        show.answer(envelope::of_execution(&state, &history, &family.gates), count, row.started_by());
         return Ok(Exit::Fine);
     }
     show.print(&Picture {
@@ -77,7 +77,7 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, R
         began: state.start.as_ref().map(|start| (start.at, start.by.clone(), row.key.to_string())),
         parent: row.started_by(),
         quarantined: read.quarantined,
-        attempts: trace.attempts,
+        attempts: history.attempts,
         summary: Summary::of(&state, &family),
     });
     Ok(Exit::Fine)
@@ -127,7 +127,7 @@ impl Show {
     }
 }
 
-fn show_attempt(attempt: &AttemptTrace, verbose: bool) {
+fn show_attempt(attempt: &AttemptHistory, verbose: bool) {
     let number = if attempt.attempt > 1 { format!(" #{}", attempt.attempt) } else { String::new() };
     let took = attempt
         .ended_at

@@ -8,7 +8,7 @@ use mainspring_kernel::{
     input::Input,
     json,
     limits::SIGNAL_BYTES_MAX,
-    state::{State, Unheard},
+    state::{SignalRejection, State},
     value::Value,
 };
 use mainspring_store::ExecutionRow;
@@ -70,7 +70,7 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
         was_kept(&row, &state()?, &input)?;
         let handed = hand_over(&looked, row.key, &input, noted, global)?;
         if handed.taken && !was_kept(&row, &state()?, &input)? {
-            return Err(not_kept(&row, Unheard::Full));
+            return Err(not_kept(&row, SignalRejection::Full));
         }
         return Ok(handed.tell(global, terminal));
     }
@@ -111,14 +111,14 @@ fn check_payload(payload: &Value) -> Result<(), Refusal> {
 /// Returns true if the execution has received this signal already. A signal that it would not keep is an error.
 fn was_kept(row: &ExecutionRow, state: &State, input: &Input) -> Result<bool, Refusal> {
     let Input::Signal { id, name, payload } = input else { return Ok(true) };
-    match state.unheard(id, name, payload) {
+    match state.signal_rejection(id, name, payload) {
         None => Ok(false),
-        Some(Unheard::Repeated) => Ok(true),
-        Some(unheard) => Err(not_kept(row, unheard)),
+        Some(SignalRejection::Repeated) => Ok(true),
+        Some(rejection) => Err(not_kept(row, rejection)),
     }
 }
 
-fn not_kept(row: &ExecutionRow, why: Unheard) -> Refusal {
+fn not_kept(row: &ExecutionRow, why: SignalRejection) -> Refusal {
     Refusal::contract("signal_not_kept", format!("the signal is not kept: `{}` {}", row.id, why.words()))
 }
 

@@ -83,11 +83,11 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
             alone = if looked.is_worked_on() { 0 } else { alone + 1 };
             if alone > LOOKS_ALONE {
                 shown.progress.finish();
-                let mend = match looked.ground.home() {
+                let help = match looked.ground.home() {
                     Some(_) => format!("`mainspring resume {}` continues", tail.id),
-                    None => looked.ground.mend(),
+                    None => looked.ground.help(),
                 };
-                terminal.remark(&format!("no process runs it: {mend}"));
+                terminal.remark(&format!("no process runs it: {help}"));
                 return Ok(Exit::Fine);
             }
             if !global.json {

@@ -100,8 +100,8 @@ pub(crate) fn said(found: &[Value], file: Option<&Path>) {
         tell!("{}", status(word).replace(word, &head));
         let file = file.map(|file| format!("{}:{place} ", file.display())).unwrap_or_default();
         tell!("--> {}{}", shown(&file), shown(text("path")));
-        if !text("mend").is_empty() {
-            tell!(" = {}", shown(text("mend")));
+        if !text("help").is_empty() {
+            tell!(" = {}", shown(text("help")));
         }
     }
 }

@@ -3,9 +3,9 @@
 use mainspring_engine::request::is_child;
 use mainspring_kernel::{
     failure::{Class, Failure},
+    history::AttemptHistory,
     key::ExecutionKey,
     state::{ExecutionStatus, Status},
-    trace::AttemptTrace,
     value::{Map, Value},
 };
 
@@ -236,7 +236,7 @@ impl Gate {
 }
 
 /// Fetches all attempts of an execution, as JSON and parsed.
-pub(crate) async fn attempts(client: &Client, id: &str) -> Result<(Vec<Value>, Vec<AttemptTrace>), Trouble> {
+pub(crate) async fn attempts(client: &Client, id: &str) -> Result<(Vec<Value>, Vec<AttemptHistory>), Trouble> {
     let (mut values, mut read, mut cursor) = (Vec::new(), Vec::new(), None::<String>);
     loop {
         let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
@@ -256,7 +256,7 @@ pub(crate) async fn attempts(client: &Client, id: &str) -> Result<(Vec<Value>, V
     }
 }
 
-fn attempt(answer: &Answer<'_>) -> Result<AttemptTrace, Trouble> {
+fn attempt(answer: &Answer<'_>) -> Result<AttemptHistory, Trouble> {
     let error = answer.any("error");
     let failure = match &error {
         Value::Null => None,
@@ -264,7 +264,7 @@ fn attempt(answer: &Answer<'_>) -> Result<AttemptTrace, Trouble> {
     };
     let child = answer.maybe_text("childExecutionId")?;
     let log = if answer.any("log") == Value::Null { Vec::new() } else { answer.list("log")?.to_vec() };
-    Ok(AttemptTrace {
+    Ok(AttemptHistory {
         step: answer.text("stepId")?,
         attempt: u32::try_from(answer.number("attempt")?)
             .map_err(|_| answer.not("attempt", "the number of an attempt"))?,

@@ -93,8 +93,8 @@ impl Trouble {
             return Self::nonsense(address, &format!("status {status} without an error of the Mainspring API"));
         };
         let known = PROBLEMS.iter().find(|(known, ..)| *known == code);
-        let (exit, class, mend) = match known {
-            Some((_, exit, class, mend)) => (*exit, *class, *mend),
+        let (exit, class, help) = match known {
+            Some((_, exit, class, help)) => (*exit, *class, *help),
             None if status < 500 => (Exit::Contract, Class::Policy, ""),
             None => (Exit::Failed, Class::Unavailable, ""),
         };
@@ -102,7 +102,7 @@ impl Trouble {
         let sentence = if code == "UNAUTHORIZED" { "the token is unknown or has expired" } else { sentence };
         let sentence: String = sentence.chars().take(SENTENCE_CHARS_MAX).collect();
         let sentence = sentence.trim_end().trim_end_matches('.');
-        let message = if mend.is_empty() { sentence.to_string() } else { format!("{sentence}; {mend}") };
+        let message = if help.is_empty() { sentence.to_string() } else { format!("{sentence}; {help}") };
         let details = body.and_then(|body| body.get("details")).cloned().unwrap_or_default();
         let failure = Failure::new(class, code.to_ascii_lowercase(), message).with_details(details);
         Self { kind: Kind::Problem(code.to_string()), refusal: Box::new(Refusal { exit, failure }) }

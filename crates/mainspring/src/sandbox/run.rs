@@ -95,8 +95,8 @@ async fn started(engine: &Engine, request: Request, is_repeat: bool, signals: &m
     }
     let submitted = engine.submit(request).await?;
     if submitted.existed {
-        let mend = "repeat its first request, or give another --execution-id";
-        asked.check(&engine.state(submitted.execution)?, mend)?;
+        let help = "repeat its first request, or give another --execution-id";
+        asked.check(&engine.state(submitted.execution)?, help)?;
     }
     to_its_rest(engine, submitted.execution, Beginning::Shown, signals).await
 }
@@ -168,19 +168,19 @@ fn refuse_quarantined(engine: &Engine, key: ExecutionKey) -> Result<(), EngineEr
 }
 
 fn rested(standing: &Standing, events: &Events<'_>, engine: &Engine) -> Answer {
-    let Standing { state, trace, .. } = standing;
+    let Standing { state, history, .. } = standing;
     let now = state.now;
     let gates: Vec<_> = own_gates(engine.key(), state).collect();
     events.gates(&gates, now).iter().for_each(print_event);
     print_event(&events.finished(state, now));
-    (exit::of_execution(state), envelope::of_execution(state, trace, &gates))
+    (exit::of_execution(state), envelope::of_execution(state, history, &gates))
 }
 
 /// The envelope after a signal without cancel: running steps are interrupted, and the same command resumes the
 /// execution.
 fn interrupted(standing: &Standing, engine: &Engine) -> Answer {
     let gates: Vec<_> = own_gates(engine.key(), &standing.state).collect();
-    let mut envelope = envelope::of_execution(&standing.state, &standing.trace, &gates);
+    let mut envelope = envelope::of_execution(&standing.state, &standing.history, &gates);
     let message = "interrupted; run again with the same --execution-id to resume";
     if let Value::Map(map) = &mut envelope {
         map.insert("ok".into(), false.into());

@@ -33,8 +33,8 @@ fn targets(filter: &str) -> Result<Targets, Refusal> {
         return Ok(Targets::new().with_target(OURS, level));
     }
     let refused = || {
-        let mend = "give off, error, warn, info or debug, or levels for targets as in `mainspring_engine=debug,warn`";
-        Refusal::bad_input("bad_log", format!("--log {filter}: is no level and no filter; {mend}"))
+        let help = "give off, error, warn, info or debug, or levels for targets as in `mainspring_engine=debug,warn`";
+        Refusal::bad_input("bad_log", format!("--log {filter}: is no level and no filter; {help}"))
     };
     // `Targets` would accept a misspelled level as a target with all levels.
     let is_directive = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();

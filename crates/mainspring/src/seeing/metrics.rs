@@ -59,8 +59,8 @@ impl Metrics {
     pub(crate) fn begin(&self, global: &Global, terminal: &Terminal) -> Result<(), Refusal> {
         let Some(address) = self.metrics.as_deref().filter(|address| !address.is_empty()) else { return Ok(()) };
         let refused = |error: std::io::Error| {
-            let mend = "give an address of this machine and a free port, as 127.0.0.1:9464, or port 0 for any";
-            Refusal::bad_input("bad_metrics_address", format!("--metrics {address}: {error}; {mend}"))
+            let help = "give an address of this machine and a free port, as 127.0.0.1:9464, or port 0 for any";
+            Refusal::bad_input("bad_metrics_address", format!("--metrics {address}: {error}; {help}"))
         };
         let listener = TcpListener::bind(address).map_err(refused)?;
         let bound = listener.local_addr().map_err(refused)?;

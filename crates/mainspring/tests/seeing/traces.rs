@@ -18,7 +18,7 @@ use super::{
 /// spans by their text.
 #[track_caller]
 fn one_trace(spans: &[Seen], root: ExecutionKey, executions: usize) -> BTreeMap<String, Seen> {
-    let trace = hex(&TraceId::of_family(root).0);
+    let trace = hex(&TraceId::of_tree(root).0);
     assert_eq!(spans.iter().map(|span| &span.trace).collect::<BTreeSet<_>>(), BTreeSet::from([&trace]));
     assert_eq!(
         spans.iter().map(|span| &span.id).collect::<BTreeSet<_>>().len(),

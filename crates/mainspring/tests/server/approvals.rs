@@ -243,18 +243,18 @@ fn what_is_done_beside_the_server_is_in_its_log() {
         let mut server = place.start();
         let (owner, token) = (server.owner(), server.token.clone().unwrap());
         save(&owner, "ship", gate(&[]));
-        let (posted, called_off, direct) = (asking(&owner, "r1"), asking(&owner, "r2"), asking(&owner, "r3"));
+        let (posted, cancelled, direct) = (asking(&owner, "r1"), asking(&owner, "r2"), asking(&owner, "r3"));
         let Some(mut approve) = place.command(&["approve", &posted, "--reason", "from here"]) else { return };
         let done = approve.output().unwrap();
         assert!(done.status.success(), "{done:?}");
         let (actor, target, detail) = noted(&owner, "approval.decide.posted");
         assert_eq!((of(&detail, "by"), of(&detail, "reason")), ("command line".into(), "from here".into()));
         assert!(target == posted && actor != "owner", "{actor} {target}");
-        let arguments: [&[&str]; 2] = [&["signal", &called_off, "go"], &["cancel", &called_off, "--reason", "enough"]];
+        let arguments: [&[&str]; 2] = [&["signal", &cancelled, "go"], &["cancel", &cancelled, "--reason", "enough"]];
         for (arguments, action) in arguments.iter().zip(["execution.signal.posted", "execution.cancel.posted"]) {
             let done = place.command(arguments).unwrap().output().unwrap();
             assert!(done.status.success(), "{done:?}");
-            assert_eq!(noted(&owner, action).1, called_off);
+            assert_eq!(noted(&owner, action).1, cancelled);
         }
         assert_eq!(server.stop(), Some(0));
         let done = place.command(&["deny", &direct]).unwrap().output().unwrap();

@@ -83,7 +83,7 @@ fn places(answer: &Value) -> Vec<(String, String)> {
         .iter()
         .map(|warning| {
             assert_eq!(text(warning, "severity"), "warning", "{warning:?}");
-            assert!(!text(warning, "message").is_empty() && !text(warning, "mend").is_empty(), "{warning:?}");
+            assert!(!text(warning, "message").is_empty() && !text(warning, "help").is_empty(), "{warning:?}");
             (text(warning, "path"), text(warning, "code"))
         })
         .collect();

@@ -76,8 +76,8 @@ impl Settings {
             };
         };
         let value = |name: &str| given(name).or_else(|| usual(name).map(Into::into)).unwrap_or_default();
-        let must = |name: &'static str, mend: &str| {
-            given(name).filter(|value| !value.trim().is_empty()).ok_or_else(|| wrong(name, mend))
+        let must = |name: &'static str, help: &str| {
+            given(name).filter(|value| !value.trim().is_empty()).ok_or_else(|| wrong(name, help))
         };
         check_issuer(&issuer)?;
         let settings = Self {

@@ -10,7 +10,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     limits::{REASON_CHARS_MAX, SIGNAL_BYTES_MAX},
     plan::Decision,
-    state::Unheard,
+    state::SignalRejection,
     value::Value,
 };
 use mainspring_store::{AuditEntry, ExecutionRow, is_final};
@@ -118,11 +118,11 @@ fn is_signal_repeated(app: &App, execution: ExecutionKey, input: &Input) -> Answ
         Err(EngineError::Load(LoadError::Newer(_))) => return Ok(false),
         read => read?,
     };
-    match state.unheard(id, name, payload) {
+    match state.signal_rejection(id, name, payload) {
         None => Ok(false),
-        Some(Unheard::Repeated) => Ok(true),
-        Some(unheard) => {
-            Err(Problem::new(Code::Conflict, format!("The signal is not kept: the execution {}.", unheard.words())))
+        Some(SignalRejection::Repeated) => Ok(true),
+        Some(rejection) => {
+            Err(Problem::new(Code::Conflict, format!("The signal is not kept: the execution {}.", rejection.words())))
         }
     }
 }

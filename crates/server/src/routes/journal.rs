@@ -4,9 +4,9 @@ use axum::{Json, extract::State};
 use mainspring_kernel::{
     frame::{Frame, FrameError},
     hash::hex,
+    history::{AttemptHistory, History},
     key::ExecutionKey,
     stored::StoredFrame,
-    trace::{AttemptTrace, Trace},
 };
 use mainspring_store::{Most, Store};
 use serde::{Deserialize, Serialize};
@@ -122,22 +122,22 @@ async fn steps(
     app.run(move |app| {
         let row = visible(app, &caller, &id)?;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        let trace = attempts(app, &row, from)?;
-        let (steps, next_cursor) = steps_page(&trace.attempts, from, trace.count, most)?;
+        let history = attempts(app, &row, from)?;
+        let (steps, next_cursor) = steps_page(&history.attempts, from, history.count, most)?;
         Ok(Json(Steps { execution_id: row.id, steps, next_cursor }))
     })
     .await
 }
 
 /// The first page of attempts, and the cursor of the next one.
-pub(super) fn first_steps(trace: &Trace) -> Answer<(Vec<Written>, Option<String>)> {
-    steps_page(&trace.attempts, 0, trace.count, most_of(None, usize::MAX)?)
+pub(super) fn first_steps(history: &History) -> Answer<(Vec<Written>, Option<String>)> {
+    steps_page(&history.attempts, 0, history.count, most_of(None, usize::MAX)?)
 }
 
 /// A page of attempts from a position on, and the position of the next page. Positions are stable; an attempt that was
 /// running may have ended when it is read again.
 fn steps_page(
-    attempts: &[AttemptTrace],
+    attempts: &[AttemptHistory],
     from: usize,
     count: usize,
     most: Most,
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn attempts_in_pages_are_all_attempts_and_a_page_that_has_the_last_is_the_last() {
-        let attempt = |place: u32| AttemptTrace {
+        let attempt = |place: u32| AttemptHistory {
             step: format!("s{place}"),
             attempt: 1,
             status: Status::Completed,
@@ -331,7 +331,7 @@ mod tests {
             log: Vec::new(),
             child: None,
         };
-        let all: Vec<AttemptTrace> = (0..10).map(attempt).collect();
+        let all: Vec<AttemptHistory> = (0..10).map(attempt).collect();
         let step = |written: &Written| {
             let value = serde_json::to_value(written).unwrap();
             value["stepId"].as_str().unwrap().to_string()

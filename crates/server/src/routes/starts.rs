@@ -168,7 +168,7 @@ struct Started {
     /// Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed.
     #[schema(value_type = Option<Object>)]
     error: Data,
-    /// Warnings: `{severity, code, path, line, column, message, mend}`. They name approvers of the workflow and its
+    /// Warnings: `{severity, code, path, line, column, message, help}`. They name approvers of the workflow and its
     /// subworkflows who currently cannot decide. Empty if an earlier request started the execution.
     #[schema(value_type = Vec<Object>)]
     warnings: Vec<Data>,
@@ -240,7 +240,7 @@ async fn run(
 /// The response after waiting: the result envelope as of now.
 fn waited(app: &App, caller: &Caller, row: &ExecutionRow, started: Started) -> Answer<Started> {
     let seen = sight(app, caller, row)?;
-    let (steps, steps_cursor) = first_steps(&seen.trace)?;
+    let (steps, steps_cursor) = first_steps(&seen.history)?;
     Ok(Started {
         ok: seen.status != "failed",
         status: seen.status.into(),

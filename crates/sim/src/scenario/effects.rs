@@ -116,8 +116,8 @@ pub(super) fn read<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Effects {
             _ => vec![scripts.clone()],
         };
         if answers.is_empty() {
-            let mend = "give one answer for each call; the last is repeated";
-            reader.problem(diagnostic::EMPTY, &scripts.path, format!("{key:?} has no answers"), mend);
+            let help = "give one answer for each call; the last is repeated";
+            reader.problem(diagnostic::EMPTY, &scripts.path, format!("{key:?} has no answers"), help);
         }
         let answers = answers.iter().filter_map(|answer| script(answer, reader)).collect();
         effects.insert(key.clone(), answers);
@@ -136,8 +136,8 @@ fn script<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Script> {
         ["fail_if", "error"] => "fail_if",
         [form] => form,
         [] => {
-            let mend = format!("write one of: {}", FORMS.join(", "));
-            reader.problem(diagnostic::MISSING_KEY, &part.path, "the script says no answer", mend);
+            let help = format!("write one of: {}", FORMS.join(", "));
+            reader.problem(diagnostic::MISSING_KEY, &part.path, "the script says no answer", help);
             return None;
         }
         [first, second, ..] => {

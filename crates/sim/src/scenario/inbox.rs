@@ -97,17 +97,17 @@ fn entry<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Entry> {
     let [kind] = kinds.as_slice() else {
         let message =
             format!("an entry is one thing, and this is {}", if kinds.is_empty() { "none" } else { "several" });
-        let mend = format!("write one of: {}", KINDS.join(", "));
-        reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, message, mend);
+        let help = format!("write one of: {}", KINDS.join(", "));
+        reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, message, help);
         return None;
     };
     if part.has("by") && !matches!(*kind, "decide" | "cancel") {
-        let mend = "it goes with `decide` and `cancel`";
+        let help = "it goes with `decide` and `cancel`";
         reader.problem(
             diagnostic::MISPLACED_KEY,
             &part.path.key("by"),
             format!("`by` means nothing for `{kind}`"),
-            mend,
+            help,
         );
     }
     let what = what(kind, part, reader);
@@ -117,8 +117,8 @@ fn entry<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Entry> {
 fn at<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<At> {
     let map = reader.object(part, &["time", "started", "completed", "waiting"])?;
     if map.len() != 1 {
-        let mend = "write one of: time, started, completed, waiting";
-        reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, "`at` has exactly one key", mend);
+        let help = "write one of: time, started, completed, waiting";
+        reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, "`at` has exactly one key", help);
         return None;
     }
     if let Some(time) = part.field("time") {

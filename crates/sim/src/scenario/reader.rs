@@ -53,14 +53,14 @@ impl<'a> Reader<'a> {
         code: &'static str,
         path: &Path,
         message: impl Into<String>,
-        mend: impl Into<String>,
+        help: impl Into<String>,
     ) {
         let place = match code {
             diagnostic::UNKNOWN_KEY => self.document.key_place(path),
             _ => self.document.place(path),
         };
-        let (severity, path, message, mend) = (Severity::Error, path.clone(), message.into(), mend.into());
-        self.problems.push(Diagnostic { severity, code, path, place, message, mend });
+        let (severity, path, message, help) = (Severity::Error, path.clone(), message.into(), help.into());
+        self.problems.push(Diagnostic { severity, code, path, place, message, help });
     }
 
     pub(super) fn wrong_kind(&mut self, part: &Part<'_>, wanted: &str) {
@@ -76,14 +76,14 @@ impl<'a> Reader<'a> {
         };
         for key in map.keys().filter(|key| !keys.contains(&key.as_str())) {
             let message = format!("the key {key:?} means nothing here");
-            let mend = format!("known here: {}", keys.join(", "));
-            self.problem(diagnostic::UNKNOWN_KEY, &part.path.key(key), message, mend);
+            let help = format!("known here: {}", keys.join(", "));
+            self.problem(diagnostic::UNKNOWN_KEY, &part.path.key(key), message, help);
         }
         Some(map)
     }
 
-    pub(super) fn missing(&mut self, part: &Part<'_>, key: &str, mend: &str) {
-        self.problem(diagnostic::MISSING_KEY, &part.path, format!("`{key}` is missing"), mend);
+    pub(super) fn missing(&mut self, part: &Part<'_>, key: &str, help: &str) {
+        self.problem(diagnostic::MISSING_KEY, &part.path, format!("`{key}` is missing"), help);
     }
 
     pub(super) fn items(&mut self, part: &Part<'a>) -> Vec<Part<'a>> {
@@ -149,8 +149,8 @@ impl<'a> Reader<'a> {
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| meaning.clone());
         if found.is_none() {
             let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            let mend = format!("write one of: {}", known.join(", "));
-            self.problem(diagnostic::WRONG_VALUE, &part.path, format!("{text:?} is not known here"), mend);
+            let help = format!("write one of: {}", known.join(", "));
+            self.problem(diagnostic::WRONG_VALUE, &part.path, format!("{text:?} is not known here"), help);
         }
         found
     }

@@ -203,19 +203,19 @@ fn sentence(error: &tokio_postgres::Error) -> String {
             sentence = format!("{sentence}: {inner}");
             cause = inner.source();
         }
-        let mend = "look whether the server runs, whether it listens there, and whether it and sslmode agree about TLS (verify-full unless the address says another)";
-        return if is_of_connection(error) { format!("{sentence}: {mend}") } else { sentence };
+        let help = "look whether the server runs, whether it listens there, and whether it and sslmode agree about TLS (verify-full unless the address says another)";
+        return if is_of_connection(error) { format!("{sentence}: {help}") } else { sentence };
     };
     // Without the detail, which repeats values of rows.
     let said_words = format!("{} ({})", said.message(), said.code().code());
-    match mend(said.code().code()) {
+    match help(said.code().code()) {
         "" => said_words,
-        mend => format!("{said_words}: {mend}"),
+        help => format!("{said_words}: {help}"),
     }
 }
 
 /// Returns help for errors that an operator can do something about.
-fn mend(code: &str) -> &'static str {
+fn help(code: &str) -> &'static str {
     match code {
         "25006" => "this server only reads: give the address of the primary",
         "53100" => "make room on the server's disk",
@@ -270,8 +270,8 @@ mod tests {
             ("XX001", Refused, true),
             ("22003", Refused, false),
         ];
-        for (code, expected, has_mend) in table {
-            assert_eq!((of_code(code), !mend(code).is_empty()), (expected, has_mend), "{code}");
+        for (code, expected, has_help) in table {
+            assert_eq!((of_code(code), !help(code).is_empty()), (expected, has_help), "{code}");
         }
     }
 

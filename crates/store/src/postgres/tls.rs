@@ -30,8 +30,8 @@ pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, StoreError> {
 fn roots(file: Option<&Path>) -> Result<RootCertStore, StoreError> {
     let Some(path) = file else { return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() }) };
     let fail = |why: String| {
-        let mend = "give a file of certificates in PEM, from BEGIN CERTIFICATE on";
-        StoreError::Unavailable(format!("sslrootcert {}: {why}: {mend}", path.display()))
+        let help = "give a file of certificates in PEM, from BEGIN CERTIFICATE on";
+        StoreError::Unavailable(format!("sslrootcert {}: {why}: {help}", path.display()))
     };
     let text = fs::read(path).map_err(|error| fail(error.to_string()))?;
     let mut roots = RootCertStore::empty();

@@ -131,7 +131,7 @@ fn what_is_not_committed_is_not_seen_and_a_held_lock_writes_nothing() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing_and_room_mends_it() {
+fn a_full_disk_loses_nothing_and_writes_continue_with_free_space() {
     let place = Place::new();
     let mut store = place.open();
     run(&store, &Verb::Claim(0));
@@ -180,7 +180,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn files_that_are_no_stores_are_refused_with_the_mend() {
+fn files_that_are_no_stores_are_rejected_with_help() {
     let place = Place::new();
     run(&place.open(), &Verb::Claim(0));
     let sound = place.bytes();

@@ -31,7 +31,7 @@ pub(super) enum Gives {
 pub(super) struct Unsayable {
     pub step: u32,
     pub message: String,
-    pub mend: &'static str,
+    pub help: &'static str,
 }
 
 impl Gives {
@@ -100,7 +100,7 @@ pub(super) fn of_variables(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
             unsayable.push(Unsayable {
                 step: last,
                 message,
-                mend: "write `output` at the root: what has not run is null there",
+                help: "write `output` at the root: what has not run is null there",
             });
         } else if !is_name(plan.id(last)) {
             unsayable.push(nameless(plan, last));
@@ -113,7 +113,7 @@ pub(super) fn of_variables(plan: &Plan) -> Result<Gives, Vec<Unsayable>> {
 
 fn nameless(plan: &Plan, step: u32) -> Unsayable {
     let message = format!("the output has to name {}, which has no name that can be written", plan.id(step));
-    Unsayable { step, message, mend: "give it an id" }
+    Unsayable { step, message, help: "give it an id" }
 }
 
 /// Returns why an execution can succeed without completing a step, or `None` if it cannot.

@@ -85,8 +85,8 @@ impl Converter<'_> {
             } else {
                 let message =
                     format!("a {} has no words for a `transformCode` of a `{type_name}` step", self.to.name());
-                let mend = "put what it does into the function, or into a step of its own";
-                self.refuse(diagnostic::MISPLACED_KEY, &path.key("action").key("transformCode"), message, mend);
+                let help = "put what it does into the function, or into a step of its own";
+                self.refuse(diagnostic::MISPLACED_KEY, &path.key("action").key("transformCode"), message, help);
             }
         }
         step.insert("type".into(), type_name.into());
@@ -130,8 +130,8 @@ impl Converter<'_> {
                 self.ids[number as usize],
                 self.to.name()
             );
-            let mend = format!("give it {} of its own", if self.from.id_key() == "id" { "an id" } else { "a name" });
-            self.refuse(diagnostic::MISSING_KEY, path, message, &mend);
+            let help = format!("give it {} of its own", if self.from.id_key() == "id" { "an id" } else { "a name" });
+            self.refuse(diagnostic::MISSING_KEY, path, message, &help);
         }
     }
 
@@ -152,10 +152,10 @@ impl Converter<'_> {
             Err(delays) => {
                 let why = if is_written { "" } else { ", which is what a sequence does where nothing is said" };
                 let message = format!("a {} has no words for retries after {delays}{why}", self.to.name());
-                let mend = "write delays that follow a rule, as retry: {maxAttempts: 3, initialDelayMs: 10000, \
+                let help = "write delays that follow a rule, as retry: {maxAttempts: 3, initialDelayMs: 10000, \
                             backoff: exponential} for 10 s and 20 s, or retry: {maxAttempts: 1} for none";
                 let path = if is_written { path.key(key) } else { path.clone() };
-                self.refuse(diagnostic::WRONG_VALUE, &path, message, mend);
+                self.refuse(diagnostic::WRONG_VALUE, &path, message, help);
             }
         }
     }

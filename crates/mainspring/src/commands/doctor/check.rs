@@ -37,7 +37,7 @@ pub(super) struct Check {
     /// The message, one sentence.
     pub(super) says: String,
     /// The help: a command or a change.
-    mend: Option<String>,
+    help: Option<String>,
     /// Details as data, for programs.
     detail: Map,
 }
@@ -45,17 +45,17 @@ pub(super) struct Check {
 impl Check {
     /// A check that is fine.
     pub(super) fn ok(name: &'static str, says: impl Into<String>) -> Self {
-        Self { name, state: State::Ok, says: says.into(), mend: None, detail: Map::new() }
+        Self { name, state: State::Ok, says: says.into(), help: None, detail: Map::new() }
     }
 
     /// A check with a warning.
-    pub(super) fn warning(name: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { state: State::Warning, mend: Some(mend.into()), ..Self::ok(name, says) }
+    pub(super) fn warning(name: &'static str, says: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { state: State::Warning, help: Some(help.into()), ..Self::ok(name, says) }
     }
 
     /// A broken check.
-    pub(super) fn broken(name: &'static str, says: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self { state: State::Broken, mend: Some(mend.into()), ..Self::ok(name, says) }
+    pub(super) fn broken(name: &'static str, says: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { state: State::Broken, help: Some(help.into()), ..Self::ok(name, says) }
     }
 
     /// A check that could not run, with the reason.
@@ -74,7 +74,7 @@ impl Check {
             ("check".to_string(), Value::from(self.name)),
             ("state".to_string(), self.state.word().into()),
             ("says".to_string(), self.says.as_str().into()),
-            ("mend".to_string(), self.mend.as_deref().into()),
+            ("help".to_string(), self.help.as_deref().into()),
         ]);
         if !self.detail.is_empty() {
             map.insert("detail".into(), Value::Map(self.detail.clone()));
@@ -132,8 +132,8 @@ impl Report {
         self.why_skipped = why;
         let says = if check.state == State::Skipped { dim(&one_line(&check.says)) } else { paragraph(&check.says) };
         say!("  {} {:<NAME_COLUMNS$} {says}", check.state.sign(), check.name);
-        if let Some(mend) = &check.mend {
-            say!("    {:<NAME_COLUMNS$} → {}", "", paragraph(mend));
+        if let Some(help) = &check.help {
+            say!("    {:<NAME_COLUMNS$} → {}", "", paragraph(help));
         }
     }
 

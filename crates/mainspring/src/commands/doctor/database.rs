@@ -97,7 +97,7 @@ fn disk(server: &ServerSeen) -> Check {
         return Check::broken("database disk", says, "set fsync = on, and restart the server");
     }
     if !server.full_page_writes {
-        let says = "full_page_writes is off: a page that is torn in a power cut cannot be mended";
+        let says = "full_page_writes is off: a page that is torn in a power cut cannot be repaired";
         return Check::warning(
             "database disk",
             says,

@@ -123,13 +123,13 @@ fn filesystem(number: u64) -> Check {
 fn space(free_bytes: u64, free_files: u64) -> Check {
     let mib = free_bytes / (1024 * 1024);
     let says = format!("{}.{} GiB are free", mib / 1024, mib % 1024 * 10 / 1024);
-    let mend = "make room, or move the folder to a larger disk";
+    let help = "make room, or move the folder to a larger disk";
     let check = match () {
-        () if free_bytes < FREE_BYTES_NONE => Check::broken("space", format!("only {mib} MiB are free"), mend),
+        () if free_bytes < FREE_BYTES_NONE => Check::broken("space", format!("only {mib} MiB are free"), help),
         () if free_files == 0 => {
             Check::broken("space", format!("{says}, but for no file more"), "remove files (`df -i`)")
         }
-        () if free_bytes < FREE_BYTES_LOW => Check::warning("space", format!("only {mib} MiB are free"), mend),
+        () if free_bytes < FREE_BYTES_LOW => Check::warning("space", format!("only {mib} MiB are free"), help),
         () if free_files < FREE_FILES_LOW => {
             Check::warning("space", format!("{says}, but for {free_files} files only"), "remove files (`df -i`)")
         }

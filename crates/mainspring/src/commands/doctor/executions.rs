@@ -62,8 +62,8 @@ fn quarantine(listed: Listed) -> Check {
     }
     let one = |named: &Named| format!("{} ({})", named.id, named.why.as_deref().unwrap_or("no reason is known"));
     let says = format!("{} quarantined: {}", executions(listed.count, "is", "are"), all(&listed, one));
-    let mend = format!("`mainspring verify {}` shows the defect, `mainspring show` the attempts", first(&listed));
-    Check::broken("quarantine", says, mend).with("count", listed.count).with("first", names(&listed))
+    let help = format!("`mainspring verify {}` shows the defect, `mainspring show` the attempts", first(&listed));
+    Check::broken("quarantine", says, help).with("count", listed.count).with("first", names(&listed))
 }
 
 fn timers(listed: Listed, is_up: bool) -> Check {
@@ -82,8 +82,8 @@ fn timers(listed: Listed, is_up: bool) -> Check {
                 executions(count, "was", "were"),
                 all(&listed, due)
             );
-            let mend = "check the log of the process that runs them, and mainspring_timer_lateness_seconds";
-            Check::warning("timers", says, mend)
+            let help = "check the log of the process that runs them, and mainspring_timer_lateness_seconds";
+            Check::warning("timers", says, help)
         }
     };
     check.with("count", count).with("first", names(&listed))
@@ -99,8 +99,8 @@ fn approvals(listed: Listed) -> Check {
     };
     let (count, gates) = (listed.count, if listed.count == 1 { "approval is open" } else { "approvals are open" });
     let says = format!("{count} {gates} for more than {FORGOTTEN_DAYS} days: {}", all(&listed, gate));
-    let mend = format!("`mainspring approve {0}` or `mainspring deny {0}`", first(&listed));
-    Check::warning("approvals", says, mend).with("count", count).with("first", names(&listed))
+    let help = format!("`mainspring approve {0}` or `mainspring deny {0}`", first(&listed));
+    Check::warning("approvals", says, help).with("count", count).with("first", names(&listed))
 }
 
 fn nodes(nodes: Vec<NodeSeen>) -> Check {
@@ -128,17 +128,17 @@ fn nodes(nodes: Vec<NodeSeen>) -> Check {
 /// A clock that was set back makes executions wait longer, and puts execution keys out of order.
 fn clock(now: u64, newest_ms: Option<u64>) -> Check {
     let time = rfc3339(now);
-    let mend = "set this machine's clock, and synchronize it with NTP";
+    let help = "set this machine's clock, and synchronize it with NTP";
     match newest_ms {
         _ if now < CLOCK_MS_MIN => {
-            Check::broken("clock", format!("the clock of this machine shows {time}, which is in the past"), mend)
+            Check::broken("clock", format!("the clock of this machine shows {time}, which is in the past"), help)
         }
         Some(newest) if newest > now.saturating_add(CLOCK_BACK_MS) => {
             let says = format!(
                 "the clock of this machine shows {time}, and the newest frame is from {}: the clock went back",
                 rfc3339(newest)
             );
-            Check::broken("clock", says, mend)
+            Check::broken("clock", says, help)
         }
         _ => Check::ok("clock", format!("it is {time}; all times are kept in UTC, whatever TZ says")),
     }

@@ -15,8 +15,8 @@ pub(super) fn look(patient: &Patient) -> Vec<Check> {
     let file = patient.home.folder().join(FIRST_TOKEN);
     let token = file.exists().then(|| {
         let says = format!("the owner's first token still lies in {}", file.display());
-        let mend = "store it with `mainspring login`, and remove the file";
-        Check::warning("first token", says, mend)
+        let help = "store it with `mainspring login`, and remove the file";
+        Check::warning("first token", says, help)
     });
     metrics.into_iter().chain(token).collect()
 }
@@ -32,9 +32,9 @@ fn metrics(address: &str) -> Check {
     };
     match warning(bound) {
         Some(why) => {
-            let mend = "bind a loopback address, or let a firewall admit your scraper alone";
+            let help = "bind a loopback address, or let a firewall admit your scraper alone";
             let why = why.split(": ").next().unwrap_or(why);
-            Check::warning("metrics", format!("{says}; {why}"), mend)
+            Check::warning("metrics", format!("{says}; {why}"), help)
         }
         None => Check::ok("metrics", format!("{says}, to this machine alone")),
     }

@@ -25,17 +25,17 @@ pub(super) fn look(patient: &Patient, is_alone: bool, checks: &mut Vec<Check>) -
     let shown = path.display();
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => {
-            let mend = "move it away, and restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how)";
+            let help = "move it away, and restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how)";
             return stop(
                 checks,
-                Check::broken("store", format!("{shown} is a folder where the store should be"), mend),
+                Check::broken("store", format!("{shown} is a folder where the store should be"), help),
             );
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if patient.home.key_check_text().is_some() {
                 let says = format!("the folder was in use before, and {shown} is missing");
-                let mend = "restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how); if nothing was ever run here, remove the file `key-check` beside it";
-                return stop(checks, Check::broken("store", says, mend));
+                let help = "restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how); if nothing was ever run here, remove the file `key-check` beside it";
+                return stop(checks, Check::broken("store", says, help));
             }
             checks.push(Check::skipped("store", "there is none yet; the first start makes it"));
             checks.extend(BEHIND.map(|name| Check::skipped(name, "there is no store yet")));
@@ -99,8 +99,8 @@ fn integrity(inspection: &SqliteInspection, is_deep: bool) -> Check {
         }
         Ok(Checked::Damaged(damages)) => {
             let says = format!("the file is damaged: {}", damages.join("; "));
-            let mend = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how)";
-            Check::broken("integrity", says, mend)
+            let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how)";
+            Check::broken("integrity", says, help)
         }
         Err(error) => refused("integrity", &error),
     }
@@ -116,7 +116,7 @@ fn log(inspection: &SqliteInspection) -> Check {
         Ok(Some(true)) => Check::ok("log", "commits go to a log (WAL), which every writer syncs with every commit"),
         Ok(Some(false)) => {
             let says = "the file has no log (WAL): another program has changed how it is written";
-            Check::warning("log", says, "the next start mends it; keep other programs away from the file")
+            Check::warning("log", says, "the next start repairs it; keep other programs away from the file")
         }
         Ok(None) => Check::ok("log", "nothing was written yet"),
         Err(error) => refused("log", &error),

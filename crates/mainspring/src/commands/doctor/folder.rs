@@ -33,12 +33,12 @@ fn check(folder: &Path) -> Check {
     let metadata = match fs::metadata(folder) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mend = "`mainspring up` and `mainspring run` make it; if there should be one, name it with --dir";
-            return Check::warning("folder", format!("{shown} is not there yet"), mend);
+            let help = "`mainspring up` and `mainspring run` make it; if there should be one, name it with --dir";
+            return Check::warning("folder", format!("{shown} is not there yet"), help);
         }
         Err(error) => {
-            let mend = "let this user enter it, or name another with --dir";
-            return Check::broken("folder", format!("{shown}: {error}"), mend);
+            let help = "let this user enter it, or name another with --dir";
+            return Check::broken("folder", format!("{shown}: {error}"), help);
         }
     };
     let name_another = "move it away, or name a folder with --dir";
@@ -50,15 +50,15 @@ fn check(folder: &Path) -> Check {
         return Check::broken("folder", says, "run this as that user, or give the folder to this one with chown");
     }
     let mode = metadata.mode() & 0o777;
-    let mend = format!("`chmod 700 {shown}`");
+    let help = format!("`chmod 700 {shown}`");
     let check = match () {
         () if mode & OTHERS_WRITE != 0 => {
             let says = format!("other users can write to {shown} (mode {mode:o}), and could approve");
-            Check::broken("folder", says, mend)
+            Check::broken("folder", says, help)
         }
         () if mode & OTHERS != 0 => {
             let says = format!("others may read {shown} (mode {mode:o}), where inputs and outputs are as they were");
-            Check::warning("folder", says, mend)
+            Check::warning("folder", says, help)
         }
         () if metadata.uid() != getuid().as_raw() => {
             let says = format!("{shown} belongs to the user {}, and not to this one", metadata.uid());
@@ -80,8 +80,8 @@ fn lock(patient: &Patient) -> Check {
         return Check::ok("lock", format!("no process runs {whose}"));
     };
     let Some(pid) = holder else {
-        let mend = "`lsof` on the file `lock` tells which process has it";
-        return Check::warning("lock", format!("a process works on {whose}, and has not said which one it is"), mend);
+        let help = "`lsof` on the file `lock` tells which process has it";
+        return Check::warning("lock", format!("a process works on {whose}, and has not said which one it is"), help);
     };
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // Any error but `ESRCH`, such as a denied permission, proves that the process exists.
@@ -90,8 +90,8 @@ fn lock(patient: &Patient) -> Check {
         Check::ok("lock", format!("the process {pid} works on {whose}"))
     } else {
         let says = format!("{whose} is held, as it says by the process {pid}, which is not there");
-        let mend = "look for it in another container that has this folder; `lsof` on the file `lock` shows the process";
-        Check::warning("lock", says, mend)
+        let help = "look for it in another container that has this folder; `lsof` on the file `lock` shows the process";
+        Check::warning("lock", says, help)
     };
     check.with("pid", u64::from(pid)).with("isAlive", is_alive)
 }

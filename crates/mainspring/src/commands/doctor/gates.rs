@@ -91,11 +91,11 @@ impl Found {
         let says =
             format!("{} for more than can decide: {}{more}{cut}", gates(count, "waits", "wait"), named.join(", "));
         let (id, step) = &self.stuck[0];
-        let mend = format!(
+        let help = format!(
             "`mainspring approvals` says who is named; make them members in a role that decides, or `mainspring deny {id} --step {step}`"
         );
         let first: Vec<Value> = self.stuck.iter().take(NAMED_MAX).map(|(id, _)| id.as_str().into()).collect();
-        Check::warning(NAME, says, mend).with("count", count as u64).with("first", first)
+        Check::warning(NAME, says, help).with("count", count as u64).with("first", first)
     }
 }
 

@@ -44,8 +44,8 @@ pub(super) fn look(patient: &Patient) -> Check {
             "{} is not the file that the process {pid} has open: another program has removed or replaced it",
             lost.display()
         );
-        let mend = "stop that process, keep copies of all files of the folder, and start again; keep other programs from removing or replacing the files of a store (`mainspring backup` copies it while it is in use)";
-        return Check::broken(NAME, says, mend);
+        let help = "stop that process, keep copies of all files of the folder, and start again; keep other programs from removing or replacing the files of a store (`mainspring backup` copies it while it is in use)";
+        return Check::broken(NAME, says, help);
     }
     match is_locked(pid, &database) {
         Ok(false) => {
@@ -53,8 +53,8 @@ pub(super) fn look(patient: &Patient) -> Check {
                 "the process {pid} holds no lock on {}: another program that reads it removes the log",
                 database.display()
             );
-            let mend = "restart that process with this release, which keeps its locks";
-            Check::broken(NAME, says, mend)
+            let help = "restart that process with this release, which keeps its locks";
+            Check::broken(NAME, says, help)
         }
         _ => Check::ok(NAME, format!("the files are those that the process {pid} has open")),
     }

@@ -43,8 +43,8 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
 
 fn shell() -> Check {
     let Some(path) = bash() else {
-        let mend = "install bash, or add it to the PATH of the user that runs this";
-        return Check::broken("bash", "there is no bash in the PATH, and steps run in one", mend);
+        let help = "install bash, or add it to the PATH of the user that runs this";
+        return Check::broken("bash", "there is no bash in the PATH, and steps run in one", help);
     };
     let asked = block_on(async {
         let mut command = Command::new(&path);
@@ -86,7 +86,7 @@ fn containment(settings: &Settings, global: &Global) -> Check {
                 ),
                 (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", says),
                 (Scripts::Uncontained, _) => Check::warning("scripts", says, "say `--scripts contained`"),
-                (Scripts::Off(_), false) => Check::warning("scripts", says, "mend what the sentence names"),
+                (Scripts::Off(_), false) => Check::warning("scripts", says, "correct what the message names"),
             };
             check.with("mode", mode)
         }

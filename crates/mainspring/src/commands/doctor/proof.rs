@@ -96,12 +96,12 @@ fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-fn verdict(name: &'static str, sound: String, broken: &[String], mend: &str) -> Check {
+fn verdict(name: &'static str, sound: String, broken: &[String], help: &str) -> Check {
     if broken.is_empty() {
         return Check::ok(name, sound);
     }
     let more = if broken.len() > NAMED_MAX { "; …" } else { "" };
     let named = broken.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
     let says = format!("{} not what was written: {named}{more}", broken.len());
-    Check::broken(name, says, mend).with("count", broken.len() as u64)
+    Check::broken(name, says, help).with("count", broken.len() as u64)
 }

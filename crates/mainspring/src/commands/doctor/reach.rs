@@ -21,8 +21,8 @@ fn of(text: &str, organizations: impl FnOnce() -> Option<Result<Vec<String>, Sto
     let allow: Allow = match text.parse() {
         Ok(allow) => allow,
         Err(error) => {
-            let mend = "correct the entry: engines do not start with it (docs/reference/http-steps.md)";
-            return Check::broken(NAME, format!("{ALLOW_VARIABLE}: {error}"), mend);
+            let help = "correct the entry: engines do not start with it (docs/reference/http-steps.md)";
+            return Check::broken(NAME, format!("{ALLOW_VARIABLE}: {error}"), help);
         }
     };
     let allowed: Vec<(&str, Vec<&str>)> = allow.entries().collect();

@@ -54,7 +54,7 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
         Ok(Some(address)) => Some(Named { address, is_meant: true }),
         Ok(None) => usual(patient),
         Err(refusal) => {
-            report.add(Check::broken("server", refusal.failure.message, "mend --server or MAINSPRING_SERVER"));
+            report.add(Check::broken("server", refusal.failure.message, "correct --server or MAINSPRING_SERVER"));
             report.extend(NAMES[1..].iter().map(|name| Check::skipped(name, "see server")).collect::<Vec<_>>());
             return;
         }
@@ -128,15 +128,15 @@ fn release(address: &Address, release: &str) -> Check {
 }
 
 fn ready(said: Result<(StatusCode, HeaderMap, Value), String>) -> Check {
-    let mend = "its log says more; so does `mainspring doctor` where its store is";
+    let help = "its log says more; so does `mainspring doctor` where its store is";
     match said {
         Ok((StatusCode::OK, ..)) => Check::ok("server ready", "it takes work"),
         Ok((status, _, body)) => {
             let why =
                 body.get("error").and_then(Value::as_text).map_or_else(|| status.to_string(), ToString::to_string);
-            Check::broken("server ready", format!("it takes no work: {why}"), mend)
+            Check::broken("server ready", format!("it takes no work: {why}"), help)
         }
-        Err(why) => Check::broken("server ready", why, mend),
+        Err(why) => Check::broken("server ready", why, help),
     }
 }
 
@@ -188,8 +188,8 @@ fn token(patient: &Patient, named: &Named) -> Check {
             Check::ok("server token", format!("the token is valid for {user} ({role}) of {organization}"))
         }
         Err(refusal) => {
-            let mend = format!("`mainspring login {}` stores another; MAINSPRING_TOKEN goes before it", named.address);
-            Check::broken("server token", refusal.failure.message, mend)
+            let help = format!("`mainspring login {}` stores another; MAINSPRING_TOKEN goes before it", named.address);
+            Check::broken("server token", refusal.failure.message, help)
         }
     }
 }

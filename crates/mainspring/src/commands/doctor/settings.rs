@@ -24,8 +24,8 @@ pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, Refusal>) -
     let settings = match settings {
         Ok(settings) => settings,
         Err(refusal) => {
-            let mend = "correct the named setting; `mainspring config` shows the effective values, docs/reference/configuration.md describes all settings";
-            return Check::broken("settings", refusal.failure.message.clone(), mend);
+            let help = "correct the named setting; `mainspring config` shows the effective values, docs/reference/configuration.md describes all settings";
+            return Check::broken("settings", refusal.failure.message.clone(), help);
         }
     };
     let shown = |setting: &Setting| {
@@ -102,12 +102,12 @@ pub(super) fn key(patient: &Patient, begun_with: Option<&str>) -> Check {
     let key = match keys::load(&file) {
         Ok(key) => key,
         Err(error) => {
-            let mend = if file.exists() {
+            let help = if file.exists() {
                 format!("make it yours alone: `chmod 600 {}`; or put back the copy that you keep", file.display())
             } else {
                 "put back the copy that you keep, or name its file with MAINSPRING_KEY_FILE".into()
             };
-            return Check::broken("key", error.to_string(), mend);
+            return Check::broken("key", error.to_string(), help);
         }
     };
     match begun_with {

@@ -22,18 +22,18 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
     });
     report.add(match asked {
         Ok(Ok(0)) => {
-            let mend = "publish there a key that it signs with: until then sign-in does not work";
-            Check::broken(NAME, format!("{issuer} answers, and publishes no key that is known here"), mend)
+            let help = "publish there a key that it signs with: until then sign-in does not work";
+            Check::broken(NAME, format!("{issuer} answers, and publishes no key that is known here"), help)
         }
         Ok(Ok(keys)) => {
             let word = if keys == 1 { "key" } else { "keys" };
             Check::ok(NAME, format!("{issuer} answers, with {keys} {word}")).with("keys", keys as i64)
         }
         Ok(Err(why)) => {
-            let mend = "compare the settings `oidc…` with what the provider says of itself, and look whether this machine \
+            let help = "compare the settings `oidc…` with what the provider says of itself, and look whether this machine \
                         reaches it and trusts its certificate";
-            Check::broken(NAME, why, mend)
+            Check::broken(NAME, why, help)
         }
-        Err(refusal) => Check::broken(NAME, refusal.failure.message, "mend what the sentence names, and look again"),
+        Err(refusal) => Check::broken(NAME, refusal.failure.message, "correct what the message names, and run `mainspring doctor` again"),
     });
 }

@@ -6,7 +6,8 @@ use std::{
 };
 
 use mainspring_kernel::{
-    json::compact, record::FailureFate, state::ExecutionStatus, time::parse_rfc3339, trace::AttemptTrace, value::Value,
+    history::AttemptHistory, json::compact, record::FailureDisposition, state::ExecutionStatus, time::parse_rfc3339,
+    value::Value,
 };
 use tokio::{
     sync::mpsc::Receiver,
@@ -138,7 +139,7 @@ impl<'a> Following<'a> {
         let own_gates: Vec<&str> =
             execution.gates.iter().filter(|gate| !gate.is_childs).map(|gate| gate.path.as_str()).collect();
         let is_told = |seen: &Seen| {
-            let has_ended = |row: &AttemptTrace| row.ended_at.is_some();
+            let has_ended = |row: &AttemptHistory| row.ended_at.is_some();
             let ends = attempts.iter().filter(|row| has_ended(row));
             !execution.has_ended()
                 && ends.into_iter().all(|row| seen.ended.contains(&(row.step.clone(), row.attempt.into())))
@@ -184,7 +185,7 @@ impl<'a> Following<'a> {
     }
 
     /// Reads the details that events lack: console output of functions, and the reason of a wait.
-    async fn details(&self, batch: &[Event]) -> Result<BTreeMap<(String, u64), AttemptTrace>, Refusal> {
+    async fn details(&self, batch: &[Event]) -> Result<BTreeMap<(String, u64), AttemptHistory>, Refusal> {
         let is_wanted = |event: &Event| {
             let waits = event.kind == "step.started" && WAITS.contains(&text(event, "stepType"));
             waits || event.data.get("logLines").is_some()
@@ -200,7 +201,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    fn show(&mut self, event: &Event, details: &BTreeMap<(String, u64), AttemptTrace>) {
+    fn show(&mut self, event: &Event, details: &BTreeMap<(String, u64), AttemptHistory>) {
         let step = text(event, "stepId");
         let row = details.get(&(step.to_string(), attempt_of(event)));
         let now = parse_rfc3339(text(event, "ts")).unwrap_or_default();
@@ -255,7 +256,7 @@ async fn resting(client: Client, id: String) -> Result<Execution, Refusal> {
 }
 
 /// Converts an event to progress of a step.
-fn happened(event: &Event, row: Option<&AttemptTrace>, now: u64) -> Vec<Happened> {
+fn happened(event: &Event, row: Option<&AttemptHistory>, now: u64) -> Vec<Happened> {
     let of_error = |key: &str| {
         let error = event.data.get("error").and_then(|error| error.get(key));
         error.and_then(Value::as_text).unwrap_or_default().to_string()
@@ -264,7 +265,9 @@ fn happened(event: &Event, row: Option<&AttemptTrace>, now: u64) -> Vec<Happened
     let last = match event.kind.as_str() {
         "step.started" => return started(event, row),
         "step.completed" => Happened::Completed,
-        "step.failed" => Happened::Failed { message: of_error("message"), fate: fate(text(event, "fate")) },
+        "step.failed" => {
+            Happened::Failed { message: of_error("message"), disposition: disposition(text(event, "disposition")) }
+        }
         "step.retrying" => {
             let at = parse_rfc3339(text(event, "retryAt"));
             Happened::Retried { code: of_error("code"), in_ms: at.map(|at| at.saturating_sub(now)) }
@@ -284,7 +287,7 @@ fn happened(event: &Event, row: Option<&AttemptTrace>, now: u64) -> Vec<Happened
     logged.into_iter().chain([last]).collect()
 }
 
-fn started(event: &Event, row: Option<&AttemptTrace>) -> Vec<Happened> {
+fn started(event: &Event, row: Option<&AttemptHistory>) -> Vec<Happened> {
     let kind = text(event, "stepType");
     if STAYS.contains(&kind) {
         let note = row.and_then(|row| row.note.as_deref().map(|note| waits(note, row.started_at)));
@@ -305,16 +308,16 @@ fn waits(note: &str, began_ms: u64) -> String {
     if what == "waits" { format!("waits for {length}") } else { format!("{what}, at most {length}") }
 }
 
-fn lines(row: &AttemptTrace) -> Vec<String> {
+fn lines(row: &AttemptHistory) -> Vec<String> {
     let text = |line: &Value| line.get("text").and_then(Value::as_text).unwrap_or_default().to_string();
     row.log.iter().map(text).collect()
 }
 
-fn fate(word: &str) -> FailureFate {
+fn disposition(word: &str) -> FailureDisposition {
     match word {
-        "let_through" => FailureFate::LetThrough,
-        "handled" => FailureFate::Handled,
-        _ => FailureFate::Fails,
+        "tolerated" => FailureDisposition::Tolerated,
+        "handled" => FailureDisposition::Handled,
+        _ => FailureDisposition::Failed,
     }
 }
 

@@ -16,21 +16,21 @@ use crate::{
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan, Work},
-    record::{FailureFate, Fault, Record, SkipReason},
+    record::{FailureDisposition, Fault, Record, SkipReason},
     state::Status,
     time::rfc3339,
     value::{Map, Value},
 };
 
-mod why;
+mod reason;
 
-use why::{why, why_not};
+use reason::{why, why_not};
 
 /// The attempts of an execution in the order of their start: all of them, or those of a window.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Trace {
+pub struct History {
     /// The attempts in the window.
-    pub attempts: Vec<AttemptTrace>,
+    pub attempts: Vec<AttemptHistory>,
     /// Number of all attempts, inside or outside the window.
     pub count: usize,
     window: Option<Window>,
@@ -38,9 +38,9 @@ pub struct Trace {
     /// removed.
     last: BTreeMap<Instance, (usize, Status)>,
     /// Open attempts outside the window, without their inputs.
-    outside: BTreeMap<Instance, AttemptTrace>,
+    outside: BTreeMap<Instance, AttemptHistory>,
     inputs: BTreeMap<Instance, Value>,
-    fates: BTreeMap<Instance, FailureFate>,
+    dispositions: BTreeMap<Instance, FailureDisposition>,
     children: Children,
 }
 
@@ -88,7 +88,7 @@ impl Children {
 
 /// One attempt of a step instance. A step that was skipped or failed before its start has an entry with attempt 0.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct AttemptTrace {
+pub struct AttemptHistory {
     /// Name of the step instance, such as `fetch[3].parse`.
     pub step: String,
     /// Attempt number, from 1; 0 if the step never started.
@@ -130,7 +130,7 @@ pub struct DecisionTrace {
     pub reason: Option<String>,
 }
 
-impl Trace {
+impl History {
     /// Creates a history that keeps a window of attempts. It starts at index `from` and ends after `rows_max` attempts,
     /// or earlier at `memory_bytes_max`, which never excludes the first attempt. Memory use is that of the window and
     /// of the open steps.
@@ -191,7 +191,7 @@ impl Trace {
                 self.end(instance, Status::Completed, now).output = output.value().clone();
                 self.count_bytes(instance, size::of_value(output.value()));
             }
-            Record::StepFailed { fault, fate, .. } => self.fail(plan, instance, fault, *fate, now),
+            Record::StepFailed { fault, disposition, .. } => self.fail(plan, instance, fault, *disposition, now),
             Record::StepCancelled { reason, .. } => {
                 let row = self.end(instance, Status::Cancelled, now);
                 row.note.get_or_insert_with(|| reason.clone());
@@ -221,7 +221,7 @@ impl Trace {
     fn forget_round(&mut self, plan: &Plan, instance: &Instance, round: u32) {
         for range in instance.steps_of_round(plan, round) {
             self.last.extract_if(range.clone(), |_, _| true).for_each(drop);
-            self.fates.extract_if(range, |_, _| true).for_each(drop);
+            self.dispositions.extract_if(range, |_, _| true).for_each(drop);
         }
     }
 
@@ -253,23 +253,23 @@ impl Trace {
         row.note = Some(row.because.clone());
     }
 
-    fn fail(&mut self, plan: &Plan, instance: &Instance, fault: &Fault, fate: FailureFate, now: u64) {
+    fn fail(&mut self, plan: &Plan, instance: &Instance, fault: &Fault, disposition: FailureDisposition, now: u64) {
         if !self.last.contains_key(instance) {
             self.begin(plan, instance, 0, now);
         }
-        self.fates.insert(instance.clone(), fate);
+        self.dispositions.insert(instance.clone(), disposition);
         let row = self.end(instance, Status::Failed, now);
         row.failure = Some(fault.failure());
-        row.note = match fate {
-            FailureFate::Fails => row.note.take(),
-            FailureFate::LetThrough => Some("let through".into()),
-            FailureFate::Handled => Some("taken up by a failure edge".into()),
+        row.note = match disposition {
+            FailureDisposition::Failed => row.note.take(),
+            FailureDisposition::Tolerated => Some("tolerated".into()),
+            FailureDisposition::Handled => Some("taken up by a failure edge".into()),
         };
     }
 
     fn begin(&mut self, plan: &Plan, instance: &Instance, attempt: u32, now: u64) {
         let because = if attempt > 1 { "the attempt before it failed".into() } else { why(self, plan, instance) };
-        let mut row = AttemptTrace {
+        let mut row = AttemptHistory {
             step: instance.name(plan),
             attempt,
             status: Status::Running,
@@ -300,7 +300,7 @@ impl Trace {
         self.count_bytes(instance, bytes);
     }
 
-    fn end(&mut self, instance: &Instance, status: Status, now: u64) -> &mut AttemptTrace {
+    fn end(&mut self, instance: &Instance, status: Status, now: u64) -> &mut AttemptHistory {
         if let Some(last) = self.last.get_mut(instance) {
             last.1 = status;
         }
@@ -312,7 +312,7 @@ impl Trace {
 
     /// Returns the attempt that a record belongs to. Only records that were applied are added, so a started instance
     /// has an attempt.
-    fn last(&mut self, instance: &Instance) -> &mut AttemptTrace {
+    fn last(&mut self, instance: &Instance) -> &mut AttemptHistory {
         match self.place_of(instance) {
             Some(place) => &mut self.attempts[place],
             None => self.outside.entry(instance.clone()).or_default(),
@@ -320,7 +320,7 @@ impl Trace {
     }
 }
 
-fn memory_bytes(row: &AttemptTrace) -> u64 {
+fn memory_bytes(row: &AttemptHistory) -> u64 {
     ROW_BYTES
         + size::of_value(&row.input)
         + size::of_value(&row.output)
@@ -338,7 +338,7 @@ fn wait_in_words(work: &Work, until: Option<u64>) -> String {
     }
 }
 
-impl AttemptTrace {
+impl AttemptHistory {
     /// Returns `{stepId, status, attempt, startedAt, completedAt, input, output, error, note}`, the keys of the first
     /// specification, and further keys of our own.
     pub fn to_value(&self) -> Value {

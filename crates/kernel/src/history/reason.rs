@@ -6,21 +6,21 @@ use alloc::{
     vec::Vec,
 };
 
-use super::Trace;
+use super::History;
 use crate::{
     instance::Instance,
     plan::{Edge, EdgeKind, Graph, Order, Over, Plan, Pull, SourceEnd, Work},
-    record::FailureFate,
+    record::FailureDisposition,
     state::Status,
 };
 
 /// Explains why a step instance starts, given the history up to its start.
-pub(super) fn why(trace: &Trace, plan: &Plan, instance: &Instance) -> String {
+pub(super) fn why(history: &History, plan: &Plan, instance: &Instance) -> String {
     let block = plan.block(plan.step(instance.step).block);
     let place = block.steps.binary_search(&instance.step).unwrap_or_default();
     let when = if plan.step(instance.step).when.is_some() { ", and its condition holds" } else { "" };
     let reason = match &block.order {
-        Order::Edges(graph) => along_edges(trace, plan, instance, graph, place),
+        Order::Edges(graph) => along_edges(history, plan, instance, graph, place),
         Order::Parallel => format!("a branch of {}", owner(plan, instance)),
         Order::Sequence if place > 0 => format!("after {}", plan.id(block.steps[place - 1])),
         Order::Sequence => first(plan, instance),
@@ -50,8 +50,8 @@ fn owner(plan: &Plan, instance: &Instance) -> String {
 
 /// Lists the taken edges. Their conditions are not evaluated again, so an edge whose condition was false may be listed
 /// beside one that was taken.
-fn along_edges(trace: &Trace, plan: &Plan, instance: &Instance, graph: &Graph, place: usize) -> String {
-    let ends = ends(trace, plan, instance, graph, place);
+fn along_edges(history: &History, plan: &Plan, instance: &Instance, graph: &Graph, place: usize) -> String {
+    let ends = ends(history, plan, instance, graph, place);
     let taken: Vec<String> = ends
         .filter(|(_, edge, end)| edge.kind.pull(*end) == Pull::Takes)
         .map(|(id, edge, _)| {
@@ -64,18 +64,18 @@ fn along_edges(trace: &Trace, plan: &Plan, instance: &Instance, graph: &Graph, p
 
 /// Explains why no edge leads to a step instance, as a suffix of that sentence: the blocking edges, or else the end of
 /// each source.
-pub(super) fn why_not(trace: &Trace, plan: &Plan, instance: &Instance) -> String {
+pub(super) fn why_not(history: &History, plan: &Plan, instance: &Instance) -> String {
     let block = plan.block(plan.step(instance.step).block);
     let place = block.steps.binary_search(&instance.step).unwrap_or_default();
     let Order::Edges(graph) = &block.order else { return String::new() };
-    let ends: Vec<_> = ends(trace, plan, instance, graph, place).collect();
+    let ends: Vec<_> = ends(history, plan, instance, graph, place).collect();
     let is_block = |end: &&(&str, &Edge, SourceEnd)| end.1.kind.pull(end.2) == Pull::Blocks;
     let is_blocked = ends.iter().any(|end| is_block(&end));
-    let told = ends.iter().filter(|end| !is_blocked || is_block(end));
-    let mut words: Vec<String> = told.map(|(id, edge, end)| what_became(id, edge, *end)).collect();
+    let listed = ends.iter().filter(|end| !is_blocked || is_block(end));
+    let mut words: Vec<String> = listed.map(|(id, edge, end)| what_became(id, edge, *end)).collect();
     words.dedup();
-    let others = words.len().saturating_sub(EDGES_TOLD_MAX);
-    words.truncate(EDGES_TOLD_MAX);
+    let others = words.len().saturating_sub(EDGES_NAMED_MAX);
+    words.truncate(EDGES_NAMED_MAX);
     match (words.is_empty(), others) {
         (true, _) => String::new(),
         (_, 0) => format!(": {}", words.join(", ")),
@@ -84,7 +84,7 @@ pub(super) fn why_not(trace: &Trace, plan: &Plan, instance: &Instance) -> String
 }
 
 /// Maximum number of edges in one explanation.
-const EDGES_TOLD_MAX: usize = 4;
+const EDGES_NAMED_MAX: usize = 4;
 
 /// Explains why an edge was not taken, given the end of its source.
 fn what_became(id: &str, edge: &Edge, end: SourceEnd) -> String {
@@ -93,7 +93,7 @@ fn what_became(id: &str, edge: &Edge, end: SourceEnd) -> String {
         (Pull::Takes, _) => format!("the condition of the edge from `{id}` does not hold"),
         (_, SourceEnd::Completed) if edge.kind == EdgeKind::Skip => format!("`{id}` was not skipped"),
         (_, SourceEnd::Completed) => format!("`{id}` did not fail"),
-        (_, SourceEnd::Failed | SourceEnd::LetThrough | SourceEnd::Handled) => format!("`{id}` failed"),
+        (_, SourceEnd::Failed | SourceEnd::Tolerated | SourceEnd::Handled) => format!("`{id}` failed"),
         (_, SourceEnd::Skipped) => format!("`{id}` was skipped"),
         (_, SourceEnd::Cancelled) => format!("`{id}` was cancelled"),
     }
@@ -101,7 +101,7 @@ fn what_became(id: &str, edge: &Edge, end: SourceEnd) -> String {
 
 /// Returns the edges into a step instance, each with its source step and the end of that step.
 fn ends<'a>(
-    trace: &'a Trace,
+    history: &'a History,
     plan: &'a Plan,
     instance: &Instance,
     graph: &'a Graph,
@@ -111,14 +111,14 @@ fn ends<'a>(
     let steps = &plan.block(scope.block).steps;
     graph.incoming(place as u32).iter().filter_map(move |edge| {
         let source = scope.instance(steps[edge.from as usize]);
-        let (_, status) = trace.last.get(&source)?;
+        let (_, status) = history.last.get(&source)?;
         let end = match status {
             Status::Completed => SourceEnd::Completed,
             Status::Skipped => SourceEnd::Skipped,
-            Status::Failed => match trace.fates.get(&source) {
-                Some(FailureFate::LetThrough) => SourceEnd::LetThrough,
-                Some(FailureFate::Handled) => SourceEnd::Handled,
-                Some(FailureFate::Fails) | None => SourceEnd::Failed,
+            Status::Failed => match history.dispositions.get(&source) {
+                Some(FailureDisposition::Tolerated) => SourceEnd::Tolerated,
+                Some(FailureDisposition::Handled) => SourceEnd::Handled,
+                Some(FailureDisposition::Failed) | None => SourceEnd::Failed,
             },
             _ => SourceEnd::Cancelled,
         };
