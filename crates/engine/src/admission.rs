@@ -66,7 +66,7 @@ pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -
         organization: Some(organization.into()),
         statuses: UNFINISHED.map(|status| status.name().into()).into(),
         // A quarantined execution does not run, and may never run again.
-        is_going_on: true,
+        excludes_quarantined: true,
         ..Filter::default()
     };
     let bounds = limits.of(store, organization)?;

@@ -12,7 +12,9 @@ use mainspring_kernel::{
     plan::Work,
     state::State,
 };
-use mainspring_store::{AuditEntry, Awaiting, Expected, HeadRow, Noted, Release, ReleaseAnswer, Store, StoreError};
+use mainspring_store::{
+    AuditEntry, AuditedNotes, AwaitingParent, Expected, HeadRow, QuarantineRelease, ReleaseOutcome, Store, StoreError,
+};
 
 use crate::{
     EngineError,
@@ -56,8 +58,8 @@ pub struct Act<'a> {
 }
 
 impl<'a> Act<'a> {
-    pub(crate) fn noted(&self, notes: &'a [Note]) -> Noted<'a> {
-        Noted { notes, audit: self.audit, sealing: *self.key }
+    pub(crate) fn noted(&self, notes: &'a [Note]) -> AuditedNotes<'a> {
+        AuditedNotes { notes, audit: self.audit, sealing: *self.key }
     }
 }
 
@@ -205,7 +207,7 @@ fn try_release(
         cancel(place, execution, act)?;
         return free(place, execution, None, act).map(|is_free| is_free.then_some(Released::Canceled));
     };
-    let awaiting = Awaiting { execution: parent, head, told: &told };
+    let awaiting = AwaitingParent { execution: parent, head, notice: &told };
     if !free(place, execution, Some(awaiting), act)? {
         return Ok(None);
     }
@@ -244,13 +246,13 @@ fn cancel(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<()
 fn free(
     place: Place<'_>,
     execution: ExecutionKey,
-    parent: Option<Awaiting<'_>>,
+    parent: Option<AwaitingParent<'_>>,
     act: &Act<'_>,
 ) -> Result<bool, EngineError> {
-    match place.store.release(&Release { execution, parent, noted: act.noted(&[]) })? {
-        ReleaseAnswer::Released => Ok(true),
-        ReleaseAnswer::NotQuarantined => Err(EngineError::NotQuarantined),
-        ReleaseAnswer::ParentMoved => Ok(false),
+    match place.store.release_quarantine(&QuarantineRelease { execution, parent, audited: act.noted(&[]) })? {
+        ReleaseOutcome::Released => Ok(true),
+        ReleaseOutcome::NotQuarantined => Err(EngineError::NotQuarantined),
+        ReleaseOutcome::ParentMoved => Ok(false),
     }
 }
 

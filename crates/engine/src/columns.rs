@@ -27,7 +27,7 @@ const GATES_AT_A_TIME: usize = 256;
 /// A column that contradicts the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Table and column.
+    /// ClusterView and column.
     pub column: &'static str,
     /// The value in the store.
     pub stored: String,

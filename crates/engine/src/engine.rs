@@ -243,7 +243,7 @@ impl Engine {
     pub fn limits_changed(&self, organization: &str) {
         let _ = self.commands.send(Command::BoundsChanged(organization.to_owned()));
         let partition = partition_of_organization(organization, self.owned().partitions);
-        self.store.hint(&[partition]);
+        self.store.notify(&[partition]);
     }
 
     /// Returns the open work of the engine. It is empty once the engine has stopped.

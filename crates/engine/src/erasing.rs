@@ -9,7 +9,7 @@ use mainspring_kernel::{
     plan::Plan,
     record::Record,
 };
-use mainspring_store::{HeadRow, Most};
+use mainspring_store::{HeadRow, ReadLimit};
 
 use crate::{
     EngineError,
@@ -46,7 +46,7 @@ pub fn erase(place: Place<'_>, execution: ExecutionKey, steps: &[String], act: &
     };
     let (at, mut notes, mut next) = (now_ms(), Vec::new(), 0);
     loop {
-        let frames = place.store.frames(execution, next, Most::of(FRAMES_AT_A_TIME))?;
+        let frames = place.store.frames(execution, next, ReadLimit::of(FRAMES_AT_A_TIME))?;
         let Some(last) = frames.last() else { break };
         next = last.sequence + 1;
         for stored in &frames {

@@ -6,7 +6,9 @@ mod seal;
 use std::{os::unix::net::UnixDatagram, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, input::Input, key::ExecutionKey, plan::Plan};
-use mainspring_store::{Arrived, AuditEntry, Letter, Most, Posting, Store, StoreError, StoredPlan, partition_of};
+use mainspring_store::{
+    AuditEntry, EnqueueRequest, InboxEntry, InboxMessage, ReadLimit, Store, StoreError, StoredPlan, partition_of,
+};
 
 use crate::{
     EngineError,
@@ -25,15 +27,21 @@ pub use seal::{Unsealed, seal_older};
 const LETTERS_AT_A_TIME: usize = 1_000;
 
 /// Creates the sealed message with an input for an execution, in a store with this number of partitions.
-pub fn letter(key: &[u8; 32], execution: ExecutionKey, input: &Input, partitions: u32, posted_at: u64) -> Letter {
+pub fn letter(
+    key: &[u8; 32],
+    execution: ExecutionKey,
+    input: &Input,
+    partitions: u32,
+    enqueued_at: u64,
+) -> InboxMessage {
     let partition = partition_of(execution, partitions);
-    sealed(key, Letter { execution, partition, id: identity(input), body: input.encode(), posted_at })
+    sealed(key, InboxMessage { execution, partition, id: identity(input), body: input.encode(), enqueued_at })
 }
 
 /// Seals the body of a message, an encoded input.
-pub fn sealed(key: &[u8; 32], message: Letter) -> Letter {
-    let body = seal::seal(key, message.execution, &message.id, message.posted_at, &message.body);
-    Letter { body, ..message }
+pub fn sealed(key: &[u8; 32], message: InboxMessage) -> InboxMessage {
+    let body = seal::seal(key, message.execution, &message.id, message.enqueued_at, &message.body);
+    InboxMessage { body, ..message }
 }
 
 /// Enqueues an input for an execution, with an optional audit entry, and wakes the engine of the folder. Returns the id
@@ -49,19 +57,19 @@ pub fn post(
 }
 
 /// The first `limit` messages of a store, or fewer if a page is smaller.
-pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<Arrived>, StoreError> {
+pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<InboxEntry>, StoreError> {
     let partitions: Vec<u32> = (0..store.partitions()?).collect();
-    store.inbox(&partitions, 0, Most::of(limit))
+    store.inbox(&partitions, 0, ReadLimit::of(limit))
 }
 
 /// True if the inbox has a message of this execution, with this id or with any. It reads all pages.
 pub fn is_waiting(store: &dyn Store, execution: ExecutionKey, id: Option<&str>) -> Result<bool, StoreError> {
-    let is_meant = |letter: &Letter| letter.execution == execution && id.is_none_or(|id| letter.id == id);
+    let is_meant = |letter: &InboxMessage| letter.execution == execution && id.is_none_or(|id| letter.id == id);
     let mut after = 0;
     loop {
         let partition = partition_of(execution, store.partitions()?);
-        let page = store.inbox(&[partition], after, Most::of(LETTERS_AT_A_TIME))?;
-        if page.iter().any(|arrived| is_meant(&arrived.letter)) {
+        let page = store.inbox(&[partition], after, ReadLimit::of(LETTERS_AT_A_TIME))?;
+        if page.iter().any(|arrived| is_meant(&arrived.message)) {
             return Ok(true);
         }
         // A page can be short because of its bytes, so only an empty one is the last.
@@ -83,8 +91,8 @@ fn put(
     loop {
         let partitions = store.partitions()?;
         let letter = letter(key, execution, input, partitions, now_ms());
-        if store.post(&Posting { letter: &letter, plans, partitions, audit, sealing: *key })? {
-            store.hint(&[letter.partition]);
+        if store.enqueue(&EnqueueRequest { message: &letter, plans, partitions, audit, sealing: *key })? {
+            store.notify(&[letter.partition]);
             home.into_iter().for_each(ring);
             return Ok(letter.id);
         }
@@ -149,19 +157,19 @@ pub enum Untaken {
 }
 
 /// Converts a message to an event of the shard. Only a message with a valid seal is accepted.
-pub fn event_of(store: &dyn Store, key: &[u8; 32], letter: Letter) -> Result<Event, Untaken> {
+pub fn event_of(store: &dyn Store, key: &[u8; 32], letter: InboxMessage) -> Result<Event, Untaken> {
     event_by(store, key, letter, |hash| read_plan(store, hash).map(|plan| plan.map(Arc::new)))
 }
 
 /// The same, with cached plans. Blocks.
-pub(crate) fn event_from(loader: &Loader, letter: Letter) -> Result<Event, Untaken> {
+pub(crate) fn event_from(loader: &Loader, letter: InboxMessage) -> Result<Event, Untaken> {
     event_by(&**loader.store(), loader.key(), letter, |hash| loader.plan(hash))
 }
 
 fn event_by(
     store: &dyn Store,
     key: &[u8; 32],
-    letter: Letter,
+    letter: InboxMessage,
     plan: impl FnOnce(Hash) -> Result<Option<Arc<Plan>>, LoadError>,
 ) -> Result<Event, Untaken> {
     let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
@@ -191,7 +199,7 @@ fn event_by(
         }
         (Err(why), None) => return Err(unreadable(why)),
     };
-    let row = row(letter.execution, &start, &plan, letter.posted_at);
+    let row = row(letter.execution, &start, &plan, letter.enqueued_at);
     // The store contains the plans, since they were read from it.
     let stored_plans = Vec::new();
     let (execution, letter) = (letter.execution, Some(letter.id.into()));
@@ -200,7 +208,7 @@ fn event_by(
 }
 
 /// The parent that a forged start names.
-fn claimed_parent(letter: &Letter) -> Option<ExecutionKey> {
+fn claimed_parent(letter: &InboxMessage) -> Option<ExecutionKey> {
     let input = Input::decode(seal::unproved(&letter.body)).ok().filter(|_| letter.id == START)?;
     let Input::Start(start) = input else { return None };
     Some(start.lineage?.parent?.execution)

@@ -52,7 +52,11 @@ pub fn is_key_of(check: &str, key: &[u8; 32]) -> bool {
 /// Refuses a key that is not the store's: with another key, every journal would look forged.
 pub fn check_store(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError> {
     let mine = fingerprint(key);
-    if store.pin(KEY_CHECK, &mine)? == mine { Ok(()) } else { Err(EngineError::OtherKey { place: "the store".into() }) }
+    if store.put_metadata_if_absent(KEY_CHECK, &mine)? == mine {
+        Ok(())
+    } else {
+        Err(EngineError::OtherKey { place: "the store".into() })
+    }
 }
 
 /// Loads the key of a file for a shared store. A missing key is created only for a new store.
@@ -64,7 +68,7 @@ pub fn of_store(store: &dyn Store, path: &Path) -> Result<[u8; 32], EngineError>
 
 /// True if a key was used in a shared store. Without one the store is empty.
 pub fn is_begun(store: &dyn Store) -> Result<bool, EngineError> {
-    Ok(store.pinned(KEY_CHECK)?.is_some())
+    Ok(store.metadata(KEY_CHECK)?.is_some())
 }
 
 /// Identifies the key without revealing it.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{decide::DECIDE_VERSION, key::ExecutionKey};
-use mainspring_store::{Fence, Table, partition_of};
+use mainspring_store::{ClusterView, Fence, partition_of};
 
 use crate::clock::{Reading, Sighting};
 
@@ -90,7 +90,7 @@ impl Leases {
     /// Renews the lease after a heartbeat, with the cluster view of the store. Partitions that the view does not list
     /// for this node, or lists with another epoch, are lost. All are lost if the number of partitions has changed.
     /// Partitions that only the view lists are acquired: the answer to an earlier acquisition was lost.
-    pub fn renew(&mut self, until: Reading, table: &Table) -> Change {
+    pub fn renew(&mut self, until: Reading, table: &ClusterView) -> Change {
         let is_spread_anew = std::mem::replace(&mut self.partitions, table.partitions) != table.partitions;
         let stored = by_partition(table.held.iter().copied());
         let known = std::mem::replace(&mut self.epochs, stored);
@@ -166,8 +166,8 @@ pub struct Wish {
 /// node acquires free partitions up to its share. It releases its surplus, from the start of `can_give_up`, but only as
 /// many as other nodes lack. Two nodes with the same cluster view never claim the same partition. A node that acquires
 /// nothing has no share, since partitions reserved for it would have no owner.
-pub fn wish(table: &Table, me: &str, can_give_up: &[u32]) -> Wish {
-    let taking: Vec<&str> = table.nodes.iter().filter(|node| node.takes).map(|node| &*node.name).collect();
+pub fn wish(table: &ClusterView, me: &str, can_give_up: &[u32]) -> Wish {
+    let taking: Vec<&str> = table.nodes.iter().filter(|node| node.accepts_partitions).map(|node| &*node.name).collect();
     let Some(rank) = taking.iter().position(|name| *name == me) else { return Wish::default() };
     let (count, partitions) = (taking.len(), table.partitions as usize);
     let share = |rank: usize| partitions / count + usize::from(rank < partitions % count);
@@ -197,20 +197,20 @@ mod tests {
         Reading { tick: Tick(tick), wall_ms }
     }
 
-    fn table(partitions: u32, nodes: &str, holders: &[(u32, &str)], held: &[(u32, u64)]) -> Table {
+    fn table(partitions: u32, nodes: &str, holders: &[(u32, &str)], held: &[(u32, u64)]) -> ClusterView {
         let node = |name: &str| Node {
             name: name.trim_end_matches('-').into(),
-            place: String::new(),
+            address: String::new(),
             release: String::new(),
             decide_version: 1,
-            takes: !name.ends_with('-'),
+            accepts_partitions: !name.ends_with('-'),
         };
-        Table {
+        ClusterView {
             partitions,
             held: held.iter().map(|(partition, epoch)| Fence { partition: *partition, epoch: *epoch }).collect(),
             holders: holders.iter().map(|(partition, holder)| (*partition, (*holder).into())).collect(),
             nodes: nodes.split_whitespace().map(node).collect(),
-            to_stop: Vec::new(),
+            stop_requested: Vec::new(),
             clock_ms: 0,
         }
     }

@@ -17,7 +17,7 @@ use mainspring_kernel::{
     state::State,
     stored::{Head, StoredFrame},
 };
-use mainspring_store::{HeadRow, Most, RemoteAttempt, Store, StoreError};
+use mainspring_store::{HeadRow, ReadLimit, RemoteAttempt, Store, StoreError};
 
 use crate::{
     columns::{Columns, Difference},
@@ -152,7 +152,7 @@ impl Loader {
         if !row.head.is_sealed_by(&self.sealing, execution) {
             return Err(broken("its head does not bear the seal of this installation's key"));
         }
-        let last = self.store.frames(execution, row.head.sequence, Most::of(1))?;
+        let last = self.store.frames(execution, row.head.sequence, ReadLimit::of(1))?;
         let last = last.first().filter(|frame| frame.sequence == row.head.sequence);
         let last = last.ok_or_else(|| broken("the frame that its head is sealed over is missing"))?;
         let (_, hash) = Frame::read(last).map_err(|error| broken(&error.to_string()))?;
@@ -194,7 +194,7 @@ impl Loader {
         let broken = |broken: Broken| LoadError::Broken(broken.to_string());
         // The head was read first, so later frames of a running engine are ignored.
         let up_to_head = |from: u64| -> Result<Vec<StoredFrame>, StoreError> {
-            let mut frames = self.store.frames(execution, from, Most::of(FRAMES_AT_A_TIME))?;
+            let mut frames = self.store.frames(execution, from, ReadLimit::of(FRAMES_AT_A_TIME))?;
             frames.retain(|frame| frame.sequence <= row.head.sequence);
             Ok(frames)
         };
@@ -255,7 +255,7 @@ impl Loader {
 
     /// Frames beyond the head are legal only while an engine writes, and the head has moved as well then.
     fn check_end(&self, execution: ExecutionKey, head: &Head) -> Result<(), LoadError> {
-        let beyond = self.store.frames(execution, head.sequence + 1, Most::of(1))?;
+        let beyond = self.store.frames(execution, head.sequence + 1, ReadLimit::of(1))?;
         let Some(frame) = beyond.first() else { return Ok(()) };
         match self.store.head(execution)? {
             Some(now) if now.head != *head => Ok(()),
@@ -323,7 +323,7 @@ pub(crate) fn read_plan(store: &dyn Store, hash: Hash) -> Result<Option<Plan>, L
 
 /// True if a newer release started the execution. This release does not continue it.
 pub(crate) fn is_newer(store: &dyn Store, execution: ExecutionKey) -> Result<bool, StoreError> {
-    let first = store.frames(execution, 0, Most::of(1))?;
+    let first = store.frames(execution, 0, ReadLimit::of(1))?;
     Ok(first.first().and_then(Frame::decide_version).is_some_and(|version| version > DECIDE_VERSION))
 }
 

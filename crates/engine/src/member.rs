@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use mainspring_kernel::{decide::DECIDE_VERSION, hash::hex};
-use mainspring_store::{Fence, Node, Store, StoreError, Table};
+use mainspring_store::{ClusterView, Fence, Node, Store, StoreError};
 
 use crate::{
     EngineError,
@@ -47,7 +47,7 @@ pub struct Heard {
     /// The store's clock, with the node's clocks before and after it was read.
     pub clock: Sighting,
     /// The cluster view of the store.
-    pub table: Table,
+    pub table: ClusterView,
     /// The partitions acquired after the renewal.
     pub taken: Vec<Fence>,
     /// True if the node is draining: it acquires nothing, and releases nothing before it leaves.
@@ -66,17 +66,17 @@ impl Member {
         getrandom::fill(&mut life).map_err(|error| EngineError::Stopped(error.to_string()))?;
         let node = Node {
             name: hex(&life),
-            place: place.to_owned(),
+            address: place.to_owned(),
             release: env!("CARGO_PKG_VERSION").to_owned(),
             decide_version: DECIDE_VERSION,
-            takes: true,
+            accepts_partitions: true,
         };
         Ok(Self::new(store, terms, node))
     }
 
     /// Creates the next incarnation of the same node.
     pub(crate) fn reborn(&self) -> Result<Self, EngineError> {
-        Self::here(self.store.clone(), self.terms, &self.node.place)
+        Self::here(self.store.clone(), self.terms, &self.node.address)
     }
 
     /// The name of this incarnation.
@@ -96,7 +96,7 @@ impl Member {
     pub fn speak(&self, given_up: &GivenUp, is_leaving: bool, now: impl Fn() -> Reading) -> Word {
         let said = || -> Result<Word, StoreError> {
             if !given_up.fences.is_empty() {
-                self.store.give_up(&self.node.name, &given_up.fences, &given_up.running)?;
+                self.store.release(&self.node.name, &given_up.fences, &given_up.running)?;
             }
             let sent_at = now();
             let takes = |is_clock_right: bool| is_clock_right && !is_leaving;
@@ -110,15 +110,15 @@ impl Member {
                 table = found;
             }
             let wished = wish(&table, &self.node.name, &[]).take;
-            let taken = if wished.is_empty() { Vec::new() } else { self.store.take(&self.node.name, &wished)? };
+            let taken = if wished.is_empty() { Vec::new() } else { self.store.acquire(&self.node.name, &wished)? };
             let (name, until) = (self.node.name.clone(), self.terms.until(sent_at));
             Ok(Word::Heard(Box::new(Heard { name, until, clock, table, taken, is_leaving })))
         };
         said().unwrap_or_else(Word::Unheard)
     }
 
-    fn beat(&self, takes: bool) -> Result<Option<Table>, StoreError> {
-        self.store.beat(&Node { takes, ..self.node.clone() }, self.terms.lease_ms)
+    fn beat(&self, takes: bool) -> Result<Option<ClusterView>, StoreError> {
+        self.store.heartbeat(&Node { accepts_partitions: takes, ..self.node.clone() }, self.terms.lease_ms)
     }
 
     /// Leaves the cluster, which frees all partitions at once. If the store does not answer, they are free when the

@@ -29,7 +29,7 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
 };
-use mainspring_store::{Answer, Batch, CommitError, Due, RemoteAttempt, Store, StoreError};
+use mainspring_store::{Batch, CommitError, Due, PartOutcome, RemoteAttempt, Store, StoreError};
 use tokio::{
     net::UnixDatagram,
     sync::{Semaphore, mpsc, oneshot},
@@ -209,7 +209,7 @@ type Flight = (u64, Arc<Batch>, Duration, std::time::Instant);
 type Spoken = (GivenUp, Word);
 
 /// The result of a commit.
-type Answered = (u64, Result<Vec<Answer>, CommitError>);
+type Answered = (u64, Result<Vec<PartOutcome>, CommitError>);
 
 pub(crate) struct Rim {
     shard: Shard,

@@ -759,10 +759,11 @@ fn child_of(state: &State, instance: &Instance) -> Option<ExecutionKey> {
     is_child.then(|| child_key(state, instance, attempt))
 }
 
-fn posted(letter: Letter, (key, leases): (&[u8; 32], &Leases), now: u64) -> mainspring_store::Letter {
+fn posted(letter: Letter, (key, leases): (&[u8; 32], &Leases), now: u64) -> mainspring_store::InboxMessage {
     let Letter { to, id, input } = letter;
     let partition = leases.partition(to);
-    let message = mainspring_store::Letter { execution: to, partition, id, body: input.encode(), posted_at: now };
+    let message =
+        mainspring_store::InboxMessage { execution: to, partition, id, body: input.encode(), enqueued_at: now };
     inbox::sealed(key, message)
 }
 

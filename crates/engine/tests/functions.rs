@@ -71,10 +71,10 @@ impl Driver {
         let shared: Arc<dyn Store> = Arc::new(self.store.clone());
         let node = Node {
             name: "a".into(),
-            place: "".into(),
+            address: "".into(),
             release: "0".into(),
             decide_version: DECIDE_VERSION,
-            takes: true,
+            accepts_partitions: true,
         };
         self.store.set_now(NOW);
         let reading = || Reading { tick: Tick(0), wall_ms: NOW };

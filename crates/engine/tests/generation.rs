@@ -14,7 +14,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     stored::{Head, StoredFrame},
 };
-use mainspring_store::{Answer, Batch, Expected, Fence, Part, Store, sqlite::SqliteStore};
+use mainspring_store::{Batch, Expected, Fence, Part, PartOutcome, Store, sqlite::SqliteStore};
 
 const KEY: [u8; 32] = [1; 32];
 
@@ -53,7 +53,7 @@ impl Life {
         let part = Part { expected, frames: vec![frame], head, wake_at: Some(0), ..Part::empty(execution, 0) };
         let fences = vec![Fence { partition: 0, epoch: self.epoch }];
         let answers = self.store.commit(&Batch { fences, parts: vec![part], sealing: [0; 32] });
-        assert_eq!(answers, Ok(vec![Answer::Durable]));
+        assert_eq!(answers, Ok(vec![PartOutcome::Durable]));
     }
 
     /// Commits a receipt, and records it as before the removal of its process record.

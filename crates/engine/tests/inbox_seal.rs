@@ -16,7 +16,9 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
-use mainspring_store::{Batch, ExecutionRow, Fence, Filter, Letter, Most, Part, Posting, Store, memory::MemoryStore};
+use mainspring_store::{
+    Batch, EnqueueRequest, ExecutionRow, Fence, Filter, InboxMessage, Part, ReadLimit, Store, memory::MemoryStore,
+};
 
 const KEY: [u8; 32] = [1; 32];
 const OTHER_KEY: [u8; 32] = [2; 32];
@@ -71,12 +73,12 @@ fn inputs() -> [Input; 4] {
 }
 
 /// A message as an intruder with write access to the store can create it without the key.
-fn plain(execution: ExecutionKey, id: &str, input: &Input) -> Letter {
-    Letter { execution, partition: 0, id: id.into(), body: input.encode(), posted_at: 0 }
+fn plain(execution: ExecutionKey, id: &str, input: &Input) -> InboxMessage {
+    InboxMessage { execution, partition: 0, id: id.into(), body: input.encode(), enqueued_at: 0 }
 }
 
-fn put(store: &MemoryStore, message: &Letter) {
-    assert!(store.post(&Posting::of(message, 1)).unwrap());
+fn put(store: &MemoryStore, message: &InboxMessage) {
+    assert!(store.enqueue(&EnqueueRequest::of(message, 1)).unwrap());
 }
 
 fn frames(store: &MemoryStore, execution: ExecutionKey) -> u64 {
@@ -98,27 +100,27 @@ fn a_forged_message_changes_nothing_and_leaves_the_inbox() {
         until(async || state(&store, victim) == ExecutionStatus::WaitingApproval).await;
         let before = frames(&store, victim);
         let genuine = inbox::letter(&KEY, other, &approval(), 1, 5);
-        let mut forged: Vec<Letter> =
+        let mut forged: Vec<InboxMessage> =
             inputs().iter().enumerate().map(|(n, input)| plain(victim, &format!("plain {n}"), input)).collect();
         forged.extend(inputs().iter().map(|input| inbox::letter(&OTHER_KEY, victim, input, 1, 5)));
         // For another execution, with another id, at another time, truncated, and with one bit changed.
-        forged.push(Letter { execution: victim, ..genuine.clone() });
-        forged.push(Letter { id: "another".into(), ..genuine.clone() });
-        forged.push(Letter { posted_at: 6, id: genuine.id.clone(), ..genuine.clone() });
-        forged.push(Letter { body: vec![1; 20], ..plain(victim, "short", &approval()) });
-        forged.push(Letter { body: Vec::new(), ..plain(victim, "empty", &approval()) });
+        forged.push(InboxMessage { execution: victim, ..genuine.clone() });
+        forged.push(InboxMessage { id: "another".into(), ..genuine.clone() });
+        forged.push(InboxMessage { enqueued_at: 6, id: genuine.id.clone(), ..genuine.clone() });
+        forged.push(InboxMessage { body: vec![1; 20], ..plain(victim, "short", &approval()) });
+        forged.push(InboxMessage { body: Vec::new(), ..plain(victim, "empty", &approval()) });
         let mut changed = inbox::letter(&KEY, victim, &approval(), 1, 5);
         *changed.body.last_mut().unwrap() ^= 1;
-        forged.push(Letter { id: changed.id, ..plain(victim, "", &approval()) });
+        forged.push(InboxMessage { id: changed.id, ..plain(victim, "", &approval()) });
         for message in &forged {
             put(&store, message);
         }
         engine.limits_changed("nobody");
-        until(async || store.inbox(&[0], 0, Most::of(99)).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, ReadLimit::of(99)).unwrap().is_empty()).await;
         assert_eq!(frames(&store, victim), before);
         assert_eq!(state(&store, victim), ExecutionStatus::WaitingApproval);
         assert!(store.head(victim).unwrap().unwrap().quarantined.is_none());
-        assert!(store.late(victim).unwrap().is_empty());
+        assert!(store.late_receipts(victim).unwrap().is_empty());
         // Messages with a valid seal count.
         put(&store, &inbox::letter(&KEY, victim, &approval(), 1, 7));
         until(async || state(&store, victim) == ExecutionStatus::Running).await;
@@ -134,7 +136,7 @@ fn a_forged_start_starts_nothing() {
         let execution = ExecutionKey([9; 16]);
         let start = Input::Start(Box::new(request("forged").start(execution)));
         put(&store, &plain(execution, "start", &start));
-        until(async || store.inbox(&[0], 0, Most::of(99)).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, ReadLimit::of(99)).unwrap().is_empty()).await;
         assert!(store.execution(execution).unwrap().is_none());
         engine.drain().await;
     });
@@ -150,16 +152,18 @@ fn messages_of_an_older_release_count_once_it_is_upgraded() {
     let request = request("older");
     let start = Input::Start(Box::new(request.clone().start(execution)));
     let message = plain(execution, "start", &start);
-    assert!(store.post(&Posting { plans: &request.stored_plans(), ..Posting::of(&message, 1) }).unwrap());
+    assert!(
+        store.enqueue(&EnqueueRequest { plans: &request.stored_plans(), ..EnqueueRequest::of(&message, 1) }).unwrap()
+    );
     put(&store, &plain(execution, "decide", &approval()));
     block_on(async {
         let upgraded = engine(&store);
-        until(async || store.inbox(&[0], 0, Most::of(99)).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, ReadLimit::of(99)).unwrap().is_empty()).await;
         until(async || state(&store, execution) == ExecutionStatus::Running).await;
         upgraded.drain().await;
         put(&store, &plain(execution, "signal", &inputs()[1]));
         let again = engine(&store);
-        until(async || store.inbox(&[0], 0, Most::of(99)).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, ReadLimit::of(99)).unwrap().is_empty()).await;
         assert_eq!(state(&store, execution), ExecutionStatus::Running);
         again.drain().await;
     });
@@ -177,7 +181,7 @@ fn without_mark(store: &MemoryStore, unreadable: usize) -> MemoryStore {
     let fence = Fence { partition: 0, epoch: copy.claim(0, "somebody").unwrap() };
     for row in store.executions(&Filter::default(), None, 9).unwrap() {
         let head = store.head(row.key).unwrap().unwrap().head;
-        let frames = store.frames(row.key, 0, Most::of(99)).unwrap();
+        let frames = store.frames(row.key, 0, ReadLimit::of(99)).unwrap();
         let plans = request("any").stored_plans();
         let key = row.key;
         let part = Part { frames, head, row: Some(row), plans, ..Part::empty(key, 0) };
@@ -188,7 +192,7 @@ fn without_mark(store: &MemoryStore, unreadable: usize) -> MemoryStore {
         let row = store.executions(&Filter::default(), None, 1).unwrap().remove(0);
         let row = ExecutionRow { key, id: format!("unreadable {number}"), ..row };
         // The frame of another execution.
-        let frames = store.frames(victim(store), 0, Most::of(1)).unwrap();
+        let frames = store.frames(victim(store), 0, ReadLimit::of(1)).unwrap();
         let part = Part { frames, row: Some(row), ..Part::empty(key, 0) };
         copy.commit(&Batch { fences: vec![fence], parts: vec![part], sealing: KEY }).unwrap();
     }
@@ -215,7 +219,7 @@ fn a_store_that_has_lost_its_mark_takes_in_nothing_without_a_seal() {
             assert_eq!(copy.executions(&Filter::default(), None, 99).unwrap().len(), 1 + unreadable);
             put(&copy, &plain(key, "forged", &approval()));
             let engine = run(&copy).unwrap();
-            until(async || copy.inbox(&[0], 0, Most::of(99)).unwrap().is_empty()).await;
+            until(async || copy.inbox(&[0], 0, ReadLimit::of(99)).unwrap().is_empty()).await;
             assert_eq!(state(&copy, key), ExecutionStatus::WaitingApproval, "{unreadable} before it");
             engine.drain().await;
         }
@@ -230,7 +234,9 @@ fn messages_without_a_seal_keep_an_engine_from_its_start_until_an_operator_accep
     let request = request("older");
     let start = Input::Start(Box::new(request.clone().start(execution)));
     let message = plain(execution, "start", &start);
-    assert!(store.post(&Posting { plans: &request.stored_plans(), ..Posting::of(&message, 1) }).unwrap());
+    assert!(
+        store.enqueue(&EnqueueRequest { plans: &request.stored_plans(), ..EnqueueRequest::of(&message, 1) }).unwrap()
+    );
     block_on(async {
         let refused = run(&store).err().expect("it does not start");
         assert_eq!(refused, EngineError::Unsealed(1));

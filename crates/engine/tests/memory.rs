@@ -25,7 +25,9 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
-use mainspring_store::{Batch, Catalogue, Fence, Most, Noted, Release, Store, memory::MemoryStore};
+use mainspring_store::{
+    AuditedNotes, Batch, Catalogue, Fence, QuarantineRelease, ReadLimit, Store, memory::MemoryStore,
+};
 
 const START: u64 = 1_767_225_600_000;
 const BUSY: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
@@ -173,7 +175,7 @@ fn an_organization_above_its_memory_loses_its_largest_execution() {
         reason.contains("bytes of memory at this node, more than 6291456, and this one takes the most"),
         "{reason}"
     );
-    let audit = bench.store.audit("a", 0, Most::of(9)).unwrap();
+    let audit = bench.store.audit("a", 0, ReadLimit::of(9)).unwrap();
     let entry = &audit.last().expect("an entry").entry;
     assert_eq!(
         (&*entry.action, &*entry.actor, &*entry.target),
@@ -383,8 +385,8 @@ fn a_journal_is_held_back_again_after_its_execution_was_released_from_quarantine
     bench.store.quarantine(key(0), "a fault").unwrap();
     bench.pass(HELD_BACK_MS_MAX);
     assert_eq!((bench.loads, bench.performed.len()), (2, 1), "it is read, and quarantined");
-    let noted = Noted { notes: &[], audit: &[], sealing: [1; 32] };
-    bench.store.release(&Release { execution: key(0), parent: None, noted }).unwrap();
+    let noted = AuditedNotes { notes: &[], audit: &[], sealing: [1; 32] };
+    bench.store.release_quarantine(&QuarantineRelease { execution: key(0), parent: None, audited: noted }).unwrap();
     bench.signal(0);
     assert_eq!((bench.loads, bench.performed.len()), (3, 1), "there is no room for it");
     bench.finish(1);

@@ -24,7 +24,7 @@ use mainspring_kernel::{
     plan::Plan,
     value::Value,
 };
-use mainspring_store::{Arrived, Batch, CommitError, Fence, HeadRow, Most, Store, memory::MemoryStore};
+use mainspring_store::{Batch, CommitError, Fence, HeadRow, InboxEntry, ReadLimit, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"a","signal":"go"},{"type":"signal","id":"b","signal":"go"}]}"#;
@@ -170,9 +170,9 @@ impl Driver {
 
     /// The failures that the parent of the children in these tests received.
     fn told(&self) -> Vec<Failure> {
-        let messages = self.store.inbox(&[0], 0, Most::of(10)).unwrap();
-        let of_parent = messages.into_iter().filter(|arrived| arrived.letter.execution == key(PARENT));
-        let failure = |arrived: Arrived| match inbox::event_of(&self.store, &[1; 32], arrived.letter).unwrap() {
+        let messages = self.store.inbox(&[0], 0, ReadLimit::of(10)).unwrap();
+        let of_parent = messages.into_iter().filter(|arrived| arrived.message.execution == key(PARENT));
+        let failure = |arrived: InboxEntry| match inbox::event_of(&self.store, &[1; 32], arrived.message).unwrap() {
             Event::Take(_, Queued { input: Input::Receipt { outcome: Outcome::Failed(failure), .. }, .. }) => failure,
             other => panic!("{other:?}"),
         };

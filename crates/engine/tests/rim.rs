@@ -35,9 +35,9 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Letter, Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store,
-    StoreError, Table, memory::MemoryStore, partition_of,
+    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
+    Filter, GateRow, HeadRow, InboxEntry, InboxMessage, LateReceipt, Node, Origin, PartOutcome, QuarantineRelease,
+    QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, memory::MemoryStore, partition_of,
 };
 use tokio::sync::Semaphore;
 
@@ -110,7 +110,7 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
     block_on(async {
         let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
         let engine = engine(awkward, Reach::named());
-        until(async || store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().is_empty()).await;
         for id in ["a", "b"] {
             assert_eq!(store.execution_by_id(id).unwrap().expect("it is begun").status, "running");
         }
@@ -172,10 +172,13 @@ async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<Doors>, Arc<Stubborn>
 
 /// The lease expires in the store: the node joins under another name and acquires its partitions again.
 async fn lives_anew(store: &MemoryStore, engine: &Engine, doors: &Doors) {
-    let name = store.table().unwrap().nodes[0].name.clone();
+    let name = store.cluster_view().unwrap().nodes[0].name.clone();
     doors.take_is_shut.store(true, Ordering::SeqCst);
     store.leave(&name).unwrap();
-    until(async || engine.held().is_empty() && store.table().unwrap().nodes.iter().any(|node| node.name != name)).await;
+    until(async || {
+        engine.held().is_empty() && store.cluster_view().unwrap().nodes.iter().any(|node| node.name != name)
+    })
+    .await;
 }
 
 #[test]
@@ -226,17 +229,17 @@ fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_ot
         // It is the first one in the order of names, so the only partition is its share.
         let other = Node {
             name: "!".into(),
-            place: String::new(),
+            address: String::new(),
             release: String::new(),
             decide_version: u32::MAX,
-            takes: true,
+            accepts_partitions: true,
         };
-        store.beat(&other, 60_000).unwrap();
+        store.heartbeat(&other, 60_000).unwrap();
         until(async || engine.held().is_empty()).await;
         executor.may_end.add_permits(1);
         until(async || doors.ends.load(Ordering::SeqCst) > 0).await;
         doors.give_up_is_shut.store(false, Ordering::SeqCst);
-        until(async || store.table().unwrap().holders.is_empty()).await;
+        until(async || store.cluster_view().unwrap().holders.is_empty()).await;
         until(async || doors.ends.load(Ordering::SeqCst) > 1).await;
         assert_eq!(store.remote_attempts(execution).unwrap(), []);
         engine.drain().await;
@@ -327,15 +330,19 @@ fn what_is_set_aside_leaves_its_place() {
         doors.may_set_aside.store(true, Ordering::SeqCst);
         doors.list_is_shut.store(true, Ordering::SeqCst);
         let unreadable =
-            Letter { execution: keys[1], partition: 0, id: "letter".into(), body: Vec::new(), posted_at: 0 };
+            InboxMessage { execution: keys[1], partition: 0, id: "letter".into(), body: Vec::new(), enqueued_at: 0 };
         let unreadable = inbox::sealed(&[1; 32], unreadable);
-        store.post(&Posting::of(&unreadable, 1)).unwrap();
+        store.enqueue(&EnqueueRequest::of(&unreadable, 1)).unwrap();
         until(async || status(&store, keys[2]) == "running").await;
         assert!(store.head(keys[1]).unwrap().unwrap().quarantined.is_some());
         // A released execution counts again, even beyond the limit, and no other one starts.
         doors.list_is_shut.store(false, Ordering::SeqCst);
-        store.release(&Release { execution: keys[0], parent: None, noted: Noted::of(&[]) }).unwrap();
-        store.release(&Release { execution: keys[1], parent: None, noted: Noted::of(&[]) }).unwrap();
+        store
+            .release_quarantine(&QuarantineRelease { execution: keys[0], parent: None, audited: AuditedNotes::of(&[]) })
+            .unwrap();
+        store
+            .release_quarantine(&QuarantineRelease { execution: keys[1], parent: None, audited: AuditedNotes::of(&[]) })
+            .unwrap();
         engine.limits_changed("o");
         let last = engine.submit(of("o", "d")).await.unwrap().execution;
         assert!(engine.cancel(keys[2], "no", "me").await.unwrap());
@@ -388,9 +395,9 @@ fn what_is_started_and_not_waited_for_is_counted() {
 /// A node beside another one, given its name and its release, on a store of two partitions. Each owns one of them.
 async fn beside(store: &MemoryStore, decide_version: u32) -> (Engine, Arc<Doors>, Node, u32) {
     let name = "!".to_string();
-    let other = Node { name, place: String::new(), release: String::new(), decide_version, takes: true };
-    store.beat(&other, 600_000).unwrap();
-    let theirs = store.take(&other.name, &[1]).unwrap();
+    let other = Node { name, address: String::new(), release: String::new(), decide_version, accepts_partitions: true };
+    store.heartbeat(&other, 600_000).unwrap();
+    let theirs = store.acquire(&other.name, &[1]).unwrap();
     assert_eq!(theirs.len(), 1);
     let (engine, doors) = counting(store, sharing());
     until(async || !engine.held().is_empty()).await;
@@ -425,9 +432,9 @@ fn an_end_is_told_to_who_counts() {
         let execution = engine.submit(of(&organization, "b")).await.unwrap().execution;
         until(async || doors.hints.lock().unwrap().remove(&theirs)).await;
         let partition = 0;
-        let unreadable = Letter { execution, partition, id: "letter".into(), body: Vec::new(), posted_at: 0 };
+        let unreadable = InboxMessage { execution, partition, id: "letter".into(), body: Vec::new(), enqueued_at: 0 };
         let unreadable = inbox::sealed(&[1; 32], unreadable);
-        store.post(&Posting::of(&unreadable, 2)).unwrap();
+        store.enqueue(&EnqueueRequest::of(&unreadable, 2)).unwrap();
         until(async || doors.hints.lock().unwrap().contains(&theirs)).await;
         engine.drain().await;
     });

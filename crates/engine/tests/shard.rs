@@ -29,8 +29,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Answer, AuditEntry, Batch, Catalogue, CommitError, Fence, Letter, Most, Part, Posting, Refusal, Store,
-    memory::MemoryStore,
+    AuditEntry, Batch, Catalogue, CommitError, EnqueueRequest, Fence, InboxMessage, Part, PartOutcome, ReadLimit,
+    Refusal, Store, memory::MemoryStore,
 };
 
 const START: u64 = 1_767_225_600_000;
@@ -256,7 +256,7 @@ fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anythi
     give(&mut bench, "second", "second");
     give(&mut bench, "second", "never");
     bench.commit_all();
-    let log = bench.store.audit("o", 0, Most::of(9)).unwrap();
+    let log = bench.store.audit("o", 0, ReadLimit::of(9)).unwrap();
     let actions: Vec<&str> = log.iter().map(|row| row.entry.action.as_str()).collect();
     assert_eq!(actions, ["written", "not written", "first", "second"]);
     assert!(bench.store.audit_head("o").unwrap().unwrap().is_sealed(&[1; 32], "o"));
@@ -416,7 +416,7 @@ fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
         bench.load();
         bench.commit_all();
         let told: Vec<String> =
-            bench.store.audit("o", 0, Most::of(9)).unwrap().into_iter().map(|row| noted(&row.entry)).collect();
+            bench.store.audit("o", 0, ReadLimit::of(9)).unwrap().into_iter().map(|row| noted(&row.entry)).collect();
         assert_eq!(told, Vec::from_iter(expected), "{organization:?}");
     }
 }
@@ -454,7 +454,7 @@ fn whoever_asked_of_a_name_that_is_taken_is_answered() {
     bench.submit(&plan(ONE));
     bench.take(Input::Cancel { reason: "c".into(), by: "me".into() }, Some(2));
     let (flight, _) = bench.commits.pop_front().unwrap();
-    let answer = Ok(vec![Answer::Refused(Refusal::IdTaken(ExecutionKey([9; 16])))]);
+    let answer = Ok(vec![PartOutcome::Refused(Refusal::IdTaken(ExecutionKey([9; 16])))]);
     bench.handle(Event::Committed { flight, answer });
     bench.commit_all();
     assert_eq!(bench.replies.len(), 2);
@@ -593,7 +593,7 @@ fn a_message_that_is_read_again_before_it_is_consumed_is_taken_in_once() {
     bench.commit_all();
     let (instance, outcome) = (Instance::of_step(0), Outcome::Done(Value::from("x".repeat(10_000))));
     let letter = inbox::letter(&[1; 32], bench.key, &Input::Receipt { instance, attempt: 1, outcome }, 1, START);
-    assert!(bench.store.post(&Posting::of(&letter, 1)).unwrap());
+    assert!(bench.store.enqueue(&EnqueueRequest::of(&letter, 1)).unwrap());
     let event = || inbox::event_of(&*bench.store, &[1; 32], letter.clone()).unwrap();
     let [first, in_draft, in_flight] = [event(), event(), event()];
     bench.shard.handle(START, first);
@@ -602,8 +602,8 @@ fn a_message_that_is_read_again_before_it_is_consumed_is_taken_in_once() {
     assert_eq!(bench.commits.len(), 1);
     bench.commit_all();
     assert_eq!(bench.state().status(), ExecutionStatus::Completed);
-    assert_eq!(bench.store.late(bench.key).unwrap(), [], "the receipt is in the journal and nowhere else");
-    assert!(bench.store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty());
+    assert_eq!(bench.store.late_receipts(bench.key).unwrap(), [], "the receipt is in the journal and nowhere else");
+    assert!(bench.store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().is_empty());
 }
 
 #[test]
@@ -670,27 +670,27 @@ fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
             change: None,
             plans,
             consumed: Vec::new(),
-            letters: Vec::new(),
-            late: Vec::new(),
+            messages: Vec::new(),
+            late_receipts: Vec::new(),
             audit: Vec::new(),
             gates_closed: Vec::new(),
             gates_opened: Vec::new(),
         };
         let fences = vec![Fence { partition: 0, epoch: store.claim(0, "test").unwrap() }];
         let answers = store.commit(&Batch { fences, parts: vec![part], sealing: [1; 32] });
-        assert_eq!(answers, Ok(vec![Answer::Durable]));
+        assert_eq!(answers, Ok(vec![PartOutcome::Durable]));
         let answer = Loader::new(store.clone(), [1; 32]).load(key);
         assert_eq!(matches!(answer, LoadAnswer::Newer(_)), is_newer, "{answer:?}");
         assert_eq!(matches!(answer, LoadAnswer::Broken(_)), !is_newer, "{answer:?}");
-        let letter = inbox::sealed(&[1; 32], Letter { body: vec![0x81, 0x17], ..letter_of(key) });
+        let letter = inbox::sealed(&[1; 32], InboxMessage { body: vec![0x81, 0x17], ..letter_of(key) });
         let untaken = inbox::event_of(&*store, &[1; 32], letter).unwrap_err();
         assert_eq!(untaken == Untaken::Unavailable, is_newer, "{untaken:?}");
     }
 }
 
 /// A message without a seal.
-fn letter_of(execution: ExecutionKey) -> Letter {
-    Letter { execution, partition: 0, id: "letter".into(), body: Vec::new(), posted_at: START }
+fn letter_of(execution: ExecutionKey) -> InboxMessage {
+    InboxMessage { execution, partition: 0, id: "letter".into(), body: Vec::new(), enqueued_at: START }
 }
 
 /// With work quadratic in the number of branches, this test would not end.
@@ -707,8 +707,8 @@ fn a_wide_parallel_takes_linear_time() {
 
 /// Receives all messages in the inbox.
 fn take_letters(bench: &mut Bench) {
-    for arrived in bench.store.inbox(&[0], 0, Most::of(9)).unwrap() {
-        let event = inbox::event_of(&*bench.store, &[1; 32], arrived.letter).unwrap();
+    for arrived in bench.store.inbox(&[0], 0, ReadLimit::of(9)).unwrap() {
+        let event = inbox::event_of(&*bench.store, &[1; 32], arrived.message).unwrap();
         bench.handle(event);
     }
 }
@@ -721,12 +721,12 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     let plans = request.stored_plans();
     for input in [&start, &Input::Cancel { reason: "c".into(), by: "parent".into() }] {
         let letter = inbox::letter(&[1; 32], bench.key, input, 1, START);
-        assert!(bench.store.post(&Posting { plans: &plans, ..Posting::of(&letter, 1) }).unwrap());
+        assert!(bench.store.enqueue(&EnqueueRequest { plans: &plans, ..EnqueueRequest::of(&letter, 1) }).unwrap());
     }
-    let arrived = bench.store.inbox(&[0], 0, Most::of(9)).unwrap();
+    let arrived = bench.store.inbox(&[0], 0, ReadLimit::of(9)).unwrap();
     // Both in one page and one commit.
     for arrived in arrived {
-        bench.shard.handle(START, inbox::event_of(&*bench.store, &[1; 32], arrived.letter).unwrap());
+        bench.shard.handle(START, inbox::event_of(&*bench.store, &[1; 32], arrived.message).unwrap());
     }
     bench.handle(Event::Wake);
     bench.commit_unknown(false);
@@ -735,7 +735,7 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     bench.commit_all();
     take_letters(&mut bench);
     bench.commit_all();
-    assert!(bench.store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty());
+    assert!(bench.store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().is_empty());
     assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);
 }
 

@@ -22,7 +22,7 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
-use mainspring_store::{Batch, Most, Node, Posting, Store, memory::MemoryStore};
+use mainspring_store::{Batch, EnqueueRequest, Node, ReadLimit, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
 const LEASE: Terms = Terms { lease_ms: 10_000 };
@@ -69,10 +69,10 @@ impl Driver {
         let shared: Arc<dyn Store> = Arc::new(store.clone());
         let node = Node {
             name: name.into(),
-            place: "".into(),
+            address: "".into(),
             release: "0".into(),
             decide_version: DECIDE_VERSION,
-            takes: true,
+            accepts_partitions: true,
         };
         let mut driver = Self {
             store: store.clone(),
@@ -295,15 +295,15 @@ fn every_node_that_takes_over_gets_further() {
     let plans = request.stored_plans();
     let start = Input::Start(Box::new(request.start(key(1))));
     let letter = inbox::letter(&[1; 32], key(1), &start, store.partitions().unwrap(), NOW);
-    let posting = Posting { plans: &plans, ..Posting::of(&letter, store.partitions().unwrap()) };
-    assert!(store.post(&posting).unwrap());
+    let posting = EnqueueRequest { plans: &plans, ..EnqueueRequest::of(&letter, store.partitions().unwrap()) };
+    assert!(store.enqueue(&posting).unwrap());
     let partitions: Vec<u32> = (0..store.partitions().unwrap()).collect();
     let mut lives = 0;
     while lives == 0 || store.head(key(1)).unwrap().is_some() && !has_ended(&store) {
         let mut driver = Driver::on(&store, &format!("life {lives}"));
-        for arrived in store.inbox(&partitions, 0, Most::of(9)).unwrap() {
+        for arrived in store.inbox(&partitions, 0, ReadLimit::of(9)).unwrap() {
             assert_eq!(lives, 0, "the start is read once");
-            driver.handle(inbox::event_of(&store, &[1; 32], arrived.letter).unwrap());
+            driver.handle(inbox::event_of(&store, &[1; 32], arrived.message).unwrap());
         }
         driver.handle(Event::Due(store.due(&partitions, NOW, None, 9).unwrap()));
         let before = store.head(key(1)).unwrap().map_or(0, |row| row.head.sequence + 1);

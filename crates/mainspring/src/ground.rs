@@ -76,7 +76,7 @@ impl Ground {
             Self::Shared(address) => {
                 // An unreadable address gives an empty name, which is harmless: such an address opens no store
                 // either.
-                let store = PostgresStore::place(address).unwrap_or_default();
+                let store = PostgresStore::identity(address).unwrap_or_default();
                 (place::key_file(&[]), store, former_name(address))
             }
         };
@@ -112,7 +112,7 @@ impl Ground {
                 let holder = home.holder()?;
                 Some(holder.map_or("another process".to_string(), |pid| format!("the process {pid}")))
             }
-            Self::Shared(_) => match store.table().ok()?.nodes.len() {
+            Self::Shared(_) => match store.cluster_view().ok()?.nodes.len() {
                 0 => None,
                 1 => Some("the node".into()),
                 count => Some(format!("one of {count} nodes")),

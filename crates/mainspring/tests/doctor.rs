@@ -600,7 +600,10 @@ fn a_node_works_on_while_its_database_is_looked_at() {
     let store = PostgresStore::inspect(&address).map(|inspection| Box::new(inspection).store().unwrap()).unwrap();
     let row = store.executions(&Filter::default(), None, 1).unwrap().remove(0);
     assert!(newest >= row.started_at, "{newest} is before {}", row.started_at);
-    assert!(store.pin("word", "value").unwrap_err().to_string().contains("read-only"), "nothing can be written");
+    assert!(
+        store.put_metadata_if_absent("word", "value").unwrap_err().to_string().contains("read-only"),
+        "nothing can be written"
+    );
 }
 
 #[test]

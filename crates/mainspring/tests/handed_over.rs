@@ -3,7 +3,7 @@
 use std::{fs, os::unix::net::UnixDatagram, path::PathBuf, sync::Arc, time::Duration};
 
 use mainspring_engine::{Engine, Reach, evaluator::InProcess, home::Home, keys};
-use mainspring_store::{Most, Store, sqlite::SqliteStore};
+use mainspring_store::{ReadLimit, Store, sqlite::SqliteStore};
 
 mod support;
 use support::{Answer, Ground, call, spawn};
@@ -35,7 +35,7 @@ fn handed_over<const CALLS: usize>(ground: &Ground, calls: [(&[&str], usize); CA
     let children = calls.map(|(arguments, letters)| {
         let child = spawn(ground.mainspring(arguments), b"");
         bell.recv(&mut [0; 1]).expect("a letter is posted");
-        assert_eq!(store.inbox(&[0], 0, Most::of(100)).unwrap().len(), letters, "{arguments:?}");
+        assert_eq!(store.inbox(&[0], 0, ReadLimit::of(100)).unwrap().len(), letters, "{arguments:?}");
         child
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -281,7 +281,7 @@ fn a_node_that_is_asked_to_stop_leaves_at_once() {
     fleet.wait_for(&executions, "running", 4);
     first.signal(Signal::TERM);
     assert_eq!(first.process.wait().unwrap().code(), Some(0));
-    let table = fleet.store.table().unwrap();
+    let table = fleet.store.cluster_view().unwrap();
     assert_eq!(table.nodes.len(), 1, "it has said that it leaves: {table:?}");
     second.wait_until(|held| held == PARTITIONS);
     fleet.wait_for(&executions, "completed", 8);
@@ -465,7 +465,7 @@ impl Fleet {
                 for other in (0..3).filter(|other| *other != which) {
                     nodes[other].wait_until(|held| held >= PARTITIONS / 3);
                 }
-                let dead = || self.store.table().unwrap().nodes.len() == 2;
+                let dead = || self.store.cluster_view().unwrap().nodes.len() == 2;
                 let began = Instant::now();
                 while !dead() {
                     assert!(began.elapsed() < BOUND, "a node that stands still counts as living");

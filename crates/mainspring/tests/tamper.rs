@@ -26,7 +26,7 @@ use mainspring_kernel::{
     stored::Head,
     value::{Map, Value},
 };
-use mainspring_store::{Batch, Expected, Fence, Most, Noted, Part, Store, sqlite::SqliteStore};
+use mainspring_store::{AuditedNotes, Batch, Expected, Fence, Part, ReadLimit, Store, sqlite::SqliteStore};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 
@@ -343,7 +343,7 @@ enum Sealed {
 fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
     let store = stage.store();
     let forged = || Value::map([("exitCode", 0u64.into()), ("stdout", "forged".into())]);
-    let stored = store.frames(stage.victim, 0, Most::of(1000)).unwrap();
+    let stored = store.frames(stage.victim, 0, ReadLimit::of(1000)).unwrap();
     let (mut before, mut first) = (Hash::default(), None);
     let mut frames = Vec::new();
     for stored in &stored {
@@ -384,15 +384,15 @@ fn forge(stage: &Stage, in_input: bool, sealed: Sealed) -> u64 {
         change: None,
         plans: Vec::new(),
         consumed: Vec::new(),
-        letters: Vec::new(),
-        late: Vec::new(),
+        messages: Vec::new(),
+        late_receipts: Vec::new(),
         audit: Vec::new(),
         gates_closed: Vec::new(),
         gates_opened: Vec::new(),
     };
     let epoch = store.claim(0, "an intruder").unwrap();
     let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts: vec![part], ..Batch::default() };
-    assert_eq!(store.commit(&batch).unwrap(), [mainspring_store::Answer::Durable]);
+    assert_eq!(store.commit(&batch).unwrap(), [mainspring_store::PartOutcome::Durable]);
     at
 }
 
@@ -463,7 +463,7 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
     assert!(is_in_files(stage.folder.path(), SECRET), "it is there before");
     let store = stage.store();
     let mut erased = Vec::new();
-    for stored in store.frames(stage.victim, 0, Most::of(1000)).unwrap() {
+    for stored in store.frames(stage.victim, 0, ReadLimit::of(1000)).unwrap() {
         for (place, value) in stored.values.iter().enumerate() {
             let holds = |body: &Vec<u8>| body.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
             if value.body.as_ref().is_some_and(holds) {
@@ -495,7 +495,7 @@ fn what_is_erased_is_gone_from_the_files_and_the_chain_holds() {
 fn erase(store: &Arc<dyn Store>, key: ExecutionKey, sequence: u64, place: usize) -> usize {
     let subject = Subject::Erased { sequence, place: place as u64 };
     let note = Note::sealed(&KEY, key, subject, 1, "ada", "a request");
-    store.erase(note.execution, &Noted::of(std::slice::from_ref(&note))).unwrap()
+    store.erase(note.execution, &AuditedNotes::of(std::slice::from_ref(&note))).unwrap()
 }
 
 /// Removes a value as an attacker without the key: the row says that it was erased.
@@ -542,7 +542,7 @@ fn a_value_that_is_gone_without_a_sealed_note_is_refused() {
 }
 
 fn erase_all(store: &Arc<dyn Store>, key: ExecutionKey) {
-    for stored in store.frames(key, 0, Most::of(1000)).unwrap() {
+    for stored in store.frames(key, 0, ReadLimit::of(1000)).unwrap() {
         for place in 0..stored.values.len() {
             erase(store, key, stored.sequence, place);
         }

@@ -175,7 +175,11 @@ impl App {
     pub async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
         let account = current();
         let is_free = account.kind == Kind::Reserved || self.responses.has_room(&account);
-        if is_free && self.engine.store().is_at_hand() { work(&self.for_one_request()) } else { self.run(work).await }
+        if is_free && self.engine.store().can_read_inline() {
+            work(&self.for_one_request())
+        } else {
+            self.run(work).await
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use mainspring_kernel::{
     plan::{Plan, Step, Work},
     value::{Map, Value},
 };
-use mainspring_store::{Most, StoredPlan};
+use mainspring_store::{ReadLimit, StoredPlan};
 
 use crate::{
     app::App,
@@ -269,7 +269,7 @@ pub(crate) fn named(shelf: Shelf<'_>, user: &str, name: &str) -> Answer<Option<H
     if let Some(found) = own(shelf, user, name, &Coming::default())? {
         return Ok(Some(found));
     }
-    let listing = Listing { name: Some(("slug", name.to_string())), most: Most::of(2), ..Listing::default() };
+    let listing = Listing { name: Some(("slug", name.to_string())), most: ReadLimit::of(2), ..Listing::default() };
     let mut found = shelf.list::<Workflow>(listing)?.rows;
     if found.len() > 1 {
         let message = format!("`{name}` is the slug of several workflows: name one by its id");

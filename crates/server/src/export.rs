@@ -15,7 +15,7 @@ use mainspring_kernel::{
     json,
     time::{parse_rfc3339, rfc3339},
 };
-use mainspring_store::{AuditEntry, AuditHead, AuditRow, Catalogue, Most, StoreError};
+use mainspring_store::{AuditEntry, AuditHead, AuditRow, Catalogue, ReadLimit, StoreError};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{body::Data, marks::Marks, nouns::Organization, page::PAGE_MAX, shelf::Noun};
@@ -157,19 +157,19 @@ fn prove_chain(
     let head = catalogue.audit_head(organization)?;
     let mut chain = Chain::default();
     let Some(head) = head else {
-        let stray = !catalogue.audit(organization, 0, Most::of(1))?.is_empty();
+        let stray = !catalogue.audit(organization, 0, ReadLimit::of(1))?.is_empty();
         if stray {
             return Ok((0, Some("the log has entries and no head".into())));
         }
         // A log is never empty: its first entry is the creation of the organization.
-        let exists = catalogue.item(Organization::NOUN, "", organization)?.is_some();
+        let exists = catalogue.resource(Organization::NOUN, "", organization)?.is_some();
         return Ok((0, exists.then(|| "the organization exists, and its log is empty: it was deleted".into())));
     };
     if !head.is_sealed(key, organization) {
         return Ok((0, Some("the head is not sealed with this installation's key".into())));
     }
     while chain.number < head.number {
-        let rows = catalogue.audit(organization, chain.number, Most::of(PAGE_MAX))?;
+        let rows = catalogue.audit(organization, chain.number, ReadLimit::of(PAGE_MAX))?;
         if rows.is_empty() {
             return Ok((chain.number, Some(format!("entry {} is missing", chain.number + 1))));
         }

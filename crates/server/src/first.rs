@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::value::Value;
-use mainspring_store::{AuditEntry, Catalogue, Change, Changed, Most};
+use mainspring_store::{AuditEntry, Catalogue, Change, ChangeOutcome, ReadLimit};
 
 use crate::{
     identity::{Caller, Role, TokenText},
@@ -23,7 +23,7 @@ pub const OWNER: &str = "owner";
 /// Creates the first organization unless one exists. Returns its owner's token, which is shown once.
 pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<String>> {
     if !Shelf::of(catalogue, "")
-        .list::<Organization>(Listing { most: Most::of(1), ..Listing::default() })?
+        .list::<Organization>(Listing { most: ReadLimit::of(1), ..Listing::default() })?
         .rows
         .is_empty()
     {
@@ -35,9 +35,9 @@ pub fn begin(catalogue: &dyn Catalogue, sealing: &[u8; 32]) -> Answer<Option<Str
     let new = New { id: ORGANIZATION, name: "My organization", owner: OWNER, features };
     let change = organization(catalogue, new, &token, sealing, None)?;
     match catalogue.change(&change)? {
-        Changed::Done => Ok(Some(token.reveal())),
+        ChangeOutcome::Done => Ok(Some(token.reveal())),
         // Another node of the same store was faster, and has shown its token.
-        Changed::Conflict { .. } | Changed::NameTaken { .. } => Ok(None),
+        ChangeOutcome::Conflict { .. } | ChangeOutcome::KeyTaken { .. } => Ok(None),
     }
 }
 

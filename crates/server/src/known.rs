@@ -13,7 +13,9 @@ use std::{
 
 use mainspring_engine::{Engine, engine::now_ms};
 use mainspring_kernel::hash::Hash;
-use mainspring_store::{AuditHead, AuditRow, Catalogue, Change, Changed, Item, Most, Query, StoreError};
+use mainspring_store::{
+    AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceQuery, ResourceRow, StoreError,
+};
 use tokio::sync::watch;
 
 use crate::{
@@ -144,8 +146,8 @@ impl Watched {
     }
 
     fn tell(&self, change: &Change) {
-        let puts = change.puts.iter().map(|put| (&put.item.noun, &put.item.organization, &put.item.id));
-        let removals = change.removals.iter().map(|gone| (&gone.noun, &gone.organization, &gone.id));
+        let puts = change.puts.iter().map(|put| (&put.resource.kind, &put.resource.organization, &put.resource.id));
+        let removals = change.removals.iter().map(|gone| (&gone.kind, &gone.organization, &gone.id));
         let followed = self.followed();
         for of in puts.chain(removals).filter_map(|(noun, organization, id)| Followed::of(noun, organization, id)) {
             if let Some(sender) = followed.get(&of) {
@@ -165,13 +167,13 @@ impl Watched {
 
 /// True if a change may invalidate a credential.
 fn concerns_credentials(change: &Change) -> bool {
-    let put = change.puts.iter().map(|put| &put.item.noun);
-    let mut nouns = put.chain(change.removals.iter().map(|removal| &removal.noun));
+    let put = change.puts.iter().map(|put| &put.resource.kind);
+    let mut nouns = put.chain(change.removals.iter().map(|removal| &removal.kind));
     nouns.any(|noun| noun == Token::NOUN || noun == Member::NOUN)
 }
 
 impl Catalogue for Watched {
-    fn change(&self, change: &Change) -> Result<Changed, StoreError> {
+    fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
         let changed = self.inner().change(change);
         // Also after an error, since the change may have been written; and before the response, so that the caller sees
         // its effect.
@@ -182,19 +184,25 @@ impl Catalogue for Watched {
         changed
     }
 
-    fn item(&self, noun: &str, organization: &str, id: &str) -> Result<Option<Item>, StoreError> {
-        self.inner().item(noun, organization, id)
+    fn resource(&self, noun: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
+        self.inner().resource(noun, organization, id)
     }
 
-    fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError> {
-        self.inner().item_named(noun, organization, field, value)
+    fn resource_by_key(
+        &self,
+        noun: &str,
+        organization: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Option<ResourceRow>, StoreError> {
+        self.inner().resource_by_key(noun, organization, field, value)
     }
 
-    fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError> {
-        self.inner().items(query)
+    fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
+        self.inner().resources(query)
     }
 
-    fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError> {
+    fn audit(&self, organization: &str, after: u64, most: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
         self.inner().audit(organization, after, most)
     }
 

@@ -17,7 +17,7 @@ use std::{
 
 use mainspring_engine::Engine;
 use mainspring_kernel::hash::{Hash, hex};
-use mainspring_store::{Catalogue, Most, StoreError};
+use mainspring_store::{Catalogue, ReadLimit, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::time::MissedTickBehavior;
 
@@ -120,7 +120,7 @@ impl Marks {
         if reaches < *number {
             return Ok(wrong(format!("the log ends with entry {reaches}")));
         }
-        let rows = catalogue.audit(organization, number.saturating_sub(1), Most::of(1))?;
+        let rows = catalogue.audit(organization, number.saturating_sub(1), ReadLimit::of(1))?;
         let is_same = rows.first().is_some_and(|row| row.number == *number && row.hash.hex() == *hash);
         Ok(if is_same { None } else { wrong(format!("entry {number} is another one")) })
     }

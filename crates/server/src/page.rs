@@ -1,7 +1,7 @@
 //! Pagination: pages are bounded by count and by bytes, and a cursor names the position of the next one. Rows that are
 //! added behind a cursor are seen, and rows before it are not repeated.
 
-use mainspring_store::{Most, READ_BYTES};
+use mainspring_store::{READ_BYTES, ReadLimit};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -24,18 +24,18 @@ pub struct Page<T> {
     /// Rows of the page.
     pub rows: Vec<T>,
     bytes: usize,
-    most: Most,
+    most: ReadLimit,
 }
 
 impl<T> Page<T> {
     /// An empty page with these bounds.
-    pub(crate) fn new(most: Most) -> Self {
+    pub(crate) fn new(most: ReadLimit) -> Self {
         Self { rows: Vec::new(), bytes: 0, most }
     }
 
     /// True if the page accepts no more rows. A page that is not full is the last one.
     pub(crate) fn is_full(&self) -> bool {
-        self.most.is_met(self.rows.len(), self.bytes)
+        self.most.is_reached(self.rows.len(), self.bytes)
     }
 
     /// Number of rows that it still accepts, if they are small.
@@ -70,12 +70,12 @@ pub(crate) struct PageQuery {
 }
 
 /// Bounds of the page that a request asks for.
-pub(crate) fn most(asked: Option<usize>) -> Answer<Most> {
+pub(crate) fn most(asked: Option<usize>) -> Answer<ReadLimit> {
     most_of(asked, PAGE_DEFAULT)
 }
 
 /// As [`most`], with another default.
-pub(crate) fn most_of(asked: Option<usize>, default: usize) -> Answer<Most> {
+pub(crate) fn most_of(asked: Option<usize>, default: usize) -> Answer<ReadLimit> {
     let rows = match asked {
         None => default,
         Some(limit @ 1..=PAGE_MAX) => limit,
@@ -83,7 +83,7 @@ pub(crate) fn most_of(asked: Option<usize>, default: usize) -> Answer<Most> {
             return Err(Problem::field("limit", format!("it must be from 1 to {PAGE_MAX}, not {limit}")));
         }
     };
-    Ok(Most { rows, bytes: PAGE_BYTES })
+    Ok(ReadLimit { rows, bytes: PAGE_BYTES })
 }
 
 /// Parses a numeric cursor.
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_page_ends_by_count_or_by_bytes_and_one_thing_is_always_on_it() {
         let check = |rows: usize, bytes: usize, weights: &[usize], wanted: usize, next: Option<&str>| {
-            let mut page = Page::new(Most { rows, bytes });
+            let mut page = Page::new(ReadLimit { rows, bytes });
             weights.iter().enumerate().for_each(|(place, weight)| page.add(place, *weight));
             let found = (page.rows.len(), page.next_cursor(ToString::to_string));
             assert_eq!(found, (wanted, next.map(Into::into)), "{rows} rows, {bytes} bytes of {weights:?}");

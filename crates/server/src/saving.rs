@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{document::Document, value::Value};
-use mainspring_store::{AuditEntry, Change, Changed, Most, Put};
+use mainspring_store::{AuditEntry, Change, ChangeOutcome, Put, ReadLimit};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -207,7 +207,7 @@ fn retried<T>(app: &App, mut prepare: impl FnMut() -> Answer<(Change, T)>) -> An
         let (change, done) = prepare()?;
         match make(app.catalogue(), &change)? {
             Ok(()) => return Ok(done),
-            Err(Changed::NameTaken { .. }) => {
+            Err(ChangeOutcome::KeyTaken { .. }) => {
                 return Err(Problem::new(Code::Conflict, "Another workflow of this member has this slug."));
             }
             Err(_) => {}
@@ -311,8 +311,8 @@ fn given(shelf: Shelf<'_>, id: &str, held: Option<&Held<Workflow>>, draft: &Draf
 /// Rejects an id or slug that two workflows of the same change share.
 fn check_given(puts: &[Put]) -> Answer<()> {
     let mut names = BTreeSet::new();
-    let given = puts.iter().filter(|put| put.item.noun == Given::NOUN);
-    match given.map(|put| &put.item.id).find(|name| !names.insert(*name)) {
+    let given = puts.iter().filter(|put| put.resource.kind == Given::NOUN);
+    match given.map(|put| &put.resource.id).find(|name| !names.insert(*name)) {
         Some(name) => Err(Problem::field("workflows", format!("two of them have `{name}` as their id or slug"))),
         None => Ok(()),
     }
@@ -323,7 +323,7 @@ fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answe
     let taken = |what: &str, name: &str, other: &str| {
         Problem::new(Code::Conflict, format!("{what} `{name}` is taken: another workflow has it as its {other}."))
     };
-    let listing = Listing { name: Some(("slug", id.to_string())), most: Most::of(2), ..Listing::default() };
+    let listing = Listing { name: Some(("slug", id.to_string())), most: ReadLimit::of(2), ..Listing::default() };
     let slugs = if is_new { shelf.list::<Workflow>(listing)?.rows } else { Vec::new() };
     if slugs.iter().any(|other| other.id != id) {
         return Err(taken("The id", id, "slug"));
@@ -337,7 +337,7 @@ fn check_names(shelf: Shelf<'_>, id: &str, is_new: bool, draft: &Draft) -> Answe
 /// A new workflow before the draft is applied. It continues the version history of a deleted workflow with the same id.
 fn fresh(shelf: Shelf<'_>, caller: &Caller, id: &str, now: u64) -> Answer<Workflow> {
     let name = Some(("workflow", id.to_string()));
-    let listing = Listing { name, is_descending: true, most: Most::of(1), ..Listing::default() };
+    let listing = Listing { name, is_descending: true, most: ReadLimit::of(1), ..Listing::default() };
     let last = shelf.list::<Version>(listing)?.rows;
     Ok(Workflow {
         user: caller.user.clone(),

@@ -3,7 +3,9 @@
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
-use mainspring_store::{AuditEntry, Catalogue, Change, Changed, Item, Most, Name, Put, Query, Removal};
+use mainspring_store::{
+    AuditEntry, Catalogue, Change, ChangeOutcome, Put, ReadLimit, Removal, ResourceKey, ResourceQuery, ResourceRow,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -15,9 +17,9 @@ use crate::{
 
 /// A type of resource: its stored form.
 pub trait Noun: Serialize + DeserializeOwned {
-    /// Name of the type in the store.
+    /// ResourceKey of the type in the store.
     const NOUN: &'static str;
-    /// Name of the type in error messages.
+    /// ResourceKey of the type in error messages.
     const WORD: &'static str;
 
     /// Index entries of the resource: field, value, and true for a unique one.
@@ -68,7 +70,7 @@ impl<'a> Shelf<'a> {
 
     /// Reads a resource by its id.
     pub fn get<T: Noun>(self, id: &str) -> Answer<Option<Held<T>>> {
-        self.catalogue.item(T::NOUN, self.organization, id)?.map(read).transpose()
+        self.catalogue.resource(T::NOUN, self.organization, id)?.map(read).transpose()
     }
 
     /// Reads a resource by its id; a missing one is a 404.
@@ -78,7 +80,7 @@ impl<'a> Shelf<'a> {
 
     /// Reads a resource by a unique index entry.
     pub fn named<T: Noun>(self, field: &str, value: &str) -> Answer<Option<Held<T>>> {
-        self.catalogue.item_named(T::NOUN, self.organization, field, value)?.map(read).transpose()
+        self.catalogue.resource_by_key(T::NOUN, self.organization, field, value)?.map(read).transpose()
     }
 
     /// Reads a page of resources in the order of their ids.
@@ -86,7 +88,14 @@ impl<'a> Shelf<'a> {
         let Listing { name, after, is_descending, most } = listing;
         let name = name.map(|(field, value)| (field.to_string(), value));
         let (noun, organization) = (T::NOUN.to_string(), self.organization.to_string());
-        let found = self.catalogue.items(&Query { noun, organization, name, after, is_descending, most })?;
+        let found = self.catalogue.resources(&ResourceQuery {
+            kind: noun,
+            organization,
+            key: name,
+            after,
+            is_descending,
+            limit: most,
+        })?;
         let mut page = Page::new(most);
         for item in found {
             let bytes = item.body.len();
@@ -98,35 +107,36 @@ impl<'a> Shelf<'a> {
     /// Iterates over all resources of a type, optionally with an index entry. One page is in memory at a time, so keep
     /// only the needed part of each.
     pub fn all<T: Noun>(self, name: Option<(&'static str, String)>) -> All<'a, T> {
-        self.each(name, Most::of(PAGE_MAX))
+        self.each(name, ReadLimit::of(PAGE_MAX))
     }
 
-    fn each<T: Noun>(self, name: Option<(&'static str, String)>, most: Most) -> All<'a, T> {
+    fn each<T: Noun>(self, name: Option<(&'static str, String)>, most: ReadLimit) -> All<'a, T> {
         let next = Some(Listing { name, most, ..Listing::default() });
         All { shelf: self, page: Vec::new().into_iter(), next }
     }
 
     /// A write that replaces version `expected`; 0 to create.
     pub fn put<T: Noun>(self, id: &str, body: &T, expected: u64) -> Answer<Put> {
-        let name = |(field, value, is_unique): (&str, String, bool)| Name { field: field.into(), value, is_unique };
+        let name =
+            |(field, value, is_unique): (&str, String, bool)| ResourceKey { field: field.into(), value, is_unique };
         let encoded = serde_json::to_vec(body).map_err(|error| {
             Problem::new(Code::InternalError, format!("The {} cannot be stored: {error}.", T::WORD))
         })?;
-        let item = Item {
-            noun: T::NOUN.into(),
+        let item = ResourceRow {
+            kind: T::NOUN.into(),
             organization: self.organization.into(),
             id: id.into(),
             version: expected + 1,
-            names: body.names().into_iter().map(name).collect(),
+            keys: body.names().into_iter().map(name).collect(),
             body: encoded,
         };
-        Ok(Put { item, expected })
+        Ok(Put { resource: item, expected })
     }
 
     /// A removal of the version that was read.
     pub fn removal<T: Noun>(self, held: &Held<T>) -> Removal {
         Removal {
-            noun: T::NOUN.into(),
+            kind: T::NOUN.into(),
             organization: self.organization.into(),
             id: held.id.clone(),
             expected: Some(held.version),
@@ -144,7 +154,7 @@ pub struct Listing {
     /// Descending order of ids.
     pub is_descending: bool,
     /// Bounds of the page.
-    pub most: Most,
+    pub most: ReadLimit,
 }
 
 /// Iterator over resources in the order of their ids, page by page.
@@ -175,7 +185,7 @@ impl<T: Noun> Iterator for All<'_, T> {
     }
 }
 
-fn read<T: Noun>(item: Item) -> Answer<Held<T>> {
+fn read<T: Noun>(item: ResourceRow) -> Answer<Held<T>> {
     let body = serde_json::from_slice(&item.body).map_err(|error| {
         let message = format!("The stored {} `{}` cannot be read: {error}.", T::WORD, item.id);
         Problem::new(Code::InternalError, message)
@@ -184,9 +194,9 @@ fn read<T: Noun>(item: Item) -> Answer<Held<T>> {
 }
 
 /// Commits a change. The inner `Err` names the resource with a concurrent change, or the taken index entry.
-pub fn make(catalogue: &dyn Catalogue, change: &Change) -> Answer<Result<(), Changed>> {
+pub fn make(catalogue: &dyn Catalogue, change: &Change) -> Answer<Result<(), ChangeOutcome>> {
     match catalogue.change(change)? {
-        Changed::Done => Ok(Ok(())),
+        ChangeOutcome::Done => Ok(Ok(())),
         other => Ok(Err(other)),
     }
 }
@@ -258,7 +268,7 @@ mod tests {
         let pages = |rows: usize, bytes: usize, is_descending: bool| {
             let (mut pages, mut after): (Vec<Vec<String>>, _) = (Vec::new(), None);
             loop {
-                let listing = Listing { name: None, after, is_descending, most: Most { rows, bytes } };
+                let listing = Listing { name: None, after, is_descending, most: ReadLimit { rows, bytes } };
                 let page = Shelf::of(&store, "o").list::<Stone>(listing).unwrap();
                 after = page.next_cursor(|last| last.id.clone());
                 pages.push(page.rows.into_iter().map(|held| held.id).collect());
@@ -287,7 +297,7 @@ mod tests {
         let shelf = Shelf::of(&store, "o");
         let count = |stones: All<'_, Stone>| stones.map(|held| held.unwrap().id).collect::<Vec<_>>().len();
         assert_eq!(count(shelf.all(None)), PAGE_MAX * 2 + 1);
-        for most in [Most { rows: 7, bytes: 1 }, Most { rows: 7, bytes: 2_000 }] {
+        for most in [ReadLimit { rows: 7, bytes: 1 }, ReadLimit { rows: 7, bytes: 2_000 }] {
             assert_eq!(count(shelf.each(None, most)), PAGE_MAX * 2 + 1, "{most:?}");
             assert_eq!(count(shelf.each(Some(("first letter", "b".into())), most)), 133, "{most:?}");
         }

@@ -2,7 +2,7 @@
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
-use mainspring_store::{AuditEntry, Catalogue, Change, Changed};
+use mainspring_store::{AuditEntry, Catalogue, Change, ChangeOutcome};
 
 use crate::{
     identity::TokenText,
@@ -48,7 +48,7 @@ pub fn issue(
     }];
     let puts = vec![Shelf::of(catalogue, "").put(&text.id, &token, 0)?];
     match catalogue.change(&Change { puts, audit, sealing: *sealing, ..Change::default() })? {
-        Changed::Done => Ok(text.reveal()),
-        Changed::Conflict { .. } | Changed::NameTaken { .. } => Err(Problem::raced()),
+        ChangeOutcome::Done => Ok(text.reveal()),
+        ChangeOutcome::Conflict { .. } | ChangeOutcome::KeyTaken { .. } => Err(Problem::raced()),
     }
 }

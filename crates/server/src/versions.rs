@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mainspring_store::{Most, Put};
+use mainspring_store::{Put, ReadLimit};
 
 use crate::{
     nouns::{Numbered, Version, Workflow, numbered_id},
@@ -90,7 +90,8 @@ fn free(before: &str, newest: Option<&str>, taken: impl Fn(&str) -> Answer<Optio
 
 /// The newest history entry with an index entry.
 fn newest(shelf: Shelf<'_>, field: &'static str, value: String) -> Answer<Option<Version>> {
-    let listing = Listing { name: Some((field, value)), is_descending: true, most: Most::of(1), ..Listing::default() };
+    let listing =
+        Listing { name: Some((field, value)), is_descending: true, most: ReadLimit::of(1), ..Listing::default() };
     Ok(shelf.list::<Version>(listing)?.rows.pop().map(|held| held.body))
 }
 

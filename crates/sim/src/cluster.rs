@@ -33,7 +33,7 @@ use std::{
 
 use mainspring_engine::load::Loader;
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
-use mainspring_store::{Most, Store, memory::MemoryStore};
+use mainspring_store::{ReadLimit, Store, memory::MemoryStore};
 
 use crate::{
     faults::Dice,
@@ -279,9 +279,9 @@ impl Cluster {
             return Ok(false);
         }
         let partitions: Vec<u32> = (0..self.store.partitions().map_err(|error| error.to_string())?).collect();
-        let letters = self.store.inbox(&partitions, 0, Most::of(usize::MAX)).map_err(|error| error.to_string())?;
+        let letters = self.store.inbox(&partitions, 0, ReadLimit::of(usize::MAX)).map_err(|error| error.to_string())?;
         // Messages to an execution that was ended by force stay in the inbox.
-        Ok(letters.iter().all(|arrived| self.ledger.is_ended_by_force(arrived.letter.execution)))
+        Ok(letters.iter().all(|arrived| self.ledger.is_ended_by_force(arrived.message.execution)))
     }
 
     /// Returns whether no receipt is under way any more. A receipt that is under way for too long is lost.

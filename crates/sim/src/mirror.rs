@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use mainspring_kernel::{
     frame::Frame, input::Timer, journal::Fold, key::ExecutionKey, plan::Plan, state::State, stored::StoredFrame,
 };
-use mainspring_store::{Most, Store};
+use mainspring_store::{ReadLimit, Store};
 
 use crate::world::World;
 
@@ -105,7 +105,7 @@ impl Mirror {
         loop {
             let key = self.fold.state.key;
             let new = store
-                .frames(key, self.fold.next_sequence(), Most::of(FRAMES_AT_A_TIME))
+                .frames(key, self.fold.next_sequence(), ReadLimit::of(FRAMES_AT_A_TIME))
                 .map_err(|error| error.to_string())?;
             if new.is_empty() {
                 break;

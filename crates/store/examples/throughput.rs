@@ -17,7 +17,9 @@ use mainspring_kernel::{
     key::ExecutionKey,
     stored::{Head, StoredFrame, StoredValue},
 };
-use mainspring_store::{Answer, Batch, ExecutionRow, Expected, Fence, Part, RowChange, Store, sqlite::SqliteStore};
+use mainspring_store::{
+    Batch, ExecutionRow, Expected, Fence, Part, PartOutcome, RowChange, Store, sqlite::SqliteStore,
+};
 
 const COMMITS_PER_EXECUTION: u64 = 4;
 const PARTITIONS: u64 = 16;
@@ -66,7 +68,7 @@ fn measure(store: &dyn Store, per_batch: u64, executions: u64) -> Result<(), Box
             let sent = Instant::now();
             let answers = store.commit(&batch)?;
             line_slowest = line_slowest.max(sent.elapsed().as_secs_f64());
-            assert!(answers.iter().all(|answer| *answer == Answer::Durable), "{answers:?}");
+            assert!(answers.iter().all(|answer| *answer == PartOutcome::Durable), "{answers:?}");
         }
         slowest = slowest.max(line_slowest);
         if (number + 1).is_multiple_of(per_line) {
@@ -110,8 +112,8 @@ fn part(number: u64, sequence: u64) -> Part {
         }),
         plans: Vec::new(),
         consumed: Vec::new(),
-        letters: Vec::new(),
-        late: Vec::new(),
+        messages: Vec::new(),
+        late_receipts: Vec::new(),
         audit: Vec::new(),
         gates_closed: Vec::new(),
         gates_opened: Vec::new(),

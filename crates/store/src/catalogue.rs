@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mainspring_kernel::{cbor::Writer, hash::Hash};
 
-use crate::{Most, StoreError};
+use crate::{ReadLimit, StoreError};
 
 /// Maximum length of a kind, organization or id. Three of them fit into a third of a page, the limit of an index in
 /// PostgreSQL. Names have no such limit.
@@ -14,22 +14,28 @@ pub const ID_BYTES_MAX: usize = 512;
 /// Stores the resources of a server. Blocking, like [`Store`](crate::Store).
 pub trait Catalogue: Send + Sync {
     /// Returns one resource, if it exists.
-    fn item(&self, noun: &str, organization: &str, id: &str) -> Result<Option<Item>, StoreError>;
+    fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError>;
 
     /// Returns the resource of a kind and an organization that has a unique name.
-    fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError>;
+    fn resource_by_key(
+        &self,
+        kind: &str,
+        organization: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Option<ResourceRow>, StoreError>;
 
-    /// Returns resources of one kind and one organization, sorted by id, at most [`Query::most`], which counts the
+    /// Returns resources of one kind and one organization, sorted by id, at most [`ResourceResourceQuery::limit`], which counts the
     /// bytes of their bodies.
-    fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError>;
+    fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError>;
 
-    /// Applies a change, all or nothing. Durable when it returns [`Changed::Done`]. A key longer than [`ID_BYTES_MAX`]
+    /// Applies a change, all or nothing. Durable when it returns [`ChangeOutcome::Done`]. A key longer than [`ID_BYTES_MAX`]
     /// bytes is [`StoreError::Unavailable`].
-    fn change(&self, change: &Change) -> Result<Changed, StoreError>;
+    fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError>;
 
     /// Returns an organization's audit log in order, after a number (0 for the first). The bound counts
     /// [`AuditRow::byte_count`].
-    fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError>;
+    fn audit(&self, organization: &str, after: u64, bound: ReadLimit) -> Result<Vec<AuditRow>, StoreError>;
 
     /// Returns the head of an organization's audit log; `None` while it is empty.
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError>;
@@ -37,24 +43,24 @@ pub trait Catalogue: Send + Sync {
 
 /// A resource of the catalogue. Kind, organization and id together identify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
+pub struct ResourceRow {
     /// Its kind: `workflow`, `token`, …
-    pub noun: String,
+    pub kind: String,
     /// Its organization; empty for a resource of the installation.
     pub organization: String,
     /// Its id, unique within kind and organization.
     pub id: String,
-    /// The number of times that it was written, from 1; it continues after a removal. Ignored in [`Put::item`].
+    /// The number of times that it was written, from 1; it continues after a removal. Ignored in [`Put::resource`].
     pub version: u64,
     /// Other names by which it is found, sorted by field and value when read. No two have the same field and value.
-    pub names: Vec<Name>,
+    pub keys: Vec<ResourceKey>,
     /// All other data, in the format of its kind.
     pub body: Vec<u8>,
 }
 
 /// Another name of a resource.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Name {
+pub struct ResourceKey {
     /// The kind of name.
     pub field: String,
     /// The name.
@@ -65,19 +71,19 @@ pub struct Name {
 
 /// Selects resources.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Query {
+pub struct ResourceQuery {
     /// Their kind.
-    pub noun: String,
+    pub kind: String,
     /// Their organization.
     pub organization: String,
     /// Only those with this name, unique or not: field and value.
-    pub name: Option<(String, String)>,
+    pub key: Option<(String, String)>,
     /// Only those after this id, in the requested order.
     pub after: Option<String>,
     /// True to sort the largest id first. Ids are compared by their bytes.
     pub is_descending: bool,
     /// The bound of the read.
-    pub most: Most,
+    pub limit: ReadLimit,
 }
 
 /// Changes that are applied together: resources are removed first, then written. All versions are checked before any
@@ -97,8 +103,8 @@ pub struct Change {
 /// A resource to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Put {
-    /// The resource.
-    pub item: Item,
+    /// Its version is ignored.
+    pub resource: ResourceRow,
     /// Its current version; 0 if it must not exist.
     pub expected: u64,
 }
@@ -106,8 +112,8 @@ pub struct Put {
 /// A resource to remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
-    /// Its kind.
-    pub noun: String,
+    /// As [`ResourceRow::kind`].
+    pub kind: String,
     /// Its organization; empty for a resource of the installation.
     pub organization: String,
     /// Its id, unique within kind and organization.
@@ -118,7 +124,7 @@ pub struct Removal {
 
 /// The result of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Changed {
+pub enum ChangeOutcome {
     /// It is on disk.
     Done,
     /// Nothing was written: the resource of this id has another version, does not exist, or exists already. The first
@@ -128,7 +134,7 @@ pub enum Changed {
         id: String,
     },
     /// Nothing was written: another resource has a name that must be unique. The first such name.
-    NameTaken {
+    KeyTaken {
         /// The id of the resource that should get it.
         id: String,
         /// The kind of name.
@@ -225,7 +231,7 @@ pub(crate) fn chain<'a>(
 }
 
 /// Sorts names as they are returned by reads.
-pub(crate) fn in_order(names: &[Name]) -> Vec<Name> {
+pub(crate) fn in_order(names: &[ResourceKey]) -> Vec<ResourceKey> {
     let mut names = names.to_vec();
     names.sort_by(|a, b| (&a.field, &a.value, b.is_unique).cmp(&(&b.field, &b.value, a.is_unique)));
     names.dedup_by(|a, b| (&a.field, &a.value) == (&b.field, &b.value));
@@ -234,8 +240,8 @@ pub(crate) fn in_order(names: &[Name]) -> Vec<Name> {
 
 /// Rejects keys that are too long for an index.
 pub(crate) fn check_lengths(change: &Change) -> Result<(), StoreError> {
-    let removed = change.removals.iter().map(|removal| [&removal.noun, &removal.organization, &removal.id]);
-    let put = change.puts.iter().map(|put| [&put.item.noun, &put.item.organization, &put.item.id]);
+    let removed = change.removals.iter().map(|removal| [&removal.kind, &removal.organization, &removal.id]);
+    let put = change.puts.iter().map(|put| [&put.resource.kind, &put.resource.organization, &put.resource.id]);
     match removed.chain(put).flatten().find(|word| word.len() > ID_BYTES_MAX) {
         None => Ok(()),
         Some(word) => Err(StoreError::Unavailable(format!(

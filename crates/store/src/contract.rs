@@ -9,7 +9,7 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame},
 };
 
-use crate::{AuditEntry, Catalogue, Release, ReleaseAnswer};
+use crate::{AuditEntry, Catalogue, QuarantineRelease, ReleaseOutcome};
 
 /// A payload body above this size is stored once in the blob table, by its hash, however many frames refer to it.
 pub const BLOB_BYTES_MIN: usize = 32 * 1024;
@@ -29,39 +29,39 @@ pub trait Store: Send + Sync {
 
     /// Spreads all executions and inbox messages over another number of partitions, at least 1. Durable, all or
     /// nothing. Afterwards no partition has an owner and each has a larger epoch, so earlier owners are fenced off.
-    /// Nodes that are alive do not know this yet: nothing can be [acquired](Self::take) until the last of their leases
+    /// Nodes that are alive do not know this yet: nothing can be [acquired](Self::acquire) until the last of their leases
     /// has expired.
     fn repartition(&self, partitions: u32) -> Result<(), StoreError>;
 
     /// Stores a metadata entry unless one of this name exists, and returns the stored value. Durable.
-    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError>;
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError>;
 
     /// Returns a metadata entry.
-    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError>;
+    fn metadata(&self, name: &str) -> Result<Option<String>, StoreError>;
 
     /// Returns the cluster view for a caller that is not a node: it holds no partitions.
-    fn table(&self) -> Result<Table, StoreError>;
+    fn cluster_view(&self) -> Result<ClusterView, StoreError>;
 
     /// Records the heartbeat of a node, whose lease lasts `lease_ms` more milliseconds of the store's clock and covers
     /// all of its partitions. Durable. `None` if its previous lease has expired: its name cannot be used again, and
     /// another node may hold its partitions.
-    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError>;
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError>;
 
     /// Makes a living node the owner of those of the partitions that no living node holds, each with a new epoch as
     /// from [`claim`](Self::claim). Durable. Returns nothing for a node that is not alive.
-    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError>;
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError>;
 
     /// Releases partitions that a node holds under these fences; others are ignored. Durable, all or nothing.
     ///
     /// `running` are attempts of their executions that keep running at the node. They belong to the node until it
     /// [ends](Self::end_remote) them or its lease expires.
-    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError>;
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError>;
 
     /// Returns the attempts of an execution that keep running at living nodes which released it, with the names of the
     /// nodes.
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError>;
 
-    /// Requests the node of a running attempt to stop it, through its [cluster view](Table::to_stop). Durable.
+    /// Requests the node of a running attempt to stop it, through its [cluster view](ClusterView::stop_requested). Durable.
     fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError>;
 
     /// Records that attempts no longer run at a node; their results are in the inbox. Durable.
@@ -82,7 +82,7 @@ pub trait Store: Send + Sync {
     }
 
     /// Returns true if a read takes microseconds now and blocks on nothing, so that it needs no separate thread.
-    fn is_at_hand(&self) -> bool {
+    fn can_read_inline(&self) -> bool {
         false
     }
 
@@ -91,10 +91,10 @@ pub trait Store: Send + Sync {
 
     /// Notifies subscribers that messages wait in these partitions, if the store supports it. Notifications may be
     /// lost, late or spurious.
-    fn hint(&self, _partitions: &[u32]) {}
+    fn notify(&self, _partitions: &[u32]) {}
 
-    /// Calls `heard` with the partitions of each notification of any process from now on. It is dropped with the store.
-    fn listen(&self, _heard: Heard) {}
+    /// Calls `notify` with the partitions of each notification of any process from now on. It is dropped with the store.
+    fn subscribe(&self, _notify: NotifyCallback) {}
 
     /// Returns the number of the newest durable frame, if the store numbers frames across executions in the order of
     /// their commits: a copy made before a commit has a lower one. `None` if it does not, and 0 before the first frame.
@@ -109,9 +109,9 @@ pub trait Store: Send + Sync {
         Ok(())
     }
 
-    /// Writes a batch in one transaction. When it returns `Ok`, each part with [`Answer::Durable`] is on disk
+    /// Writes a batch in one transaction. When it returns `Ok`, each part with [`PartOutcome::Durable`] is on disk
     /// completely, and nothing of each refused part is. Answers are in the order of the parts.
-    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError>;
+    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError>;
 
     /// Returns the head of a journal, with the reason if it is quarantined; `None` for an unknown execution.
     fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError>;
@@ -121,7 +121,7 @@ pub trait Store: Send + Sync {
     ///
     /// The bound counts bytes as stored, so two stores may stop at different frames. The journal ends where nothing is
     /// returned, or at its [head](Self::head).
-    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError>;
+    fn frames(&self, execution: ExecutionKey, from: u64, limit: ReadLimit) -> Result<Vec<StoredFrame>, StoreError>;
 
     /// Returns executions of some partitions that are due by `until_ms`, sorted by time and key, at most `limit`, after
     /// `after`. A `wake_at` of 0 means open work. Quarantined executions are left out.
@@ -133,14 +133,14 @@ pub trait Store: Send + Sync {
     /// Puts a message into an execution's inbox, with the rows that it needs. Durable. A second message with the same
     /// execution and id is a repetition and changes nothing, even after the first was consumed if the store still knows
     /// of it (it need not). False, and nothing is written, if the number of partitions has changed.
-    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError>;
+    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError>;
 
     /// Returns waiting messages of some partitions in order of arrival, after the arrival number `after` (0 for the
     /// first). The bound counts the bytes of bodies and ids.
     ///
     /// If several processes write at the same time, a message may become visible after one with a larger number: rescan
     /// from the beginning at intervals.
-    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError>;
+    fn inbox(&self, partitions: &[u32], after: u64, limit: ReadLimit) -> Result<Vec<InboxEntry>, StoreError>;
 
     /// Returns a plan by its hash.
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError>;
@@ -152,14 +152,14 @@ pub trait Store: Send + Sync {
     /// Quarantines an execution with a reason, so that no node loads it. Durable. Its journal does not change.
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError>;
 
-    /// Releases an execution from quarantine, and removes the message that told its parent of the quarantine from the
+    /// Releases an execution from quarantine, and removes the message that notice its parent of the quarantine from the
     /// inbox. Durable, with the audit entries, all or nothing.
-    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError>;
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError>;
 
     /// Ends a quarantined execution without its journal: its row becomes `failed` with [`FORCED_END`], its gates and
     /// inbox messages are removed, and the note of the end is stored. The journal does not change. Durable, all or
     /// nothing. False, and nothing is written, if the execution is unknown, not quarantined, or has ended.
-    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError>;
+    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError>;
 
     /// Returns quarantined executions that were not [ended](Self::force_end), of one organization or of all, sorted by
     /// key, at most `limit`, after `after`.
@@ -174,13 +174,13 @@ pub trait Store: Send + Sync {
     /// receipts of the execution, which need no note. Returns the number of removed payloads and receipts: missing and
     /// previously erased ones do not count and get no note. Durable, all or nothing; audit entries are written only if
     /// something was removed.
-    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError>;
+    fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError>;
 
     /// Returns the notes beside an execution's journal, those of erasures first, by frame and position.
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError>;
 
     /// Returns the late receipts of an execution in order of arrival.
-    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError>;
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError>;
 
     /// Returns the catalogue's row of an execution.
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError>;
@@ -219,34 +219,34 @@ pub trait Store: Send + Sync {
 /// The bound of one read: it stops at `rows` rows, or at the row with which the rows reach `bytes` bytes together. So
 /// the first row is always returned, however large, and the caller needs little more memory than `bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Most {
+pub struct ReadLimit {
     /// Maximum number of rows.
     pub rows: usize,
     /// The row that reaches this sum is the last; at least 1.
     pub bytes: usize,
 }
 
-impl Most {
+impl ReadLimit {
     /// Makes a bound of so many rows and [`READ_BYTES`].
     pub const fn of(rows: usize) -> Self {
         Self { rows, bytes: READ_BYTES }
     }
 
     /// Returns whether the bound was reached, so that there may be more rows.
-    pub const fn is_met(self, rows: usize, bytes: usize) -> bool {
+    pub const fn is_reached(self, rows: usize, bytes: usize) -> bool {
         rows >= self.rows || rows > 0 && bytes >= self.bytes
     }
 
     /// Returns whether these messages reached the bound, so that there may be more.
-    pub fn is_met_by(self, letters: &[Arrived]) -> bool {
-        self.is_met(letters.len(), letters.iter().map(Arrived::byte_count).sum())
+    pub fn is_reached_by(self, messages: &[InboxEntry]) -> bool {
+        self.is_reached(messages.len(), messages.iter().map(InboxEntry::byte_count).sum())
     }
 
     /// Takes rows up to the bound.
     pub(crate) fn take<T>(self, rows: impl Iterator<Item = T>, byte_count: impl Fn(&T) -> usize) -> Vec<T> {
         let (mut taken, mut bytes) = (Vec::new(), 0);
         for row in rows {
-            if self.is_met(taken.len(), bytes) {
+            if self.is_reached(taken.len(), bytes) {
                 break;
             }
             bytes += byte_count(&row);
@@ -256,14 +256,14 @@ impl Most {
     }
 }
 
-impl Default for Most {
+impl Default for ReadLimit {
     fn default() -> Self {
         Self::of(0)
     }
 }
 
 /// The callback for notifications, with the affected partitions.
-pub type Heard = Box<dyn Fn(&[u32]) + Send + Sync>;
+pub type NotifyCallback = Box<dyn Fn(&[u32]) + Send + Sync>;
 
 /// Returns the partition of an execution in a store with so many partitions. It uses the last eight bytes of the key,
 /// which are random or a hash in every kind of key.
@@ -287,9 +287,9 @@ pub struct Batch {
 
 /// An inbox message with the rows that are written together with it.
 #[derive(Debug, Clone, Copy)]
-pub struct Posting<'a> {
-    /// The message.
-    pub letter: &'a Letter,
+pub struct EnqueueRequest<'a> {
+    /// Stored under its execution and id, once.
+    pub message: &'a InboxMessage,
     /// The plans that it needs, except those that the store certainly has.
     pub plans: &'a [StoredPlan],
     /// The number of partitions from which the message's partition was computed.
@@ -300,16 +300,16 @@ pub struct Posting<'a> {
     pub sealing: [u8; 32],
 }
 
-impl<'a> Posting<'a> {
+impl<'a> EnqueueRequest<'a> {
     /// Makes a message without other rows.
-    pub fn of(letter: &'a Letter, partitions: u32) -> Self {
-        Self { letter, plans: &[], partitions, audit: &[], sealing: [0; 32] }
+    pub fn of(message: &'a InboxMessage, partitions: u32) -> Self {
+        Self { message, plans: &[], partitions, audit: &[], sealing: [0; 32] }
     }
 }
 
 /// Notes to store, with their audit entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Noted<'a> {
+pub struct AuditedNotes<'a> {
     /// The notes, all of one execution.
     pub notes: &'a [Note],
     /// Audit entries that are written together with the notes.
@@ -318,7 +318,7 @@ pub struct Noted<'a> {
     pub sealing: [u8; 32],
 }
 
-impl<'a> Noted<'a> {
+impl<'a> AuditedNotes<'a> {
     /// Makes notes without audit entries.
     pub fn of(notes: &'a [Note]) -> Self {
         Self { notes, audit: &[], sealing: [0; 32] }
@@ -346,7 +346,7 @@ pub struct QuarantinedRow {
 pub struct Fence {
     /// The partition that the lease covers.
     pub partition: u32,
-    /// The epoch that [`Store::claim`] or [`Store::take`] returned.
+    /// The epoch that [`Store::claim`] or [`Store::acquire`] returned.
     pub epoch: u64,
 }
 
@@ -357,14 +357,14 @@ pub struct Node {
     /// expired.
     pub name: String,
     /// Its host and process, for people.
-    pub place: String,
+    pub address: String,
     /// Its release, for people.
     pub release: String,
     /// The newest version of decide that it supports.
     pub decide_version: u32,
     /// False while its clock is wrong or it is about to leave: the other nodes then share the partitions. A store that
     /// is not [shared](Store::is_shared) need not store it and always returns true.
-    pub takes: bool,
+    pub accepts_partitions: bool,
 }
 
 /// An attempt that keeps running at a node which has released its execution.
@@ -380,7 +380,7 @@ pub struct RemoteAttempt {
 
 /// The cluster view: the store as its nodes see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
+pub struct ClusterView {
     /// The number of partitions.
     pub partitions: u32,
     /// The leases of the requesting node, by partition.
@@ -390,7 +390,7 @@ pub struct Table {
     /// The living nodes, by name.
     pub nodes: Vec<Node>,
     /// Attempts at the requesting node that the owners of their executions want to stop.
-    pub to_stop: Vec<RemoteAttempt>,
+    pub stop_requested: Vec<RemoteAttempt>,
     /// The store's clock at the time of the response, in milliseconds since 1970.
     pub clock_ms: u64,
 }
@@ -420,9 +420,9 @@ pub struct Part {
     /// The ids of this execution's messages that were consumed.
     pub consumed: Vec<String>,
     /// Messages to other executions.
-    pub letters: Vec<Letter>,
-    /// Late receipts.
-    pub late: Vec<Late>,
+    pub messages: Vec<InboxMessage>,
+    /// Receipts that came too late to count.
+    pub late_receipts: Vec<LateReceipt>,
     /// Entries of audit logs, appended in the order of the parts.
     pub audit: Vec<AuditEntry>,
     /// Gates that are no longer open, by step name and number; all listed ones at the end of an execution. Ignored
@@ -447,8 +447,8 @@ impl Part {
             change: None,
             plans: Vec::new(),
             consumed: Vec::new(),
-            letters: Vec::new(),
-            late: Vec::new(),
+            messages: Vec::new(),
+            late_receipts: Vec::new(),
             audit: Vec::new(),
             gates_closed: Vec::new(),
             gates_opened: Vec::new(),
@@ -460,9 +460,9 @@ impl Part {
     pub fn byte_count(&self) -> usize {
         let frames: usize = self.frames.iter().map(StoredFrame::byte_count).sum();
         let plans: usize = self.plans.iter().map(|plan| plan.bytes.len()).sum();
-        let letters: usize = self.letters.iter().map(Letter::byte_count).sum();
-        let late: usize = self.late.iter().map(|late| late.body.len()).sum();
-        frames + plans + letters + late
+        let messages: usize = self.messages.iter().map(InboxMessage::byte_count).sum();
+        let late: usize = self.late_receipts.iter().map(|late| late.body.len()).sum();
+        frames + plans + messages + late
     }
 }
 
@@ -477,7 +477,7 @@ pub struct Expected {
 
 /// The result of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum PartOutcome {
     /// It is on disk.
     Durable,
     /// Not written, with the reason.
@@ -546,7 +546,7 @@ pub struct Due {
 
 /// An inbox message: an input for an execution that it has not consumed yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Letter {
+pub struct InboxMessage {
     /// The receiving execution. It need not exist yet: a message may start it.
     pub execution: ExecutionKey,
     /// The partition of the receiving execution.
@@ -556,26 +556,26 @@ pub struct Letter {
     /// An input in the kernel's encoding.
     pub body: Vec<u8>,
     /// The time when it was sent, in milliseconds since 1970.
-    pub posted_at: u64,
+    pub enqueued_at: u64,
 }
 
 /// An inbox message with its position in the order of arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Arrived {
+pub struct InboxEntry {
     /// A number that grows with every message of a store.
     pub number: u64,
-    /// The message.
-    pub letter: Letter,
+    /// The row without its number.
+    pub message: InboxMessage,
 }
 
-impl Arrived {
-    /// The bytes that [`Most`] counts.
+impl InboxEntry {
+    /// The bytes that [`ReadLimit`] counts.
     pub fn byte_count(&self) -> usize {
-        self.letter.byte_count()
+        self.message.byte_count()
     }
 }
 
-impl Letter {
+impl InboxMessage {
     /// Bytes of the body and the id.
     pub fn byte_count(&self) -> usize {
         self.body.len() + self.id.len()
@@ -612,14 +612,14 @@ pub struct GateRow {
 
 /// A receipt that came too late to count.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Late {
+pub struct LateReceipt {
     /// The time of its arrival, in milliseconds since 1970.
     pub at: u64,
     /// An input in the kernel's encoding; empty once it was erased.
     pub body: Vec<u8>,
 }
 
-impl Late {
+impl LateReceipt {
     /// Decodes a row: an erased receipt is overwritten with zeros, with which no input starts.
     pub(crate) fn of_row(at: u64, body: Vec<u8>) -> Self {
         let is_erased = body.iter().all(|byte| *byte == 0);
@@ -746,7 +746,7 @@ pub struct Filter {
     /// The user id of the initiator.
     pub initiator: Option<String>,
     /// Excludes quarantined executions.
-    pub is_going_on: bool,
+    pub excludes_quarantined: bool,
 }
 
 /// Returns whether a status is final.

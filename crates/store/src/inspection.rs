@@ -22,19 +22,19 @@ pub trait Inspection {
     fn format(&self) -> Format;
 
     /// Returns a metadata entry.
-    fn pinned(&self, name: &str) -> Result<Option<Option<String>>, StoreError>;
+    fn metadata(&self, name: &str) -> Result<Option<Option<String>>, StoreError>;
 
     /// Returns quarantined executions with the reasons.
-    fn quarantined(&self, limit: usize) -> Result<Option<Listed>, StoreError>;
+    fn quarantined(&self, limit: usize) -> Result<Option<InspectedExecutions>, StoreError>;
 
     /// Returns executions whose wake-up was due before a time, the longest overdue first.
-    fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError>;
+    fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError>;
 
     /// Returns gates that were opened before a time and are still open, the oldest first.
-    fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError>;
+    fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError>;
 
     /// Returns the nodes that the store knows.
-    fn nodes(&self) -> Result<Option<Vec<NodeSeen>>, StoreError>;
+    fn nodes(&self) -> Result<Option<Vec<InspectedNode>>, StoreError>;
 
     /// Returns the time of the newest frame, in milliseconds since 1970; `Some(0)` without any.
     fn newest_frame_ms(&self) -> Result<Option<u64>, StoreError>;
@@ -45,31 +45,31 @@ pub trait Inspection {
 
 /// The number of matching items, and the first of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Listed {
+pub struct InspectedExecutions {
     /// The total number.
     pub count: u64,
     /// The first of them.
-    pub first: Vec<Named>,
+    pub first: Vec<InspectedExecution>,
 }
 
 /// An execution with a remark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
+pub struct InspectedExecution {
     /// Its external name; its key if it has no row in the catalogue.
     pub id: String,
     /// The time by which it was selected.
     pub at_ms: Option<u64>,
-    /// The reason.
-    pub why: Option<String>,
+    /// Why it is quarantined; the step name of an open gate.
+    pub reason: Option<String>,
 }
 
 /// A node as recorded in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NodeSeen {
+pub struct InspectedNode {
     /// The name of its incarnation.
     pub name: String,
     /// Its host and process.
-    pub place: String,
+    pub address: String,
     /// The version of Mainspring that it runs.
     pub release: String,
     /// True if its lease has not expired, by the store's clock.

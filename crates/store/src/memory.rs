@@ -20,9 +20,10 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    Answer, Arrived, Awaiting, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, FORCED_END, Fence, Filter,
-    GateRow, HeadRow, Late, Letter, Most, Node, Noted, Origin, Part, Posting, QuarantinedRow, Refusal, Release,
-    ReleaseAnswer, RemoteAttempt, Store, StoreError, StoredPlan, Table, partition_of,
+    AuditedNotes, AwaitingParent, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow,
+    Expected, FORCED_END, Fence, Filter, GateRow, HeadRow, InboxEntry, InboxMessage, LateReceipt, Node, Origin, Part,
+    PartOutcome, QuarantineRelease, QuarantinedRow, ReadLimit, Refusal, ReleaseOutcome, RemoteAttempt, Store,
+    StoreError, StoredPlan, partition_of,
 };
 
 /// A store that lives until its last handle is dropped.
@@ -36,8 +37,8 @@ struct State {
     is_of_unsealed_format: bool,
     partitions: u32,
     /// No partition can be acquired before this time.
-    taken_from: u64,
-    pinned: BTreeMap<String, String>,
+    acquirable_from: u64,
+    metadata: BTreeMap<String, String>,
     epochs: BTreeMap<u32, u64>,
     holders: BTreeMap<u32, String>,
     /// All nodes that ever existed, with the ends of their leases.
@@ -49,12 +50,12 @@ struct State {
     rows: BTreeMap<ExecutionKey, ExecutionRow>,
     ids: BTreeMap<String, ExecutionKey>,
     idempotency_keys: BTreeMap<Start, ExecutionKey>,
-    inbox: BTreeMap<u64, Letter>,
+    inbox: BTreeMap<u64, InboxMessage>,
     waiting: BTreeMap<(ExecutionKey, String), u64>,
     arrived: u64,
     plans: BTreeMap<Hash, Arc<[u8]>>,
-    late: BTreeMap<ExecutionKey, Vec<Late>>,
-    things: things::Things,
+    late_receipts: BTreeMap<ExecutionKey, Vec<LateReceipt>>,
+    catalogue: things::Resources,
     gates: BTreeMap<(Reverse<ExecutionKey>, String, u32), GateRow>,
     notes: BTreeMap<(ExecutionKey, Subject), Note>,
 }
@@ -65,8 +66,8 @@ impl Default for State {
             now: 0,
             is_of_unsealed_format: false,
             partitions: 1,
-            taken_from: 0,
-            pinned: BTreeMap::new(),
+            acquirable_from: 0,
+            metadata: BTreeMap::new(),
             epochs: BTreeMap::new(),
             holders: BTreeMap::new(),
             nodes: BTreeMap::new(),
@@ -80,8 +81,8 @@ impl Default for State {
             waiting: BTreeMap::new(),
             arrived: 0,
             plans: BTreeMap::new(),
-            late: BTreeMap::new(),
-            things: things::Things::default(),
+            late_receipts: BTreeMap::new(),
+            catalogue: things::Resources::default(),
             gates: BTreeMap::new(),
             notes: BTreeMap::new(),
         }
@@ -173,8 +174,8 @@ impl State {
         for id in &part.consumed {
             self.consume(part.execution, id);
         }
-        if !part.late.is_empty() {
-            self.late.entry(part.execution).or_default().extend_from_slice(&part.late);
+        if !part.late_receipts.is_empty() {
+            self.late_receipts.entry(part.execution).or_default().extend_from_slice(&part.late_receipts);
         }
     }
 
@@ -209,11 +210,11 @@ impl State {
     }
 
     /// False if the message exists already.
-    fn post(&mut self, letter: &Letter) -> bool {
-        let Entry::Vacant(place) = self.waiting.entry((letter.execution, letter.id.clone())) else { return false };
+    fn enqueue(&mut self, message: &InboxMessage) -> bool {
+        let Entry::Vacant(place) = self.waiting.entry((message.execution, message.id.clone())) else { return false };
         self.arrived += 1;
         place.insert(self.arrived);
-        self.inbox.insert(self.arrived, letter.clone());
+        self.inbox.insert(self.arrived, message.clone());
         true
     }
 
@@ -236,19 +237,19 @@ impl State {
         *epoch
     }
 
-    fn table(&self, node: &str) -> Table {
+    fn table(&self, node: &str) -> ClusterView {
         let alive = self.nodes.iter().filter(|(name, _)| self.is_alive(name));
         let holders = self.holders.iter().filter(|(_, holder)| self.is_alive(holder));
         let of_node = self.holders.iter().filter(|(_, holder)| *holder == node);
-        let to_stop = self.remote.iter().filter(|(_, (at, is_to_stop))| at == node && *is_to_stop);
-        Table {
+        let stop_requested = self.remote.iter().filter(|(_, (at, is_to_stop))| at == node && *is_to_stop);
+        ClusterView {
             partitions: self.partitions,
             held: of_node
                 .map(|(partition, _)| Fence { partition: *partition, epoch: self.epochs[partition] })
                 .collect(),
             holders: holders.map(|(partition, holder)| (*partition, holder.clone())).collect(),
             nodes: alive.map(|(_, (node, _))| node.clone()).collect(),
-            to_stop: to_stop.map(|(attempt, _)| attempt.clone()).collect(),
+            stop_requested: stop_requested.map(|(attempt, _)| attempt.clone()).collect(),
             clock_ms: if self.now == 0 { machine_ms() } else { self.now },
         }
     }
@@ -279,28 +280,29 @@ impl Store for MemoryStore {
         for (key, row) in &mut state.rows {
             row.partition = partition_of(*key, state.partitions);
         }
-        for letter in state.inbox.values_mut() {
-            letter.partition = partition_of(letter.execution, state.partitions);
+        for message in state.inbox.values_mut() {
+            message.partition = partition_of(message.execution, state.partitions);
         }
         state.holders.clear();
-        state.taken_from = state.nodes.values().map(|(_, until)| *until).chain([state.taken_from]).max().unwrap_or(0);
+        state.acquirable_from =
+            state.nodes.values().map(|(_, until)| *until).chain([state.acquirable_from]).max().unwrap_or(0);
         state.epochs.values_mut().for_each(|epoch| *epoch += 1);
         Ok(())
     }
 
-    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        Ok(self.state().pinned.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        Ok(self.state().metadata.entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
     }
 
-    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
-        Ok(self.state().pinned.get(name).cloned())
+    fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
+        Ok(self.state().metadata.get(name).cloned())
     }
 
-    fn table(&self) -> Result<Table, StoreError> {
+    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
         Ok(self.state().table(""))
     }
 
-    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
         let state = &mut *self.state();
         state.remote.retain(|_, (at, _)| state.nodes.contains_key(at));
         if state.nodes.contains_key(&node.name) && !state.is_alive(&node.name) {
@@ -311,10 +313,10 @@ impl Store for MemoryStore {
         Ok(Some(state.table(&node.name)))
     }
 
-    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
         let mut state = self.state();
         let mut taken = Vec::new();
-        if state.now < state.taken_from {
+        if state.now < state.acquirable_from {
             return Ok(taken);
         }
         for partition in BTreeSet::from_iter(partitions.iter().copied()) {
@@ -325,7 +327,7 @@ impl Store for MemoryStore {
         Ok(taken)
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
         let mut state = self.state();
         for fence in fences {
             let is_epoch = state.epochs.get(&fence.partition) == Some(&fence.epoch);
@@ -371,7 +373,7 @@ impl Store for MemoryStore {
         self.state().is_of_unsealed_format
     }
 
-    fn is_at_hand(&self) -> bool {
+    fn can_read_inline(&self) -> bool {
         true
     }
 
@@ -379,21 +381,21 @@ impl Store for MemoryStore {
         self
     }
 
-    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         let mut state = self.state();
         let mut answers = Vec::new();
         for part in &batch.parts {
             answers.push(match state.refusal(batch, part) {
-                Some(refusal) => Answer::Refused(refusal),
+                Some(refusal) => PartOutcome::Refused(refusal),
                 None => {
                     state.take(part);
-                    Answer::Durable
+                    PartOutcome::Durable
                 }
             });
         }
-        let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
-        written.clone().flat_map(|(part, _)| &part.letters).for_each(|letter| _ = state.post(letter));
-        state.things.note(&batch.sealing, written.flat_map(|(part, _)| &part.audit));
+        let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
+        written.clone().flat_map(|(part, _)| &part.messages).for_each(|message| _ = state.enqueue(message));
+        state.catalogue.note(&batch.sealing, written.flat_map(|(part, _)| &part.audit));
         Ok(answers)
     }
 
@@ -401,10 +403,10 @@ impl Store for MemoryStore {
         Ok(self.state().heads.get(&execution).cloned())
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+    fn frames(&self, execution: ExecutionKey, from: u64, bound: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
         let state = self.state();
         let frames = state.frames.get(&execution).into_iter().flatten().filter(|frame| frame.sequence >= from);
-        Ok(most.take(frames, |frame| frame.byte_count()).into_iter().cloned().collect())
+        Ok(bound.take(frames, |frame| frame.byte_count()).into_iter().cloned().collect())
     }
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
@@ -420,24 +422,27 @@ impl Store for MemoryStore {
         Ok(due)
     }
 
-    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
         let mut state = self.state();
-        if state.partitions != posting.partitions {
+        if state.partitions != request.partitions {
             return Ok(false);
         }
-        state.put_plans(posting.plans);
-        if state.post(posting.letter) {
-            state.things.note(&posting.sealing, posting.audit);
+        state.put_plans(request.plans);
+        if state.enqueue(request.message) {
+            state.catalogue.note(&request.sealing, request.audit);
         }
         Ok(true)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+    fn inbox(&self, partitions: &[u32], after: u64, bound: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
         let state = self.state();
-        let is_asked = |letter: &Letter| partitions.contains(&letter.partition);
-        let waiting = state.inbox.iter().filter(|(number, letter)| **number > after && is_asked(letter));
-        let letters = most.take(waiting, |(_, letter)| letter.byte_count());
-        Ok(letters.into_iter().map(|(number, letter)| Arrived { number: *number, letter: letter.clone() }).collect())
+        let is_asked = |message: &InboxMessage| partitions.contains(&message.partition);
+        let waiting = state.inbox.iter().filter(|(number, message)| **number > after && is_asked(message));
+        let messages = bound.take(waiting, |(_, message)| message.byte_count());
+        Ok(messages
+            .into_iter()
+            .map(|(number, message)| InboxEntry { number: *number, message: message.clone() })
+            .collect())
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
@@ -459,28 +464,28 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
-        let Release { execution, parent, noted } = release;
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
+        let QuarantineRelease { execution, parent, audited } = release;
         let state = &mut *self.state();
         let is_at = |row: &HeadRow, head: Expected| row.head.sequence == head.sequence && row.head.hash == head.hash;
         let row = |key: &ExecutionKey| state.heads.get(key);
         if parent.is_some_and(|parent| !row(&parent.execution).is_some_and(|row| is_at(row, parent.head))) {
-            return Ok(ReleaseAnswer::ParentMoved);
+            return Ok(ReleaseOutcome::ParentMoved);
         }
         if !row(execution).is_some_and(|row| !row.ended && row.quarantined.is_some()) {
-            return Ok(ReleaseAnswer::NotQuarantined);
+            return Ok(ReleaseOutcome::NotQuarantined);
         }
-        if let Some(Awaiting { execution, told, .. }) = parent {
-            state.consume(*execution, told);
+        if let Some(AwaitingParent { execution, notice, .. }) = parent {
+            state.consume(*execution, notice);
         }
         state.heads.entry(*execution).and_modify(|row| row.quarantined = None);
-        state.things.note(&noted.sealing, noted.audit);
-        Ok(ReleaseAnswer::Released)
+        state.catalogue.note(&audited.sealing, audited.audit);
+        Ok(ReleaseOutcome::Released)
     }
 
-    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
         let state = &mut *self.state();
-        let Some(note) = noted.notes.first() else { return Ok(false) };
+        let Some(note) = audited.notes.first() else { return Ok(false) };
         let key = note.execution;
         let head = state.heads.get_mut(&key).filter(|row| row.quarantined.is_some() && !row.ended);
         let Some(head) = head else { return Ok(false) };
@@ -490,10 +495,10 @@ impl Store for MemoryStore {
             row.completed_at = Some(note.at);
         }
         state.gates.retain(|(Reverse(execution), ..), _| *execution != key);
-        state.inbox.retain(|_, letter| letter.execution != key);
+        state.inbox.retain(|_, message| message.execution != key);
         state.waiting.retain(|(execution, _), _| *execution != key);
         state.notes.entry((key, note.subject)).or_insert_with(|| note.clone());
-        state.things.note(&noted.sealing, noted.audit);
+        state.catalogue.note(&audited.sealing, audited.audit);
         Ok(true)
     }
 
@@ -521,10 +526,10 @@ impl Store for MemoryStore {
         Ok(state.notes.values().filter(|note| note.execution == execution).cloned().collect())
     }
 
-    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+    fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError> {
         let state = &mut *self.state();
         let mut count = 0;
-        for note in noted.notes {
+        for note in audited.notes {
             let Subject::Erased { sequence, place } = note.subject else { continue };
             let mut frames = state.frames.get_mut(&note.execution).into_iter().flatten();
             let frame = frames.find(|frame| frame.sequence == sequence);
@@ -534,19 +539,19 @@ impl Store for MemoryStore {
             state.notes.entry((note.execution, note.subject)).or_insert_with(|| note.clone());
             count += 1;
         }
-        let late = state.late.get_mut(&execution).into_iter().flatten();
+        let late = state.late_receipts.get_mut(&execution).into_iter().flatten();
         for late in late.filter(|late| !late.body.is_empty()) {
             late.body.clear();
             count += 1;
         }
         if count > 0 {
-            state.things.note(&noted.sealing, noted.audit);
+            state.catalogue.note(&audited.sealing, audited.audit);
         }
         Ok(count)
     }
 
-    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
-        Ok(self.state().late.get(&execution).cloned().unwrap_or_default())
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
+        Ok(self.state().late_receipts.get(&execution).cloned().unwrap_or_default())
     }
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
@@ -607,7 +612,7 @@ impl Store for MemoryStore {
                 && is(&filter.workflow_id, &row.workflow_id)
                 && is(&filter.initiator, &row.initiator_user_id)
                 && (filter.statuses.is_empty() || filter.statuses.contains(&row.status))
-                && !(filter.is_going_on && state.is_quarantined(row.key))
+                && !(filter.excludes_quarantined && state.is_quarantined(row.key))
         });
         Ok(matching.take(limit).cloned().collect())
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use mainspring_kernel::{cbor::Writer, hash::Hash, key::ExecutionKey};
-use mainspring_store::{Arrived, Filter, Letter, Most, Store, StoreError};
+use mainspring_store::{Filter, InboxEntry, InboxMessage, ReadLimit, Store, StoreError};
 
 use crate::{
     EngineError,
@@ -36,10 +36,10 @@ const MARK: &str = "inbox-sealed";
 pub(super) struct Forged;
 
 /// Creates the body of a message: the encoded input behind its seal.
-pub(super) fn seal(key: &[u8; 32], to: ExecutionKey, id: &str, posted_at: u64, input: &[u8]) -> Vec<u8> {
+pub(super) fn seal(key: &[u8; 32], to: ExecutionKey, id: &str, enqueued_at: u64, input: &[u8]) -> Vec<u8> {
     let mut body = Vec::with_capacity(SEAL_BYTES + input.len());
     body.push(SEALED);
-    body.extend(code(key, to, id, posted_at, input).0);
+    body.extend(code(key, to, id, enqueued_at, input).0);
     body.extend(input);
     body
 }
@@ -49,16 +49,16 @@ pub(super) fn seal(key: &[u8; 32], to: ExecutionKey, id: &str, posted_at: u64, i
 pub(super) fn open<'a>(
     store: &dyn Store,
     key: &[u8; 32],
-    message: &'a Letter,
+    message: &'a InboxMessage,
 ) -> Result<Result<&'a [u8], Forged>, StoreError> {
-    let Letter { execution, id, body, posted_at, .. } = message;
+    let InboxMessage { execution, id, body, enqueued_at, .. } = message;
     if let Some((&SEALED, rest)) = body.split_first() {
         let Some((seal, input)) = rest.split_first_chunk::<32>() else { return Ok(Err(Forged)) };
-        let expected = code(key, *execution, id, *posted_at, input);
+        let expected = code(key, *execution, id, *enqueued_at, input);
         return Ok(if expected.equals_in_constant_time(&Hash(*seal)) { Ok(input) } else { Err(Forged) });
     }
-    let kept = store.pinned(&name_of_older(*execution, id))?;
-    let expected = code(key, *execution, id, *posted_at, body);
+    let kept = store.metadata(&name_of_older(*execution, id))?;
+    let expected = code(key, *execution, id, *enqueued_at, body);
     let is_known = kept.and_then(|kept| Hash::parse(&kept)).is_some_and(|kept| expected.equals_in_constant_time(&kept));
     Ok(if is_known { Ok(body) } else { Err(Forged) })
 }
@@ -89,19 +89,19 @@ pub enum Unsealed {
 pub fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) -> Result<usize, EngineError> {
     let mark = Hash::keyed(key, &[b"mainspring inbox sealed 1"]).hex();
     let is_accepted = unsealed == Unsealed::Accepted;
-    if store.pinned(MARK)?.as_ref() == Some(&mark) && !is_accepted {
+    if store.metadata(MARK)?.as_ref() == Some(&mark) && !is_accepted {
         return Ok(0);
     }
     let mut found = Vec::new();
     let partitions: Vec<u32> = (0..store.partitions()?).collect();
     let mut after = 0;
     loop {
-        let messages = store.inbox(&partitions, after, Most::of(MESSAGES_READ_MAX))?;
+        let messages = store.inbox(&partitions, after, ReadLimit::of(MESSAGES_READ_MAX))?;
         let Some(last) = messages.last() else { break };
         after = last.number;
-        for Arrived { letter: Letter { execution, id, body, posted_at, .. }, .. } in &messages {
+        for InboxEntry { message: InboxMessage { execution, id, body, enqueued_at, .. }, .. } in &messages {
             if body.first() != Some(&SEALED) {
-                found.push((name_of_older(*execution, id), code(key, *execution, id, *posted_at, body).hex()));
+                found.push((name_of_older(*execution, id), code(key, *execution, id, *enqueued_at, body).hex()));
             }
         }
     }
@@ -119,9 +119,9 @@ pub fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) ->
         }
     }
     for (name, seal) in &found {
-        store.pin(name, seal)?;
+        store.put_metadata_if_absent(name, seal)?;
     }
-    store.pin(MARK, &mark)?;
+    store.put_metadata_if_absent(MARK, &mark)?;
     Ok(found.len())
 }
 
@@ -142,12 +142,12 @@ fn name_of_older(to: ExecutionKey, id: &str) -> String {
     format!("inbox-message {to} {}", Hash::of(id.as_bytes()).hex())
 }
 
-fn code(key: &[u8; 32], to: ExecutionKey, id: &str, posted_at: u64, input: &[u8]) -> Hash {
+fn code(key: &[u8; 32], to: ExecutionKey, id: &str, enqueued_at: u64, input: &[u8]) -> Hash {
     let mut writer = Writer::default();
     writer.array(4);
     writer.text("mainspring inbox message 1");
     writer.byte_string(&to.0);
     writer.text(id);
-    writer.unsigned(posted_at);
+    writer.unsigned(enqueued_at);
     Hash::keyed(key, &[&writer.bytes, input])
 }

@@ -282,7 +282,7 @@ impl Rim {
 
     fn tell_who_counts(&self, organization: &str) {
         if self.admitting.is_some() && !self.counts(organization) {
-            self.store.hint(&[partition_of_organization(organization, self.shard.partitions())]);
+            self.store.notify(&[partition_of_organization(organization, self.shard.partitions())]);
         }
     }
 

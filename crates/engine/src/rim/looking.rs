@@ -13,7 +13,7 @@ use std::{
 };
 
 use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Arrived, Most, StoreError};
+use mainspring_store::{InboxEntry, ReadLimit, StoreError};
 use tokio::{net::UnixDatagram, time::Instant};
 
 use super::{Command, LOOK_FOR_LETTERS, Rim, failing};
@@ -32,7 +32,7 @@ const WINDOW_MS: u64 = 60_000;
 const ROWS_AT_A_TIME: usize = 10_000;
 
 /// Bound of a page of messages, by count and by bytes.
-const LETTERS_AT_A_TIME: Most = Most::of(ROWS_AT_A_TIME);
+const LETTERS_AT_A_TIME: ReadLimit = ReadLimit::of(ROWS_AT_A_TIME);
 
 /// Messages received in one iteration of the driver. Each can start an execution, whose first turn takes up to some
 /// milliseconds: with more of them, commits and commands would wait for seconds.
@@ -271,11 +271,11 @@ impl Rim {
                 if is_first {
                     meters.look(&arrived, now_ms());
                 }
-                let is_last = !LETTERS_AT_A_TIME.is_met_by(&arrived);
+                let is_last = !LETTERS_AT_A_TIME.is_reached_by(&arrived);
                 let numbers = arrived.iter().map(|arrived| arrived.number).collect();
                 let new = arrived
                     .into_iter()
-                    .filter(|Arrived { number, letter }| known.get(number) != Some(&letter.partition));
+                    .filter(|InboxEntry { number, message: letter }| known.get(number) != Some(&letter.partition));
                 Ok((numbers, new.map(|arrived| open(&loader, arrived, counts)).collect(), is_last))
             };
             // A panic without an answer would prevent all further reads.
@@ -494,9 +494,9 @@ fn copied((number, partition): (&u64, &u32)) -> (u64, u32) {
 }
 
 /// Decodes a message, on a thread that can wait for the store.
-fn open(loader: &crate::load::Loader, arrived: Arrived, counts: bool) -> Message {
+fn open(loader: &crate::load::Loader, arrived: InboxEntry, counts: bool) -> Message {
     let byte_count = arrived.byte_count();
-    let Arrived { number, letter } = arrived;
+    let InboxEntry { number, message: letter } = arrived;
     let (partition, execution, id) = (letter.partition, letter.execution, letter.id.clone());
     // A message whose decoding panics does not affect the other messages of its page.
     let event = catch_unwind(AssertUnwindSafe(|| inbox::event_from(loader, letter)));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mainspring_effects::Adopted;
 use mainspring_kernel::effect::Outcome;
-use mainspring_store::Arrived;
+use mainspring_store::InboxEntry;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use crate::{
@@ -188,8 +188,8 @@ impl Meters {
 
 impl Inbox {
     /// Records the result of an inbox poll. The first message is the oldest.
-    pub(super) fn look(&self, letters: &[Arrived], now: u64) {
-        let oldest_ms = letters.first().map_or(0, |arrived| now.saturating_sub(arrived.letter.posted_at));
+    pub(super) fn look(&self, letters: &[InboxEntry], now: u64) {
+        let oldest_ms = letters.first().map_or(0, |arrived| now.saturating_sub(arrived.message.enqueued_at));
         self.waiting.set(letters.len() as f64);
         self.oldest.set(oldest_ms as f64 / 1_000.0);
     }

@@ -13,7 +13,7 @@ use std::{
 
 use mainspring_effects::AttemptName;
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Answer, CommitError, RemoteAttempt, Store, StoreError};
+use mainspring_store::{CommitError, PartOutcome, RemoteAttempt, Store, StoreError};
 use tokio::time::Instant;
 
 use super::{
@@ -195,7 +195,7 @@ impl Rim {
         if self.member.is_some() {
             let commands = self.commands.clone();
             let heard = move |partitions: &[u32]| drop(commands.send(Command::Hint(partitions.to_vec())));
-            self.store.listen(Box::new(heard));
+            self.store.subscribe(Box::new(heard));
         }
     }
 
@@ -210,7 +210,7 @@ impl Rim {
         let held: BTreeSet<u32> = self.shard.held().collect();
         let elsewhere: Vec<u32> = partitions.difference(&held).copied().collect();
         if !elsewhere.is_empty() {
-            self.store.hint(&elsewhere);
+            self.store.notify(&elsewhere);
         }
         if !partitions.is_disjoint(&held) {
             self.look_for_letters();
@@ -351,7 +351,7 @@ const SILENT_LEASES_MAX: u64 = 8;
 
 impl Writing {
     /// Handles the result of a commit. A commit refused for its content shows that the store works.
-    pub(super) fn answered(&mut self, now: Tick, answer: &Result<Vec<Answer>, CommitError>) {
+    pub(super) fn answered(&mut self, now: Tick, answer: &Result<Vec<PartOutcome>, CommitError>) {
         match answer {
             Ok(_) => *self = Self::default(),
             Err(CommitError::Refused(_)) => self.fails_since = None,

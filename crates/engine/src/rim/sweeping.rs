@@ -96,7 +96,7 @@ fn sweep(store: &Arc<dyn Store>, loader: &Loader, held: &BTreeSet<u32>, before: 
     let began = Instant::now();
     let mut swept = Swept::from(before);
     let statuses = UNFINISHED.map(|status| status.name().into()).into();
-    let filter = Filter { statuses, is_going_on: true, ..Filter::default() };
+    let filter = Filter { statuses, excludes_quarantined: true, ..Filter::default() };
     // Repeated after the pause if the store does not answer.
     let Ok(rows) = store.executions(&filter, before, ROWS_AT_A_TIME) else { return swept };
     let is_last = rows.len() < ROWS_AT_A_TIME;

@@ -133,7 +133,7 @@ impl Shard {
         execution: ExecutionKey,
         parent: &Parent,
         failure: Failure,
-    ) -> mainspring_store::Letter {
+    ) -> mainspring_store::InboxMessage {
         let (instance, attempt) = (parent.instance.clone(), parent.attempt);
         let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(failure) };
         let told = Letter { to: parent.execution, id: format!("refusal of {execution}"), input };
@@ -156,7 +156,7 @@ impl Shard {
         let (at, burial) = self.delayed.0.entry(part.execution).or_default();
         *at = now.saturating_add(BURIAL_AGAIN_MS);
         burial.consumed.extend(part.consumed.iter().cloned());
-        burial.letters.extend(part.letters.iter().cloned());
+        burial.letters.extend(part.messages.iter().cloned());
     }
 
     /// Adds the discards that are due again to the next commit.

@@ -18,7 +18,7 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
     stored::{Head, StoredFrame},
 };
-use mainspring_store::{AuditEntry, ExecutionRow, Expected, Late, Part, RowChange, StoredPlan};
+use mainspring_store::{AuditEntry, ExecutionRow, Expected, LateReceipt, Part, RowChange, StoredPlan};
 
 use crate::{
     admission::place_of,
@@ -132,8 +132,8 @@ pub(super) struct Draft {
     pub(super) frames: Vec<StoredFrame>,
     pub(super) row: Option<ExecutionRow>,
     pub(super) plans: Vec<StoredPlan>,
-    pub(super) letters: Vec<mainspring_store::Letter>,
-    pub(super) late: Vec<Late>,
+    pub(super) letters: Vec<mainspring_store::InboxMessage>,
+    pub(super) late: Vec<LateReceipt>,
     /// The inputs of the draft, to be processed again if it is lost, each with its `changed` flag.
     pub(super) queued: Vec<(Queued, bool)>,
     pub(super) actions: Vec<Action>,
@@ -277,8 +277,8 @@ impl Live {
             change,
             plans: std::mem::take(&mut draft.plans),
             consumed,
-            letters: std::mem::take(&mut draft.letters),
-            late: std::mem::take(&mut draft.late),
+            messages: std::mem::take(&mut draft.letters),
+            late_receipts: std::mem::take(&mut draft.late),
             audit,
             gates_closed,
             gates_opened,
@@ -337,7 +337,7 @@ impl Draft {
         if let Input::Receipt { outcome, .. } = &queued.input
             && *outcome != Outcome::Interrupted
         {
-            self.late.push(Late { at: now, body: queued.input.encode() });
+            self.late.push(LateReceipt { at: now, body: queued.input.encode() });
         }
         self.queued.push((queued, false));
     }

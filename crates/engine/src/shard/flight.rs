@@ -7,7 +7,7 @@ use std::{
 };
 
 use mainspring_kernel::{decide::Action, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Answer, Batch, CommitError, Expected, Fence, Letter, Part, Refusal};
+use mainspring_store::{Batch, CommitError, Expected, Fence, InboxMessage, Part, PartOutcome, Refusal};
 
 use crate::{
     limits::BATCH_BYTES_MAX,
@@ -176,7 +176,7 @@ impl Shard {
         self.flight = Some(Flight { id: self.flights, passengers, batch });
     }
 
-    pub(super) fn committed(&mut self, now: u64, id: u64, answer: Result<Vec<Answer>, CommitError>) {
+    pub(super) fn committed(&mut self, now: u64, id: u64, answer: Result<Vec<PartOutcome>, CommitError>) {
         let Some(mut flight) = self.flight.take_if(|flight| flight.id == id) else { return };
         // The effects of earlier commits are released before slots are dropped.
         while self.land_next() {}
@@ -186,16 +186,16 @@ impl Shard {
                 let (mut posted, mut landing) = (BTreeSet::new(), Vec::with_capacity(flight.passengers.len()));
                 for ((passenger, part), answer) in flight.passengers.drain(..).zip(&flight.batch.parts).zip(answers) {
                     match answer {
-                        Answer::Durable => {
+                        PartOutcome::Durable => {
                             posted.extend(receivers(part));
                             self.durable(&passenger, part);
                             landing.push(passenger);
                         }
                         // The execution exists by now.
-                        Answer::Refused(Refusal::Sequence) if is_burial(part) => {
+                        PartOutcome::Refused(Refusal::Sequence) if is_burial(part) => {
                             self.outputs.push_back(Output::LettersWait);
                         }
-                        Answer::Refused(refusal) => {
+                        PartOutcome::Refused(refusal) => {
                             let mut fences = flight.batch.fences.iter();
                             let fence = fences.find(|fence| fence.partition == part.partition).copied();
                             self.refused(passenger, refusal, fence);
@@ -221,7 +221,7 @@ impl Shard {
                         // Repeated if the messages still exist, since no other code discards them.
                         let burial = self.dead_letters.entry(part.execution).or_default();
                         burial.consumed.extend(part.consumed.iter().cloned());
-                        burial.letters.extend(part.letters.iter().cloned());
+                        burial.letters.extend(part.messages.iter().cloned());
                         continue;
                     }
                     self.never_begun.extend(passenger.attempts());
@@ -480,7 +480,7 @@ fn receipt_of(queued: &Queued) -> Option<(Instance, u32)> {
 
 /// The partitions to which a part sends messages.
 fn receivers(part: &Part) -> impl Iterator<Item = u32> + '_ {
-    part.letters.iter().map(|letter| letter.partition)
+    part.messages.iter().map(|letter| letter.partition)
 }
 
 pub(super) fn is_burial(part: &Part) -> bool {
@@ -491,7 +491,7 @@ pub(super) fn is_burial(part: &Part) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Burial {
     pub(super) consumed: Vec<String>,
-    pub(super) letters: Vec<Letter>,
+    pub(super) letters: Vec<InboxMessage>,
 }
 
 impl Burial {
@@ -503,7 +503,7 @@ impl Burial {
     /// The part of a batch for this discard.
     fn part(self, execution: ExecutionKey, partition: u32) -> Part {
         let Self { consumed, letters } = self;
-        Part { consumed, letters, ..Part::empty(execution, partition) }
+        Part { consumed, messages: letters, ..Part::empty(execution, partition) }
     }
 }
 

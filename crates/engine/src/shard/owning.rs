@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{decide::open_attempt, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{RemoteAttempt, Table};
+use mainspring_store::{ClusterView, RemoteAttempt};
 
 use crate::{
     clock::Reading,
@@ -117,7 +117,7 @@ impl Shard {
         self.leases.add(taken);
         gained.extend(taken.iter().map(|fence| fence.partition));
         self.gain(gained);
-        self.stop_for_others(&table.to_stop);
+        self.stop_for_others(&table.stop_requested);
         self.look_elsewhere(table);
         self.handing_over.clear();
         if clock.apart().is_some() {
@@ -135,7 +135,7 @@ impl Shard {
     }
 
     /// The cluster view as it will be when the store has recorded the pending releases.
-    fn without_what_is_let_go(&mut self, table: &Table) -> Table {
+    fn without_what_is_let_go(&mut self, table: &ClusterView) -> ClusterView {
         self.letting_go.retain(|fence| table.held.contains(fence));
         let is_kept = |partition: u32| self.letting_go.iter().all(|fence| fence.partition != partition);
         let mut table = table.clone();
@@ -156,8 +156,8 @@ impl Shard {
     }
 
     /// Stops detached attempts whose owners request it.
-    fn stop_for_others(&mut self, to_stop: &[RemoteAttempt]) {
-        for RemoteAttempt { execution, step, number } in to_stop {
+    fn stop_for_others(&mut self, stop_requested: &[RemoteAttempt]) {
+        for RemoteAttempt { execution, step, number } in stop_requested {
             let named = self
                 .lent
                 .iter()
@@ -171,7 +171,7 @@ impl Shard {
 
     /// Recovers attempts of nodes that are no longer alive. Stop requests are repeated, since the last one may have
     /// been lost.
-    fn look_elsewhere(&mut self, table: &Table) {
+    fn look_elsewhere(&mut self, table: &ClusterView) {
         let names: Vec<_> = self.elsewhere.iter().map(|(name, at)| (name.clone(), at.clone())).collect();
         for (name, at) in names {
             let (execution, instance, number) = &name;

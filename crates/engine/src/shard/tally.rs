@@ -3,7 +3,7 @@
 //! The shard depends on no metrics library and no clock. Counting is an addition.
 
 use mainspring_kernel::input::Input;
-use mainspring_store::{Answer, CommitError, Part, is_final};
+use mainspring_store::{CommitError, Part, PartOutcome, is_final};
 
 use super::{Shard, cell::Cell};
 
@@ -106,10 +106,10 @@ impl Tally {
         }
     }
 
-    pub(super) fn commit(&mut self, answer: &Result<Vec<Answer>, CommitError>) {
+    pub(super) fn commit(&mut self, answer: &Result<Vec<PartOutcome>, CommitError>) {
         let place = match answer {
             Ok(answers) => {
-                let durable = answers.iter().filter(|answer| **answer == Answer::Durable).count();
+                let durable = answers.iter().filter(|answer| **answer == PartOutcome::Durable).count();
                 self.parts_durable += durable as u64;
                 self.parts_refused += (answers.len() - durable) as u64;
                 usize::from(durable < answers.len())
@@ -122,7 +122,7 @@ impl Tally {
     }
 
     pub(super) fn durable(&mut self, part: &Part) {
-        self.late_receipts += part.late.len() as u64;
+        self.late_receipts += part.late_receipts.len() as u64;
         self.begun += u64::from(part.row.is_some());
         let row = part.row.as_ref().map(|row| &row.status);
         let change = part.change.as_ref().map(|change| &change.status);

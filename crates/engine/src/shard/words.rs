@@ -12,7 +12,9 @@ use mainspring_kernel::{
     record::Record,
     state::ExecutionStatus,
 };
-use mainspring_store::{Answer, AuditEntry, Batch, CommitError, Due, ExecutionRow, Fence, RemoteAttempt, StoredPlan};
+use mainspring_store::{
+    AuditEntry, Batch, CommitError, Due, ExecutionRow, Fence, PartOutcome, RemoteAttempt, StoredPlan,
+};
 
 use crate::{
     evaluator::{Finished, Suspended},
@@ -36,7 +38,7 @@ pub enum Event {
         /// The number of the commit.
         flight: u64,
         /// The result for each part, or the error of the whole commit.
-        answer: Result<Vec<Answer>, CommitError>,
+        answer: Result<Vec<PartOutcome>, CommitError>,
     },
     /// The answer to [`Output::Adopt`].
     Adopted {

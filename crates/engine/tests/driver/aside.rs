@@ -18,7 +18,8 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{input::Input, key::ExecutionKey, stored::Head, value::Value};
 use mainspring_store::{
-    Answer, Arrived, Batch, Filter, Letter, Most, Node, Part, Posting, Store, memory::MemoryStore, partition_of,
+    Batch, EnqueueRequest, Filter, InboxEntry, InboxMessage, Node, Part, PartOutcome, ReadLimit, Store,
+    memory::MemoryStore, partition_of,
 };
 
 use super::{
@@ -51,9 +52,10 @@ fn a_parent_is_told_by_whoever_comes_to_hold_the_quarantined_child() {
         store.quarantine(child, "by a node that is dead").unwrap();
         // Another node owns the partition of the child while this one reads the parent.
         let (place, release) = (String::new(), String::new());
-        let other = Node { name: "other".into(), place, release, decide_version: u32::MAX, takes: true };
-        store.beat(&other, 60_000).unwrap();
-        assert_eq!(store.take("other", &[partition_of(child, 2)]).unwrap().len(), 1);
+        let other =
+            Node { name: "other".into(), address: place, release, decide_version: u32::MAX, accepts_partitions: true };
+        store.heartbeat(&other, 60_000).unwrap();
+        assert_eq!(store.acquire("other", &[partition_of(child, 2)]).unwrap().len(), 1);
         let second = engine(store.clone(), Executors::new(Vec::new()), lease(900));
         until(async || second.held() == [partition_of(parent, 2)].into()).await;
         until(async || second.pending().await.live.contains(&parent)).await;
@@ -212,12 +214,13 @@ fn a_parent_is_not_told_of_a_child_that_was_released_while_its_journal_was_read(
 }
 
 /// A parent on this node, and a child whose start waits in the inbox of another node, which then loses it.
-async fn parent_of_unbegun(store: &MemoryStore) -> (Engine, ExecutionKey, ExecutionKey, Letter) {
+async fn parent_of_unbegun(store: &MemoryStore) -> (Engine, ExecutionKey, ExecutionKey, InboxMessage) {
     store.repartition(2).unwrap();
     let (place, release) = (String::new(), String::new());
-    let other = Node { name: "other".into(), place, release, decide_version: u32::MAX, takes: true };
-    store.beat(&other, 600_000).unwrap();
-    let fences = store.take("other", &[1]).unwrap();
+    let other =
+        Node { name: "other".into(), address: place, release, decide_version: u32::MAX, accepts_partitions: true };
+    store.heartbeat(&other, 600_000).unwrap();
+    let fences = store.acquire("other", &[1]).unwrap();
     let here = engine(store.clone(), Executors::new(Vec::new()), lease(900));
     until(async || here.held() == [0].into()).await;
     loop {
@@ -225,14 +228,14 @@ async fn parent_of_unbegun(store: &MemoryStore) -> (Engine, ExecutionKey, Execut
         let request = Request { workflows, ..request(PARENT) };
         let Ok(started) = here.submit(request).await else { continue };
         let letter =
-            || store.inbox(&[1], 0, Most::of(99)).unwrap().into_iter().find(|found| found.letter.id == "start");
+            || store.inbox(&[1], 0, ReadLimit::of(99)).unwrap().into_iter().find(|found| found.message.id == "start");
         let child = || store.executions(&Filter::default(), None, 99).unwrap();
         let is_known = || child().iter().any(|row| row.parent == Some(started.execution));
         until(async || letter().is_some() || is_known()).await;
-        let Some(Arrived { letter, .. }) = letter() else { continue };
+        let Some(InboxEntry { message: letter, .. }) = letter() else { continue };
         let part = Part { consumed: vec!["start".into()], ..Part::empty(letter.execution, 1) };
         let batch = Batch { fences, parts: vec![part], ..Batch::default() };
-        assert_eq!(store.commit(&batch).unwrap(), [Answer::Durable]);
+        assert_eq!(store.commit(&batch).unwrap(), [PartOutcome::Durable]);
         return (here, started.execution, letter.execution, letter);
     }
 }
@@ -260,9 +263,9 @@ fn a_parent_whose_child_s_start_is_forged_is_told_if_it_waits_for_that_child() {
         // The message of an unrelated execution names this parent: the parent is not notified.
         let stranger = ExecutionKey([9; 16]);
         for execution in [stranger, child] {
-            let mut forged = Letter { execution, partition: partition_of(execution, 2), ..start.clone() };
+            let mut forged = InboxMessage { execution, partition: partition_of(execution, 2), ..start.clone() };
             forged.body[1] ^= 1;
-            assert!(store.post(&Posting::of(&forged, 2)).unwrap());
+            assert!(store.enqueue(&EnqueueRequest::of(&forged, 2)).unwrap());
             if execution == stranger {
                 until(async || !inbox::is_waiting(&store, stranger, None).unwrap() || forged.partition == 1).await;
                 assert_eq!(status(&store, parent), "running");

@@ -1,4 +1,4 @@
-//! Late receipts: stored beside the journal, and erased at any time of their arrival.
+//! LateReceipt receipts: stored beside the journal, and erased at any time of their arrival.
 
 use std::sync::{
     Arc,
@@ -12,7 +12,7 @@ use mainspring_engine::{
     load::Loader,
 };
 use mainspring_kernel::{key::ExecutionKey, stored::Head};
-use mainspring_store::{Answer, Batch, Expected, Late, Part, Store, StoreError, memory::MemoryStore};
+use mainspring_store::{Batch, Expected, LateReceipt, Part, PartOutcome, Store, StoreError, memory::MemoryStore};
 
 use crate::{
     block_on, engine,
@@ -30,17 +30,18 @@ fn erased(store: &MemoryStore, execution: ExecutionKey) -> usize {
 /// Stores a receipt of a stopped attempt, as an engine does.
 fn file_late(store: &MemoryStore, execution: ExecutionKey, at: u64) {
     let Head { sequence, hash, seal } = store.head(execution).unwrap().unwrap().head;
-    let late = vec![Late { at, body: b"a secret".to_vec() }];
+    let late = vec![LateReceipt { at, body: b"a secret".to_vec() }];
     let head = Head { sequence, hash, seal };
-    let part = Part { expected: Some(Expected { sequence, hash }), head, late, ..Part::empty(execution, 0) };
-    let fences = store.table().unwrap().held;
+    let part =
+        Part { expected: Some(Expected { sequence, hash }), head, late_receipts: late, ..Part::empty(execution, 0) };
+    let fences = store.cluster_view().unwrap().held;
     let fences = if fences.is_empty() {
         vec![mainspring_store::Fence { partition: 0, epoch: store.claim(0, "test").unwrap() }]
     } else {
         fences
     };
     let batch = Batch { fences, parts: vec![part], sealing: [1; 32] };
-    assert_eq!(store.commit(&batch).unwrap(), [Answer::Durable]);
+    assert_eq!(store.commit(&batch).unwrap(), [PartOutcome::Durable]);
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn a_receipt_that_comes_after_an_erase_is_erased_by_the_next_one() {
         assert_eq!(erased(&store, execution), 0);
         file_late(&store, execution, 2);
         assert_eq!(erased(&store, execution), 1);
-        assert!(store.late(execution).unwrap().iter().all(|late| late.body.is_empty()));
+        assert!(store.late_receipts(execution).unwrap().iter().all(|late| late.body.is_empty()));
     });
 }
 
@@ -84,7 +85,7 @@ fn a_receipt_that_counted_is_not_kept_as_a_late_one() {
             steps.end_one();
             until(async || status(&store, execution) == "completed" && !is_lost.load(Ordering::SeqCst)).await;
             engine.drain().await;
-            assert_eq!(store.late(execution).unwrap(), []);
+            assert_eq!(store.late_receipts(execution).unwrap(), []);
         });
     }
 }

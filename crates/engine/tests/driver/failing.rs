@@ -319,7 +319,7 @@ fn nothing_begins_when_the_lease_expires_amid_outputs() {
 }
 
 fn names(store: &MemoryStore) -> Vec<String> {
-    store.table().unwrap().nodes.into_iter().map(|node| node.name).collect()
+    store.cluster_view().unwrap().nodes.into_iter().map(|node| node.name).collect()
 }
 
 /// Other nodes wait for an attempt until its receipt is in their inbox.
@@ -348,10 +348,15 @@ fn an_attempt_goes_on_for_others_until_its_receipt_is_posted() {
         let execution: ExecutionKey = engine.submit(request(BASH)).await.unwrap().execution;
         until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
         // It is the first one in the order of names, so the only partition is its share.
-        let other =
-            Node { name: "!".into(), place: "".into(), release: "".into(), decide_version: u32::MAX, takes: true };
-        store.beat(&other, 600_000).unwrap();
-        until(async || store.table().unwrap().holders.is_empty() && names(&store).len() == 2).await;
+        let other = Node {
+            name: "!".into(),
+            address: "".into(),
+            release: "".into(),
+            decide_version: u32::MAX,
+            accepts_partitions: true,
+        };
+        store.heartbeat(&other, 600_000).unwrap();
+        until(async || store.cluster_view().unwrap().holders.is_empty() && names(&store).len() == 2).await;
         assert_eq!(store.remote_attempts(execution).unwrap().len(), 1);
         may_end.add_permits(1);
         until(async || posts.load(Ordering::SeqCst) > 1).await;
@@ -359,7 +364,7 @@ fn an_attempt_goes_on_for_others_until_its_receipt_is_posted() {
         is_shut.store(false, Ordering::SeqCst);
         until(async || store.remote_attempts(execution).unwrap().is_empty()).await;
         assert!(ends.load(Ordering::SeqCst) > 0);
-        let waiting = store.inbox(&[0], 0, mainspring_store::Most::of(9)).unwrap();
+        let waiting = store.inbox(&[0], 0, mainspring_store::ReadLimit::of(9)).unwrap();
         assert_eq!(waiting.len(), 1, "the receipt came first");
         engine.drain().await;
     });

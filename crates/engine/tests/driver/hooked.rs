@@ -7,9 +7,9 @@ use std::{
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store, StoreError,
-    Table, memory::MemoryStore,
+    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
+    Filter, GateRow, HeadRow, InboxEntry, LateReceipt, Node, Origin, PartOutcome, QuarantineRelease, QuarantinedRow,
+    ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, memory::MemoryStore,
 };
 
 /// The operations with a hook.
@@ -52,7 +52,7 @@ impl Hooked {
 }
 
 impl Store for Hooked {
-    fn hint(&self, _: &[u32]) {}
+    fn notify(&self, _: &[u32]) {}
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         (self.hook)(Call::Due)?;
@@ -72,7 +72,7 @@ impl Store for Hooked {
         self.store.claim(partition, holder)
     }
 
-    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         (self.hook)(Call::Commit).map_err(|error| CommitError::NotWritten(error.to_string()))?;
         let answers = self.store.commit(batch)?;
         (self.hook)(Call::Committed).map_err(|error| CommitError::Unknown(error.to_string()))?;
@@ -83,7 +83,7 @@ impl Store for Hooked {
         self.store.head(execution)
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+    fn frames(&self, execution: ExecutionKey, from: u64, most: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
         (self.hook)(Call::Frames(execution))?;
         self.store.frames(execution, from, most)
     }
@@ -96,30 +96,30 @@ impl Store for Hooked {
         self.store.repartition(partitions)
     }
 
-    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.store.pin(name, value)
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.store.put_metadata_if_absent(name, value)
     }
 
-    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.store.pinned(name)
+    fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.metadata(name)
     }
 
-    fn table(&self) -> Result<Table, StoreError> {
-        self.store.table()
+    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
+        self.store.cluster_view()
     }
 
-    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
         (self.hook)(Call::Beat)?;
-        self.store.beat(node, lease_ms)
+        self.store.heartbeat(node, lease_ms)
     }
 
-    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
         (self.hook)(Call::Take)?;
-        self.store.take(node, partitions)
+        self.store.acquire(node, partitions)
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.store.give_up(node, fences, running)
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.store.release(node, fences, running)
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
@@ -140,15 +140,15 @@ impl Store for Hooked {
         self.store.leave(node)
     }
 
-    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
         (self.hook)(Call::Post)?;
-        self.store.post(posting)
+        self.store.enqueue(request)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+    fn inbox(&self, partitions: &[u32], after: u64, most: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
         (self.hook)(Call::Inbox)?;
         let mut arrived = self.store.inbox(partitions, after, most)?;
-        arrived.retain(|arrived| !self.removed.lock().unwrap().contains(&arrived.letter.id));
+        arrived.retain(|arrived| !self.removed.lock().unwrap().contains(&arrived.message.id));
         Ok(arrived)
     }
 
@@ -161,11 +161,11 @@ impl Store for Hooked {
         self.store.quarantine(execution, reason)
     }
 
-    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
-        self.store.release(release)
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
+        self.store.release_quarantine(release)
     }
 
-    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+    fn force_end(&self, noted: &AuditedNotes<'_>) -> Result<bool, StoreError> {
         self.store.force_end(noted)
     }
 
@@ -178,7 +178,7 @@ impl Store for Hooked {
         self.store.quarantined(organization, after, limit)
     }
 
-    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+    fn erase(&self, execution: ExecutionKey, noted: &AuditedNotes<'_>) -> Result<usize, StoreError> {
         self.store.erase(execution, noted)
     }
 
@@ -186,8 +186,8 @@ impl Store for Hooked {
         self.store.notes(execution)
     }
 
-    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
-        self.store.late(execution)
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
+        self.store.late_receipts(execution)
     }
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {

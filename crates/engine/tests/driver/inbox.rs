@@ -17,7 +17,7 @@ use mainspring_engine::{
     request::Request,
 };
 use mainspring_kernel::input::Input;
-use mainspring_store::{Filter, Letter, Posting, Store, StoreError, memory::MemoryStore};
+use mainspring_store::{EnqueueRequest, Filter, InboxMessage, Store, StoreError, memory::MemoryStore};
 
 use crate::{
     WAITS, block_on, engine,
@@ -195,9 +195,9 @@ fn a_store_that_answers_late_holds_up_no_heartbeat() {
         let here = engine.submit(request(WAITS)).await.unwrap().execution;
         let posted: Vec<_> =
             (0..20).map(|_| inbox::post_start(&store, None, request(WAITS), &[1; 32]).unwrap()).collect();
-        let unreadable = Letter { execution: here, partition: 0, id: "x".into(), body: vec![7], posted_at: 0 };
+        let unreadable = InboxMessage { execution: here, partition: 0, id: "x".into(), body: vec![7], enqueued_at: 0 };
         let unreadable = inbox::sealed(&[1; 32], unreadable);
-        store.post(&Posting::of(&unreadable, 1)).unwrap();
+        store.enqueue(&EnqueueRequest::of(&unreadable, 1)).unwrap();
         let before = beats.load(Ordering::SeqCst);
         until(async || beats.load(Ordering::SeqCst) >= before + 12).await;
         assert_eq!(engine.held().len(), 1, "nothing was lost");
@@ -242,7 +242,7 @@ fn messages_that_cannot_be_taken_in_hide_no_others() {
             assert!(store.execution_by_id("e0").unwrap().is_none());
             // The cursor did not skip them: they are read again.
             is_shut.store(false, Ordering::SeqCst);
-            until(async || store.inbox(&[0], 0, mainspring_store::Most::of(1)).unwrap().is_empty()).await;
+            until(async || store.inbox(&[0], 0, mainspring_store::ReadLimit::of(1)).unwrap().is_empty()).await;
             assert_eq!(store.execution_by_id("e10000").unwrap().unwrap().status, "running");
             engine.drain().await;
         });
@@ -300,7 +300,7 @@ fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
         assert_eq!(engine.pending().await.live.len(), room, "nothing more is taken in");
         gate.open();
         until(async || store.executions(&Filter::default(), None, 99).unwrap().len() == room + 6).await;
-        until(async || store.inbox(&[0], 0, mainspring_store::Most::of(1)).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, mainspring_store::ReadLimit::of(1)).unwrap().is_empty()).await;
         engine.drain().await;
     });
 }
@@ -353,7 +353,7 @@ fn messages_to_executions_that_cannot_take_them_in_leave_room_for_others() {
             until(async || status(&store, *first) == "cancelled").await;
             gate.open();
             until(async || rest.iter().all(|execution| status(&store, *execution) == "completed")).await;
-            until(async || store.inbox(&[0], 0, mainspring_store::Most::of(1)).unwrap().is_empty()).await;
+            until(async || store.inbox(&[0], 0, mainspring_store::ReadLimit::of(1)).unwrap().is_empty()).await;
             engine.drain().await;
         });
     }

@@ -11,7 +11,7 @@ use mainspring_engine::{
     request::Request,
 };
 use mainspring_kernel::{input::Input, value::Value};
-use mainspring_store::{Most, Store, memory::MemoryStore};
+use mainspring_store::{ReadLimit, Store, memory::MemoryStore};
 
 use super::{WAITS, block_on, plan, request, status, until};
 
@@ -56,7 +56,7 @@ fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_
         until(async || status(&store, parent) == "failed").await;
         let row = store.execution(parent).unwrap().unwrap();
         assert!(row.error.is_some_and(|why| why.contains("organization_executions_exceeded:3")));
-        until(async || store.inbox(&[0], 0, Most::of(9)).unwrap().is_empty()).await;
+        until(async || store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().is_empty()).await;
         assert_eq!(store.executions(&Default::default(), None, 99).unwrap().len(), others.len() + 1);
         // There is room again after some have ended.
         for other in others {

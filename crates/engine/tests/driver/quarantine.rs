@@ -20,7 +20,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_store::{
-    Filter, Letter, Most, Noted, Posting, READ_BYTES, Release, Store, StoreError, memory::MemoryStore,
+    AuditedNotes, EnqueueRequest, Filter, InboxMessage, QuarantineRelease, READ_BYTES, ReadLimit, Store, StoreError,
+    memory::MemoryStore,
 };
 use tokio::sync::Semaphore;
 
@@ -112,8 +113,8 @@ async fn quarantined_at_work(
     until(async || !engine.held().is_empty()).await;
     let execution = engine.submit(request(BASH)).await.unwrap().execution;
     until(async || steps.begun() == 1).await;
-    let unreadable = Letter { execution, partition: 0, id: UNREADABLE.into(), body: vec![7], posted_at: 0 };
-    store.post(&Posting::of(&inbox::sealed(&[1; 32], unreadable), 1)).unwrap();
+    let unreadable = InboxMessage { execution, partition: 0, id: UNREADABLE.into(), body: vec![7], enqueued_at: 0 };
+    store.enqueue(&EnqueueRequest::of(&inbox::sealed(&[1; 32], unreadable), 1)).unwrap();
     until(async || steps.stopped() == 1).await;
     assert!(store.head(execution).unwrap().unwrap().quarantined.is_some());
     removed.lock().unwrap().insert(UNREADABLE.into());
@@ -121,7 +122,7 @@ async fn quarantined_at_work(
 }
 
 fn release(store: &MemoryStore, execution: ExecutionKey) {
-    store.release(&Release { execution, parent: None, noted: Noted::of(&[]) }).unwrap();
+    store.release_quarantine(&QuarantineRelease { execution, parent: None, audited: AuditedNotes::of(&[]) }).unwrap();
     inbox::post(store, None, &[1; 32], (execution, &Input::Continue), None).unwrap();
 }
 
@@ -149,7 +150,7 @@ fn what_ends_while_its_execution_is_quarantined_counts_after_a_release() {
             let steps = Arc::new(Steps::with(true));
             let (engine, execution) = quarantined_at_work(&store, &steps, sharing).await;
             steps.end_one();
-            until(async || store.inbox(&[0], 0, Most::of(9)).unwrap().len() == 2).await;
+            until(async || store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().len() == 2).await;
             release(&store, execution);
             until(async || status(&store, execution) == "completed").await;
             assert_eq!(steps.begun(), 1);
@@ -197,8 +198,8 @@ fn release_as_operator(store: &MemoryStore, execution: ExecutionKey) -> Released
 }
 
 fn received(store: &MemoryStore, execution: ExecutionKey) -> usize {
-    let letters = store.inbox(&[0], 0, Most::of(99)).unwrap();
-    letters.iter().filter(|arrived| arrived.letter.execution == execution).count()
+    let letters = store.inbox(&[0], 0, ReadLimit::of(99)).unwrap();
+    letters.iter().filter(|arrived| arrived.message.execution == execution).count()
 }
 
 /// The parent was notified, but its engine cannot write: the release withdraws the notification.
@@ -253,11 +254,11 @@ fn a_message_behind_a_long_backlog_is_known_to_wait() {
     let key = |number: u8| ExecutionKey([number; 16]);
     for number in 1..=3 {
         let body = vec![1; READ_BYTES * 2 / 3];
-        let letter = Letter { execution: key(number), partition: 0, id: "a".into(), body, posted_at: 0 };
-        store.post(&Posting::of(&letter, 1)).unwrap();
+        let letter = InboxMessage { execution: key(number), partition: 0, id: "a".into(), body, enqueued_at: 0 };
+        store.enqueue(&EnqueueRequest::of(&letter, 1)).unwrap();
     }
-    let letter = Letter { execution: key(9), partition: 0, id: "b".into(), body: vec![1], posted_at: 0 };
-    store.post(&Posting::of(&letter, 1)).unwrap();
+    let letter = InboxMessage { execution: key(9), partition: 0, id: "b".into(), body: vec![1], enqueued_at: 0 };
+    store.enqueue(&EnqueueRequest::of(&letter, 1)).unwrap();
     for (execution, id, is_waiting) in
         [(9, Some("b"), true), (9, None, true), (9, Some("a"), false), (3, Some("a"), true), (4, None, false)]
     {

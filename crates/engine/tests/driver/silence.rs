@@ -65,7 +65,7 @@ fn a_node_whose_commits_all_fail_gives_up_what_it_holds() {
         until(async || engine.held().is_empty()).await;
         // The start is in the inbox of its future owner, or was refused.
         drop(asked.await);
-        let table = store.table().unwrap();
+        let table = store.cluster_view().unwrap();
         assert_eq!(table.nodes.len(), 1, "the node does not leave: its heartbeat is over when its lease is");
         engine.drain().await;
     });

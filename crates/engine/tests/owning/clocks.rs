@@ -21,7 +21,7 @@ fn a_node_whose_clock_is_not_the_store_s_gives_up_what_it_holds_and_takes_it_aga
         );
         bench.speak();
         assert_eq!(bench.seen(), "", "{ahead_ms}: it takes nothing");
-        assert_eq!(store.table().unwrap().holders, [], "{ahead_ms}: others may take it");
+        assert_eq!(store.cluster_view().unwrap().holders, [], "{ahead_ms}: others may take it");
         bench.wall_ms = NOW + 2_000;
         bench.speak();
         assert!(bench.seen().ends_with("gained [0]"), "{ahead_ms}");
@@ -56,7 +56,7 @@ fn held_after_a_lease(store: &MemoryStore, nodes: &mut [Bench; 3], now_ms: &mut 
             node.speak();
         }
     }
-    let holders = store.table().unwrap().holders;
+    let holders = store.cluster_view().unwrap().holders;
     nodes.each_ref().map(|node| holders.iter().filter(|(_, holder)| holder == node.name()).count())
 }
 

@@ -28,7 +28,7 @@ use mainspring_kernel::{
     state::Status,
     value::Value,
 };
-use mainspring_store::{Answer, Batch, CommitError, Due, Node, Refusal, Store, memory::MemoryStore};
+use mainspring_store::{Batch, CommitError, Due, Node, PartOutcome, Refusal, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
 const TERMS: Terms = Terms { lease_ms: 10_000 };
@@ -67,7 +67,7 @@ impl Bench {
 
     fn of_version(store: &MemoryStore, name: &str, decide_version: u32) -> Self {
         let (place, release) = (String::new(), String::new());
-        let node = Node { name: name.into(), place, release, decide_version, takes: true };
+        let node = Node { name: name.into(), address: place, release, decide_version, accepts_partitions: true };
         let shared: Arc<dyn Store> = Arc::new(store.clone());
         let keys = Keys { sealing: [1; 32], salting: [2; 32] };
         Self {
@@ -194,7 +194,7 @@ impl Bench {
         self.handle(Event::Take(KEY, Queued::silent(input)));
     }
 
-    fn write(&mut self) -> Vec<Answer> {
+    fn write(&mut self) -> Vec<PartOutcome> {
         let (flight, batch) = self.commits.pop_front().expect("a commit");
         let answer = self.store.commit(&batch);
         let answers = answer.clone().unwrap();
@@ -239,7 +239,10 @@ fn nobody_who_knows_no_queues_finds_one() {
         let store = store();
         let (place, release) = (String::new(), String::new());
         store
-            .beat(&Node { name: "z".into(), place, release, decide_version: version, takes: true }, 1_000_000)
+            .heartbeat(
+                &Node { name: "z".into(), address: place, release, decide_version: version, accepts_partitions: true },
+                1_000_000,
+            )
             .unwrap();
         let mut bench = Bench::of_version(&store, "a", QUEUES_SINCE);
         bench.speak();
@@ -273,7 +276,7 @@ fn what_is_held_is_worked_on_until_the_word_is_over() {
     assert_eq!(bench.seen(), "gained [0], commit");
     // The answer arrives just before the lease expires, and the process is paused before it handles the answer.
     bench.tick = Tick(9_000);
-    assert_eq!(bench.write(), [Answer::Durable]);
+    assert_eq!(bench.write(), [PartOutcome::Durable]);
     assert_eq!(bench.seen(), "lost [0], tell 0, reply", "it is told, as it is durable; nothing is begun");
     assert_eq!(bench.replies, [(Ticket(1), Ok(Taken { changed: true }))]);
     // The next heartbeat acquires the partition again, and everything is read back.
@@ -314,14 +317,14 @@ fn another_owner_s_commits_are_its_own() {
     second.load();
     assert_eq!(second.seen(), "gained [0], load, adopt a 1");
     first.receipt(0);
-    assert_eq!(first.write(), [Answer::Refused(mainspring_store::Refusal::Fence)]);
+    assert_eq!(first.write(), [PartOutcome::Refused(mainspring_store::Refusal::Fence)]);
     assert_eq!(first.seen(), "commit, pass on, lost [0]");
     let Input::Receipt { outcome, .. } = &first.passed_on[0] else { panic!("a receipt") };
     assert_eq!(*outcome, Outcome::Done(Value::Null));
     // The receipt from the first node counts if the second one has not marked the attempt as interrupted.
     let input = first.passed_on.remove(0);
     second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None, audit: None }));
-    assert_eq!(second.write(), [Answer::Durable]);
+    assert_eq!(second.write(), [PartOutcome::Durable]);
     assert_eq!(second.seen(), "commit, perform b 1, tell 1");
 }
 
@@ -347,7 +350,7 @@ fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothin
     bench.speak();
     bench.handle(Event::Due(vec![mainspring_store::Due { execution: KEY, wake_at: 0 }]));
     assert_eq!(bench.seen(), "gained [0], commit, lost [0], gained [0], load");
-    assert_eq!(bench.write(), [Answer::Durable]);
+    assert_eq!(bench.write(), [PartOutcome::Durable]);
     assert_eq!(bench.seen(), "load, tell 0, reply", "whoever reads the journal begins what is open");
     bench.load();
     assert_eq!(bench.seen(), "adopt a 1");
@@ -414,7 +417,7 @@ fn the_second_of_two_journals_changes_nothing() {
     bench.receipt(0);
     bench.seen();
     bench.load();
-    assert_eq!(bench.write(), [Answer::Durable]);
+    assert_eq!(bench.write(), [PartOutcome::Durable]);
     bench.receipt(1);
     assert_eq!(bench.seen(), "perform b 1, tell 1, commit", "what was decided meanwhile is still there");
 }
@@ -470,12 +473,12 @@ fn a_partition_that_came_back_under_another_epoch_is_held_under_that_one() {
     let mut bench = Bench::new(&store, "a");
     bench.speak();
     store.claim(0, "somebody").unwrap();
-    store.take("a", &[0]).unwrap();
+    store.acquire("a", &[0]).unwrap();
     bench.speak();
     assert_eq!(bench.seen(), "gained [0], lost [0], gained [0]");
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
     bench.submit();
-    assert_eq!(bench.write(), [Answer::Durable]);
+    assert_eq!(bench.write(), [PartOutcome::Durable]);
 }
 
 #[test]
@@ -507,7 +510,7 @@ fn another_number_of_partitions_loses_everything() {
     bench.submit();
     store.repartition(4).unwrap();
     bench.seen();
-    assert_eq!(bench.write(), [Answer::Refused(mainspring_store::Refusal::Fence)]);
+    assert_eq!(bench.write(), [PartOutcome::Refused(mainspring_store::Refusal::Fence)]);
     assert_eq!(bench.seen(), "reply, lost [0]");
     assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
     bench.speak();
@@ -544,7 +547,7 @@ fn what_runs_goes_on_where_it_is_when_its_partition_is_given_up() {
     assert_eq!(first.seen(), "pass on for others");
     let input = first.passed_on.remove(0);
     second.handle(Event::Take(KEY, Queued { input, letter: Some("letter".into()), ticket: None, audit: None }));
-    assert_eq!(second.write(), [Answer::Durable]);
+    assert_eq!(second.write(), [PartOutcome::Durable]);
     assert_eq!(second.seen(), "commit, perform b 1, tell 1");
     // Attempts that have ended are not recovered.
     second.store.leave("b").unwrap();
@@ -590,7 +593,7 @@ fn what_is_on_its_way_to_the_disk_lands_before_it_is_handed_over() {
     second.speak();
     first.speak();
     assert_eq!(first.seen(), "gained [0], commit");
-    assert_eq!(first.write(), [Answer::Durable]);
+    assert_eq!(first.write(), [PartOutcome::Durable]);
     assert_eq!(first.seen(), "perform a 1, tell 0, reply, given up 1, running 1");
 }
 
@@ -734,10 +737,10 @@ fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
     bench.submit();
     bench.handle(Event::Lapsed);
     store.claim(0, "somebody").unwrap();
-    store.take("a", &[0]).unwrap();
+    store.acquire("a", &[0]).unwrap();
     bench.speak();
     bench.seen();
-    assert!(matches!(bench.write()[..], [Answer::Refused(Refusal::Fence)]));
+    assert!(matches!(bench.write()[..], [PartOutcome::Refused(Refusal::Fence)]));
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
     // Nothing of it was written, and the caller receives an error.
     bench.load();
@@ -766,11 +769,11 @@ fn what_was_read_before_an_old_commit_landed_is_read_again() {
         let (read, number) = (bench.loader.load(KEY), bench.asked_for);
         let come = Event::Loaded(KEY, number, Box::new(read));
         if is_late {
-            assert_eq!(bench.write(), [Answer::Durable]);
+            assert_eq!(bench.write(), [PartOutcome::Durable]);
             bench.handle(come);
         } else {
             bench.handle(come);
-            assert_eq!(bench.write(), [Answer::Durable]);
+            assert_eq!(bench.write(), [PartOutcome::Durable]);
         }
         bench.seen();
         bench.load();

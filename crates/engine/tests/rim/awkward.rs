@@ -43,7 +43,7 @@ pub(super) fn pass(is_shut: &AtomicBool) -> Result<(), StoreError> {
 }
 
 impl Store for Awkward {
-    fn hint(&self, partitions: &[u32]) {
+    fn notify(&self, partitions: &[u32]) {
         self.doors.hints.lock().unwrap().extend(partitions);
     }
 
@@ -67,7 +67,7 @@ impl Store for Awkward {
         self.store.claim(partition, holder)
     }
 
-    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         self.store.commit(batch)
     }
 
@@ -75,7 +75,7 @@ impl Store for Awkward {
         self.store.head(execution)
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+    fn frames(&self, execution: ExecutionKey, from: u64, most: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
         self.store.frames(execution, from, most)
     }
 
@@ -87,31 +87,31 @@ impl Store for Awkward {
         self.store.repartition(partitions)
     }
 
-    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.store.pin(name, value)
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.store.put_metadata_if_absent(name, value)
     }
 
-    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.store.pinned(name)
+    fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.metadata(name)
     }
 
-    fn table(&self) -> Result<Table, StoreError> {
-        self.store.table()
+    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
+        self.store.cluster_view()
     }
 
-    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
         self.doors.words.fetch_add(1, Ordering::SeqCst);
-        self.store.beat(node, lease_ms)
+        self.store.heartbeat(node, lease_ms)
     }
 
-    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
         pass(&self.doors.take_is_shut)?;
-        self.store.take(node, partitions)
+        self.store.acquire(node, partitions)
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
         pass(&self.doors.give_up_is_shut)?;
-        self.store.give_up(node, fences, running)
+        self.store.release(node, fences, running)
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
@@ -134,13 +134,13 @@ impl Store for Awkward {
         self.store.leave(node)
     }
 
-    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
         self.doors.posts.fetch_add(1, Ordering::SeqCst);
         pass(&self.doors.post_is_shut)?;
-        self.store.post(posting)
+        self.store.enqueue(request)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+    fn inbox(&self, partitions: &[u32], after: u64, most: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
         self.store.inbox(partitions, after, most)
     }
 
@@ -153,11 +153,11 @@ impl Store for Awkward {
         self.store.quarantine(execution, reason)
     }
 
-    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
-        self.store.release(release)
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
+        self.store.release_quarantine(release)
     }
 
-    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+    fn force_end(&self, noted: &AuditedNotes<'_>) -> Result<bool, StoreError> {
         self.store.force_end(noted)
     }
 
@@ -170,7 +170,7 @@ impl Store for Awkward {
         self.store.quarantined(organization, after, limit)
     }
 
-    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+    fn erase(&self, execution: ExecutionKey, noted: &AuditedNotes<'_>) -> Result<usize, StoreError> {
         self.store.erase(execution, noted)
     }
 
@@ -178,8 +178,8 @@ impl Store for Awkward {
         self.store.notes(execution)
     }
 
-    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
-        self.store.late(execution)
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
+        self.store.late_receipts(execution)
     }
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {

@@ -25,7 +25,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use mainspring_store::{Answer, Batch, Store};
+use mainspring_store::{Batch, PartOutcome, Store};
 
 use self::{
     drive::{Bounds, Measured},
@@ -140,7 +140,7 @@ struct Traffic {
 impl Traffic {
     fn look(self: &Arc<Self>) -> Look {
         let counted = self.clone();
-        let look = move |batch: &Batch, _: &[Answer]| {
+        let look = move |batch: &Batch, _: &[PartOutcome]| {
             let frames = batch.parts.iter().map(|part| part.frames.len()).sum();
             counted.frames.fetch_add(frames, Ordering::Relaxed);
             counted.commits.fetch_add(1, Ordering::Relaxed);

@@ -123,7 +123,7 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
         Ground::Folder(_) => of_file(&patient, &mut report),
         Ground::Shared(address) => {
             let opened = database::look(address, &mut report);
-            let pinned = opened.as_ref().map(|opened| opened.pinned(mainspring_engine::keys::KEY_CHECK));
+            let pinned = opened.as_ref().map(|opened| opened.metadata(mainspring_engine::keys::KEY_CHECK));
             let check = pinned.and_then(Result::ok).flatten().flatten();
             report.add(settings::key(&patient, check.as_deref()));
             of_store(&patient, opened, &mut report);

@@ -19,7 +19,7 @@ use mainspring_server::{
     shelf::{Listing, Shelf},
     workspaces,
 };
-use mainspring_store::{Catalogue, Most};
+use mainspring_store::{Catalogue, ReadLimit};
 use tokio::{net::TcpListener, time::MissedTickBehavior};
 
 use super::node;
@@ -136,7 +136,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
 }
 
 fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, Refusal> {
-    let listing = Listing { most: Most::of(2), ..Listing::default() };
+    let listing = Listing { most: ReadLimit::of(2), ..Listing::default() };
     let listed = Shelf::of(catalogue, "").list::<Organization>(listing);
     Ok(listed.map_err(|problem| Refusal::internal("first_start", problem.whole()))?.rows.len() > 1)
 }

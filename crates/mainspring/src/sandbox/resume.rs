@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use mainspring_engine::{engine::now_ms, keys, load::Loader, token};
 use mainspring_kernel::{frame::Frame, key::ExecutionKey, record::Record, state::GateState, value::Value};
-use mainspring_store::{Most, Store, StoreError, sqlite::SqliteStore};
+use mainspring_store::{ReadLimit, Store, StoreError, sqlite::SqliteStore};
 
 use super::{
     Answer,
@@ -76,7 +76,7 @@ fn may_decide(gate: &GateState, by: &str) -> Result<(), Refusal> {
 /// depends on the workspace. A forged frame gains nothing: the journal is verified with a key of this user
 /// afterwards.
 fn workspace(store: &dyn Store, key: ExecutionKey) -> Result<PathBuf, Refusal> {
-    let frames = store.frames(key, 0, Most::of(1)).map_err(store_refusal)?;
+    let frames = store.frames(key, 0, ReadLimit::of(1)).map_err(store_refusal)?;
     let first = frames.first().and_then(|stored| Frame::read(stored).ok());
     let workspace = first.and_then(|(frame, _)| match frame.records.into_iter().next() {
         Some(Record::Started { context, .. }) => {

@@ -7,7 +7,7 @@ use mainspring_kernel::{
     json,
     value::{Map, Value},
 };
-use mainspring_store::{Catalogue, Change, Changed, Item, Put, sqlite::SqliteStore};
+use mainspring_store::{Catalogue, Change, ChangeOutcome, Put, ResourceRow, sqlite::SqliteStore};
 
 use super::{
     client::{Client, Reply},
@@ -248,10 +248,10 @@ fn where_it_cannot_be_looked_up_who_decides_nothing_is_saved() {
     let before = saved(&server.owner(), "kept", &asks("zoe"));
     assert_eq!(server.stop(), Some(0));
     let store = SqliteStore::open(&folder.path().join("data/journal.db")).unwrap();
-    let bob = store.item("member", "default", "bob").unwrap().unwrap();
+    let bob = store.resource("member", "default", "bob").unwrap().unwrap();
     let (expected, body) = (bob.version, b"{".to_vec());
-    let puts = vec![Put { item: Item { version: expected + 1, body, ..bob }, expected }];
-    assert_eq!(store.change(&Change { puts, ..Change::default() }), Ok(Changed::Done));
+    let puts = vec![Put { resource: ResourceRow { version: expected + 1, body, ..bob }, expected }];
+    assert_eq!(store.change(&Change { puts, ..Change::default() }), Ok(ChangeOutcome::Done));
     drop(store);
     let server = Server::start(folder.path());
     let owner = server.client(&token);

@@ -14,7 +14,7 @@ use axum::{
 };
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{cbor, value::Value};
-use mainspring_store::{AuditRow, Change, Most};
+use mainspring_store::{AuditRow, Change, ReadLimit};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -209,7 +209,7 @@ async fn carry(app: App, caller: Caller, first: Vec<u8>, last: u64, to: mpsc::Se
         let asker = caller.clone();
         let page_of = move |app: &App| {
             let now = let_in_still(app, &asker, Permission::AuditRead)?;
-            Ok(app.catalogue().audit(&now.organization, after, Most::of(PAGE_MAX))?)
+            Ok(app.catalogue().audit(&now.organization, after, ReadLimit::of(PAGE_MAX))?)
         };
         let read = app.run(page_of).await;
         let rows = match read {

@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use mainspring_kernel::{key::ExecutionKey, value::Value};
-use mainspring_store::{ExecutionRow, Filter, Most, Store};
+use mainspring_store::{ExecutionRow, Filter, ReadLimit, Store};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -82,7 +82,7 @@ fn rows(
     store: &dyn Store,
     filter: &Filter,
     mut before: Option<ExecutionKey>,
-    most: Most,
+    most: ReadLimit,
 ) -> Answer<Page<(ExecutionRow, Value)>> {
     let mut page = Page::new(most);
     while !page.is_full() {
@@ -255,7 +255,7 @@ mod tests {
         let parts = (1..=100).map(|number| part(number, if number % 10 == 0 { 1_000 } else { 1 })).collect();
         let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts, sealing: [0; 32] };
         assert_eq!(store.commit(&batch).unwrap().len(), 100);
-        let pages = |statuses: Vec<String>, most: Most| {
+        let pages = |statuses: Vec<String>, most: ReadLimit| {
             let filter = Filter { statuses, organization: Some("o".into()), ..Filter::default() };
             let (mut pages, mut before) = (Vec::new(), None);
             loop {
@@ -270,11 +270,15 @@ mod tests {
         };
         let sizes = |pages: Vec<Vec<u8>>| pages.iter().map(Vec::len).collect::<Vec<_>>();
         // The newest row has a thousand bytes, as has every tenth behind it.
-        assert_eq!(sizes(pages(Vec::new(), Most { rows: 60, bytes: 100_000 })), [60, 40]);
-        assert_eq!(sizes(pages(Vec::new(), Most { rows: 60, bytes: 1_000 }))[..3], [1, 10, 10]);
+        assert_eq!(sizes(pages(Vec::new(), ReadLimit { rows: 60, bytes: 100_000 })), [60, 40]);
+        assert_eq!(sizes(pages(Vec::new(), ReadLimit { rows: 60, bytes: 1_000 }))[..3], [1, 10, 10]);
         let all: Vec<u8> = (1..=100).rev().collect();
         let running: Vec<u8> = all.iter().copied().filter(|number| number.is_multiple_of(2)).collect();
-        for most in [Most { rows: 1, bytes: 9 }, Most { rows: 25, bytes: 1_001 }, Most { rows: 200, bytes: 100_000 }] {
+        for most in [
+            ReadLimit { rows: 1, bytes: 9 },
+            ReadLimit { rows: 25, bytes: 1_001 },
+            ReadLimit { rows: 200, bytes: 100_000 },
+        ] {
             assert_eq!(pages(Vec::new(), most).concat(), all, "{most:?}");
             assert_eq!(pages(vec!["running".into()], most).concat(), running, "{most:?}");
         }

@@ -8,7 +8,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     stored::StoredFrame,
 };
-use mainspring_store::{Most, Store};
+use mainspring_store::{ReadLimit, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -140,7 +140,7 @@ fn steps_page(
     attempts: &[AttemptHistory],
     from: usize,
     count: usize,
-    most: Most,
+    most: ReadLimit,
 ) -> Answer<(Vec<Written>, Option<String>)> {
     let mut page = Page::new(most);
     for attempt in attempts {
@@ -219,10 +219,10 @@ async fn journal(
 
 /// Frames from a sequence number on. The store reads frames together with their values, which are not sent: the store
 /// bounds each read, and the page bounds the response.
-fn frames(store: &dyn Store, execution: ExecutionKey, mut from: u64, most: Most) -> Answer<Page<FrameBody>> {
+fn frames(store: &dyn Store, execution: ExecutionKey, mut from: u64, most: ReadLimit) -> Answer<Page<FrameBody>> {
     let mut page = Page::new(most);
     while !page.is_full() {
-        let stored = store.frames(execution, from, Most { rows: page.room(), ..most })?;
+        let stored = store.frames(execution, from, ReadLimit { rows: page.room(), ..most })?;
         let Some(last) = stored.last() else { break };
         from = last.sequence + 1;
         for stored in &stored {
@@ -278,7 +278,7 @@ mod tests {
         let head = Head { sequence: frames.len() as u64 - 1, hash: Hash::default(), seal: Hash::default() };
         let part = Part { frames, head, ..Part::empty(KEY, 0) };
         let batch = Batch { fences: vec![Fence { partition: 0, epoch }], parts: vec![part], sealing: [0; 32] };
-        assert_eq!(store.commit(&batch), Ok(vec![mainspring_store::Answer::Durable]));
+        assert_eq!(store.commit(&batch), Ok(vec![mainspring_store::PartOutcome::Durable]));
         store
     }
 
@@ -290,7 +290,7 @@ mod tests {
             _ => stored(sequence, 1, 1),
         });
         let store = store(frames.collect());
-        let pages = |most: Most| {
+        let pages = |most: ReadLimit| {
             let (mut pages, mut from) = (Vec::new(), 0);
             loop {
                 let page = super::frames(&store, KEY, from, most).unwrap();
@@ -303,11 +303,11 @@ mod tests {
             }
         };
         // A page counts only the bytes that are sent, and not the values that are read with them.
-        let two = Most { rows: 99, bytes: 1_200 };
+        let two = ReadLimit { rows: 99, bytes: 1_200 };
         assert_eq!(pages(two), [vec![0, 1], vec![2, 3, 4, 5], vec![6, 7, 8, 9], vec![10, 11]]);
         for rows in 1..14 {
             for bytes in [1, 1_000, 2_000, 100_000] {
-                let most = Most { rows, bytes };
+                let most = ReadLimit { rows, bytes };
                 assert_eq!(pages(most).concat(), Vec::from_iter(0..12), "{most:?}");
                 assert!(pages(most).iter().all(|page| page.len() <= rows), "{most:?}");
             }
@@ -336,7 +336,7 @@ mod tests {
             let value = serde_json::to_value(written).unwrap();
             value["stepId"].as_str().unwrap().to_string()
         };
-        let pages = |most: Most| {
+        let pages = |most: ReadLimit| {
             let (mut pages, mut from) = (Vec::new(), 0);
             loop {
                 let (steps, next) = steps_page(&all[from..], from, all.len(), most).unwrap();
@@ -348,11 +348,18 @@ mod tests {
             }
         };
         let wanted: Vec<String> = all.iter().map(|attempt| attempt.step.clone()).collect();
-        assert_eq!(pages(Most { rows: usize::MAX, bytes: 4_000 }).iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 2]);
-        assert_eq!(pages(Most { rows: 5, bytes: 40_000 }).len(), 2, "no page is empty");
-        for most in [Most { rows: 3, bytes: 4_000 }, Most { rows: 1, bytes: 9 }, Most { rows: 99, bytes: 99_999 }] {
+        assert_eq!(
+            pages(ReadLimit { rows: usize::MAX, bytes: 4_000 }).iter().map(Vec::len).collect::<Vec<_>>(),
+            [4, 4, 2]
+        );
+        assert_eq!(pages(ReadLimit { rows: 5, bytes: 40_000 }).len(), 2, "no page is empty");
+        for most in [
+            ReadLimit { rows: 3, bytes: 4_000 },
+            ReadLimit { rows: 1, bytes: 9 },
+            ReadLimit { rows: 99, bytes: 99_999 },
+        ] {
             assert_eq!(pages(most).concat(), wanted, "{most:?}");
         }
-        assert_eq!(steps_page(&[], usize::MAX, all.len(), Most::of(1)).unwrap().0.len(), 0);
+        assert_eq!(steps_page(&[], usize::MAX, all.len(), ReadLimit::of(1)).unwrap().0.len(), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Optional parts of an execution, selected with the query parameter `include`.
 
 use mainspring_kernel::{state::State, time::rfc3339};
-use mainspring_store::{ExecutionRow, Most};
+use mainspring_store::{ExecutionRow, ReadLimit};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -52,7 +52,7 @@ impl Include {
 pub(crate) fn snapshot(app: &App, caller: &Caller, row: &ExecutionRow) -> Answer<Data> {
     let Some(workflow) = &row.workflow_id else { return Ok(Data::default()) };
     let name = Some(("hash", format!("{workflow}/{}", row.workflow_hash)));
-    let listing = Listing { name, is_descending: true, most: Most::of(1), ..Listing::default() };
+    let listing = Listing { name, is_descending: true, most: ReadLimit::of(1), ..Listing::default() };
     let mut found = Shelf::of(app.catalogue(), &caller.organization).list::<Version>(listing)?.rows;
     Ok(found.pop().map(|held| held.body.data).unwrap_or_default())
 }

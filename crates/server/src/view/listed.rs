@@ -6,13 +6,13 @@ use mainspring_kernel::{
     record::{Ending, Record},
     value::Value,
 };
-use mainspring_store::{ExecutionRow, Most, Store};
+use mainspring_store::{ExecutionRow, ReadLimit, Store};
 
 use crate::problem::Answer;
 
 /// Frames and bytes at the end of a journal in which the error is searched. It is in the last frame, unless running
 /// steps had to stop first.
-const LAST: Most = Most { rows: 8, bytes: 512 * 1024 };
+const LAST: ReadLimit = ReadLimit { rows: 8, bytes: 512 * 1024 };
 
 /// The error of a failed or cancelled execution as `{code, class, message, details}`, otherwise null; and about the
 /// number of bytes that were read. Class and message are null if the error is not in the last frames.

@@ -251,7 +251,7 @@ impl Calls {
 
 /// Reads the late receipts that are stored beside a journal.
 fn kept(store: &MemoryStore, execution: ExecutionKey) -> Result<Vec<Input>, String> {
-    let late = store.late(execution).map_err(|error| error.to_string())?;
+    let late = store.late_receipts(execution).map_err(|error| error.to_string())?;
     late.iter().map(|late| Input::decode(&late.body).map_err(|error| error.to_string())).collect()
 }
 

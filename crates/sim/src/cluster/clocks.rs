@@ -137,11 +137,11 @@ impl Cluster {
     /// so it must change as soon as the node can detect a wrong clock.
     pub(super) fn check_taking(&self, name: &str, heard: &Heard, is_leaving: bool) -> Result<(), String> {
         let expected = heard.clock.apart().is_none() && !is_leaving;
-        let table = self.store.table().map_err(|error| error.to_string())?;
+        let table = self.store.cluster_view().map_err(|error| error.to_string())?;
         match table.nodes.iter().find(|node| node.name == name) {
-            Some(node) if node.takes != expected => Err(format!(
+            Some(node) if node.accepts_partitions != expected => Err(format!(
                 "the row of {name} says {} of whether it takes partitions, and its heartbeat found {:?}",
-                node.takes, heard.clock
+                node.accepts_partitions, heard.clock
             )),
             _ => Ok(()),
         }

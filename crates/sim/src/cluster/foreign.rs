@@ -17,7 +17,7 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame},
     value::Value,
 };
-use mainspring_store::{Batch, HeadRow, Letter, Part, Posting, Refusal, Store, partition_of};
+use mainspring_store::{Batch, EnqueueRequest, HeadRow, InboxMessage, Part, Refusal, Store, partition_of};
 
 use super::{Cluster, Happening, mishaps::Mishap};
 use crate::setup::keys;
@@ -195,8 +195,8 @@ impl Cluster {
         };
         self.mishaps.messages += 1;
         let id = format!("{FORGED} {}", self.mishaps.messages);
-        let letter = Letter { execution, partition, id, body, posted_at: self.now };
-        self.store.post(&Posting::of(&letter, partitions)).map_err(|error| error.to_string())?;
+        let letter = InboxMessage { execution, partition, id, body, enqueued_at: self.now };
+        self.store.enqueue(&EnqueueRequest::of(&letter, partitions)).map_err(|error| error.to_string())?;
         self.hint(&[partition]);
         Ok(())
     }

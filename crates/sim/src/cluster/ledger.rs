@@ -20,7 +20,7 @@ use mainspring_kernel::{
     record::Record,
     state::State,
 };
-use mainspring_store::{ExecutionRow, Fence, Letter, Most, Part, Store, memory::MemoryStore, partition_of};
+use mainspring_store::{ExecutionRow, Fence, InboxMessage, Part, ReadLimit, Store, memory::MemoryStore, partition_of};
 
 use super::history::History;
 use crate::simulate::Ended;
@@ -308,7 +308,7 @@ impl Ledger {
     pub(super) fn late(&self, store: &MemoryStore) -> Result<u64, String> {
         let mut late = 0;
         for key in self.journals.keys() {
-            late += store.late(*key).map_err(|error| error.to_string())?.len() as u64;
+            late += store.late_receipts(*key).map_err(|error| error.to_string())?.len() as u64;
         }
         Ok(late)
     }
@@ -316,12 +316,12 @@ impl Ledger {
     /// Describes the open executions and their inbox messages for a failure report.
     pub(super) fn open_in_words(&self, store: &MemoryStore) -> String {
         let partitions: Vec<u32> = (0..store.partitions().unwrap_or(1)).collect();
-        let letters = store.inbox(&partitions, 0, Most::of(5)).unwrap_or_default();
-        let to = |letter: &Letter| {
+        let letters = store.inbox(&partitions, 0, ReadLimit::of(5)).unwrap_or_default();
+        let to = |letter: &InboxMessage| {
             let status = self.state(letter.execution).map_or("unknown", |state| state.status().name());
             format!("{} to {} ({status})", letter.id, letter.execution)
         };
-        let letters: Vec<_> = letters.iter().map(|arrived| to(&arrived.letter)).collect();
+        let letters: Vec<_> = letters.iter().map(|arrived| to(&arrived.message)).collect();
         let open: Vec<String> = self
             .open_executions()
             .take(3)

@@ -10,7 +10,7 @@ use mainspring_engine::{
 };
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
 use mainspring_store::{
-    Answer, Batch, CommitError, Most, Posting, Refusal, RemoteAttempt, Store, StoreError, partition_of,
+    Batch, CommitError, EnqueueRequest, PartOutcome, ReadLimit, Refusal, RemoteAttempt, Store, StoreError, partition_of,
 };
 
 use crate::setup::keys;
@@ -181,7 +181,7 @@ impl Cluster {
             }
             What::LookToAdopt(partitions, generation, asked) => {
                 let letters =
-                    self.store.inbox(&partitions, 0, Most::of(usize::MAX)).map_err(|error| error.to_string())?;
+                    self.store.inbox(&partitions, 0, ReadLimit::of(usize::MAX)).map_err(|error| error.to_string())?;
                 let delay = self.delay_of_answer();
                 self.answer_in(delay, who, Inner::Letters(letters, None, generation));
                 self.answer_in(delay, who, Inner::Looked(asked, Some(generation)));
@@ -208,7 +208,7 @@ impl Cluster {
     pub(super) fn post(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
         let partitions = self.store.partitions().map_err(|error| error.to_string())?;
         let letter = inbox::letter(&keys().sealing, execution, input, partitions, self.now);
-        self.store.post(&Posting::of(&letter, partitions)).map_err(|error| error.to_string())?;
+        self.store.enqueue(&EnqueueRequest::of(&letter, partitions)).map_err(|error| error.to_string())?;
         self.hint(&[letter.partition]);
         Ok(())
     }
@@ -271,10 +271,10 @@ impl Cluster {
     }
 
     /// Checks a written commit against the rules.
-    fn check_commit(&mut self, who: (usize, u32), batch: &Batch, answers: &[Answer]) -> Result<(), String> {
+    fn check_commit(&mut self, who: (usize, u32), batch: &Batch, answers: &[PartOutcome]) -> Result<(), String> {
         let names = super::node::names_of(who.0, who.1);
         for (part, answer) in batch.parts.iter().zip(answers) {
-            if let Answer::Refused(refusal) = answer {
+            if let PartOutcome::Refused(refusal) = answer {
                 if *refusal == Refusal::Fence {
                     self.table.met(&records_of_part(part)?, "lease lost on the way");
                 }
@@ -285,7 +285,7 @@ impl Cluster {
             let spread = self.store.partitions().map_err(|error| error.to_string())?;
             self.ledger.check_owner(&names, part, fence, partition_of(part.execution, spread))?;
             self.check_foreign(part)?;
-            let (calls, nodes) = (&self.calls, self.store.table().map_err(|error| error.to_string())?.nodes);
+            let (calls, nodes) = (&self.calls, self.store.cluster_view().map_err(|error| error.to_string())?.nodes);
             self.ledger.push(part, self.now, |receipt| calls.check_receipt(part.execution, receipt, &nodes))?;
             for frame in &part.frames {
                 self.note(&[&part.execution.0, &frame.sequence.to_be_bytes(), &frame.frame]);

@@ -8,7 +8,7 @@ use mainspring_engine::{
     shard::{Event, Submission},
 };
 use mainspring_kernel::{input::Queue, key::ExecutionKey};
-use mainspring_store::{Arrived, Due, Letter, Most, Store, StoreError};
+use mainspring_store::{Due, InboxEntry, InboxMessage, ReadLimit, Store, StoreError};
 
 use super::{Cluster, line::What, node::Inner};
 use crate::setup::keys;
@@ -41,7 +41,7 @@ impl Cluster {
         &mut self,
         node: usize,
         generation: u64,
-        found: Option<Vec<Arrived>>,
+        found: Option<Vec<InboxEntry>>,
     ) -> Result<(), String> {
         let place = &mut self.nodes[node];
         let is_stale = place.generation != generation;
@@ -102,7 +102,7 @@ impl Cluster {
     pub(super) fn take_letters(
         &mut self,
         node: usize,
-        letters: Vec<Arrived>,
+        letters: Vec<InboxEntry>,
         all_of: Option<Vec<u32>>,
     ) -> Result<(), String> {
         if self.nodes[node].is_draining {
@@ -114,7 +114,7 @@ impl Cluster {
             out.retain(|number, partition| waiting.contains(number) || !partitions.contains(partition));
         }
         let (mut waiting, mut seen) = (BTreeSet::new(), self.nodes[node].letters_seen);
-        for Arrived { number, letter } in letters {
+        for InboxEntry { number, message: letter } in letters {
             let (execution, partition) = (letter.execution, letter.partition);
             // Messages behind a deferred one of the same execution are deferred too. A message that was consumed for
             // another partition, before repartitioning, was lost and is consumed again.
@@ -142,7 +142,7 @@ impl Cluster {
     }
 
     /// Converts a message to an event of the shard; `None` if the store did not return the plan that it needs.
-    fn read_letter(&mut self, letter: &Letter) -> Result<Option<Event>, String> {
+    fn read_letter(&mut self, letter: &InboxMessage) -> Result<Option<Event>, String> {
         let mut event = match inbox::event_of(&self.store, &keys().sealing, letter.clone()) {
             Ok(event) => event,
             Err(Untaken::Forged(_)) => {
@@ -179,7 +179,7 @@ impl Cluster {
         generation: u64,
     ) -> Result<(), String> {
         let failed = |error: StoreError| error.to_string();
-        let letters = self.store.inbox(partitions, after.unwrap_or(0), Most::of(usize::MAX)).map_err(failed)?;
+        let letters = self.store.inbox(partitions, after.unwrap_or(0), ReadLimit::of(usize::MAX)).map_err(failed)?;
         let delay = self.delay_of_answer();
         if after.is_some() {
             self.answer_in(delay, who, Inner::LookedForLetters(generation, Some(letters)));

@@ -15,7 +15,7 @@ use mainspring_engine::{
 use mainspring_kernel::{
     decide::DECIDE_VERSION, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey, record::Record,
 };
-use mainspring_store::{Answer, Arrived, CommitError, Due, partition_of};
+use mainspring_store::{CommitError, Due, InboxEntry, PartOutcome, partition_of};
 
 use super::{
     Cluster, Happening,
@@ -89,13 +89,13 @@ pub(super) enum Inner {
     LookForLetters,
     Hint(Vec<u32>),
     Spoken(GivenUp, Word),
-    Committed(u64, Result<Vec<Answer>, CommitError>),
+    Committed(u64, Result<Vec<PartOutcome>, CommitError>),
     Loaded(ExecutionKey, u64, Box<LoadAnswer>),
     /// Inbox messages, the partitions of which they are the complete inbox, and the counter of inbox resets at the
     /// request.
-    Letters(Vec<Arrived>, Option<Vec<u32>>, u64),
+    Letters(Vec<InboxEntry>, Option<Vec<u32>>, u64),
     /// End of a read of new messages.
-    LookedForLetters(u64, Option<Vec<Arrived>>),
+    LookedForLetters(u64, Option<Vec<InboxEntry>>),
     Due(Vec<Due>),
     /// End of a read of the inbox before a recovery, with the counter of inbox resets at the request; `None` if the
     /// read failed.
@@ -186,10 +186,10 @@ impl Node {
         self.names += 1;
         let known = mainspring_store::Node {
             name: format!("{}{}", names_of(node, self.life), self.names),
-            place: "simulated".into(),
+            address: "simulated".into(),
             release: "0".into(),
             decide_version: self.decide_version,
-            takes: true,
+            accepts_partitions: true,
         };
         self.member = Some(Member::new(store, Terms { lease_ms: LEASE_MS }, known));
     }
@@ -369,7 +369,7 @@ impl Cluster {
         Ok(())
     }
 
-    fn committed(&mut self, node: usize, flight: u64, answer: Result<Vec<Answer>, CommitError>) {
+    fn committed(&mut self, node: usize, flight: u64, answer: Result<Vec<PartOutcome>, CommitError>) {
         let place = &mut self.nodes[node];
         let is_it = |(by, written, _): &(u32, u64, Vec<Record>)| (*by, *written) == (place.life, flight);
         let landed = place.written.iter().position(is_it);

@@ -202,7 +202,7 @@ impl Cluster {
 /// the whole term from now on.
 fn has_heard(store: &MemoryStore, name: &str, now: u64) -> bool {
     store.set_now(now + LEASE_MS - 1);
-    let is_alive = store.table().is_ok_and(|table| table.nodes.iter().any(|node| node.name == name));
+    let is_alive = store.cluster_view().is_ok_and(|table| table.nodes.iter().any(|node| node.name == name));
     store.set_now(now);
     is_alive
 }

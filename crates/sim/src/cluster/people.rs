@@ -11,7 +11,7 @@ use mainspring_kernel::{
     state::Status,
     value::Value,
 };
-use mainspring_store::{Origin, Posting, Store, memory::MemoryStore, partition_of};
+use mainspring_store::{EnqueueRequest, Origin, Store, memory::MemoryStore, partition_of};
 
 use super::{Cluster, Happening, node::Inner, subject::Subject, workflows::Workflows};
 use crate::setup::keys;
@@ -98,8 +98,8 @@ impl Cluster {
             let input = Input::Start(start(execution));
             let partitions = self.store.partitions().map_err(|error| error.to_string())?;
             let letter = mainspring_engine::inbox::letter(&keys().sealing, execution, &input, partitions, self.now);
-            let posting = Posting { plans: &stored_plans, ..Posting::of(&letter, partitions) };
-            self.store.post(&posting).map_err(|error| error.to_string())?;
+            let posting = EnqueueRequest { plans: &stored_plans, ..EnqueueRequest::of(&letter, partitions) };
+            self.store.enqueue(&posting).map_err(|error| error.to_string())?;
             self.hint(&[letter.partition]);
             return Ok(());
         }

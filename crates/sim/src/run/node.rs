@@ -5,7 +5,7 @@ use mainspring_engine::{
     shard::{Event, Fate, Output, Queued, Shard, ShardError, Ticket},
 };
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Batch, CommitError, Fence, Most, Store, memory::MemoryStore};
+use mainspring_store::{Batch, CommitError, Fence, ReadLimit, Store, memory::MemoryStore};
 
 use crate::{
     faults::{self, CommitFault},
@@ -218,12 +218,13 @@ impl Run<'_> {
     /// Delivers the messages between executions at once.
     fn take_letters(&mut self) -> Result<(), String> {
         let error = |error: mainspring_store::StoreError| error.to_string();
-        let letters = self.store.inbox(&[SIMULATED_PARTITION], self.letters_seen, Most::of(ROWS_MAX)).map_err(error)?;
+        let letters =
+            self.store.inbox(&[SIMULATED_PARTITION], self.letters_seen, ReadLimit::of(ROWS_MAX)).map_err(error)?;
         for arrived in letters {
             self.letters_seen = self.letters_seen.max(arrived.number);
             let times = if self.fate.strikes(self.fate.faults.deliver_twice) { 2 } else { 1 };
             for _ in 0..times {
-                let event = mainspring_engine::inbox::event_of(&self.store, &keys().sealing, arrived.letter.clone());
+                let event = mainspring_engine::inbox::event_of(&self.store, &keys().sealing, arrived.message.clone());
                 let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
                 if let Event::Submit(submission) = &event {
                     self.family.add(submission.execution, submission.plan.clone());

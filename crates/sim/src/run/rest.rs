@@ -1,7 +1,7 @@
 //! Checks at the end of every run, for every workflow.
 
 use mainspring_kernel::{decide::child_key, key::ExecutionKey, plan::Work, state::Status};
-use mainspring_store::{Most, Store};
+use mainspring_store::{ReadLimit, Store};
 
 use crate::{mirror::Mirror, setup::SIMULATED_PARTITION, world::Stage};
 
@@ -14,8 +14,10 @@ impl Run<'_> {
             self.check_catalogue(*execution, member)?;
             self.check_calls(*execution, member)?;
         }
-        let letters =
-            self.store.inbox(&[SIMULATED_PARTITION], 0, Most::of(usize::MAX)).map_err(|error| error.to_string())?;
+        let letters = self
+            .store
+            .inbox(&[SIMULATED_PARTITION], 0, ReadLimit::of(usize::MAX))
+            .map_err(|error| error.to_string())?;
         if letters.is_empty() { Ok(()) } else { Err(format!("nothing moves, and {} letters wait", letters.len())) }
     }
 

@@ -41,7 +41,7 @@ pub(super) enum Tls {
 impl Address {
     /// Returns the identity of the store: the same text for every spelling of its address and every user, and a
     /// different one for another schema, database or host.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn identity(&self) -> String {
         let ports = self.server.get_ports();
         let mut hosts: Vec<String> = Vec::new();
         for (number, host) in self.server.get_hosts().iter().enumerate() {
@@ -199,8 +199,8 @@ impl Given {
 /// Parses the schema: a name that needs no quotes, so that none can be forgotten.
 fn schema(given: Option<String>) -> Result<String, String> {
     let name = given.unwrap_or_else(|| SCHEMA.to_owned());
-    let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
-    let begins_well = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_');
+    let is_plain = |message: char| message.is_ascii_lowercase() || message.is_ascii_digit() || message == '_';
+    let begins_well = name.starts_with(|message: char| message.is_ascii_lowercase() || message == '_');
     // PostgreSQL reserves names that start with pg_.
     if name.len() > SCHEMA_BYTES_MAX || !begins_well || !name.chars().all(is_plain) || name.starts_with("pg_") {
         return Err(format!(
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_store_has_one_name_and_no_other_store_has_it() {
-        let place = |text: &str| Address::parse(text).unwrap().place();
+        let place = |text: &str| Address::parse(text).unwrap().identity();
         let one = place("postgres://u:secret@db/d");
         assert_eq!(one, "postgres://db:5432/d?schema=mainspring");
         for same in ["postgresql://v@DB:5432/d", "postgres://db/d?user=a@b&sslmode=require&schema=mainspring"] {

@@ -11,7 +11,7 @@ use super::{
     row::{self, word_key},
     writes::{Statement, column},
 };
-use crate::{AuditEntry, AuditHead, AuditRow, Most, catalogue::chain, number::integer};
+use crate::{AuditEntry, AuditHead, AuditRow, ReadLimit, catalogue::chain, number::integer};
 
 /// Returns the keys of the logs of entries, as parameters of `audit_heads_lock.sql`.
 pub(super) fn logs<'a>(entries: impl IntoIterator<Item = &'a AuditEntry>) -> Vec<Vec<u8>> {
@@ -73,10 +73,10 @@ pub(super) async fn rows(
     session: &Session,
     organization: &str,
     after: u64,
-    most: Most,
+    bound: ReadLimit,
 ) -> Result<Vec<AuditRow>, Fault> {
-    let (key, after, limit) = (word_key(organization).0, integer(after), integer(most.rows as u64));
-    let bytes = integer(most.bytes as u64);
+    let (key, after, limit) = (word_key(organization).0, integer(after), integer(bound.rows as u64));
+    let bytes = integer(bound.bytes as u64);
     let found = session.query(include_str!("sql/audit.sql"), &[&&key[..], &after, &limit, &bytes]).await?;
     let row = |found| {
         let entry = AuditEntry {

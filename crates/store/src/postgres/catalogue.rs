@@ -58,9 +58,9 @@ pub(super) async fn list(
     let fixed = values.len();
     let mut asked: Vec<&str> = wanted.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name).collect();
     values.extend(wanted.iter().filter_map(|(_, value)| value.as_ref()).map(|value| value as &(dyn ToSql + Sync)));
-    if filter.is_going_on {
-        asked.push("is_going_on");
-        values.push(&filter.is_going_on);
+    if filter.excludes_quarantined {
+        asked.push("excludes_quarantined");
+        values.push(&filter.excludes_quarantined);
     }
     let found = session.query(&only(sql, '$', fixed, &asked), &values).await?;
     found.iter().map(of_row).collect()

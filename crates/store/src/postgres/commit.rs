@@ -45,7 +45,7 @@ use super::{
     row::{self, start_key, word_key},
     writes::Writes,
 };
-use crate::{Answer, AuditHead, Batch, CommitError, Part, Refusal, number::integer, part::follows};
+use crate::{AuditHead, Batch, CommitError, Part, PartOutcome, Refusal, number::integer, part::follows};
 
 /// The failure of one try.
 enum Failed {
@@ -55,7 +55,7 @@ enum Failed {
     Unknown(Fault),
 }
 
-pub(super) async fn commit(connections: &Connections, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+pub(super) async fn commit(connections: &Connections, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
     let mut tries = Tries::default();
     loop {
         let fault = match attempt(connections, batch).await {
@@ -69,7 +69,7 @@ pub(super) async fn commit(connections: &Connections, batch: &Batch) -> Result<V
     }
 }
 
-async fn attempt(connections: &Connections, batch: &Batch) -> Result<Vec<Answer>, Failed> {
+async fn attempt(connections: &Connections, batch: &Batch) -> Result<Vec<PartOutcome>, Failed> {
     let session = connections.lend(Who::Committer).await.map_err(Failed::NotWritten)?;
     match write(&session, batch, &connections.sync_time).await {
         Ok(answers) => {
@@ -85,14 +85,14 @@ async fn attempt(connections: &Connections, batch: &Batch) -> Result<Vec<Answer>
     }
 }
 
-async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Result<Vec<Answer>, Failed> {
+async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Result<Vec<PartOutcome>, Failed> {
     let mut ground = Ground::lock(session, batch).await.map_err(Failed::NotWritten)?;
-    let answers: Vec<Answer> = batch.parts.iter().map(|part| ground.answer(part)).collect();
-    let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
+    let answers: Vec<PartOutcome> = batch.parts.iter().map(|part| ground.answer(part)).collect();
+    let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
     let parts: Vec<&Part> = written.map(|(part, _)| part).collect();
     let mut writes = Writes::of(&parts);
-    let noted = parts.iter().flat_map(|part| &part.audit);
-    writes.extend(audit::statements(&mut ground.audit_heads, &batch.sealing, noted));
+    let audited = parts.iter().flat_map(|part| &part.audit);
+    writes.extend(audit::statements(&mut ground.audit_heads, &batch.sealing, audited));
     let mut requests = writes.requests();
     let commit_at = requests.len();
     // A batch that writes nothing need not wait for the disk.
@@ -181,9 +181,9 @@ impl Ground {
     }
 
     /// Decides about a part. The names of an accepted part are taken for the following ones.
-    fn answer(&mut self, part: &Part) -> Answer {
+    fn answer(&mut self, part: &Part) -> PartOutcome {
         if let Some(refusal) = self.refusal(part) {
-            return Answer::Refused(refusal);
+            return PartOutcome::Refused(refusal);
         }
         if let (None, Some(row), false) = (part.expected, &part.row, part.frames.is_empty()) {
             self.ids.insert(word_key(&row.id), part.execution);
@@ -191,7 +191,7 @@ impl Ground {
             let start = idempotency_key.map(|key| start_key(&row.origin(), key));
             self.starts.extend(start.map(|start| (start, part.execution)));
         }
-        Answer::Durable
+        PartOutcome::Durable
     }
 
     /// Applies the table above.

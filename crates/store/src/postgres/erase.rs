@@ -21,16 +21,20 @@ use super::{
     writes::Writes,
 };
 use crate::{
-    Noted,
+    AuditedNotes,
     number::integer,
     values::{Content, repack, unpack},
 };
 
 /// Erases the values that the notes name, and all late receipts of the execution.
-pub(super) async fn erase(session: &Session, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, Fault> {
+pub(super) async fn erase(
+    session: &Session,
+    execution: ExecutionKey,
+    audited: &AuditedNotes<'_>,
+) -> Result<usize, Fault> {
     notes::begin(session).await?;
     let mut erased: Vec<&Note> = Vec::new();
-    for note in noted.notes {
+    for note in audited.notes {
         let Subject::Erased { sequence, place } = note.subject else { continue };
         if overwrite(session, note.execution, sequence, usize::try_from(place).unwrap_or(usize::MAX)).await? {
             erased.push(note);
@@ -40,8 +44,8 @@ pub(super) async fn erase(session: &Session, execution: ExecutionKey, noted: &No
     let count = erased.len() + late.len();
     let mut writes = Writes::default();
     notes::put(&mut writes, &erased);
-    let audit = if count == 0 { &[][..] } else { noted.audit };
-    notes::end(session, writes, &Noted { audit, ..*noted }).await?;
+    let audit = if count == 0 { &[][..] } else { audited.audit };
+    notes::end(session, writes, &AuditedNotes { audit, ..*audited }).await?;
     Ok(count)
 }
 

@@ -24,7 +24,7 @@ use super::{
     failure::Fault,
     nodes,
 };
-use crate::Heard;
+use crate::NotifyCallback;
 
 /// Time between two notifications. All commits of a node in between share one.
 const BETWEEN: Duration = Duration::from_millis(5);
@@ -105,7 +105,7 @@ async fn tell(connections: &Connections, partitions: &BTreeSet<u32>) -> bool {
 }
 
 /// Calls `heard` on a separate thread, which may use the store, until the driver ends.
-pub(super) fn start_listening(connections: &Arc<Connections>, heard: Heard) {
+pub(super) fn start_listening(connections: &Arc<Connections>, heard: NotifyCallback) {
     let (sender, receiver) = channel::<Vec<u32>>();
     let thread = thread::Builder::new().name("mainspring-hints".into());
     // Without a thread no notification arrives, which is permitted.
@@ -155,7 +155,7 @@ async fn hear<T>(
             connection.poll_message(context)
         });
         match message.await {
-            Some(Ok(AsyncMessage::Notification(told))) => pass_on(connections, told.payload(), sender).await,
+            Some(Ok(AsyncMessage::Notification(notice))) => pass_on(connections, notice.payload(), sender).await,
             Some(Ok(_)) => {}
             _ => return,
         }

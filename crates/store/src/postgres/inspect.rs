@@ -19,7 +19,10 @@ use super::{
     format::{self, FORMAT},
     journal, row,
 };
-use crate::{Format, Inspection, Listed, Most, Named, NodeSeen, Store, StoreError, number::integer};
+use crate::{
+    Format, InspectedExecution, InspectedExecutions, InspectedNode, Inspection, ReadLimit, Store, StoreError,
+    number::integer,
+};
 
 /// Time to connect, authenticate and query the server.
 const ANSWER_MS: u64 = 5_000;
@@ -40,14 +43,14 @@ const FORMAT_WITH_GATES: u32 = 3;
 pub struct PostgresInspection {
     store: PostgresStore,
     found: u32,
-    server: ServerSeen,
+    server: InspectedServer,
     /// Tables that the role may not read or write.
     locked: Vec<String>,
 }
 
 /// The properties of a server, as it reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerSeen {
+pub struct InspectedServer {
     /// The version text.
     pub version: String,
     /// The major version.
@@ -98,7 +101,7 @@ impl PostgresInspection {
     }
 
     /// Returns the properties of the server.
-    pub fn server(&self) -> &ServerSeen {
+    pub fn server(&self) -> &InspectedServer {
         &self.server
     }
 
@@ -120,30 +123,30 @@ impl Inspection for PostgresInspection {
         Format { found: self.found, readable: FORMAT }
     }
 
-    fn pinned(&self, name: &str) -> Result<Option<Option<String>>, StoreError> {
-        self.since(1, async |session| super::nodes::pinned(session, name).await)
+    fn metadata(&self, name: &str) -> Result<Option<Option<String>>, StoreError> {
+        self.since(1, async |session| super::nodes::metadata(session, name).await)
     }
 
-    fn quarantined(&self, limit: usize) -> Result<Option<Listed>, StoreError> {
+    fn quarantined(&self, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
         let (sql, limit) = (include_str!("sql/inspect_quarantined.sql"), integer(limit as u64));
         self.since(1, async |session| listed(&session.query(sql, &[&limit]).await?))
     }
 
-    fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError> {
+    fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
         let (sql, limit) = (include_str!("sql/inspect_overdue.sql"), integer(limit as u64));
         self.since(1, async |session| listed(&session.query(sql, &[&limit, &integer(before_ms)]).await?))
     }
 
-    fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError> {
+    fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
         let (sql, limit) = (include_str!("sql/inspect_waiting.sql"), integer(limit as u64));
         let ask = async |session: &Session| listed(&session.query(sql, &[&limit, &integer(before_ms)]).await?);
         self.since(FORMAT_WITH_GATES, ask)
     }
 
-    fn nodes(&self) -> Result<Option<Vec<NodeSeen>>, StoreError> {
+    fn nodes(&self) -> Result<Option<Vec<InspectedNode>>, StoreError> {
         let of_row = |found: &Row| {
             let (name, place, release) = (row::word(found, 0)?, row::word(found, 1)?, row::word(found, 2)?);
-            Ok(NodeSeen { name, place, release, is_alive: row::column(found, 3)? })
+            Ok(InspectedNode { name, address: place, release, is_alive: row::column(found, 3)? })
         };
         self.since(1, async |session| {
             session.query(include_str!("sql/inspect_nodes.sql"), &[]).await?.iter().map(of_row).collect()
@@ -156,7 +159,7 @@ impl Inspection for PostgresInspection {
             let mut newest_ms = 0;
             for found in session.query(include_str!("sql/inspect_newest.sql"), &[&limit]).await? {
                 let (execution, sequence) = (row::key(&found, 0)?, row::number(&found, 1)?);
-                let frame = journal::frames(session, execution, sequence, Most::of(1)).await?.pop();
+                let frame = journal::frames(session, execution, sequence, ReadLimit::of(1)).await?.pop();
                 // A frame that cannot be read is reported by `mainspring verify`.
                 let read = frame.and_then(|frame| mainspring_kernel::frame::Frame::read(&frame).ok());
                 newest_ms = read.map_or(newest_ms, |(frame, _)| frame.now.max(newest_ms));
@@ -171,7 +174,7 @@ impl Inspection for PostgresInspection {
 }
 
 /// Connects, and queries the server's properties.
-async fn ask(connections: &Connections) -> Result<ServerSeen, Fault> {
+async fn ask(connections: &Connections) -> Result<InspectedServer, Fault> {
     let config = connections::config(&connections.address);
     let (client, connection) = config.connect(connections.connector.clone()).await?;
     connections.driver.handle().spawn(connection);
@@ -186,14 +189,14 @@ async fn ask(connections: &Connections) -> Result<ServerSeen, Fault> {
     seen(&client, &connections.address, round_us).await
 }
 
-async fn seen(client: &Client, address: &Address, round_us: u64) -> Result<ServerSeen, Fault> {
+async fn seen(client: &Client, address: &Address, round_us: u64) -> Result<InspectedServer, Fault> {
     let statement = client.prepare(include_str!("sql/inspect_server.sql")).await?;
     let before = now_ms();
     let rows = client.query(&statement, &[]).await?;
     let here = before.midpoint(now_ms());
     let row = rows.first().ok_or_else(|| Fault::Damaged("the server says nothing of itself".into()))?;
     let is_local = address.server.get_hosts().iter().all(|host| matches!(host, tokio_postgres::config::Host::Unix(_)));
-    Ok(ServerSeen {
+    Ok(InspectedServer {
         version: row::column(row, 0)?,
         major: row::number(row, 1)? / 10_000,
         fsync: row::column(row, 2)?,
@@ -217,13 +220,13 @@ fn now_ms() -> i64 {
 }
 
 /// Collects rows of key, id, time, reason and total.
-fn listed(rows: &[Row]) -> Result<Listed, Fault> {
-    let mut listed = Listed::default();
+fn listed(rows: &[Row]) -> Result<InspectedExecutions, Fault> {
+    let mut listed = InspectedExecutions::default();
     for found in rows {
         let id = row::optional_word(found, 1)?;
         let id = id.map_or_else(|| row::key(found, 0).map(|key| key.to_string()), Ok)?;
         let (at_ms, why) = (row::optional_number(found, 2)?, row::optional_word(found, 3)?);
-        listed.first.push(Named { id, at_ms, why });
+        listed.first.push(InspectedExecution { id, at_ms, reason: why });
         listed.count = row::number(found, 4)?;
     }
     Ok(listed)

@@ -20,7 +20,7 @@ use super::{
     writes::Writes,
 };
 use crate::{
-    Arrived, Due, Expected, HeadRow, Late, Letter, Most, Posting,
+    Due, EnqueueRequest, Expected, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit,
     number::integer,
     values::{Content, PackedValue, unpack},
 };
@@ -47,22 +47,22 @@ pub(super) async fn frames(
     session: &Session,
     execution: ExecutionKey,
     from: u64,
-    most: Most,
+    bound: ReadLimit,
 ) -> Result<Vec<StoredFrame>, Fault> {
-    let (key, from, limit) = (&execution.0[..], integer(from), integer(most.rows as u64));
-    let (sql, bytes) = (include_str!("sql/frames.sql"), integer(most.bytes as u64));
+    let (key, from, limit) = (&execution.0[..], integer(from), integer(bound.rows as u64));
+    let (sql, bytes) = (include_str!("sql/frames.sql"), integer(bound.bytes as u64));
     let rows = session.query(sql, &[&key, &from, &limit, &bytes]).await?;
     let frames = packed(execution, &rows)?;
     let bodies = blobs(session, &frames, bytes).await?;
     if named(&frames).all(|hash| bodies.contains_key(&hash)) {
-        return loaded(execution, frames, &bodies, most);
+        return loaded(execution, frames, &bodies, bound);
     }
     let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     let answers = session.round(&[ask(begin, &[]), ask(sql, &[&key, &from, &limit, &bytes])]).await?;
     let frames = packed(execution, &answers[1])?;
     let bodies = blobs(session, &frames, bytes).await?;
     session.query("COMMIT", &[]).await?;
-    loaded(execution, frames, &bodies, most)
+    loaded(execution, frames, &bodies, bound)
 }
 
 /// A frame with packed values: sequence, frame, values.
@@ -112,7 +112,7 @@ fn loaded(
     execution: ExecutionKey,
     frames: Vec<PackedFrame>,
     bodies: &Blobs,
-    most: Most,
+    bound: ReadLimit,
 ) -> Result<Vec<StoredFrame>, Fault> {
     let is_beyond = |hash: Hash| bodies.get(&hash).is_some_and(Option::is_none);
     let is_read = |(_, _, values): &PackedFrame| !blobs_of(values).any(is_beyond);
@@ -133,7 +133,7 @@ fn loaded(
         Ok(StoredFrame { sequence, frame, values })
     };
     let frames: Vec<StoredFrame> = frames.into_iter().take_while(is_read).map(frame).collect::<Result<_, Fault>>()?;
-    Ok(most.take(frames.into_iter(), StoredFrame::byte_count))
+    Ok(bound.take(frames.into_iter(), StoredFrame::byte_count))
 }
 
 /// Makes an error that names the frame.
@@ -166,14 +166,14 @@ fn each_once(partitions: &[u32]) -> Vec<i64> {
 
 /// False, and nothing is written, if the number of partitions has changed. Locks heads of audit logs before plans and
 /// messages, like a commit.
-pub(super) async fn post(session: &Session, posting: &Posting<'_>) -> Result<bool, Fault> {
-    let Posting { letter, plans, partitions, audit, sealing } = *posting;
+pub(super) async fn enqueue(session: &Session, request: &EnqueueRequest<'_>) -> Result<bool, Fault> {
+    let EnqueueRequest { message, plans, partitions, audit, sealing } = *request;
     let plans: BTreeMap<Hash, &[u8]> = plans.iter().map(|plan| (plan.hash, &plan.bytes[..])).collect();
     let hashes: Vec<&[u8]> = plans.keys().map(|hash| &hash.0[..]).collect();
     let bytes: Vec<&[u8]> = plans.values().copied().collect();
-    let (key, id_key, id) = (&letter.execution.0[..], word_key(&letter.id).0, letter.id.as_bytes());
-    let (partition, posted_at) = (i64::from(letter.partition), integer(letter.posted_at));
-    let (id_key, body, of_partitions) = (&id_key[..], &letter.body[..], i64::from(partitions));
+    let (key, id_key, id) = (&message.execution.0[..], word_key(&message.id).0, message.id.as_bytes());
+    let (partition, enqueued_at) = (i64::from(message.partition), integer(message.enqueued_at));
+    let (id_key, body, of_partitions) = (&id_key[..], &message.body[..], i64::from(partitions));
     let logs = audit::logs(audit);
     let mut requests = vec![ask("BEGIN", &[]), ask(include_str!("sql/spread_share.sql"), &[])];
     if !logs.is_empty() {
@@ -184,7 +184,7 @@ pub(super) async fn post(session: &Session, posting: &Posting<'_>) -> Result<boo
     }
     requests.push(ask(
         include_str!("sql/post_letter.sql"),
-        &[&key, &id_key, &id, &partition, &body, &posted_at, &of_partitions],
+        &[&key, &id_key, &id, &partition, &body, &enqueued_at, &of_partitions],
     ));
     if logs.is_empty() {
         requests.push(ask("COMMIT", &[]));
@@ -207,20 +207,20 @@ pub(super) async fn inbox(
     session: &Session,
     partitions: &[u32],
     after: u64,
-    most: Most,
-) -> Result<Vec<Arrived>, Fault> {
+    bound: ReadLimit,
+) -> Result<Vec<InboxEntry>, Fault> {
     let (partitions, after) = (each_once(partitions), integer(after));
-    let (rows, bytes) = (integer(most.rows as u64), integer(most.bytes as u64));
+    let (rows, bytes) = (integer(bound.rows as u64), integer(bound.bytes as u64));
     let found = session.query(include_str!("sql/inbox.sql"), &[&partitions, &after, &rows, &bytes]).await?;
     let arrived = |found| {
-        let letter = Letter {
+        let message = InboxMessage {
             execution: row::key(found, 1)?,
             id: row::word(found, 2)?,
             partition: row::small_number(found, 3)?,
             body: row::column(found, 4)?,
-            posted_at: row::number(found, 5)?,
+            enqueued_at: row::number(found, 5)?,
         };
-        Ok(Arrived { number: row::number(found, 0)?, letter })
+        Ok(InboxEntry { number: row::number(found, 0)?, message })
     };
     found.iter().map(arrived).collect()
 }
@@ -246,7 +246,7 @@ pub(super) async fn set_quarantine(session: &Session, execution: ExecutionKey, r
     session.query(include_str!("sql/quarantine.sql"), &[&&execution.0[..], &reason]).await.map(drop)
 }
 
-pub(super) async fn late(session: &Session, execution: ExecutionKey) -> Result<Vec<Late>, Fault> {
+pub(super) async fn late_receipts(session: &Session, execution: ExecutionKey) -> Result<Vec<LateReceipt>, Fault> {
     let found = session.query(include_str!("sql/late.sql"), &[&&execution.0[..]]).await?;
-    found.iter().map(|found| Ok(Late::of_row(row::number(found, 0)?, row::column(found, 1)?))).collect()
+    found.iter().map(|found| Ok(LateReceipt::of_row(row::number(found, 0)?, row::column(found, 1)?))).collect()
 }

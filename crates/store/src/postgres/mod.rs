@@ -40,7 +40,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
 
-pub use self::inspect::{PostgresInspection, ServerSeen};
+pub use self::inspect::{InspectedServer, PostgresInspection};
 use self::{
     address::Address,
     connections::{Connections, Limits, Session, Who},
@@ -48,9 +48,9 @@ use self::{
     hint::Hints,
 };
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow,
-    Heard, Late, Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store,
-    StoreError, Table,
+    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
+    Filter, GateRow, HeadRow, InboxEntry, LateReceipt, Node, NotifyCallback, Origin, PartOutcome, QuarantineRelease,
+    QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError,
 };
 
 /// Number of partitions of a new store: enough to divide them evenly among some dozen nodes, few enough for each node
@@ -129,8 +129,8 @@ impl PostgresStore {
     }
 
     /// Returns the identity of the store of an address, independent of its spelling. `None` for an invalid address.
-    pub fn place(address: &str) -> Option<String> {
-        Address::parse(address).ok().map(|address| address.place())
+    pub fn identity(address: &str) -> Option<String> {
+        Address::parse(address).ok().map(|address| address.identity())
     }
 
     /// Returns an address without credentials, for messages. `None` for an invalid address.
@@ -175,28 +175,28 @@ impl Store for PostgresStore {
         self.lent(async |session| nodes::repartition(session, partitions.max(1)).await)
     }
 
-    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.lent(async |session| nodes::pin(session, name, value).await)
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.lent(async |session| nodes::put_metadata_if_absent(session, name, value).await)
     }
 
-    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.lent(async |session| nodes::pinned(session, name).await)
+    fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.lent(async |session| nodes::metadata(session, name).await)
     }
 
-    fn table(&self) -> Result<Table, StoreError> {
-        self.lent(async |session| nodes::table(session, "").await)
+    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
+        self.lent(async |session| nodes::cluster_view(session, "").await)
     }
 
-    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
-        self.repeat(Who::Leases, async |session| nodes::beat(session, node, lease_ms).await)
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
+        self.repeat(Who::Leases, async |session| nodes::heartbeat(session, node, lease_ms).await)
     }
 
-    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.once(Who::Leases, async |session| nodes::take(session, node, partitions).await)
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.once(Who::Leases, async |session| nodes::acquire(session, node, partitions).await)
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.repeat(Who::Leases, async |session| nodes::give_up(session, node, fences, running).await)
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.repeat(Who::Leases, async |session| nodes::release(session, node, fences, running).await)
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
@@ -223,19 +223,19 @@ impl Store for PostgresStore {
         true
     }
 
-    fn hint(&self, partitions: &[u32]) {
+    fn notify(&self, partitions: &[u32]) {
         self.hints.add(partitions);
     }
 
-    fn listen(&self, heard: Heard) {
-        hint::start_listening(&self.connections, heard);
+    fn subscribe(&self, notify: NotifyCallback) {
+        hint::start_listening(&self.connections, notify);
     }
 
     fn catalogue(&self) -> &dyn Catalogue {
         self
     }
 
-    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         if batch.parts.is_empty() {
             return Ok(Vec::new());
         }
@@ -246,20 +246,20 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::head(session, execution).await)
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
-        self.lent(async |session| journal::frames(session, execution, from, most).await)
+    fn frames(&self, execution: ExecutionKey, from: u64, bound: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
+        self.lent(async |session| journal::frames(session, execution, from, bound).await)
     }
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         self.lent(async |session| journal::due(session, partitions, until_ms, after, limit).await)
     }
 
-    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
-        self.lent(async |session| journal::post(session, posting).await)
+    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
+        self.lent(async |session| journal::enqueue(session, request).await)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
-        self.lent(async |session| journal::inbox(session, partitions, after, most).await)
+    fn inbox(&self, partitions: &[u32], after: u64, bound: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
+        self.lent(async |session| journal::inbox(session, partitions, after, bound).await)
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
@@ -274,12 +274,12 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::set_quarantine(session, execution, reason).await)
     }
 
-    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
         self.once(Who::Others, async |session| notes::release(session, release).await)
     }
 
-    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
-        self.once(Who::Others, async |session| notes::force_end(session, noted).await)
+    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
+        self.once(Who::Others, async |session| notes::force_end(session, audited).await)
     }
 
     fn quarantined(
@@ -291,16 +291,16 @@ impl Store for PostgresStore {
         self.lent(async |session| notes::quarantined(session, organization, after, limit).await)
     }
 
-    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
-        self.once(Who::Others, async |session| erase::erase(session, execution, noted).await)
+    fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError> {
+        self.once(Who::Others, async |session| erase::erase(session, execution, audited).await)
     }
 
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
         self.lent(async |session| notes::list(session, execution).await)
     }
 
-    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
-        self.lent(async |session| journal::late(session, execution).await)
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
+        self.lent(async |session| journal::late_receipts(session, execution).await)
     }
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {

@@ -7,7 +7,7 @@ use super::{
     failure::Fault,
     format, remote, row,
 };
-use crate::{Fence, Node, RemoteAttempt, Table, number::integer, partition_of};
+use crate::{ClusterView, Fence, Node, RemoteAttempt, number::integer, partition_of};
 
 /// Longer than any lease, and far below the largest time.
 const LEASE_MS_MAX: i64 = 1 << 52;
@@ -63,7 +63,7 @@ pub(super) async fn repartition(session: &Session, partitions: u32) -> Result<()
     Ok(())
 }
 
-pub(super) async fn pin(session: &Session, name: &str, value: &str) -> Result<String, Fault> {
+pub(super) async fn put_metadata_if_absent(session: &Session, name: &str, value: &str) -> Result<String, Fault> {
     let answers = session
         .round(&[
             ask(include_str!("sql/pin.sql"), &[&name.as_bytes(), &value.as_bytes()]),
@@ -73,13 +73,13 @@ pub(super) async fn pin(session: &Session, name: &str, value: &str) -> Result<St
     row::word(first(&answers[1])?, 0)
 }
 
-pub(super) async fn pinned(session: &Session, name: &str) -> Result<Option<String>, Fault> {
+pub(super) async fn metadata(session: &Session, name: &str) -> Result<Option<String>, Fault> {
     let found = session.query(include_str!("sql/pinned.sql"), &[&name.as_bytes()]).await?;
     found.first().map(|found| row::word(found, 0)).transpose()
 }
 
 /// Returns the cluster view of a node.
-pub(super) async fn table(session: &Session, name: &str) -> Result<Table, Fault> {
+pub(super) async fn cluster_view(session: &Session, name: &str) -> Result<ClusterView, Fault> {
     let answers = session
         .round(&[
             ask(include_str!("sql/spread.sql"), &[]),
@@ -92,9 +92,10 @@ pub(super) async fn table(session: &Session, name: &str) -> Result<Table, Fault>
 }
 
 /// Builds the cluster view from the rows of four statements.
-fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, Fault> {
+fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<ClusterView, Fault> {
     let (partitions, clock_ms) = (row::small_number(first(&answers[0])?, 0)?, row::number(first(&answers[0])?, 1)?);
-    let mut table = Table { partitions, held: vec![], holders: vec![], nodes: vec![], to_stop: vec![], clock_ms };
+    let mut table =
+        ClusterView { partitions, held: vec![], holders: vec![], nodes: vec![], stop_requested: vec![], clock_ms };
     for found in &answers[1] {
         let (partition, epoch, holder) = (row::small_number(found, 0)?, row::number(found, 1)?, row::word(found, 2)?);
         table.held.extend((holder == name).then_some(Fence { partition, epoch }));
@@ -103,15 +104,15 @@ fn table_of(name: &str, answers: &[Vec<tokio_postgres::Row>]) -> Result<Table, F
     for found in &answers[2] {
         let (name, place, release) = (row::word(found, 0)?, row::word(found, 1)?, row::word(found, 2)?);
         let (decide_version, takes) = (row::small_number(found, 3)?, row::column(found, 4)?);
-        table.nodes.push(Node { name, place, release, decide_version, takes });
+        table.nodes.push(Node { name, address: place, release, decide_version, accepts_partitions: takes });
     }
-    table.to_stop = answers[3].iter().map(remote::of_row).collect::<Result<_, _>>()?;
+    table.stop_requested = answers[3].iter().map(remote::of_row).collect::<Result<_, _>>()?;
     Ok(table)
 }
 
 /// Separate transactions for each statement, so that a heartbeat locks only its own row.
-pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Result<Option<Table>, Fault> {
-    let (name, place, release) = (node.name.as_bytes(), node.place.as_bytes(), node.release.as_bytes());
+pub(super) async fn heartbeat(session: &Session, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, Fault> {
+    let (name, place, release) = (node.name.as_bytes(), node.address.as_bytes(), node.release.as_bytes());
     let lease_ms = integer(lease_ms).min(LEASE_MS_MAX);
     let answers = session
         .round(&[
@@ -119,7 +120,7 @@ pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Resul
             ask(include_str!("sql/remote_forget.sql"), &[]),
             ask(
                 include_str!("sql/node_beat.sql"),
-                &[&name, &place, &release, &i64::from(node.decide_version), &lease_ms, &node.takes],
+                &[&name, &place, &release, &i64::from(node.decide_version), &lease_ms, &node.accepts_partitions],
             ),
             ask(include_str!("sql/spread.sql"), &[]),
             ask(include_str!("sql/holders.sql"), &[]),
@@ -137,7 +138,7 @@ pub(super) async fn beat(session: &Session, node: &Node, lease_ms: u64) -> Resul
 
 /// Makes and locks the rows, in order, before it checks which nodes are alive: of two nodes that acquire the same
 /// partition, the second sees the first as its living owner.
-pub(super) async fn take(session: &Session, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, Fault> {
+pub(super) async fn acquire(session: &Session, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, Fault> {
     let partitions: BTreeSet<i64> = partitions.iter().copied().map(i64::from).collect();
     let partitions = Vec::from_iter(partitions);
     let node = node.as_bytes();
@@ -157,7 +158,7 @@ pub(super) async fn take(session: &Session, node: &str, partitions: &[u32]) -> R
     Ok(taken)
 }
 
-pub(super) async fn give_up(
+pub(super) async fn release(
     session: &Session,
     node: &str,
     fences: &[Fence],

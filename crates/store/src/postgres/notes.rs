@@ -13,7 +13,10 @@ use super::{
     row::{self, word_key},
     writes::{Writes, column},
 };
-use crate::{Awaiting, FORCED_END, Noted, QuarantinedRow, Release, ReleaseAnswer, conditions::only, number::integer};
+use crate::{
+    AuditedNotes, AwaitingParent, FORCED_END, QuarantineRelease, QuarantinedRow, ReleaseOutcome, conditions::only,
+    number::integer,
+};
 
 /// Adds notes, unless their subjects have some.
 pub(super) fn put<'a>(writes: &mut Writes<'a>, notes: &[&'a Note]) {
@@ -53,14 +56,14 @@ pub(super) async fn list(session: &Session, execution: ExecutionKey) -> Result<V
     found.iter().map(note).collect()
 }
 
-pub(super) async fn release(session: &Session, release: &Release<'_>) -> Result<ReleaseAnswer, Fault> {
-    let Release { execution, parent, noted } = release;
+pub(super) async fn release(session: &Session, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, Fault> {
+    let QuarantineRelease { execution, parent, audited } = release;
     begin(session).await?;
     // Both are locked in the order of their keys, as a commit does.
     let key = &execution.0[..];
     let keys: Vec<&[u8]> = [key].into_iter().chain(parent.as_ref().map(|parent| &parent.execution.0[..])).collect();
     let heads = session.query(include_str!("sql/heads_lock.sql"), &[&keys]).await?;
-    if let Some(Awaiting { execution, head, .. }) = parent {
+    if let Some(AwaitingParent { execution, head, .. }) = parent {
         let mut is_there = false;
         for found in &heads {
             let is_its = row::key(found, 0)? == *execution;
@@ -68,23 +71,23 @@ pub(super) async fn release(session: &Session, release: &Release<'_>) -> Result<
         }
         if !is_there {
             session.query("ROLLBACK", &[]).await?;
-            return Ok(ReleaseAnswer::ParentMoved);
+            return Ok(ReleaseOutcome::ParentMoved);
         }
     }
     if session.query(include_str!("sql/release.sql"), &[&key]).await?.is_empty() {
         session.query("ROLLBACK", &[]).await?;
-        return Ok(ReleaseAnswer::NotQuarantined);
+        return Ok(ReleaseOutcome::NotQuarantined);
     }
-    if let Some(Awaiting { execution, told, .. }) = parent {
-        let (executions, ids) = (vec![&execution.0[..]], vec![word_key(told).0.to_vec()]);
+    if let Some(AwaitingParent { execution, notice, .. }) = parent {
+        let (executions, ids) = (vec![&execution.0[..]], vec![word_key(notice).0.to_vec()]);
         session.query(include_str!("sql/letters_consume.sql"), &[&executions, &ids]).await?;
     }
-    end(session, Writes::default(), noted).await?;
-    Ok(ReleaseAnswer::Released)
+    end(session, Writes::default(), audited).await?;
+    Ok(ReleaseOutcome::Released)
 }
 
-pub(super) async fn force_end(session: &Session, noted: &Noted<'_>) -> Result<bool, Fault> {
-    let Some(note) = noted.notes.first() else { return Ok(false) };
+pub(super) async fn force_end(session: &Session, audited: &AuditedNotes<'_>) -> Result<bool, Fault> {
+    let Some(note) = audited.notes.first() else { return Ok(false) };
     let key = &note.execution.0[..];
     begin(session).await?;
     if session.query(include_str!("sql/head_force_end.sql"), &[&key]).await?.is_empty() {
@@ -102,7 +105,7 @@ pub(super) async fn force_end(session: &Session, noted: &Noted<'_>) -> Result<bo
     session.round(&requests).await?;
     let mut writes = Writes::default();
     put(&mut writes, &[note]);
-    end(session, writes, noted).await?;
+    end(session, writes, audited).await?;
     Ok(true)
 }
 
@@ -135,11 +138,15 @@ pub(super) async fn begin(session: &Session) -> Result<(), Fault> {
 }
 
 /// Writes, appends audit entries, and commits.
-pub(super) async fn end<'a>(session: &Session, mut writes: Writes<'a>, noted: &Noted<'a>) -> Result<(), Fault> {
-    let logs = audit::logs(noted.audit);
+pub(super) async fn end<'a>(
+    session: &Session,
+    mut writes: Writes<'a>,
+    audited: &AuditedNotes<'a>,
+) -> Result<(), Fault> {
+    let logs = audit::logs(audited.audit);
     if !logs.is_empty() {
         let locked = session.query(include_str!("sql/audit_heads_lock.sql"), &[&logs]).await?;
-        writes.extend(audit::statements(&mut audit::heads(&locked)?, &noted.sealing, noted.audit));
+        writes.extend(audit::statements(&mut audit::heads(&locked)?, &audited.sealing, audited.audit));
     }
     let mut requests = writes.requests();
     requests.push(ask("COMMIT", &[]));

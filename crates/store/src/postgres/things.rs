@@ -18,7 +18,8 @@ use super::{
     writes::{Column, Statement, Writes, column},
 };
 use crate::{
-    AuditHead, AuditRow, Catalogue, Change, Changed, Item, Most, Name, Query, StoreError,
+    AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceKey, ResourceQuery, ResourceRow,
+    StoreError,
     catalogue::{check_lengths, in_order},
     number::integer,
 };
@@ -27,33 +28,39 @@ use crate::{
 const ABOVE_ALL_IDS: [u8; 1] = [0xff];
 
 impl Catalogue for PostgresStore {
-    fn item(&self, noun: &str, organization: &str, id: &str) -> Result<Option<Item>, StoreError> {
+    fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
         let sql = include_str!("sql/item.sql");
         self.lent(async |session| {
-            let values: [&(dyn ToSql + Sync); 3] = [&noun.as_bytes(), &organization.as_bytes(), &id.as_bytes()];
-            Ok(items(noun, organization, &session.query(sql, &values).await?)?.pop())
+            let values: [&(dyn ToSql + Sync); 3] = [&kind.as_bytes(), &organization.as_bytes(), &id.as_bytes()];
+            Ok(items(kind, organization, &session.query(sql, &values).await?)?.pop())
         })
     }
 
-    fn item_named(&self, noun: &str, organization: &str, field: &str, value: &str) -> Result<Option<Item>, StoreError> {
+    fn resource_by_key(
+        &self,
+        kind: &str,
+        organization: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Option<ResourceRow>, StoreError> {
         let (sql, key) = (include_str!("sql/item_named.sql"), name_key(field, value).0);
         self.lent(async |session| {
-            let values: [&(dyn ToSql + Sync); 3] = [&noun.as_bytes(), &organization.as_bytes(), &&key[..]];
-            Ok(items(noun, organization, &session.query(sql, &values).await?)?.pop())
+            let values: [&(dyn ToSql + Sync); 3] = [&kind.as_bytes(), &organization.as_bytes(), &&key[..]];
+            Ok(items(kind, organization, &session.query(sql, &values).await?)?.pop())
         })
     }
 
-    fn items(&self, query: &Query) -> Result<Vec<Item>, StoreError> {
+    fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
         self.lent(async |session| list(session, query).await)
     }
 
-    fn change(&self, change: &Change) -> Result<Changed, StoreError> {
+    fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
         check_lengths(change)?;
         self.once(Who::Others, async |session| write(session, change).await)
     }
 
-    fn audit(&self, organization: &str, after: u64, most: Most) -> Result<Vec<AuditRow>, StoreError> {
-        self.lent(async |session| audit::rows(session, organization, after, most).await)
+    fn audit(&self, organization: &str, after: u64, bound: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
+        self.lent(async |session| audit::rows(session, organization, after, bound).await)
     }
 
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
@@ -67,31 +74,31 @@ fn name_key(field: &str, value: &str) -> Hash {
 }
 
 /// Kind, organization and id.
-type Place = (Vec<u8>, Vec<u8>, Vec<u8>);
+type ResourceId = (Vec<u8>, Vec<u8>, Vec<u8>);
 
-fn place(noun: &str, organization: &str, id: &str) -> Place {
-    (noun.into(), organization.into(), id.into())
+fn place(kind: &str, organization: &str, id: &str) -> ResourceId {
+    (kind.into(), organization.into(), id.into())
 }
 
-fn place_of(item: &Item) -> Place {
-    place(&item.noun, &item.organization, &item.id)
+fn place_of(item: &ResourceRow) -> ResourceId {
+    place(&item.kind, &item.organization, &item.id)
 }
 
 /// A resource that is written, with its version.
-type Coming<'p, 'a> = (&'p Place, u64, &'a Item);
+type Coming<'p, 'a> = (&'p ResourceId, u64, &'a ResourceRow);
 
 /// The facts that decide about a change, and its result.
 struct Ground<'a> {
     /// The current versions.
-    before: BTreeMap<Place, u64>,
+    before: BTreeMap<ResourceId, u64>,
     /// The owners of unique names, by kind, organization and the name's key.
-    holders: BTreeMap<Place, Vec<u8>>,
+    holders: BTreeMap<ResourceId, Vec<u8>>,
     heads: BTreeMap<String, AuditHead>,
     /// The named resources after the change, with their versions.
-    after: BTreeMap<Place, Option<(u64, &'a Item)>>,
+    after: BTreeMap<ResourceId, Option<(u64, &'a ResourceRow)>>,
 }
 
-async fn write(session: &Session, change: &Change) -> Result<Changed, Fault> {
+async fn write(session: &Session, change: &Change) -> Result<ChangeOutcome, Fault> {
     let mut ground = Ground::lock(session, change).await?;
     if let Some(changed) = ground.refusal(change) {
         session.query("ROLLBACK", &[]).await?;
@@ -101,17 +108,17 @@ async fn write(session: &Session, change: &Change) -> Result<Changed, Fault> {
     let mut requests = writes.requests();
     requests.push(ask("COMMIT", &[]));
     session.round(&requests).await?;
-    Ok(Changed::Done)
+    Ok(ChangeOutcome::Done)
 }
 
 impl<'a> Ground<'a> {
     async fn lock(session: &Session, change: &Change) -> Result<Self, Fault> {
-        let removed = change.removals.iter().map(|removal| place(&removal.noun, &removal.organization, &removal.id));
-        let named = removed.chain(change.puts.iter().map(|put| place_of(&put.item))).collect::<BTreeSet<_>>();
+        let removed = change.removals.iter().map(|removal| place(&removal.kind, &removal.organization, &removal.id));
+        let named = removed.chain(change.puts.iter().map(|put| place_of(&put.resource))).collect::<BTreeSet<_>>();
         let named = three(named.iter());
         let mut wanted = BTreeSet::new();
-        for item in change.puts.iter().map(|put| &put.item) {
-            let unique = item.names.iter().filter(|name| name.is_unique);
+        for item in change.puts.iter().map(|put| &put.resource) {
+            let unique = item.keys.iter().filter(|name| name.is_unique);
             wanted.extend(unique.map(|name| held(item, name)));
         }
         let wanted = three(wanted.iter());
@@ -124,7 +131,7 @@ impl<'a> Ground<'a> {
                 ask(include_str!("sql/audit_heads_lock.sql"), &[&logs]),
             ])
             .await?;
-        let first_three = |found: &Row| -> Result<Place, Fault> {
+        let first_three = |found: &Row| -> Result<ResourceId, Fault> {
             Ok((row::column(found, 0)?, row::column(found, 1)?, row::column(found, 2)?))
         };
         let before = answers[1].iter().map(|found| Ok((first_three(found)?, row::number(found, 3)?)));
@@ -134,43 +141,43 @@ impl<'a> Ground<'a> {
         Ok(Self { before, holders, heads, after: BTreeMap::new() })
     }
 
-    fn version(&self, place: &Place) -> Option<u64> {
+    fn version(&self, place: &ResourceId) -> Option<u64> {
         let before = || self.before.get(place).copied();
         self.after.get(place).map_or_else(before, |after| after.map(|(version, _)| version))
     }
 
-    fn refusal(&mut self, change: &'a Change) -> Option<Changed> {
+    fn refusal(&mut self, change: &'a Change) -> Option<ChangeOutcome> {
         for removal in &change.removals {
-            let place = place(&removal.noun, &removal.organization, &removal.id);
+            let place = place(&removal.kind, &removal.organization, &removal.id);
             let is_so = self.version(&place).is_some_and(|found| removal.expected.is_none_or(|asked| asked == found));
             if !is_so {
-                return Some(Changed::Conflict { id: removal.id.clone() });
+                return Some(ChangeOutcome::Conflict { id: removal.id.clone() });
             }
             self.after.insert(place, None);
         }
         for put in &change.puts {
-            let place = place_of(&put.item);
+            let place = place_of(&put.resource);
             if self.version(&place).unwrap_or(0) != put.expected {
-                return Some(Changed::Conflict { id: put.item.id.clone() });
+                return Some(ChangeOutcome::Conflict { id: put.resource.id.clone() });
             }
-            self.after.insert(place, Some((put.expected + 1, &put.item)));
+            self.after.insert(place, Some((put.expected + 1, &put.resource)));
         }
         let after = &self.after;
-        let is_named = |(noun, organization, _): &Place, id: &Vec<u8>| {
-            after.contains_key(&(noun.clone(), organization.clone(), id.clone()))
+        let is_named = |(kind, organization, _): &ResourceId, id: &Vec<u8>| {
+            after.contains_key(&(kind.clone(), organization.clone(), id.clone()))
         };
         self.holders.retain(|name, id| !is_named(name, id));
-        change.puts.iter().find_map(|put| self.name(&put.item))
+        change.puts.iter().find_map(|put| self.name(&put.resource))
     }
 
     /// Sets the names of a resource, unless another resource has one of them.
-    fn name(&mut self, item: &Item) -> Option<Changed> {
+    fn name(&mut self, item: &ResourceRow) -> Option<ChangeOutcome> {
         let own = place_of(item);
         // If a resource is written twice in a change, the names of the second write count.
         self.holders.retain(|name, id| (&name.0, &name.1, &*id) != (&own.0, &own.1, &own.2));
-        for name in in_order(&item.names).iter().filter(|name| name.is_unique) {
+        for name in in_order(&item.keys).iter().filter(|name| name.is_unique) {
             if self.holders.insert(held(item, name), own.2.clone()).is_some() {
-                return Some(Changed::NameTaken { id: item.id.clone(), field: name.field.clone() });
+                return Some(ChangeOutcome::KeyTaken { id: item.id.clone(), field: name.field.clone() });
             }
         }
         None
@@ -179,8 +186,8 @@ impl<'a> Ground<'a> {
     /// Resources that are missing after the change are deleted; others are overwritten in place, so that transactions
     /// that wait for the row find the new one.
     fn writes(&mut self, change: &'a Change) -> Writes<'a> {
-        let is_old = |place: &Place| self.before.contains_key(place);
-        let old: Vec<&Place> = self.after.keys().filter(|place| is_old(place)).collect();
+        let is_old = |place: &ResourceId| self.before.contains_key(place);
+        let old: Vec<&ResourceId> = self.after.keys().filter(|place| is_old(place)).collect();
         let gone = self.after.iter().filter(|(place, after)| after.is_none() && is_old(place)).map(|(place, _)| place);
         let put: Vec<Coming<'_, 'a>> = self
             .after
@@ -189,12 +196,12 @@ impl<'a> Ground<'a> {
             .collect();
         let (older, new): (Vec<Coming<'_, 'a>>, Vec<_>) = put.iter().copied().partition(|(place, ..)| is_old(place));
         let mut writes = Writes::default();
-        let mut at_places = |sql, places: &[&Place]| writes.push(places, sql, columns(places));
+        let mut at_places = |sql, places: &[&ResourceId]| writes.push(places, sql, columns(places));
         at_places(include_str!("sql/items_remove.sql"), &gone.collect::<Vec<_>>());
         at_places(include_str!("sql/item_names_remove.sql"), &old);
         for (sql, rows) in [(include_str!("sql/items_update.sql"), older), (include_str!("sql/items_insert.sql"), new)]
         {
-            let places: Vec<&Place> = rows.iter().map(|(place, ..)| *place).collect();
+            let places: Vec<&ResourceId> = rows.iter().map(|(place, ..)| *place).collect();
             let mut values = columns(&places);
             values.push(column(&rows, |(_, version, _)| integer(version)));
             values.push(column(&rows, |(_, _, item)| &item.body[..]));
@@ -207,18 +214,18 @@ impl<'a> Ground<'a> {
 }
 
 /// Returns the key of a unique name.
-fn held(item: &Item, name: &Name) -> Place {
-    (item.noun.clone().into(), item.organization.clone().into(), name_key(&name.field, &name.value).0.to_vec())
+fn held(item: &ResourceRow, name: &ResourceKey) -> ResourceId {
+    (item.kind.clone().into(), item.organization.clone().into(), name_key(&name.field, &name.value).0.to_vec())
 }
 
 /// The names of resources in key order, so that concurrent inserts do not deadlock.
 fn names<'a>(put: &[Coming<'_, 'a>]) -> Option<Statement<'a>> {
     let mut rows = Vec::new();
     for (place, _, item) in put {
-        rows.extend(in_order(&item.names).into_iter().map(|name| (held(item, &name), place.2.clone(), name)));
+        rows.extend(in_order(&item.keys).into_iter().map(|name| (held(item, &name), place.2.clone(), name)));
     }
     rows.sort();
-    let rows: Vec<&(Place, Vec<u8>, Name)> = rows.iter().collect();
+    let rows: Vec<&(ResourceId, Vec<u8>, ResourceKey)> = rows.iter().collect();
     let columns = vec![
         column(&rows, |(name, ..)| name.0.clone()),
         column(&rows, |(name, ..)| name.1.clone()),
@@ -232,7 +239,7 @@ fn names<'a>(put: &[Coming<'_, 'a>]) -> Option<Statement<'a>> {
 }
 
 /// Resource keys as parameters of a statement: an array for each column.
-fn three<'a>(places: impl Iterator<Item = &'a Place> + Clone) -> [Vec<&'a [u8]>; 3] {
+fn three<'a>(places: impl Iterator<Item = &'a ResourceId> + Clone) -> [Vec<&'a [u8]>; 3] {
     [
         places.clone().map(|place| &place.0[..]).collect(),
         places.clone().map(|place| &place.1[..]).collect(),
@@ -240,7 +247,7 @@ fn three<'a>(places: impl Iterator<Item = &'a Place> + Clone) -> [Vec<&'a [u8]>;
     ]
 }
 
-fn columns<'a>(places: &[&Place]) -> Vec<Column<'a>> {
+fn columns<'a>(places: &[&ResourceId]) -> Vec<Column<'a>> {
     vec![
         column(places, |place| place.0.clone()),
         column(places, |place| place.1.clone()),
@@ -249,17 +256,17 @@ fn columns<'a>(places: &[&Place]) -> Vec<Column<'a>> {
 }
 
 /// Compares ids with an inclusive lower or an exclusive upper bound. The next id after a given one has a zero appended.
-async fn list(session: &Session, query: &Query) -> Result<Vec<Item>, Fault> {
-    let Query { noun, organization, name, after, is_descending, most } = query;
+async fn list(session: &Session, query: &ResourceQuery) -> Result<Vec<ResourceRow>, Fault> {
+    let ResourceQuery { kind, organization, key: name, after, is_descending, limit: read_limit } = query;
     let bound = match (after, is_descending) {
         (None, false) => Vec::new(),
         (Some(after), false) => [after.as_bytes(), &[0]].concat(),
         (None, true) => ABOVE_ALL_IDS.to_vec(),
         (Some(after), true) => after.as_bytes().to_vec(),
     };
-    let (limit, bytes) = (integer(most.rows as u64), integer(most.bytes as u64));
+    let (limit, bytes) = (integer(read_limit.rows as u64), integer(read_limit.bytes as u64));
     let key = name.as_ref().map(|(field, value)| name_key(field, value).0.to_vec());
-    let (of_noun, of_organization) = (noun.as_bytes(), organization.as_bytes());
+    let (of_noun, of_organization) = (kind.as_bytes(), organization.as_bytes());
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&of_noun, &of_organization, &bound, &limit, &bytes];
     values.extend(key.as_ref().map(|key| key as &(dyn ToSql + Sync)));
     let sql = match (&key, is_descending) {
@@ -268,22 +275,22 @@ async fn list(session: &Session, query: &Query) -> Result<Vec<Item>, Fault> {
         (Some(_), false) => include_str!("sql/items_named_up.sql"),
         (Some(_), true) => include_str!("sql/items_named_down.sql"),
     };
-    items(noun, organization, &session.query(sql, &values).await?)
+    items(kind, organization, &session.query(sql, &values).await?)
 }
 
 /// Collects the resources of a statement that returns a row for each of their names, or one row without a name. Only
 /// the first row of a resource contains the body.
-fn items(noun: &str, organization: &str, rows: &[Row]) -> Result<Vec<Item>, Fault> {
-    let mut items: Vec<Item> = Vec::new();
+fn items(kind: &str, organization: &str, rows: &[Row]) -> Result<Vec<ResourceRow>, Fault> {
+    let mut items: Vec<ResourceRow> = Vec::new();
     for found in rows {
         let id = row::word(found, 0)?;
         if items.last().is_none_or(|item| item.id != id) {
-            let (noun, organization) = (noun.to_owned(), organization.to_owned());
+            let (kind, organization) = (kind.to_owned(), organization.to_owned());
             let (version, body) = (row::number(found, 1)?, row::column(found, 2)?);
-            items.push(Item { noun, organization, id, version, names: vec![], body });
+            items.push(ResourceRow { kind, organization, id, version, keys: vec![], body });
         }
         if let (Some(item), Some(field)) = (items.last_mut(), row::optional_word(found, 3)?) {
-            item.names.push(Name { field, value: row::word(found, 4)?, is_unique: row::column(found, 5)? });
+            item.keys.push(ResourceKey { field, value: row::word(found, 4)?, is_unique: row::column(found, 5)? });
         }
     }
     Ok(items)

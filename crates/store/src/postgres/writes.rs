@@ -10,7 +10,7 @@ use super::{
     row::{start_key, word_key},
 };
 use crate::{
-    ExecutionRow, Late, Letter, Part, RowChange, StoredPlan,
+    ExecutionRow, InboxMessage, LateReceipt, Part, RowChange, StoredPlan,
     number::integer,
     part::{is_end, wake_at},
     values,
@@ -38,7 +38,7 @@ impl<'a> Writes<'a> {
         writes.catalogue(&rows, &changes);
         writes.frames(parts);
         writes.plans(parts.iter().flat_map(|part| &part.plans));
-        writes.letters(parts);
+        writes.messages(parts);
         writes.gates(&[new, older].concat());
         writes
     }
@@ -167,23 +167,23 @@ impl<'a> Writes<'a> {
         self.push(&plans, include_str!("sql/plans_put.sql"), columns);
     }
 
-    fn letters(&mut self, parts: &[&'a Part]) {
+    fn messages(&mut self, parts: &[&'a Part]) {
         let taken_in: Vec<(&[u8], &str)> =
             parts.iter().flat_map(|part| part.consumed.iter().map(|id| (&part.execution.0[..], id.as_str()))).collect();
         let columns = vec![column(&taken_in, |(key, _)| key), column(&taken_in, |(_, id)| word_key(id).0.to_vec())];
         self.push(&taken_in, include_str!("sql/letters_consume.sql"), columns);
-        let letters: Vec<&Letter> = parts.iter().flat_map(|part| &part.letters).collect();
+        let messages: Vec<&InboxMessage> = parts.iter().flat_map(|part| &part.messages).collect();
         let columns = vec![
-            column(&letters, |letter| &letter.execution.0[..]),
-            column(&letters, |letter| word_key(&letter.id).0.to_vec()),
-            column(&letters, |letter| letter.id.as_bytes()),
-            column(&letters, |letter| i64::from(letter.partition)),
-            column(&letters, |letter| &letter.body[..]),
-            column(&letters, |letter| integer(letter.posted_at)),
+            column(&messages, |message| &message.execution.0[..]),
+            column(&messages, |message| word_key(&message.id).0.to_vec()),
+            column(&messages, |message| message.id.as_bytes()),
+            column(&messages, |message| i64::from(message.partition)),
+            column(&messages, |message| &message.body[..]),
+            column(&messages, |message| integer(message.enqueued_at)),
         ];
-        self.push(&letters, include_str!("sql/letters_put.sql"), columns);
-        let late: Vec<(&[u8], &Late)> =
-            parts.iter().flat_map(|part| part.late.iter().map(|late| (&part.execution.0[..], late))).collect();
+        self.push(&messages, include_str!("sql/letters_put.sql"), columns);
+        let late: Vec<(&[u8], &LateReceipt)> =
+            parts.iter().flat_map(|part| part.late_receipts.iter().map(|late| (&part.execution.0[..], late))).collect();
         let columns = vec![
             column(&late, |(key, _)| key),
             column(&late, |(_, late)| integer(late.at)),

@@ -6,7 +6,7 @@ use mainspring_kernel::hash::Hash;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{
-    AuditEntry, AuditHead, AuditRow, Most,
+    AuditEntry, AuditHead, AuditRow, ReadLimit,
     catalogue::chain,
     number::{integer, natural},
 };
@@ -41,7 +41,7 @@ pub(super) fn rows(
     connection: &Connection,
     organization: &str,
     after: u64,
-    most: Most,
+    bound: ReadLimit,
 ) -> rusqlite::Result<Vec<AuditRow>> {
     let row = |row: &Row<'_>| {
         let entry = AuditEntry {
@@ -55,9 +55,9 @@ pub(super) fn rows(
         Ok(AuditRow { number: natural(row.get(0)?), entry, hash: Hash(row.get(6)?) })
     };
     let mut statement = connection.prepare_cached(include_str!("sql/audit.sql"))?;
-    let mut found = statement.query_map(params![organization, integer(after), integer(most.rows as u64)], row)?;
+    let mut found = statement.query_map(params![organization, integer(after), integer(bound.rows as u64)], row)?;
     let (mut rows, mut bytes) = (Vec::new(), 0);
-    while !most.is_met(rows.len(), bytes) {
+    while !bound.is_reached(rows.len(), bytes) {
         let Some(row) = found.next().transpose()? else { break };
         bytes += AuditRow::byte_count(&row);
         rows.push(row);

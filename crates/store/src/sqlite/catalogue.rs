@@ -89,7 +89,7 @@ pub(super) fn list(
 ) -> rusqlite::Result<Vec<ExecutionRow>> {
     let before = before.as_ref().map_or(&ABOVE_ALL_KEYS[..], |key| &key.0);
     let limit_sql = integer(limit as u64);
-    let Filter { statuses, workflow, organization, workflow_id, initiator, is_going_on } = filter;
+    let Filter { statuses, workflow, organization, workflow_id, initiator, excludes_quarantined } = filter;
     let statuses: BTreeSet<Option<&String>> = match statuses.is_empty() {
         true => BTreeSet::from([None]),
         false => statuses.iter().map(Some).collect(),
@@ -107,9 +107,9 @@ pub(super) fn list(
             asked.extend(value.is_some().then_some(name));
             values.extend(value.map(|value| value as &dyn ToSql));
         }
-        if *is_going_on {
-            asked.push("is_going_on");
-            values.push(is_going_on);
+        if *excludes_quarantined {
+            asked.push("excludes_quarantined");
+            values.push(excludes_quarantined);
         }
         let sql = only(include_str!("sql/executions.sql"), '?', 2, &asked);
         let mut statement = connection.prepare_cached(&sql)?;

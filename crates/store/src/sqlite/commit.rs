@@ -18,7 +18,7 @@ use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 
 use super::{audit, catalogue, gates, journal};
 use crate::{
-    Answer, Batch, ExecutionRow, Expected, Letter, Part, Refusal, StoredPlan,
+    Batch, ExecutionRow, Expected, InboxMessage, Part, PartOutcome, Refusal, StoredPlan,
     number::{integer, natural},
     part::{follows, is_end, wake_at},
     values,
@@ -53,15 +53,15 @@ impl<'a> Statements<'a> {
 }
 
 /// Writes all valid parts. Returns the answer to each part, and the number of the last frame or 0. The caller commits.
-pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<(Vec<Answer>, u64)> {
+pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<(Vec<PartOutcome>, u64)> {
     let held = held(connection, batch)?;
     let mut statements = Statements::of(connection)?;
     let mut answer = |part| write_part(&mut statements, &held, part);
-    let answers = batch.parts.iter().map(|part| Ok(answer(part)?.map_or(Answer::Durable, Answer::Refused)));
+    let answers = batch.parts.iter().map(|part| Ok(answer(part)?.map_or(PartOutcome::Durable, PartOutcome::Refused)));
     let answers: Vec<_> = answers.collect::<rusqlite::Result<_>>()?;
-    let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == Answer::Durable);
-    for letter in written.clone().flat_map(|(part, _)| &part.letters) {
-        post(connection, letter)?;
+    let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
+    for message in written.clone().flat_map(|(part, _)| &part.messages) {
+        enqueue(connection, message)?;
     }
     audit::append(connection, &batch.sealing, &written.flat_map(|(part, _)| &part.audit).collect::<Vec<_>>())?;
     Ok((answers, statements.newest_frame))
@@ -111,7 +111,7 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
     for id in &part.consumed {
         connection.prepare_cached(include_str!("sql/letter_consume.sql"))?.execute(params![part.execution.0, id])?;
     }
-    for late in &part.late {
+    for late in &part.late_receipts {
         let sql = include_str!("sql/late_put.sql");
         connection.prepare_cached(sql)?.execute(params![part.execution.0, integer(late.at), late.body])?;
     }
@@ -195,8 +195,8 @@ pub(super) fn put_plans(connection: &Connection, plans: &[StoredPlan]) -> rusqli
 }
 
 /// False if the message exists already.
-pub(super) fn post(connection: &Connection, letter: &Letter) -> rusqlite::Result<bool> {
-    let Letter { execution, partition, id, body, posted_at } = letter;
-    let values = params![execution.0, id, partition, body, integer(*posted_at)];
+pub(super) fn enqueue(connection: &Connection, message: &InboxMessage) -> rusqlite::Result<bool> {
+    let InboxMessage { execution, partition, id, body, enqueued_at } = message;
+    let values = params![execution.0, id, partition, body, integer(*enqueued_at)];
     Ok(connection.prepare_cached(include_str!("sql/letter_post.sql"))?.execute(values)? == 1)
 }

@@ -50,9 +50,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        Answer, Batch, Fence, Inspection, Store,
+        Batch, Fence, Inspection, PartOutcome, Store,
         sqlite::Checked,
-        suite::verb::{goes_on, key, look, opens},
+        suite::verb::{continues, key, look, opens},
     };
 
     fn begun(path: &Path) -> SqliteStore {
@@ -65,7 +65,7 @@ mod tests {
     fn commit(store: &SqliteStore, parts: Vec<crate::Part>) {
         let fences = vec![Fence { partition: 0, epoch: 1 }];
         let answers = store.commit(&Batch { fences, parts, sealing: [0; 32] }).unwrap();
-        assert!(answers.iter().all(|answer| *answer == Answer::Durable));
+        assert!(answers.iter().all(|answer| *answer == PartOutcome::Durable));
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
                     if is_over.load(Ordering::Relaxed) {
                         return;
                     }
-                    commit(&store, vec![goes_on(0, after).part(), goes_on(1, after).part()]);
+                    commit(&store, vec![continues(0, after).part(), continues(1, after).part()]);
                 }
             });
             let copies: Vec<_> = (0..20)
@@ -136,7 +136,7 @@ mod tests {
         let store = begun(&path);
         assert_eq!(store.newest_frame(), Some(1));
         SqliteStore::copy(&path, &copy).unwrap();
-        commit(&store, vec![goes_on(0, 0).part(), opens(1).part()]);
+        commit(&store, vec![continues(0, 0).part(), opens(1).part()]);
         assert_eq!(store.newest_frame(), Some(3));
         drop(store);
         assert_eq!(SqliteStore::open(&path).unwrap().newest_frame(), Some(3));

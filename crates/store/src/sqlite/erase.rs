@@ -11,15 +11,19 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{journal, notes};
 use crate::{
-    Noted,
+    AuditedNotes,
     number::integer,
     values::{Content, repack, unpack},
 };
 
 /// Erases the values that the notes name, and all late receipts of the execution.
-pub(super) fn erase(connection: &Connection, execution: ExecutionKey, noted: &Noted<'_>) -> rusqlite::Result<usize> {
+pub(super) fn erase(
+    connection: &Connection,
+    execution: ExecutionKey,
+    audited: &AuditedNotes<'_>,
+) -> rusqlite::Result<usize> {
     let mut count = 0;
-    for note in noted.notes {
+    for note in audited.notes {
         let Subject::Erased { sequence, place } = note.subject else { continue };
         if overwrite(connection, note.execution, sequence, usize::try_from(place).unwrap_or(usize::MAX))? {
             notes::put(connection, note)?;
@@ -29,7 +33,7 @@ pub(super) fn erase(connection: &Connection, execution: ExecutionKey, noted: &No
     count += connection.prepare_cached(include_str!("sql/late_clear.sql"))?.execute([execution.0])?;
     if count > 0 {
         connection.execute_batch(include_str!("sql/inbox_rewrite.sql"))?;
-        notes::append(connection, noted)?;
+        notes::append(connection, audited)?;
     }
     Ok(count)
 }

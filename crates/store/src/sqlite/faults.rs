@@ -13,13 +13,13 @@ use tempfile::TempDir;
 
 use super::{SqliteStore, lock};
 use crate::{
-    Answer, Batch, CommitError, Fence, Letter, Most, Part, Posting, Store, StoreError,
-    suite::verb::{Turn, Verb, goes_on, key, look, opens, run},
+    Batch, CommitError, EnqueueRequest, Fence, InboxMessage, Part, PartOutcome, ReadLimit, Store, StoreError,
+    suite::verb::{Turn, Verb, continues, key, look, opens, run},
 };
 
-struct Place(TempDir);
+struct ResourceId(TempDir);
 
-impl Place {
+impl ResourceId {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -57,18 +57,18 @@ fn pragma(store: &SqliteStore, name: &str, value: u32) {
     connection.query_row(&format!("PRAGMA {name} = {value}"), [], |_| Ok(())).unwrap();
 }
 
-fn commit(store: &SqliteStore, parts: Vec<Part>) -> Result<Vec<Answer>, CommitError> {
+fn commit(store: &SqliteStore, parts: Vec<Part>) -> Result<Vec<PartOutcome>, CommitError> {
     store.commit(&Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts, ..Batch::default() })
 }
 
-fn letter(id: String, body: &[u8]) -> Letter {
-    Letter { execution: key(0), partition: 0, id, body: body.to_vec(), posted_at: 1 }
+fn message(id: String, body: &[u8]) -> InboxMessage {
+    InboxMessage { execution: key(0), partition: 0, id, body: body.to_vec(), enqueued_at: 1 }
 }
 
 #[test]
 fn others_write_and_read_beside_the_engine() {
     const ROUNDS: u64 = 150;
-    let place = Place::new();
+    let place = ResourceId::new();
     let (engine, other) = (place.open(), place.open());
     run(&engine, &Verb::Claim(0));
     commit(&engine, vec![opens(0).part(), opens(1).part()]).unwrap();
@@ -77,7 +77,7 @@ fn others_write_and_read_beside_the_engine() {
         let ends = Ends(&ended);
         let poster = scope.spawn(|| {
             for number in 0..ROUNDS {
-                other.post(&Posting::of(&letter(number.to_string(), b"other"), 1)).unwrap();
+                other.enqueue(&EnqueueRequest::of(&message(number.to_string(), b"other"), 1)).unwrap();
             }
         });
         let reader = scope.spawn(|| {
@@ -88,28 +88,30 @@ fn others_write_and_read_beside_the_engine() {
                 // visible at once.
                 let sequence = reader.head(key(1)).unwrap().unwrap().head.sequence;
                 assert!(reader.head(key(0)).unwrap().unwrap().head.sequence >= sequence);
-                assert!(reader.frames(key(0), 0, Most::of(usize::MAX)).unwrap().len() as u64 > sequence);
-                let letters = reader.inbox(&[0], 0, Most::of(usize::MAX)).unwrap();
-                assert!(letters.iter().filter(|arrived| arrived.letter.execution == key(2)).count() as u64 >= sequence);
+                assert!(reader.frames(key(0), 0, ReadLimit::of(usize::MAX)).unwrap().len() as u64 > sequence);
+                let messages = reader.inbox(&[0], 0, ReadLimit::of(usize::MAX)).unwrap();
+                assert!(
+                    messages.iter().filter(|arrived| arrived.message.execution == key(2)).count() as u64 >= sequence
+                );
                 looked += 1;
             }
         });
         for after in 0..ROUNDS {
-            let mut second = goes_on(1, after).part();
-            second.letters = vec![Letter { execution: key(2), ..letter(after.to_string(), b"engine") }];
-            let answers = commit(&engine, vec![goes_on(0, after).part(), second]).unwrap();
-            assert_eq!(answers, [Answer::Durable, Answer::Durable]);
+            let mut second = continues(1, after).part();
+            second.messages = vec![InboxMessage { execution: key(2), ..message(after.to_string(), b"engine") }];
+            let answers = commit(&engine, vec![continues(0, after).part(), second]).unwrap();
+            assert_eq!(answers, [PartOutcome::Durable, PartOutcome::Durable]);
         }
         poster.join().unwrap();
         drop(ends);
         reader.join().unwrap();
     });
-    assert_eq!(engine.inbox(&[0], 0, Most::of(usize::MAX)).unwrap().len() as u64, 2 * ROUNDS);
+    assert_eq!(engine.inbox(&[0], 0, ReadLimit::of(usize::MAX)).unwrap().len() as u64, 2 * ROUNDS);
 }
 
 #[test]
 fn what_is_not_committed_is_not_seen_and_a_held_lock_writes_nothing() {
-    let place = Place::new();
+    let place = ResourceId::new();
     let store = place.open();
     run(&store, &Verb::Claim(0));
     commit(&store, vec![opens(0).part()]).unwrap();
@@ -118,21 +120,21 @@ fn what_is_not_committed_is_not_seen_and_a_held_lock_writes_nothing() {
     other.execute_batch("BEGIN IMMEDIATE; UPDATE heads SET wake_at = 7; DELETE FROM frames").unwrap();
     assert_eq!(look(&store), before);
     pragma(&store, "busy_timeout", 0);
-    assert!(matches!(commit(&store, vec![goes_on(0, 0).part()]), Err(CommitError::NotWritten(_))));
+    assert!(matches!(commit(&store, vec![continues(0, 0).part()]), Err(CommitError::NotWritten(_))));
     assert!(matches!(store.claim(0, "node"), Err(StoreError::Unavailable(_))));
     other.execute_batch("ROLLBACK").unwrap();
     // An error in the middle of a batch releases the lock.
     other.execute_batch("PRAGMA busy_timeout = 0; ALTER TABLE plans RENAME TO hidden").unwrap();
-    let with_plan = Turn { plan: Some(1), ..goes_on(0, 0) };
+    let with_plan = Turn { plan: Some(1), ..continues(0, 0) };
     assert!(matches!(commit(&store, vec![with_plan.part()]), Err(CommitError::NotWritten(_))));
     other.execute_batch("ALTER TABLE hidden RENAME TO plans").unwrap();
     assert_eq!(look(&store), before);
-    assert_eq!(commit(&store, vec![with_plan.part()]), Ok(vec![Answer::Durable]));
+    assert_eq!(commit(&store, vec![with_plan.part()]), Ok(vec![PartOutcome::Durable]));
 }
 
 #[test]
 fn a_full_disk_loses_nothing_and_writes_continue_with_free_space() {
-    let place = Place::new();
+    let place = ResourceId::new();
     let mut store = place.open();
     run(&store, &Verb::Claim(0));
     commit(&store, vec![opens(0).part()]).unwrap();
@@ -140,18 +142,18 @@ fn a_full_disk_loses_nothing_and_writes_continue_with_free_space() {
     // SQLite's own bound on the file gives SQLITE_FULL like a full disk. It never falls below the current size.
     pragma(&store, "max_page_count", 1);
     let large =
-        Turn { values: vec![Some(30_000), Some(90_000)], letters: vec![(3, "a")], plan: Some(2), ..goes_on(0, 0) };
+        Turn { values: vec![Some(30_000), Some(90_000)], messages: vec![(3, "a")], plan: Some(2), ..continues(0, 0) };
     let failed = commit(&store, vec![opens(1).part(), large.part()]);
     let Err(CommitError::NotWritten(why)) = &failed else { panic!("{failed:?}") };
     assert!(why.contains("full") && why.contains("store.db"), "{why}");
     let other = place.open();
     pragma(&other, "busy_timeout", 0);
     assert_eq!(run(&other, &Verb::Claim(5)), "1", "what failed still holds the lock");
-    let failed = store.post(&Posting::of(&letter("b".into(), &[0; 90_000]), 1));
+    let failed = store.enqueue(&EnqueueRequest::of(&message("b".into(), &[0; 90_000]), 1));
     assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
     assert_eq!(look(&store), before);
     pragma(&store, "max_page_count", 1_000_000);
-    assert_eq!(commit(&store, vec![opens(1).part(), large.part()]), Ok(vec![Answer::Durable; 2]));
+    assert_eq!(commit(&store, vec![opens(1).part(), large.part()]), Ok(vec![PartOutcome::Durable; 2]));
     let after = look(&store);
     drop(store);
     store = place.open();
@@ -160,7 +162,7 @@ fn a_full_disk_loses_nothing_and_writes_continue_with_free_space() {
 
 #[test]
 fn a_newer_format_is_refused_and_left_as_it_is() {
-    let place = Place::new();
+    let place = ResourceId::new();
     place.open().claim(0, "node").unwrap();
     // The version is in the log, not yet in the file.
     let newer = Connection::open(place.path()).unwrap();
@@ -171,7 +173,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
     assert_eq!(error(SqliteStore::open_read_only(&place.path())), expected);
     assert!(place.bytes() == before, "a store that is refused has changed");
     // The same after a crash, with no other connection: closing the last one would checkpoint the log.
-    let crashed = Place::new();
+    let crashed = ResourceId::new();
     for name in ["store.db", "store.db-wal"] {
         fs::copy(place.0.path().join(name), crashed.0.path().join(name)).unwrap();
     }
@@ -181,7 +183,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
 
 #[test]
 fn files_that_are_no_stores_are_rejected_with_help() {
-    let place = Place::new();
+    let place = ResourceId::new();
     run(&place.open(), &Verb::Claim(0));
     let sound = place.bytes();
     let table = [
@@ -208,7 +210,7 @@ fn files_that_are_no_stores_are_rejected_with_help() {
 
 #[test]
 fn a_damaged_row_names_its_frame() {
-    let place = Place::new();
+    let place = ResourceId::new();
     let store = place.open();
     run(&store, &Verb::Claim(0));
     let turn = Turn { frames: 3, values: vec![Some(9), Some(40_000)], ..opens(0) };
@@ -223,7 +225,7 @@ fn a_damaged_row_names_its_frame() {
         let connection = lock(store.writer.as_ref().unwrap());
         connection.execute_batch("SAVEPOINT damage").unwrap();
         connection.execute_batch(damage).unwrap();
-        let found = super::journal::frames(&connection, key(0), 1, Most::of(9)).unwrap_err();
+        let found = super::journal::frames(&connection, key(0), 1, ReadLimit::of(9)).unwrap_err();
         connection.execute_batch("ROLLBACK TO damage; RELEASE damage").unwrap();
         let error = super::failure::of_store(&place.path(), &found);
         let name = format!("frame 1 of {}", key(0));
@@ -233,7 +235,7 @@ fn a_damaged_row_names_its_frame() {
 
 #[test]
 fn paths_that_cannot_be_used_are_named() {
-    let place = Place::new();
+    let place = ResourceId::new();
     let missing = place.0.path().join("missing.db");
     let nowhere = place.0.path().join("nowhere").join("store.db");
     fs::write(place.0.path().join("file"), "").unwrap();
@@ -251,7 +253,7 @@ fn paths_that_cannot_be_used_are_named() {
 
 #[test]
 fn nobody_else_may_read_it() {
-    let place = Place::new();
+    let place = ResourceId::new();
     let store = place.open();
     run(&store, &Verb::Claim(0));
     let mut names = Vec::new();
@@ -266,7 +268,7 @@ fn nobody_else_may_read_it() {
 
 #[test]
 fn a_reader_changes_nothing() {
-    let place = Place::new();
+    let place = ResourceId::new();
     let store = place.open();
     run(&store, &Verb::Claim(0));
     commit(&store, vec![opens(0).part()]).unwrap();
@@ -274,10 +276,10 @@ fn a_reader_changes_nothing() {
     let before = look(&reader);
     let refused = run(&reader, &Verb::Post(0, "a"));
     assert!(refused.contains("for reading only"), "{refused}");
-    assert!(matches!(commit(&reader, vec![goes_on(0, 0).part()]), Err(CommitError::NotWritten(_))));
+    assert!(matches!(commit(&reader, vec![continues(0, 0).part()]), Err(CommitError::NotWritten(_))));
     assert_eq!(look(&store), before);
     // It sees commits after it was opened, and works alone.
-    commit(&store, vec![goes_on(0, 0).part()]).unwrap();
+    commit(&store, vec![continues(0, 0).part()]).unwrap();
     drop(store);
     assert_eq!(run(&reader, &Verb::Head(0)), "1 in 0 wake 0");
 }
@@ -286,31 +288,31 @@ fn a_reader_changes_nothing() {
 /// twice: in the row, and as a blob.
 #[test]
 fn erased_bytes_are_in_no_file() {
-    const LETTERS: u64 = 800;
+    const MESSAGES: u64 = 800;
     let secret = b"the patient's name is Erika Mustermann";
-    let place = Place::new();
+    let place = ResourceId::new();
     let store = place.open();
     run(&store, &Verb::Claim(0));
-    let contains = |place: &Place| place.bytes().windows(secret.len()).any(|window| window == secret);
+    let contains = |place: &ResourceId| place.bytes().windows(secret.len()).any(|window| window == secret);
     let with_secret = |mut part: Part| {
         part.frames[0].values[0].body = Some(secret.to_vec());
         part.frames[0].values[1].body = Some(secret.repeat(2_000));
         part
     };
-    let filled = |execution, after| Turn { values: vec![Some(60), Some(40_000)], ..goes_on(execution, after) };
-    for number in 0..LETTERS {
+    let filled = |execution, after| Turn { values: vec![Some(60), Some(40_000)], ..continues(execution, after) };
+    for number in 0..MESSAGES {
         let body = if number % 2 == 0 { secret.repeat(3) } else { vec![b'-'; 114] };
-        store.post(&Posting::of(&letter(number.to_string(), &body), 1)).unwrap();
+        store.enqueue(&EnqueueRequest::of(&message(number.to_string(), &body), 1)).unwrap();
     }
     // All messages with the secret are consumed, and most others, in an order that makes SQLite move the remaining
     // ones.
-    let shuffled = (0..LETTERS).map(|number| number * 389 % LETTERS);
+    let shuffled = (0..MESSAGES).map(|number| number * 389 % MESSAGES);
     let leaving: Vec<u64> = shuffled.filter(|number| number % 8 != 1).collect();
     let opened = [1, 0, 2].map(|execution| Turn { after: None, ..filled(execution, 0) }.part());
     commit(&store, opened.into()).unwrap();
-    for (after, letters) in (0..).zip(leaving.chunks(10)) {
+    for (after, messages) in (0..).zip(leaving.chunks(10)) {
         let mut middle = filled(0, after).part();
-        middle.consumed = letters.iter().map(u64::to_string).collect();
+        middle.consumed = messages.iter().map(u64::to_string).collect();
         let middle = if after == 30 { with_secret(middle) } else { middle };
         commit(&store, vec![filled(1, after).part(), middle, filled(2, after).part()]).unwrap();
     }
@@ -319,14 +321,14 @@ fn erased_bytes_are_in_no_file() {
     assert!(contains(&place), "the blob is still named");
     assert_eq!(run(&store, &Verb::Erase(0, 31, 1)), "true");
     assert!(!contains(&place), "the secret is still in a file");
-    let values = &store.frames(key(0), 31, Most::of(1)).unwrap()[0].values;
+    let values = &store.frames(key(0), 31, ReadLimit::of(1)).unwrap()[0].values;
     assert!(values.iter().all(|value| value.body.is_none() && value.salt == [0; 16]));
     assert_eq!(run(&store, &Verb::Erase(0, 31, 1)), "false");
 }
 
 #[test]
 fn an_erase_that_leaves_the_bytes_in_the_log_says_so() {
-    let place = Place::new();
+    let place = ResourceId::new();
     let store = place.open();
     run(&store, &Verb::Claim(0));
     commit(&store, vec![Turn { values: vec![Some(9)], ..opens(0) }.part()]).unwrap();
@@ -342,7 +344,7 @@ fn an_erase_that_leaves_the_bytes_in_the_log_says_so() {
 
 #[test]
 fn what_a_row_contradicts_is_told_from_a_store_that_takes_nothing() {
-    let place = Place::new();
+    let place = ResourceId::new();
     let store = place.open();
     run(&store, &Verb::Claim(0));
     commit(&store, vec![opens(0).part(), opens(1).part()]).unwrap();
@@ -355,8 +357,12 @@ fn what_a_row_contradicts_is_told_from_a_store_that_takes_nothing() {
         .unwrap();
     let heads = || [0, 1].map(|number| store.head(key(number)).unwrap());
     let before = heads();
-    let both = commit(&store, vec![goes_on(0, 0).part(), goes_on(1, 0).part()]);
+    let both = commit(&store, vec![continues(0, 0).part(), continues(1, 0).part()]);
     assert!(matches!(&both, Err(CommitError::Refused(why)) if why.contains("UNIQUE")), "{both:?}");
     assert_eq!(heads(), before, "of a refused batch nothing is written");
-    assert_eq!(commit(&store, vec![goes_on(1, 0).part()]), Ok(vec![Answer::Durable]), "the other one is written");
+    assert_eq!(
+        commit(&store, vec![continues(1, 0).part()]),
+        Ok(vec![PartOutcome::Durable]),
+        "the other one is written"
+    );
 }

@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Answer, Batch, CommitError, Fence, Store,
+        Batch, CommitError, Fence, PartOutcome, Store,
         sqlite::SqliteStore,
         suite::verb::{key, opens},
     };
@@ -206,7 +206,7 @@ for _ in range(3):
         store
     }
 
-    fn begin(store: &SqliteStore, execution: u8) -> Result<Vec<Answer>, CommitError> {
+    fn begin(store: &SqliteStore, execution: u8) -> Result<Vec<PartOutcome>, CommitError> {
         let fences = vec![Fence { partition: 0, epoch: 1 }];
         store.commit(&Batch { fences, parts: vec![opens(execution).part()], sealing: [0; 32] })
     }
@@ -238,7 +238,7 @@ for _ in range(3):
         drop(inspection);
         assert!(SqliteStore::open_read_only(&folder.path().join("none.db")).is_err());
         assert!(locks_on(&path) > 0, "after everything else was closed");
-        assert_eq!(begin(&store, 1), Ok(vec![Answer::Durable]));
+        assert_eq!(begin(&store, 1), Ok(vec![PartOutcome::Durable]));
         assert!(locks_on(&path) > 0);
     }
 
@@ -248,11 +248,11 @@ for _ in range(3):
         let path = folder.path().join("store.db");
         let store = claimed(&path);
         assert_eq!(store.partitions(), Ok(1), "a reader is open as well");
-        assert_eq!(begin(&store, 1), Ok(vec![Answer::Durable]));
+        assert_eq!(begin(&store, 1), Ok(vec![PartOutcome::Durable]));
         let before = Identity::of(&connection::log_of(&path)).unwrap();
         read_by_other_programs(&path);
         assert_eq!(Identity::of(&connection::log_of(&path)).unwrap(), before);
-        assert_eq!(begin(&store, 2), Ok(vec![Answer::Durable]));
+        assert_eq!(begin(&store, 2), Ok(vec![PartOutcome::Durable]));
         // A killed process leaves the files without any cleanup.
         let crashed = folder.path().join("crashed.db");
         fs::copy(&path, &crashed).unwrap();
@@ -286,14 +286,18 @@ for _ in range(3):
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("store.db");
             let store = claimed(&path);
-            assert_eq!(begin(&store, 1), Ok(vec![Answer::Durable]), "{name}");
+            assert_eq!(begin(&store, 1), Ok(vec![PartOutcome::Durable]), "{name}");
             assert_eq!(store.check_files(), Ok(()), "{name}");
             damage(&path);
             let refused = begin(&store, 2);
             let Err(CommitError::Fatal(why)) = refused else { panic!("{name}: {refused:?}") };
             assert!(why.contains("store.db") && why.contains("mainspring backup"), "{name}: {why}");
             // Every write is refused until the store is closed, even if the name leads to a file again.
-            let refused = [store.claim(0, "node").map(drop), store.pin("a", "b").map(drop), store.check_files()];
+            let refused = [
+                store.claim(0, "node").map(drop),
+                store.put_metadata_if_absent("a", "b").map(drop),
+                store.check_files(),
+            ];
             assert!(refused.iter().all(|refused| matches!(refused, Err(StoreError::Unavailable(_)))), "{name}");
             assert!(matches!(begin(&store, 3), Err(CommitError::Fatal(_))), "{name}");
             assert_eq!(why.contains("is in the database"), is_saved, "{name}: {why}");
@@ -338,7 +342,7 @@ for _ in range(3):
 
     fn claimed_anew(path: &Path) -> SqliteStore {
         let store = claimed(path);
-        assert_eq!(begin(&store, 1), Ok(vec![Answer::Durable]));
+        assert_eq!(begin(&store, 1), Ok(vec![PartOutcome::Durable]));
         store
     }
 
@@ -349,7 +353,7 @@ for _ in range(3):
         drop(SqliteStore::open(&real).unwrap());
         std::os::unix::fs::symlink(&real, &link).unwrap();
         let store = claimed(&link);
-        assert_eq!(begin(&store, 1), Ok(vec![Answer::Durable]));
+        assert_eq!(begin(&store, 1), Ok(vec![PartOutcome::Durable]));
         fs::remove_file(connection::log_of(&real)).unwrap();
         assert!(matches!(begin(&store, 2), Err(CommitError::Fatal(_))));
     }

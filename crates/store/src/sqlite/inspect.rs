@@ -18,7 +18,7 @@ use super::{
     failure, journal, nodes,
 };
 use crate::{
-    Format, Inspection, Listed, Most, Named, NodeSeen, Store, StoreError,
+    Format, InspectedExecution, InspectedExecutions, InspectedNode, Inspection, ReadLimit, Store, StoreError,
     number::{integer, natural},
 };
 
@@ -154,30 +154,30 @@ impl Inspection for SqliteInspection {
         Format { found: self.found, readable: FORMAT }
     }
 
-    fn pinned(&self, name: &str) -> Result<Option<Option<String>>, StoreError> {
-        self.since(FORMAT_WITH_NODES, |connection| nodes::pinned(connection, name))
+    fn metadata(&self, name: &str) -> Result<Option<Option<String>>, StoreError> {
+        self.since(FORMAT_WITH_NODES, |connection| nodes::metadata(connection, name))
     }
 
-    fn quarantined(&self, limit: usize) -> Result<Option<Listed>, StoreError> {
+    fn quarantined(&self, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
         let sql = include_str!("sql/inspect_quarantined.sql");
         self.since(1, |connection| listed(connection.prepare(sql)?.query(params![integer(limit as u64)])?))
     }
 
-    fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError> {
+    fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
         let sql = include_str!("sql/inspect_overdue.sql");
         let values = params![integer(limit as u64), integer(before_ms)];
         self.since(1, |connection| listed(connection.prepare(sql)?.query(values)?))
     }
 
-    fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<Listed>, StoreError> {
+    fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
         let sql = include_str!("sql/inspect_waiting.sql");
         let values = params![integer(limit as u64), integer(before_ms)];
         self.since(FORMAT_WITH_GATES, |connection| listed(connection.prepare(sql)?.query(values)?))
     }
 
-    fn nodes(&self) -> Result<Option<Vec<NodeSeen>>, StoreError> {
+    fn nodes(&self) -> Result<Option<Vec<InspectedNode>>, StoreError> {
         let of_row = |row: &Row<'_>| {
-            Ok(NodeSeen { name: row.get(0)?, place: row.get(1)?, release: row.get(2)?, is_alive: row.get(3)? })
+            Ok(InspectedNode { name: row.get(0)?, address: row.get(1)?, release: row.get(2)?, is_alive: row.get(3)? })
         };
         self.since(FORMAT_WITH_NODES, |connection| {
             let now = nodes::clock(connection)?;
@@ -190,7 +190,7 @@ impl Inspection for SqliteInspection {
             let of_row = |row: &Row<'_>| Ok((ExecutionKey(row.get(0)?), natural(row.get(1)?)));
             let found = connection.query_row(include_str!("sql/inspect_newest.sql"), [], of_row).optional()?;
             let Some((execution, sequence)) = found else { return Ok(0) };
-            let frame = journal::frames(connection, execution, sequence, Most::of(1))?.pop();
+            let frame = journal::frames(connection, execution, sequence, ReadLimit::of(1))?.pop();
             let read = frame.map(|frame| Frame::read(&frame)).transpose();
             let read = read.map_err(|error| journal::damaged(execution, sequence, &error.message))?;
             Ok(read.map_or(0, |(frame, _)| frame.now))
@@ -206,12 +206,12 @@ impl Inspection for SqliteInspection {
 }
 
 /// Collects rows of key, id, time, reason and total.
-fn listed(mut rows: rusqlite::Rows<'_>) -> rusqlite::Result<Listed> {
-    let mut listed = Listed::default();
+fn listed(mut rows: rusqlite::Rows<'_>) -> rusqlite::Result<InspectedExecutions> {
+    let mut listed = InspectedExecutions::default();
     while let Some(row) = rows.next()? {
         let (key, id): (_, Option<String>) = (ExecutionKey(row.get(0)?), row.get(1)?);
         let (id, at_ms) = (id.unwrap_or_else(|| key.to_string()), row.get::<_, Option<i64>>(2)?.map(natural));
-        listed.first.push(Named { id, at_ms, why: row.get(3)? });
+        listed.first.push(InspectedExecution { id, at_ms, reason: row.get(3)? });
         listed.count = natural(row.get(4)?);
     }
     Ok(listed)
@@ -233,7 +233,7 @@ mod tests {
     fn crashed(folder: &Path) -> PathBuf {
         let (path, copy) = (folder.join("whole.db"), folder.join("a folder? 100%/copy.db"));
         let store = SqliteStore::open(&path).unwrap();
-        store.pin("word", "in the log").unwrap();
+        store.put_metadata_if_absent("word", "in the log").unwrap();
         fs::create_dir(copy.parent().unwrap()).unwrap();
         fs::copy(&path, &copy).unwrap();
         fs::copy(connection::log_of(&path), connection::log_of(&copy)).unwrap();
@@ -247,13 +247,13 @@ mod tests {
         let check = |word: &str| {
             let before = everything(path.parent().unwrap());
             let inspection = SqliteStore::inspect(&path, true).unwrap();
-            assert_eq!(inspection.pinned("word"), Ok(Some(Some(word.to_owned()))));
+            assert_eq!(inspection.metadata("word"), Ok(Some(Some(word.to_owned()))));
             assert_eq!(inspection.check(true, None), Ok(Checked::Sound));
             assert_eq!(inspection.has_log(), Ok(Some(true)));
             assert_eq!(inspection.newest_frame_ms(), Ok(Some(0)));
             let store = Box::new(inspection).store().unwrap();
-            assert_eq!(store.pinned("word"), Ok(Some(word.to_owned())));
-            assert!(store.pin("word", "another").is_err());
+            assert_eq!(store.metadata("word"), Ok(Some(word.to_owned())));
+            assert!(store.put_metadata_if_absent("word", "another").is_err());
             drop(store);
             assert_eq!(everything(path.parent().unwrap()), before);
         };
@@ -268,9 +268,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = crashed(folder.path());
         let stamp = Stamp::of(&path);
-        assert_eq!(SqliteStore::inspect(&path, true).unwrap().pinned("word"), Ok(Some(Some("in the log".into()))));
+        assert_eq!(SqliteStore::inspect(&path, true).unwrap().metadata("word"), Ok(Some(Some("in the log".into()))));
         assert!(stamp.is_unchanged());
-        SqliteStore::open(&path).unwrap().pin("another", "word").unwrap();
+        SqliteStore::open(&path).unwrap().put_metadata_if_absent("another", "word").unwrap();
         assert!(!stamp.is_unchanged());
     }
 }

@@ -8,7 +8,7 @@ use mainspring_kernel::{
 use rusqlite::{Connection, Error, OptionalExtension, Row, params, types::Type};
 
 use crate::{
-    Arrived, Due, HeadRow, Late, Letter, Most,
+    Due, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit,
     number::{integer, natural},
     values::{Content, PackedValue, unpack},
 };
@@ -38,12 +38,12 @@ pub(super) fn frames(
     connection: &Connection,
     execution: ExecutionKey,
     from: u64,
-    most: Most,
+    bound: ReadLimit,
 ) -> rusqlite::Result<Vec<StoredFrame>> {
     let mut statement = connection.prepare_cached(include_str!("sql/frames.sql"))?;
-    let mut rows = statement.query(params![execution.0, integer(from), integer(most.rows as u64)])?;
+    let mut rows = statement.query(params![execution.0, integer(from), integer(bound.rows as u64)])?;
     let (mut frames, mut bytes) = (Vec::new(), 0);
-    while !most.is_met(frames.len(), bytes) {
+    while !bound.is_reached(frames.len(), bytes) {
         let Some(row) = rows.next()? else { break };
         let sequence = natural(row.get(0)?);
         let packed = unpack(row.get_ref(2)?.as_blob()?).ok_or_else(|| {
@@ -114,34 +114,34 @@ pub(super) fn inbox(
     connection: &Connection,
     partitions: &[u32],
     after: u64,
-    most: Most,
-) -> rusqlite::Result<Vec<Arrived>> {
+    bound: ReadLimit,
+) -> rusqlite::Result<Vec<InboxEntry>> {
     let mut statement = connection.prepare_cached(include_str!("sql/inbox.sql"))?;
-    let arrived = |row: &Row<'_>| -> rusqlite::Result<Arrived> {
-        let letter = Letter {
+    let arrived = |row: &Row<'_>| -> rusqlite::Result<InboxEntry> {
+        let message = InboxMessage {
             execution: ExecutionKey(row.get(1)?),
             id: row.get(2)?,
             partition: row.get(3)?,
             body: row.get(4)?,
-            posted_at: natural(row.get(5)?),
+            enqueued_at: natural(row.get(5)?),
         };
-        Ok(Arrived { number: natural(row.get(0)?), letter })
+        Ok(InboxEntry { number: natural(row.get(0)?), message })
     };
     let asked: Vec<String> = partitions.iter().map(u32::to_string).collect();
     let asked = format!("[{}]", asked.join(","));
-    let mut rows = statement.query(params![asked, integer(after), integer(most.rows as u64)])?;
-    let (mut letters, mut bytes) = (Vec::new(), 0);
-    while !most.is_met(letters.len(), bytes) {
+    let mut rows = statement.query(params![asked, integer(after), integer(bound.rows as u64)])?;
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    while !bound.is_reached(messages.len(), bytes) {
         let Some(row) = rows.next()? else { break };
-        let letter = arrived(row)?;
-        bytes += letter.byte_count();
-        letters.push(letter);
+        let message = arrived(row)?;
+        bytes += message.byte_count();
+        messages.push(message);
     }
-    Ok(letters)
+    Ok(messages)
 }
 
-pub(super) fn late(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<Late>> {
+pub(super) fn late_receipts(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<LateReceipt>> {
     let mut statement = connection.prepare_cached(include_str!("sql/late.sql"))?;
-    let late = |row: &Row<'_>| Ok(Late::of_row(natural(row.get(0)?), row.get(1)?));
+    let late = |row: &Row<'_>| Ok(LateReceipt::of_row(natural(row.get(0)?), row.get(1)?));
     statement.query_map([execution.0], late)?.collect()
 }

@@ -43,9 +43,9 @@ pub use self::{
     inspect::{Checked, SqliteInspection, Stamp},
 };
 use crate::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow, Late,
-    Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store, StoreError,
-    Table, meter::sync_time, number::integer,
+    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
+    Filter, GateRow, HeadRow, InboxEntry, LateReceipt, Node, Origin, PartOutcome, QuarantineRelease, QuarantinedRow,
+    ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, meter::sync_time, number::integer,
 };
 
 /// The metadata entry for the engine that worked on the store last.
@@ -135,7 +135,7 @@ impl SqliteStore {
 
     /// Returns the last argument of [`note_hold`](Self::note_hold).
     pub fn last_hold(&self) -> Result<Option<String>, StoreError> {
-        self.pinned(HOLD)
+        self.metadata(HOLD)
     }
 
     /// Stores the name of the engine that starts to work on the store. Durable.
@@ -210,28 +210,28 @@ impl Store for SqliteStore {
         self.write(|connection| nodes::repartition(connection, partitions.max(1)))
     }
 
-    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.write(|connection| nodes::pin(connection, name, value))
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.write(|connection| nodes::put_metadata_if_absent(connection, name, value))
     }
 
-    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.read(|connection| nodes::pinned(connection, name))
+    fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.read(|connection| nodes::metadata(connection, name))
     }
 
-    fn table(&self) -> Result<Table, StoreError> {
-        self.read(|connection| nodes::table(connection, ""))
+    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
+        self.read(|connection| nodes::cluster_view(connection, ""))
     }
 
-    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
-        self.write(|connection| nodes::beat(connection, node, lease_ms))
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
+        self.write(|connection| nodes::heartbeat(connection, node, lease_ms))
     }
 
-    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.write(|connection| nodes::take(connection, node, partitions))
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.write(|connection| nodes::acquire(connection, node, partitions))
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.write(|connection| nodes::give_up(connection, node, fences, running))
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.write(|connection| nodes::release(connection, node, fences, running))
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
@@ -250,7 +250,7 @@ impl Store for SqliteStore {
         self.write(|connection| nodes::leave(connection, node))
     }
 
-    fn is_at_hand(&self) -> bool {
+    fn can_read_inline(&self) -> bool {
         self.readers.is_one_free()
     }
 
@@ -277,10 +277,10 @@ impl Store for SqliteStore {
         self.check(&connection).map_err(StoreError::Unavailable)
     }
 
-    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         let connection = self.writer().map_err(|error| CommitError::NotWritten(error.to_string()))?;
         self.check(&connection).map_err(CommitError::Fatal)?;
-        let work = || -> rusqlite::Result<(Vec<Answer>, u64)> {
+        let work = || -> rusqlite::Result<(Vec<PartOutcome>, u64)> {
             connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
             commit::write(&connection, batch)
         };
@@ -304,29 +304,29 @@ impl Store for SqliteStore {
         self.read(|connection| journal::head(connection, execution))
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
-        self.read(|connection| journal::frames(connection, execution, from, most))
+    fn frames(&self, execution: ExecutionKey, from: u64, bound: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
+        self.read(|connection| journal::frames(connection, execution, from, bound))
     }
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         self.read(|connection| journal::due(connection, partitions, until_ms, after, limit))
     }
 
-    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
+    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
         self.write(|connection| {
-            let is_so = nodes::partitions(connection)? == posting.partitions;
+            let is_so = nodes::partitions(connection)? == request.partitions;
             if is_so {
-                commit::put_plans(connection, posting.plans)?;
+                commit::put_plans(connection, request.plans)?;
             }
-            if is_so && commit::post(connection, posting.letter)? {
-                audit::append(connection, &posting.sealing, &posting.audit.iter().collect::<Vec<_>>())?;
+            if is_so && commit::enqueue(connection, request.message)? {
+                audit::append(connection, &request.sealing, &request.audit.iter().collect::<Vec<_>>())?;
             }
             Ok(is_so)
         })
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
-        self.read(|connection| journal::inbox(connection, partitions, after, most))
+    fn inbox(&self, partitions: &[u32], after: u64, bound: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
+        self.read(|connection| journal::inbox(connection, partitions, after, bound))
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
@@ -348,12 +348,12 @@ impl Store for SqliteStore {
         self.write(|connection| connection.prepare_cached(sql)?.execute(params![execution.0, reason]).map(drop))
     }
 
-    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
         self.write(|connection| notes::release(connection, release))
     }
 
-    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
-        self.write(|connection| notes::force_end(connection, noted))
+    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
+        self.write(|connection| notes::force_end(connection, audited))
     }
 
     fn quarantined(
@@ -369,8 +369,8 @@ impl Store for SqliteStore {
         self.read(|connection| notes::list(connection, execution))
     }
 
-    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
-        let found = self.write(|connection| erase::erase(connection, execution, noted))?;
+    fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError> {
+        let found = self.write(|connection| erase::erase(connection, execution, audited))?;
         let cleared = erase::clear_log(&*self.writer()?).map_err(|error| failure::of_store(&self.path, &error))?;
         if cleared {
             return Ok(found);
@@ -381,8 +381,8 @@ impl Store for SqliteStore {
         )))
     }
 
-    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
-        self.read(|connection| journal::late(connection, execution))
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
+        self.read(|connection| journal::late_receipts(connection, execution))
     }
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {

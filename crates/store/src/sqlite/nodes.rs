@@ -4,7 +4,7 @@ use mainspring_kernel::key::ExecutionKey;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{
-    Fence, Node, RemoteAttempt, Table,
+    ClusterView, Fence, Node, RemoteAttempt,
     number::{integer, natural},
     partition_of,
 };
@@ -34,7 +34,7 @@ pub(super) fn repartition(connection: &Connection, partitions: u32) -> rusqlite:
     Ok(())
 }
 
-pub(super) fn pin(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<String> {
+pub(super) fn put_metadata_if_absent(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<String> {
     connection.prepare_cached(include_str!("sql/pin.sql"))?.execute([name, value])?;
     connection.prepare_cached(include_str!("sql/pinned.sql"))?.query_row([name], |row| row.get(0))
 }
@@ -44,49 +44,49 @@ pub(super) fn note(connection: &Connection, name: &str, value: &str) -> rusqlite
     connection.prepare_cached(include_str!("sql/note.sql"))?.execute([name, value]).map(drop)
 }
 
-pub(super) fn pinned(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
+pub(super) fn metadata(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
     connection.prepare_cached(include_str!("sql/pinned.sql"))?.query_row([name], |row| row.get(0)).optional()
 }
 
-pub(super) fn beat(connection: &Connection, node: &Node, lease_ms: u64) -> rusqlite::Result<Option<Table>> {
+pub(super) fn heartbeat(connection: &Connection, node: &Node, lease_ms: u64) -> rusqlite::Result<Option<ClusterView>> {
     let now = clock(connection)?;
     connection.prepare_cached(include_str!("sql/node_forget.sql"))?.execute([now])?;
     connection.prepare_cached(include_str!("sql/remote_forget.sql"))?.execute([])?;
-    let Node { name, place, release, decide_version, takes: _ } = node;
+    let Node { name, address: place, release, decide_version, accepts_partitions: _ } = node;
     let values = params![name, place, release, decide_version, now, now.saturating_add(integer(lease_ms))];
     if connection.prepare_cached(include_str!("sql/node_beat.sql"))?.execute(values)? == 0 {
         return Ok(None);
     }
-    table(connection, name).map(Some)
+    cluster_view(connection, name).map(Some)
 }
 
 /// Returns the cluster view of a node.
-pub(super) fn table(connection: &Connection, name: &str) -> rusqlite::Result<Table> {
+pub(super) fn cluster_view(connection: &Connection, name: &str) -> rusqlite::Result<ClusterView> {
     let now = clock(connection)?;
     let fence = |row: &Row<'_>| Ok(Fence { partition: row.get(0)?, epoch: natural(row.get(1)?) });
     let holder = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (mut held, mut holders, mut nodes, mut to_stop) = (
+    let (mut held, mut holders, mut nodes, mut stop_requested) = (
         connection.prepare_cached(include_str!("sql/held.sql"))?,
         connection.prepare_cached(include_str!("sql/holders.sql"))?,
         connection.prepare_cached(include_str!("sql/nodes.sql"))?,
         connection.prepare_cached(include_str!("sql/remote_to_stop.sql"))?,
     );
-    Ok(Table {
+    Ok(ClusterView {
         partitions: partitions(connection)?,
         held: held.query_map([name], fence)?.collect::<Result<_, _>>()?,
         holders: holders.query_map([now], holder)?.collect::<Result<_, _>>()?,
         nodes: nodes.query_map([now], node_of_row)?.collect::<Result<_, _>>()?,
-        to_stop: to_stop.query_map([name], remote_of_row)?.collect::<Result<_, _>>()?,
+        stop_requested: stop_requested.query_map([name], remote_of_row)?.collect::<Result<_, _>>()?,
         clock_ms: natural(now),
     })
 }
 
 fn node_of_row(row: &Row<'_>) -> rusqlite::Result<Node> {
     let (name, place, release, decide_version) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-    Ok(Node { name, place, release, decide_version, takes: true })
+    Ok(Node { name, address: place, release, decide_version, accepts_partitions: true })
 }
 
-pub(super) fn take(connection: &Connection, node: &str, partitions: &[u32]) -> rusqlite::Result<Vec<Fence>> {
+pub(super) fn acquire(connection: &Connection, node: &str, partitions: &[u32]) -> rusqlite::Result<Vec<Fence>> {
     let now = clock(connection)?;
     let mut taken = Vec::new();
     if !connection.prepare_cached(include_str!("sql/node_may_take.sql"))?.exists(params![node, now])? {
@@ -103,7 +103,7 @@ pub(super) fn take(connection: &Connection, node: &str, partitions: &[u32]) -> r
     Ok(taken)
 }
 
-pub(super) fn give_up(
+pub(super) fn release(
     connection: &Connection,
     node: &str,
     fences: &[Fence],

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
 use super::{audit, catalogue, journal};
 use crate::{
-    Awaiting, FORCED_END, Noted, QuarantinedRow, Release, ReleaseAnswer, RowChange,
+    AuditedNotes, AwaitingParent, FORCED_END, QuarantineRelease, QuarantinedRow, ReleaseOutcome, RowChange,
     conditions::only,
     number::{integer, natural},
 };
@@ -38,28 +38,28 @@ pub(super) fn list(connection: &Connection, execution: ExecutionKey) -> rusqlite
     connection.prepare_cached(include_str!("sql/notes.sql"))?.query_map([execution.0], note)?.collect()
 }
 
-pub(super) fn release(connection: &Connection, release: &Release<'_>) -> rusqlite::Result<ReleaseAnswer> {
-    let Release { execution, parent, noted } = release;
-    if let Some(Awaiting { execution, head, .. }) = parent {
+pub(super) fn release(connection: &Connection, release: &QuarantineRelease<'_>) -> rusqlite::Result<ReleaseOutcome> {
+    let QuarantineRelease { execution, parent, audited } = release;
+    if let Some(AwaitingParent { execution, head, .. }) = parent {
         let found = journal::head(connection, *execution)?;
         let head = (head.sequence, head.hash);
         if found.is_none_or(|row| (row.head.sequence, row.head.hash) != head) {
-            return Ok(ReleaseAnswer::ParentMoved);
+            return Ok(ReleaseOutcome::ParentMoved);
         }
     }
     if connection.prepare_cached(include_str!("sql/release.sql"))?.execute([execution.0])? == 0 {
-        return Ok(ReleaseAnswer::NotQuarantined);
+        return Ok(ReleaseOutcome::NotQuarantined);
     }
-    if let Some(Awaiting { execution, told, .. }) = parent {
+    if let Some(AwaitingParent { execution, notice, .. }) = parent {
         let consume = include_str!("sql/letter_consume.sql");
-        connection.prepare_cached(consume)?.execute(params![execution.0, told])?;
+        connection.prepare_cached(consume)?.execute(params![execution.0, notice])?;
     }
-    append(connection, noted)?;
-    Ok(ReleaseAnswer::Released)
+    append(connection, audited)?;
+    Ok(ReleaseOutcome::Released)
 }
 
-pub(super) fn force_end(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Result<bool> {
-    let Some(note) = noted.notes.first() else { return Ok(false) };
+pub(super) fn force_end(connection: &Connection, audited: &AuditedNotes<'_>) -> rusqlite::Result<bool> {
+    let Some(note) = audited.notes.first() else { return Ok(false) };
     let execution = note.execution.0;
     if connection.prepare_cached(include_str!("sql/head_force_end.sql"))?.execute([execution])? == 0 {
         return Ok(false);
@@ -76,7 +76,7 @@ pub(super) fn force_end(connection: &Connection, noted: &Noted<'_>) -> rusqlite:
         connection.prepare_cached(sql)?.execute([execution])?;
     }
     put(connection, note)?;
-    append(connection, noted)?;
+    append(connection, audited)?;
     Ok(true)
 }
 
@@ -101,6 +101,6 @@ pub(super) fn quarantined(
 }
 
 /// Appends audit entries.
-pub(super) fn append(connection: &Connection, noted: &Noted<'_>) -> rusqlite::Result<()> {
-    audit::append(connection, &noted.sealing, &noted.audit.iter().collect::<Vec<_>>())
+pub(super) fn append(connection: &Connection, audited: &AuditedNotes<'_>) -> rusqlite::Result<()> {
+    audit::append(connection, &audited.sealing, &audited.audit.iter().collect::<Vec<_>>())
 }

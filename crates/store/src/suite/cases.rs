@@ -2,7 +2,7 @@
 
 use super::{
     Subject,
-    verb::{Turn, Verb, Verb::*, Word, goes_on, opens},
+    verb::{Turn, Verb, Verb::*, Word, continues, opens},
 };
 use crate::BLOB_BYTES_MIN;
 
@@ -27,7 +27,7 @@ pub(super) fn cases<S: Subject>() -> Vec<Case> {
         ends_by_force(),
         looking_anew(),
         releases(),
-        letters::<S>(),
+        messages::<S>(),
         payloads(),
         catalogue(),
         origins(),
@@ -51,7 +51,7 @@ fn journals() -> Vec<Case> {
             vec![
                 (Head(0), "none"),
                 (Frames(0, 0, 9), ""),
-                (Late(0), ""),
+                (LateReceipt(0), ""),
                 (Row(0), ""),
                 (Plan(1), "None"),
                 (Quarantine(0, "no"), "done"),
@@ -64,7 +64,7 @@ fn journals() -> Vec<Case> {
             vec![
                 (Claim(0), "1"),
                 (one(Turn { frames: 2, ..opens(0) }), "durable"),
-                (one(Turn { frames: 3, ..goes_on(0, 1) }), "durable"),
+                (one(Turn { frames: 3, ..continues(0, 1) }), "durable"),
                 (Head(0), "4 in 0 wake 0"),
                 (Frames(0, 0, 9), "0[] 1[] 2[] 3[] 4[]"),
                 (Frames(0, 1, 2), "1[] 2[]"),
@@ -78,7 +78,7 @@ fn journals() -> Vec<Case> {
             vec![
                 (Claim(0), "1"),
                 (Commit(1, vec![]), ""),
-                (Commit(1, vec![opens(2), opens(1), goes_on(0, 3), opens(3)]), "durable durable sequence durable"),
+                (Commit(1, vec![opens(2), opens(1), continues(0, 3), opens(3)]), "durable durable sequence durable"),
                 (Rows(vec![], None, None, 9), "3 2 1"),
             ],
         ),
@@ -88,23 +88,23 @@ fn journals() -> Vec<Case> {
 fn ends() -> Vec<Case> {
     vec![
         (
-            "an ended journal takes letters and late receipts, and nothing else",
+            "an ended journal takes messages and late receipts, and nothing else",
             vec![
                 (Claim(0), "1"),
                 (one(opens(0)), "durable"),
                 (Post(0, "a"), "posted"),
-                (one(Turn { ends: true, ..goes_on(0, 0) }), "durable"),
+                (one(Turn { ends: true, ..continues(0, 0) }), "durable"),
                 (Head(0), "1 in 0 ended"),
                 (Row(0), "0::completed:with_failures"),
-                (one(goes_on(0, 1)), "ended"),
-                (one(goes_on(0, 0)), "ended"),
+                (one(continues(0, 1)), "ended"),
+                (one(continues(0, 0)), "ended"),
                 (one(opens(0)), "sequence"),
-                (one(Turn { frames: 0, consumed: vec!["a"], late: vec![7, 5], ..goes_on(0, 1) }), "durable"),
-                (one(Turn { frames: 0, late: vec![6], ..goes_on(0, 1) }), "durable"),
-                (Late(0), "7 5 6"),
+                (one(Turn { frames: 0, consumed: vec!["a"], late: vec![7, 5], ..continues(0, 1) }), "durable"),
+                (one(Turn { frames: 0, late: vec![6], ..continues(0, 1) }), "durable"),
+                (LateReceipt(0), "7 5 6"),
                 (Erase(0, 9, 0), "3"),
                 (Erase(0, 9, 0), "false"),
-                (Late(0), "7 erased 5 erased 6 erased"),
+                (LateReceipt(0), "7 erased 5 erased 6 erased"),
                 (Inbox(0, 0, 9), ""),
                 (Head(0), "1 in 0 ended"),
                 (Row(0), "0::completed:with_failures"),
@@ -116,7 +116,7 @@ fn ends() -> Vec<Case> {
                 (Claim(0), "1"),
                 (one(Turn { ends: true, ..opens(0) }), "durable"),
                 (Head(0), "0 in 0 ended"),
-                (one(goes_on(0, 0)), "ended"),
+                (one(continues(0, 0)), "ended"),
             ],
         ),
     ]
@@ -124,7 +124,7 @@ fn ends() -> Vec<Case> {
 
 fn refusals() -> Vec<Case> {
     let with_all = |turn: Turn| Turn {
-        letters: vec![(3, "x")],
+        messages: vec![(3, "x")],
         consumed: vec!["a"],
         late: vec![1],
         plan: Some(2),
@@ -137,17 +137,17 @@ fn refusals() -> Vec<Case> {
     // With the answers to it, and to the valid part beside it.
     let wrong = [
         ("fence durable", Turn { partition: 9, ..opens(1) }),
-        ("partition durable", Turn { partition: 1, ..goes_on(0, 1) }),
+        ("partition durable", Turn { partition: 1, ..continues(0, 1) }),
         ("partition durable", Turn { partition: 1, ..opens(0) }),
-        ("partition durable", Turn { partition: 1, frames: 0, ..goes_on(0, 1) }),
+        ("partition durable", Turn { partition: 1, frames: 0, ..continues(0, 1) }),
         ("sequence durable", opens(0)),
-        ("sequence durable", goes_on(0, 0)),
-        ("sequence durable", goes_on(0, 2)),
-        ("sequence durable", Turn { other_hash: true, ..goes_on(0, 1) }),
-        ("sequence durable", Turn { gap: true, ..goes_on(0, 1) }),
+        ("sequence durable", continues(0, 0)),
+        ("sequence durable", continues(0, 2)),
+        ("sequence durable", Turn { other_hash: true, ..continues(0, 1) }),
+        ("sequence durable", Turn { gap: true, ..continues(0, 1) }),
         ("sequence durable", Turn { gap: true, ..opens(1) }),
-        ("sequence durable", goes_on(1, 0)),
-        ("sequence durable", Turn { frames: 0, ..goes_on(0, 0) }),
+        ("sequence durable", continues(1, 0)),
+        ("sequence durable", Turn { frames: 0, ..continues(0, 0) }),
         ("sequence durable", Turn { frames: 0, ..opens(0) }),
         ("id-of-0 durable", Turn { id: Some("name"), ..opens(1) }),
     ];
@@ -160,7 +160,7 @@ fn refusals() -> Vec<Case> {
     for (pair, turn) in wrong {
         let alone = pair.split_once(' ').expect("two answers").0;
         // The valid part consumes a message that does not exist, so that it can be written repeatedly.
-        let sound = Turn { frames: 0, consumed: vec!["none"], ..goes_on(0, 1) };
+        let sound = Turn { frames: 0, consumed: vec!["none"], ..continues(0, 1) };
         let whole = with_all(turn);
         steps.extend([(one(whole.clone()), alone), (Commit(1, vec![whole, sound]), pair)]);
     }
@@ -170,8 +170,8 @@ fn refusals() -> Vec<Case> {
         (Frames(0, 0, 9), "0[] 1[]"),
         (Frames(1, 0, 9), ""),
         (Inbox(0, 0, 9), "0:a"),
-        (Late(0), ""),
-        (Late(1), ""),
+        (LateReceipt(0), ""),
+        (LateReceipt(1), ""),
         (Plan(2), "None"),
         (Audit("o", 0, 9), ""),
         (Gates(None, None, 9), "0:s#1"),
@@ -182,9 +182,9 @@ fn refusals() -> Vec<Case> {
         (Claim(0), "1"),
         (one(opens(0)), "durable"),
         (Claim(0), "2"),
-        (one(goes_on(0, 0)), "fence"),
-        (Commit(3, vec![goes_on(0, 0)]), "fence"),
-        (Commit(2, vec![goes_on(0, 0)]), "durable"),
+        (one(continues(0, 0)), "fence"),
+        (Commit(3, vec![continues(0, 0)]), "fence"),
+        (Commit(2, vec![continues(0, 0)]), "durable"),
     ];
     vec![("a refused part leaves no trace", steps), ("only the newest epoch writes", old_epoch)]
 }
@@ -202,9 +202,9 @@ fn looking_anew() -> Vec<Case> {
             (Due(0, u64::MAX, 9), "1@0 0@7"),
             (SetWakeAt(0, 1, Some(9)), "false"),
             (SetWakeAt(5, 0, Some(9)), "false"),
-            (one(Turn { wake_at: Some(3), ..goes_on(0, 0) }), "durable"),
+            (one(Turn { wake_at: Some(3), ..continues(0, 0) }), "durable"),
             (SetWakeAt(0, 0, Some(9)), "false"),
-            (one(Turn { ends: true, ..goes_on(1, 0) }), "durable"),
+            (one(Turn { ends: true, ..continues(1, 0) }), "durable"),
             (SetWakeAt(1, 1, Some(9)), "false"),
             (Due(0, u64::MAX, 9), "0@3"),
         ],
@@ -213,24 +213,24 @@ fn looking_anew() -> Vec<Case> {
 
 fn releases() -> Vec<Case> {
     vec![(
-        "a release takes what the parent was told out of its inbox, unless the parent has gone on",
+        "a release takes what the parent was notice out of its inbox, unless the parent has gone on",
         vec![
             (Claim(0), "1"),
             (Commit(1, vec![opens(0), opens(1)]), "durable durable"),
-            (ReleaseChild(1, (0, 0), "told"), "not quarantined"),
+            (ReleaseChild(1, (0, 0), "notice"), "not quarantined"),
             (Quarantine(1, "bad"), "done"),
-            (Post(0, "told"), "posted"),
+            (Post(0, "notice"), "posted"),
             (Post(0, "other"), "posted"),
-            (Post(1, "told"), "posted"),
-            (ReleaseChild(1, (0, 1), "told"), "the parent moved"),
-            (ReleaseChild(1, (2, 0), "told"), "the parent moved"),
-            (Inbox(0, 0, 9), "0:told 0:other 1:told"),
+            (Post(1, "notice"), "posted"),
+            (ReleaseChild(1, (0, 1), "notice"), "the parent moved"),
+            (ReleaseChild(1, (2, 0), "notice"), "the parent moved"),
+            (Inbox(0, 0, 9), "0:notice 0:other 1:notice"),
             (Head(1), "0 in 0 wake 0 quarantined: bad"),
-            (ReleaseChild(1, (0, 0), "told"), "released"),
-            (Inbox(0, 0, 9), "0:other 1:told"),
+            (ReleaseChild(1, (0, 0), "notice"), "released"),
+            (Inbox(0, 0, 9), "0:other 1:notice"),
             (Head(1), "0 in 0 wake 0"),
             (Quarantine(1, "again"), "done"),
-            (ReleaseChild(1, (0, 0), "told"), "released"),
+            (ReleaseChild(1, (0, 0), "notice"), "released"),
         ],
     )]
 }
@@ -265,10 +265,10 @@ fn looking_again() -> Vec<Case> {
                 (DueAfter(0, u64::MAX, (0, 50), 9), ""),
                 (DueAfter(0, u64::MAX, (3, 20), 9), "4@20 0@50"),
                 (DueAfter(1, 0, (2, 0), 9), "5@0"),
-                (one(Turn { wake_at: None, ..goes_on(1, 0) }), "durable"),
-                (one(Turn { wake_at: Some(10), ..goes_on(3, 0) }), "durable"),
-                (one(Turn { ends: true, ..goes_on(2, 0) }), "durable"),
-                (one(Turn { wake_at: Some(99), frames: 0, ..goes_on(4, 0) }), "durable"),
+                (one(Turn { wake_at: None, ..continues(1, 0) }), "durable"),
+                (one(Turn { wake_at: Some(10), ..continues(3, 0) }), "durable"),
+                (one(Turn { ends: true, ..continues(2, 0) }), "durable"),
+                (one(Turn { wake_at: Some(99), frames: 0, ..continues(4, 0) }), "durable"),
                 (Due(0, u64::MAX, 9), "3@10 4@20 0@50"),
             ],
         ),
@@ -281,7 +281,7 @@ fn looking_again() -> Vec<Case> {
                 (Due(0, 0, 9), "1@0"),
                 (Head(0), "0 in 0 wake 0 quarantined: bad frame"),
                 (Frames(0, 0, 9), "0[]"),
-                (one(Turn { wake_at: Some(3), ..goes_on(0, 0) }), "durable"),
+                (one(Turn { wake_at: Some(3), ..continues(0, 0) }), "durable"),
                 (Head(0), "1 in 0 wake 3 quarantined: bad frame"),
                 (Due(0, 9, 9), "1@0"),
                 (Release(0), "released"),
@@ -320,18 +320,18 @@ fn ends_by_force() -> Vec<Case> {
             (Quarantined(None), "1 (worse)"),
             (Release(0), "not quarantined"),
             (Head(0), "0 in 0 ended quarantined: bad"),
-            (one(goes_on(0, 0)), "ended"),
+            (one(continues(0, 0)), "ended"),
             (Frames(0, 0, 9), "0[]"),
             (Erase(0, 0, 0), "false"),
         ],
     )]
 }
 
-fn letters<S: Subject>() -> Vec<Case> {
-    let put_again = if S::REMEMBERS_CONSUMED_LETTERS { "1:b" } else { "1:b 0:a" };
+fn messages<S: Subject>() -> Vec<Case> {
+    let put_again = if S::REMEMBERS_CONSUMED_MESSAGES { "1:b" } else { "1:b 0:a" };
     vec![
         (
-            "letters wait in order of arrival, each once",
+            "messages wait in order of arrival, each once",
             vec![
                 (Post(1, "a"), "posted"),
                 (Post(0, "a"), "posted"),
@@ -346,28 +346,28 @@ fn letters<S: Subject>() -> Vec<Case> {
             ],
         ),
         (
-            "a letter leaves in its receiver's commit, and others arrive in it",
+            "a message leaves in its receiver's commit, and others arrive in it",
             vec![
                 (Claim(0), "1"),
                 (Post(0, "a"), "posted"),
-                (one(Turn { consumed: vec!["a", "z"], letters: vec![(1, "b"), (1, "b")], ..opens(0) }), "durable"),
+                (one(Turn { consumed: vec!["a", "z"], messages: vec![(1, "b"), (1, "b")], ..opens(0) }), "durable"),
                 (Inbox(0, 0, 9), "1:b"),
                 (Post(0, "a"), "posted"),
                 (Inbox(0, 0, 9), put_again),
             ],
         ),
         (
-            "a letter to itself may have the name of the one it consumes",
+            "a message to itself may have the name of the one it consumes",
             vec![
                 (Claim(0), "1"),
                 (Post(0, "a"), "posted"),
                 (Post(1, "b"), "posted"),
-                (one(Turn { consumed: vec!["a"], letters: vec![(0, "a")], ..opens(0) }), "durable"),
-                (Inbox(0, 0, 9), if S::REMEMBERS_CONSUMED_LETTERS { "1:b" } else { "1:b 0:a" }),
+                (one(Turn { consumed: vec!["a"], messages: vec![(0, "a")], ..opens(0) }), "durable"),
+                (Inbox(0, 0, 9), if S::REMEMBERS_CONSUMED_MESSAGES { "1:b" } else { "1:b 0:a" }),
             ],
         ),
         (
-            "plans come with letters and with parts, any number of times",
+            "plans come with messages and with parts, any number of times",
             vec![
                 (Claim(0), "1"),
                 (one(Turn { plan: Some(2), ..opens(0) }), "durable"),
@@ -400,7 +400,7 @@ fn payloads() -> Vec<Case> {
                 (Erase(0, 0, 1), "true"),
                 (Frames(0, 0, 9), "0[erased erased erased erased erased]"),
                 (Head(0), "0 in 0 wake 0"),
-                (one(Turn { values: erased(), ..goes_on(0, 0) }), "durable"),
+                (one(Turn { values: erased(), ..continues(0, 0) }), "durable"),
                 (Frames(0, 1, 9), "1[erased]"),
             ],
         ),
@@ -442,10 +442,10 @@ fn enough() -> Vec<Case> {
         vec![
             (Claim(0), "1"),
             (one(Turn { values: vec![Some(40_000)], ..opens(0) }), "durable"),
-            (one(Turn { values: vec![Some(50_000), Some(50_001)], ..goes_on(0, 0) }), "durable"),
-            (one(Turn { values: vec![Some(20_000)], ..goes_on(0, 1) }), "durable"),
-            (one(Turn { values: vec![Some(20_001)], ..goes_on(0, 2) }), "durable"),
-            (one(Turn { values: vec![Some(1)], ..goes_on(0, 3) }), "durable"),
+            (one(Turn { values: vec![Some(50_000), Some(50_001)], ..continues(0, 0) }), "durable"),
+            (one(Turn { values: vec![Some(20_000)], ..continues(0, 1) }), "durable"),
+            (one(Turn { values: vec![Some(20_001)], ..continues(0, 2) }), "durable"),
+            (one(Turn { values: vec![Some(1)], ..continues(0, 3) }), "durable"),
             (FramesWithin(0, 1), "0[40000]"),
             (FramesWithin(0, 40_000), "0[40000]"),
             (FramesWithin(0, 50_000), "0[40000] 1[50000 50001]"),
@@ -454,8 +454,8 @@ fn enough() -> Vec<Case> {
             (FramesWithin(1, 1), ""),
             // The same for values in the row of the frame.
             (one(Turn { values: vec![Some(20_000)], ..opens(1) }), "durable"),
-            (one(Turn { values: vec![Some(20_001)], ..goes_on(1, 0) }), "durable"),
-            (one(Turn { values: vec![Some(20_002)], ..goes_on(1, 1) }), "durable"),
+            (one(Turn { values: vec![Some(20_001)], ..continues(1, 0) }), "durable"),
+            (one(Turn { values: vec![Some(20_002)], ..continues(1, 1) }), "durable"),
             (FramesWithin(1, 1), "0[20000]"),
             (FramesWithin(1, 30_000), "0[20000] 1[20001]"),
             (FramesWithin(1, 60_000), "0[20000] 1[20001] 2[20002]"),
@@ -514,7 +514,7 @@ fn catalogue() -> Vec<Case> {
                 (Rows(vec![], Some("flow"), None, 9), "4 1"),
                 (Rows(vec!["completed"], Some("flow"), None, 9), "4"),
                 (Rows(vec!["failed"], None, None, 9), ""),
-                (one(Turn { ends: true, ..goes_on(3, 0) }), "durable"),
+                (one(Turn { ends: true, ..continues(3, 0) }), "durable"),
                 (Rows(vec!["completed"], None, None, 9), "4 3 2"),
             ],
         ),
@@ -548,9 +548,9 @@ fn pending_ones() -> Vec<Case> {
             (PendingOrganizations, "q"),
             (Release(1), "released"),
             (RowsGoingOn("o", vec!["running", "pending"]), "1"),
-            (one(goes_on(0, 0)), "durable"),
+            (one(continues(0, 0)), "durable"),
             (PendingOrganizations, "o"),
-            (one(Turn { ends: true, ..goes_on(1, 0) }), "durable"),
+            (one(Turn { ends: true, ..continues(1, 0) }), "durable"),
             (PendingOrganizations, ""),
         ],
     )]
@@ -592,7 +592,7 @@ fn origins() -> Vec<Case> {
             ],
         ),
         (
-            "lists are of an organisation, of a workflow's id, of whoever began it",
+            "lists are of an organization, of a workflow's id, of whoever began it",
             vec![
                 (Claim(0), "1"),
                 (
@@ -625,7 +625,7 @@ fn gates() -> Vec<Case> {
     let of = |organization, turn: Turn| Turn { organization: Some(organization), ..turn };
     let all = "4:s#1 of p 2:a#1 of o 1:s#1 of o 1:s\0#2 of o 1:s\0#10 of o 0:s#1";
     vec![(
-        "gates are listed while they wait: the newest execution first, of one organisation, in pages",
+        "gates are listed while they wait: the newest execution first, of one organization, in pages",
         vec![
             (Claim(0), "1"),
             (Gates(None, None, 9), ""),
@@ -643,14 +643,14 @@ fn gates() -> Vec<Case> {
             (Gates(None, Some((3, "s", 1)), 1), "2:a#1 of o"),
             (Gates(Some("q"), None, 9), ""),
             // A part without frames changes no gates, and an open gate stays as it is.
-            (one(Turn { frames: 0, gates_closed: vec![("s", 1)], ..asks(goes_on(0, 0), vec![("t", 1)]) }), "durable"),
+            (one(Turn { frames: 0, gates_closed: vec![("s", 1)], ..asks(continues(0, 0), vec![("t", 1)]) }), "durable"),
             (Quarantine(0, "why"), "done"),
-            (one(of("p", asks(goes_on(2, 0), vec![("a", 1)]))), "durable"),
+            (one(of("p", asks(continues(2, 0), vec![("a", 1)]))), "durable"),
             (Gates(None, None, 9), all),
             (
                 one(Turn {
                     gates_closed: vec![("s\0", 2), ("s", 1), ("z", 1)],
-                    ..of("o", asks(goes_on(1, 0), vec![("s", 2)]))
+                    ..of("o", asks(continues(1, 0), vec![("s", 2)]))
                 }),
                 "durable",
             ),
@@ -660,7 +660,7 @@ fn gates() -> Vec<Case> {
                 one(Turn {
                     ends: true,
                     gates_closed: vec![("s", 2), ("s\0", 10)],
-                    ..asks(goes_on(1, 1), vec![("t", 1)])
+                    ..asks(continues(1, 1), vec![("t", 1)])
                 }),
                 "durable",
             ),

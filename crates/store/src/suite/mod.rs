@@ -17,7 +17,7 @@ trait Subject {
     /// Closes the store and opens it again, as after a restart of the process.
     fn reopen(&mut self);
     /// True if a consumed message is remembered, so that a repetition is not inserted.
-    const REMEMBERS_CONSUMED_LETTERS: bool;
+    const REMEMBERS_CONSUMED_MESSAGES: bool;
     /// True if it stores whether a node takes partitions.
     const KEEPS_WHO_TAKES: bool;
 }
@@ -33,7 +33,7 @@ impl Subject for Memory {
         self.0 = self.0.clone();
     }
 
-    const REMEMBERS_CONSUMED_LETTERS: bool = false;
+    const REMEMBERS_CONSUMED_MESSAGES: bool = false;
     const KEEPS_WHO_TAKES: bool = true;
 }
 
@@ -60,7 +60,7 @@ impl Subject for Sqlite {
         self.store = Some(SqliteStore::open(&self.folder.path().join("store.db")).unwrap());
     }
 
-    const REMEMBERS_CONSUMED_LETTERS: bool = false;
+    const REMEMBERS_CONSUMED_MESSAGES: bool = false;
     // Only one process uses it.
     const KEEPS_WHO_TAKES: bool = false;
 }

@@ -3,7 +3,7 @@
 
 use super::{
     Memory, Sqlite, Subject,
-    things::{Deed, PLACES},
+    things::{CatalogueOp, PLACES},
     verb::{EXECUTIONS, Turn, Verb, Word, key, look, run},
 };
 use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore, partition_of};
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-const LETTERS: [&str; 3] = ["a", "b", "c"];
+const MESSAGES: [&str; 3] = ["a", "b", "c"];
 
 const STEPS_OF_GATES: [Word; 2] = ["s", "s\0"];
 
@@ -54,7 +54,7 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             *epoch += 1;
             Verb::Repartition(random.below(2) as u32 + 1)
         }
-        23..26 => Verb::Change(deed(random, reference)),
+        23..26 => Verb::Change(op(random, reference)),
         26 if random.one_in(2) => {
             let after = (execution, random.of(&STEPS_OF_GATES), 1);
             Verb::Gates(random.of(&ORGANIZATIONS), random.of(&[None, Some(after)]), random.below(5))
@@ -85,7 +85,7 @@ fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
             let turns = executions.map(|execution| turn(random, reference, execution)).collect();
             Verb::Commit(if random.one_in(30) { *epoch - 1 } else { *epoch }, turns)
         }
-        12 | 13 => post(random, reference, execution),
+        12 | 13 => enqueue(random, reference, execution),
         14 if random.one_in(2) => Verb::SetWakeAt(execution, random.below(4) as u64, random.of(&[None, Some(20)])),
         14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
         15 => of_quarantine(random, execution),
@@ -126,11 +126,11 @@ fn of_quarantine(random: &mut Random, execution: u8) -> Verb {
     }
 }
 
-fn post(random: &mut Random, reference: &dyn Store, execution: u8) -> Verb {
+fn enqueue(random: &mut Random, reference: &dyn Store, execution: u8) -> Verb {
     let spread = reference.partitions().unwrap();
     let believed = if random.one_in(6) { random.of(&[1, 2]) } else { spread };
-    let noted = random.some(1, |random| (random.of(&["o", "p"]), "posted"));
-    Verb::PostNoted(believed, execution, random.of(&LETTERS), noted)
+    let audited = random.some(1, |random| (random.of(&["o", "p"]), "posted"));
+    Verb::PostNoted(believed, execution, random.of(&MESSAGES), audited)
 }
 
 /// Makes a turn, usually one that continues the current head.
@@ -159,8 +159,8 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         values: random
             .some(3, |random| random.of(&[None, Some(0), Some(9), Some(BLOB_BYTES_MIN), Some(BLOB_BYTES_MIN + 1)])),
         plan: random.of(&[None, Some(1), Some(2)]),
-        consumed: random.some(2, |random| random.of(&LETTERS)),
-        letters: random.some(2, |random| (random.below(usize::from(EXECUTIONS)) as u8, random.of(&LETTERS))),
+        consumed: random.some(2, |random| random.of(&MESSAGES)),
+        messages: random.some(2, |random| (random.below(usize::from(EXECUTIONS)) as u8, random.of(&MESSAGES))),
         late: random.some(1, |random| random.below(9) as u64),
         gates_closed: random.some(1, gate),
         gates_opened: random.some(2, gate),
@@ -169,15 +169,15 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
 }
 
 /// Makes a change, usually one with the current versions.
-fn deed(random: &mut Random, reference: &dyn Store) -> Deed {
+fn op(random: &mut Random, reference: &dyn Store) -> CatalogueOp {
     let version = |random: &mut Random, at: Word| {
-        let (noun, rest) = at.split_once(' ').unwrap();
+        let (kind, rest) = at.split_once(' ').unwrap();
         let (organization, id) = rest.split_once(' ').unwrap();
-        let found = reference.catalogue().item(noun, organization, id).unwrap();
+        let found = reference.catalogue().resource(kind, organization, id).unwrap();
         if random.one_in(8) { random.of(&[0, 1, 2]) } else { found.map_or(0, |item| item.version) }
     };
     let name = |random: &mut Random| (random.of(&["slug", "by"]), random.of(&["x", "y", "z\0"]), random.one_in(2));
-    Deed {
+    CatalogueOp {
         removals: random.some(1, |random| {
             let at = random.of(&PLACES);
             (at, Some(version(random, at)).filter(|_| !random.one_in(3)))

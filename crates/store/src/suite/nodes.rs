@@ -6,7 +6,7 @@ use super::{
     verb::{
         Turn,
         Verb::{self, *},
-        goes_on, opens,
+        continues, opens,
     },
 };
 
@@ -44,7 +44,7 @@ fn who_takes<S: Subject>() -> Vec<Case> {
                 },
             ),
             (Beat("b", LONG), one_of_two),
-            (Table, one_of_two),
+            (ClusterView, one_of_two),
             (Beat("a", LONG), "of 1: holds nothing; living: a b"),
             (
                 BeatOnly("c", LONG),
@@ -72,7 +72,7 @@ fn leases() -> Vec<Case> {
                 (Take("a", vec![0, 1, 3]), ""),
                 (Beat("a", LONG), "of 1: holds 0@1 3@1; living: a b; 0:a 1:b 3:a"),
                 (Beat("b", LONG), "of 1: holds 1@1; living: a b; 0:a 1:b 3:a"),
-                (Table, "of 1: holds nothing; living: a b; 0:a 1:b 3:a"),
+                (ClusterView, "of 1: holds nothing; living: a b; 0:a 1:b 3:a"),
                 (one(1, opens(0)), "durable"),
             ],
         ),
@@ -94,8 +94,8 @@ fn leases() -> Vec<Case> {
                 // No other node has acquired it yet: a commit that was under way may still arrive.
                 (one(1, opens(0)), "durable"),
                 (Take("b", vec![0]), "0@2"),
-                (one(1, goes_on(0, 0)), "fence"),
-                (one(2, goes_on(0, 0)), "durable"),
+                (one(1, continues(0, 0)), "fence"),
+                (one(2, continues(0, 0)), "durable"),
             ],
         ),
         (
@@ -181,7 +181,7 @@ fn remote_attempts() -> Vec<Case> {
                 (StopRemote(0, 2), "done"),
                 (Beat("a", LONG), "of 1: holds nothing; living: a; to stop: 0#1"),
                 (Beat("b", LONG), "of 1: holds nothing; living: a b"),
-                (Table, "of 1: holds nothing; living: a b"),
+                (ClusterView, "of 1: holds nothing; living: a b"),
                 // Repeating it does not withdraw the request to stop.
                 (GiveUpRunning("a", vec![], vec![(0, 1)]), "done"),
                 (Beat("a", LONG), "of 1: holds nothing; living: a b; to stop: 0#1"),
@@ -215,7 +215,7 @@ fn number_of_partitions() -> Vec<Case> {
         vec![
             (Beat("a", LONG), "of 1: holds nothing; living: a"),
             (Take("a", vec![0, 1]), "0@1 1@1"),
-            (Commit(1, vec![opens(0), Turn { letters: vec![(3, "x")], ..opens(1) }]), "durable durable"),
+            (Commit(1, vec![opens(0), Turn { messages: vec![(3, "x")], ..opens(1) }]), "durable durable"),
             (Post(2, "a"), "posted"),
             (Post(5, "b"), "posted"),
             (Leave("a"), "done"),
@@ -240,11 +240,11 @@ fn number_of_partitions() -> Vec<Case> {
             (Head(0), "0 in 0 wake 0"),
             (Head(1), "0 in 1 wake 0"),
             (Row(1), "1::running:"),
-            (one(1, goes_on(0, 0)), "fence"),
+            (one(1, continues(0, 0)), "fence"),
             (Beat("b", LONG), "of 2: holds nothing; living: b"),
             (Take("b", vec![0, 1]), "0@3 1@3"),
-            (one(3, goes_on(1, 0)), "partition"),
-            (Commit(3, vec![goes_on(0, 0), Turn { partition: 1, ..goes_on(1, 0) }]), "durable durable"),
+            (one(3, continues(1, 0)), "partition"),
+            (Commit(3, vec![continues(0, 0), Turn { partition: 1, ..continues(1, 0) }]), "durable durable"),
             (Repartition(1), "done"),
             (Inbox(0, 0, 9), "3:x 2:a 5:b 4:c"),
             (Head(1), "1 in 0 wake 0"),

@@ -42,7 +42,7 @@ impl Subject for Postgres {
         self.store = Some(PostgresStore::open_with(&self.scratch.address(), options).unwrap());
     }
 
-    const REMEMBERS_CONSUMED_LETTERS: bool = false;
+    const REMEMBERS_CONSUMED_MESSAGES: bool = false;
     const KEEPS_WHO_TAKES: bool = true;
 }
 

@@ -7,12 +7,12 @@ use super::{
     verb::{
         Turn,
         Verb::{self, *},
-        Word, goes_on, join, opens,
+        Word, continues, join, opens,
     },
 };
 use crate::{
-    AuditEntry, AuditRow, Change as Request, Changed, Item as Thing, Most, Name, Put, Query, READ_BYTES, Removal,
-    Store, StoreError,
+    AuditEntry, AuditRow, Change as Request, ChangeOutcome, Put, READ_BYTES, ReadLimit, Removal, ResourceKey,
+    ResourceQuery, ResourceRow as Thing, Store, StoreError,
 };
 
 /// Field, value and whether it is unique.
@@ -20,7 +20,7 @@ type Called = (Word, Word, bool);
 
 /// A compact [`Change`](crate::Change).
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Deed {
+pub(crate) struct CatalogueOp {
     pub(crate) removals: Vec<(Word, Option<u64>)>,
     /// Resource, expected version, text of its body, and names.
     pub(crate) puts: Vec<(Word, u64, Word, Vec<Called>)>,
@@ -28,7 +28,7 @@ pub(crate) struct Deed {
     pub(crate) audit: Vec<(Word, Word)>,
 }
 
-/// A compact [`Query`]: kind and organization, a name, the start, the direction, and the limit.
+/// A compact [`ResourceQuery`]: kind and organization, a name, the start, the direction, and the limit.
 pub(crate) type Asked = (Word, Option<(Word, Word)>, Option<Word>, bool, usize);
 
 pub(crate) const SEALING: [u8; 32] = [7; 32];
@@ -43,8 +43,8 @@ fn body(at: &str, word: &str) -> Vec<u8> {
     format!("{at}={word}").into_bytes()
 }
 
-pub(crate) fn entries(noted: &[(Word, Word)]) -> Vec<AuditEntry> {
-    noted.iter().map(|(organization, action)| entry(organization, action)).collect()
+pub(crate) fn entries(audited: &[(Word, Word)]) -> Vec<AuditEntry> {
+    audited.iter().map(|(organization, action)| entry(organization, action)).collect()
 }
 
 fn entry(organization: &str, action: &str) -> AuditEntry {
@@ -53,22 +53,22 @@ fn entry(organization: &str, action: &str) -> AuditEntry {
     AuditEntry { organization, at: u64::MAX, actor, action, target, detail: vec![0xf6] }
 }
 
-impl Deed {
+impl CatalogueOp {
     fn change(&self) -> Request {
         let removal = |(at, expected): &(Word, Option<u64>)| {
-            let (noun, organization, id) = place(at);
-            Removal { noun, organization, id, expected: *expected }
+            let (kind, organization, id) = place(at);
+            Removal { kind, organization, id, expected: *expected }
         };
-        let name = |(field, value, is_unique): &Called| Name {
+        let name = |(field, value, is_unique): &Called| ResourceKey {
             field: (*field).into(),
             value: (*value).into(),
             is_unique: *is_unique,
         };
         let put = |(at, expected, word, names): &(Word, u64, Word, Vec<_>)| {
-            let (noun, organization, id) = place(at);
+            let (kind, organization, id) = place(at);
             let names = names.iter().map(name).collect();
             Put {
-                item: Thing { noun, organization, id, version: 99, names, body: body(at, word) },
+                resource: Thing { kind, organization, id, version: 99, keys: names, body: body(at, word) },
                 expected: *expected,
             }
         };
@@ -84,60 +84,61 @@ impl Deed {
 /// Runs an operation of a catalogue, and formats the answer.
 pub(super) fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
     match verb {
-        Item(at) => item(store, at),
+        ResourceRow(at) => item(store, at),
         ItemNamed(of, field, value) => item_named(store, of, field, value),
         Items(asked) => items(store, asked, READ_BYTES),
         ItemsWithin(asked, bytes) => items(store, asked, *bytes),
-        Change(deed) => change(store, deed),
-        Audit(organization, after, limit) => audit(store, organization, *after, Most::of(*limit)),
-        AuditWithin(organization, bytes) => audit(store, organization, 0, Most { rows: 99, bytes: *bytes }),
+        Change(op) => change(store, op),
+        Audit(organization, after, limit) => audit(store, organization, *after, ReadLimit::of(*limit)),
+        AuditWithin(organization, bytes) => audit(store, organization, 0, ReadLimit { rows: 99, bytes: *bytes }),
         other => panic!("no verb of a catalogue: {other:?}"),
     }
 }
 
-fn change(store: &dyn Store, deed: &Deed) -> Result<String, StoreError> {
-    Ok(match store.catalogue().change(&deed.change())? {
-        Changed::Done => "done".into(),
-        Changed::Conflict { id } => format!("conflict {id}"),
-        Changed::NameTaken { id, field } => format!("{id} may not have its {field}"),
+fn change(store: &dyn Store, op: &CatalogueOp) -> Result<String, StoreError> {
+    Ok(match store.catalogue().change(&op.change())? {
+        ChangeOutcome::Done => "done".into(),
+        ChangeOutcome::Conflict { id } => format!("conflict {id}"),
+        ChangeOutcome::KeyTaken { id, field } => format!("{id} may not have its {field}"),
     })
 }
 
 fn item(store: &dyn Store, at: Word) -> Result<String, StoreError> {
-    let (noun, organization, id) = place(at);
-    Ok(join(store.catalogue().item(&noun, &organization, &id)?.into_iter().map(draw)))
+    let (kind, organization, id) = place(at);
+    Ok(join(store.catalogue().resource(&kind, &organization, &id)?.into_iter().map(draw)))
 }
 
 fn item_named(store: &dyn Store, of: Word, field: Word, value: Word) -> Result<String, StoreError> {
-    let (noun, organization, _) = place(of);
-    Ok(join(store.catalogue().item_named(&noun, &organization, field, value)?.into_iter().map(draw)))
+    let (kind, organization, _) = place(of);
+    Ok(join(store.catalogue().resource_by_key(&kind, &organization, field, value)?.into_iter().map(draw)))
 }
 
 fn items(store: &dyn Store, asked: &Asked, bytes: usize) -> Result<String, StoreError> {
     let (of, name, after, is_descending, rows) = *asked;
-    let (noun, organization, _) = place(of);
+    let (kind, organization, _) = place(of);
     let name = name.map(|(field, value)| (field.into(), value.into()));
-    let most = Most { rows, bytes };
-    let query = Query { noun, organization, name, after: after.map(Into::into), is_descending, most };
-    Ok(join(store.catalogue().items(&query)?.into_iter().map(draw)))
+    let most = ReadLimit { rows, bytes };
+    let query =
+        ResourceQuery { kind, organization, key: name, after: after.map(Into::into), is_descending, limit: most };
+    Ok(join(store.catalogue().resources(&query)?.into_iter().map(draw)))
 }
 
 fn draw(item: Thing) -> String {
-    let at = format!("{} {} {}", item.noun, item.organization, item.id);
+    let at = format!("{} {} {}", item.kind, item.organization, item.id);
     let text = String::from_utf8(item.body).unwrap();
     let (of, word) = text.split_once('=').expect("a body of the tests");
     assert_eq!(of, at, "a body of another");
-    let unique = |name: &Name| if name.is_unique { "!" } else { "" };
-    let names = item.names.iter().map(|name| format!("{}:{}{}", name.field, name.value, unique(name)));
+    let unique = |name: &ResourceKey| if name.is_unique { "!" } else { "" };
+    let names = item.keys.iter().map(|name| format!("{}:{}{}", name.field, name.value, unique(name)));
     let names = names.collect::<Vec<_>>().join(",");
     format!("{}.{}={word}({names})", item.id, item.version)
 }
 
 /// Returns the actions, after checking that the whole log is a chain that ends at its head.
-fn audit(store: &dyn Store, organization: Word, after: u64, most: Most) -> Result<String, StoreError> {
+fn audit(store: &dyn Store, organization: Word, after: u64, bound: ReadLimit) -> Result<String, StoreError> {
     let catalogue = store.catalogue();
     let (mut before, mut number) = (Default::default(), 0);
-    for row in catalogue.audit(organization, 0, Most::of(usize::MAX))? {
+    for row in catalogue.audit(organization, 0, ReadLimit::of(usize::MAX))? {
         number += 1;
         assert!(row.number == number && row.follows(before), "{row:?}");
         assert_eq!(row.entry, AuditEntry { at: i64::MAX as u64, ..entry(organization, &row.entry.action) });
@@ -146,7 +147,7 @@ fn audit(store: &dyn Store, organization: Word, after: u64, most: Most) -> Resul
     let head = catalogue.audit_head(organization)?;
     assert_eq!(head.as_ref().map_or((0, Default::default()), |head| (head.number, head.hash)), (number, before));
     assert!(head.is_none_or(|head| head.is_sealed(&SEALING, organization) && !head.is_sealed(&[1; 32], organization)));
-    let rows = catalogue.audit(organization, after, most)?;
+    let rows = catalogue.audit(organization, after, bound)?;
     Ok(join(rows.into_iter().map(|AuditRow { number, entry, .. }| format!("{number}:{}", entry.action))))
 }
 
@@ -167,20 +168,20 @@ pub(super) fn cases() -> Vec<Case> {
     [versions(), names(), lists(), logs()].into_iter().flatten().collect()
 }
 
-fn put(at: Word, expected: u64, word: Word) -> Deed {
+fn put(at: Word, expected: u64, word: Word) -> CatalogueOp {
     named(at, expected, word, vec![])
 }
 
-fn named(at: Word, expected: u64, word: Word, names: Vec<Called>) -> Deed {
-    Deed { puts: vec![(at, expected, word, names)], ..Deed::default() }
+fn named(at: Word, expected: u64, word: Word, names: Vec<Called>) -> CatalogueOp {
+    CatalogueOp { puts: vec![(at, expected, word, names)], ..CatalogueOp::default() }
 }
 
-fn removed(at: Word, expected: Option<u64>) -> Deed {
-    Deed { removals: vec![(at, expected)], ..Deed::default() }
+fn removed(at: Word, expected: Option<u64>) -> CatalogueOp {
+    CatalogueOp { removals: vec![(at, expected)], ..CatalogueOp::default() }
 }
 
 fn versions() -> Vec<Case> {
-    let both = |first: Deed, second: Deed| Deed {
+    let both = |first: CatalogueOp, second: CatalogueOp| CatalogueOp {
         removals: [first.removals, second.removals].concat(),
         puts: [first.puts, second.puts].concat(),
         audit: vec![("o", "both")],
@@ -189,41 +190,41 @@ fn versions() -> Vec<Case> {
         (
             "a thing has a version, and only who knows it changes the thing",
             vec![
-                (Item("w o a"), ""),
+                (ResourceRow("w o a"), ""),
                 (Change(put("w o a", 1, "x")), "conflict a"),
                 (Change(put("w o a", 0, "x")), "done"),
                 (Change(put("w o a", 0, "y")), "conflict a"),
                 (Change(put("w o a", 1, "y")), "done"),
-                (Item("w o a"), "a.2=y()"),
+                (ResourceRow("w o a"), "a.2=y()"),
                 (Change(put("w o a", 1, "z")), "conflict a"),
                 (Change(removed("w o a", Some(1))), "conflict a"),
                 (Change(removed("w o b", None)), "conflict b"),
-                (Item("w o a"), "a.2=y()"),
-                (Item("t o a"), ""),
-                (Item("w p a"), ""),
+                (ResourceRow("w o a"), "a.2=y()"),
+                (ResourceRow("t o a"), ""),
+                (ResourceRow("w p a"), ""),
                 (Change(removed("w o a", Some(2))), "done"),
                 (Change(put("w o a", 0, "again")), "done"),
-                (Item("w o a"), "a.1=again()"),
+                (ResourceRow("w o a"), "a.1=again()"),
                 (Change(removed("w o a", None)), "done"),
-                (Item("w o a"), ""),
+                (ResourceRow("w o a"), ""),
             ],
         ),
         (
             "a change is made whole or not at all, removals before puts",
             vec![
-                (Change(Deed::default()), "done"),
+                (Change(CatalogueOp::default()), "done"),
                 (Change(both(put("w o a", 0, "x"), put("t  a", 0, "y"))), "done"),
                 (Change(both(put("w o b", 0, "x"), put("w o a", 0, "y"))), "conflict a"),
                 (Change(both(put("w o c", 7, "x"), removed("w o d", None))), "conflict d"),
                 (Change(both(removed("w o a", None), removed("w o a", None))), "conflict a"),
-                (Item("w o a"), "a.1=x()"),
-                (Item("w o b"), ""),
-                (Item("t  a"), "a.1=y()"),
+                (ResourceRow("w o a"), "a.1=x()"),
+                (ResourceRow("w o b"), ""),
+                (ResourceRow("t  a"), "a.1=y()"),
                 (Change(both(removed("w o a", Some(1)), put("w o a", 1, "z"))), "conflict a"),
                 (Change(both(removed("w o a", Some(1)), put("w o a", 0, "z"))), "done"),
-                (Item("w o a"), "a.1=z()"),
+                (ResourceRow("w o a"), "a.1=z()"),
                 (Change(both(put("w o a", 1, "one"), put("w o a", 2, "two"))), "done"),
-                (Item("w o a"), "a.3=two()"),
+                (ResourceRow("w o a"), "a.3=two()"),
                 (Audit("o", 0, 9), "1:both 2:both 3:both"),
             ],
         ),
@@ -232,19 +233,25 @@ fn versions() -> Vec<Case> {
 
 fn names() -> Vec<Case> {
     let unique = |value| vec![("slug", value, true)];
-    let swap = Deed { puts: vec![("w o a", 3, "3", unique("y")), ("w o b", 1, "3", unique("x"))], ..Deed::default() };
-    let same = Deed { puts: vec![("w o d", 0, "", unique("n")), ("w o e", 0, "", unique("n"))], ..Deed::default() };
-    let inherits = Deed {
+    let swap = CatalogueOp {
+        puts: vec![("w o a", 3, "3", unique("y")), ("w o b", 1, "3", unique("x"))],
+        ..CatalogueOp::default()
+    };
+    let same = CatalogueOp {
+        puts: vec![("w o d", 0, "", unique("n")), ("w o e", 0, "", unique("n"))],
+        ..CatalogueOp::default()
+    };
+    let inherits = CatalogueOp {
         removals: vec![("w o a", None)],
         puts: vec![("w o c", 1, "heir", unique("y"))],
         audit: vec![("o", "inherits")],
     };
     vec![(
-        "a unique name is one thing's, of a noun in an organisation",
+        "a unique name is one thing's, of a kind in an organization",
         vec![
             (Change(named("w o a", 0, "1", vec![("slug", "x", true), ("by", "u", false)])), "done"),
             (Change(named("w o b", 0, "1", vec![("by", "u", false), ("slug", "x", true)])), "b may not have its slug"),
-            (Item("w o b"), ""),
+            (ResourceRow("w o b"), ""),
             (Change(named("w p b", 0, "1", unique("x"))), "done"),
             (Change(named("t o b", 0, "1", unique("x"))), "done"),
             (Change(named("w o c", 0, "1", vec![("other", "x", true), ("by", "u", false)])), "done"),
@@ -263,7 +270,7 @@ fn names() -> Vec<Case> {
             (ItemNamed("w o", "slug", "x"), "b.2=3(slug:x!)"),
             (ItemNamed("w o", "slug", "y"), "a.4=3(slug:y!)"),
             (Change(same), "e may not have its slug"),
-            (Item("w o d"), ""),
+            (ResourceRow("w o d"), ""),
             (Change(inherits), "done"),
             (ItemNamed("w o", "slug", "y"), "c.2=heir(slug:y!)"),
             (ItemNamed("w o", "other", "x"), ""),
@@ -274,9 +281,11 @@ fn names() -> Vec<Case> {
 fn lists() -> Vec<Case> {
     let ids = ["w o b", "w o a\0", "w o é", "w o Z", "w o a", "w o "];
     let puts = ids.map(|at| (at, 0, "", vec![("by", if at == "w o b" { "v" } else { "u\0" }, at == "w o a")]));
-    let all = Deed { puts: puts.into(), ..Deed::default() };
-    let others =
-        Deed { puts: vec![("w p a", 0, "", vec![("by", "u\0", false)]), ("wx o a", 0, "", vec![])], ..Deed::default() };
+    let all = CatalogueOp { puts: puts.into(), ..CatalogueOp::default() };
+    let others = CatalogueOp {
+        puts: vec![("w p a", 0, "", vec![("by", "u\0", false)]), ("wx o a", 0, "", vec![])],
+        ..CatalogueOp::default()
+    };
     let by = Some(("by", "u\0"));
     vec![(
         "things are listed by the bytes of their ids, up and down, in pages, by a name",
@@ -315,16 +324,16 @@ fn lists() -> Vec<Case> {
 }
 
 fn logs() -> Vec<Case> {
-    let noted = |audit: Vec<(Word, Word)>| Deed { audit, ..Deed::default() };
+    let audited = |audit: Vec<(Word, Word)>| CatalogueOp { audit, ..CatalogueOp::default() };
     let acts = |turn: Turn, action| Turn { audit: vec![("o", action)], ..turn };
     vec![
         (
-            "an audit log is a chain for each organisation, without gaps",
+            "an audit log is a chain for each organization, without gaps",
             vec![
                 (Audit("o", 0, 9), ""),
-                (Change(noted(vec![("o", "a"), ("p", "b"), ("o", "c")])), "done"),
-                (Change(Deed { audit: vec![("o", "never")], ..put("w o a", 5, "x") }), "conflict a"),
-                (Change(noted(vec![("p", "d\0"), ("", "e")])), "done"),
+                (Change(audited(vec![("o", "a"), ("p", "b"), ("o", "c")])), "done"),
+                (Change(CatalogueOp { audit: vec![("o", "never")], ..put("w o a", 5, "x") }), "conflict a"),
+                (Change(audited(vec![("p", "d\0"), ("", "e")])), "done"),
                 (Audit("o", 0, 9), "1:a 2:c"),
                 (Audit("p", 0, 9), "1:b 2:d\0"),
                 (Audit("p", 1, 9), "2:d\0"),
@@ -338,19 +347,19 @@ fn logs() -> Vec<Case> {
             ],
         ),
         (
-            "what a part or a letter notes is in the log if it is durable, and once",
+            "what a part or a message notes is in the log if it is durable, and once",
             vec![
                 (Claim(0), "1"),
                 (
-                    Commit(1, vec![acts(opens(0), "a"), acts(goes_on(1, 3), "never"), acts(opens(2), "b")]),
+                    Commit(1, vec![acts(opens(0), "a"), acts(continues(1, 3), "never"), acts(opens(2), "b")]),
                     "durable sequence durable",
                 ),
-                (Commit(2, vec![acts(goes_on(0, 0), "never")]), "fence"),
-                (Commit(1, vec![acts(Turn { frames: 0, consumed: vec!["x"], ..goes_on(0, 0) }, "c")]), "durable"),
-                (PostNoted(1, 4, "letter", vec![("o", "d"), ("p", "e")]), "posted"),
-                (PostNoted(1, 4, "letter", vec![("o", "never")]), "posted"),
+                (Commit(2, vec![acts(continues(0, 0), "never")]), "fence"),
+                (Commit(1, vec![acts(Turn { frames: 0, consumed: vec!["x"], ..continues(0, 0) }, "c")]), "durable"),
+                (PostNoted(1, 4, "message", vec![("o", "d"), ("p", "e")]), "posted"),
+                (PostNoted(1, 4, "message", vec![("o", "never")]), "posted"),
                 (PostNoted(2, 4, "other", vec![("o", "never")]), "not posted"),
-                (Change(noted(vec![("o", "f")])), "done"),
+                (Change(audited(vec![("o", "f")])), "done"),
                 (Audit("o", 0, 9), "1:a 2:b 3:c 4:d 5:f"),
                 (Audit("p", 0, 9), "1:e"),
             ],
@@ -362,8 +371,8 @@ fn logs() -> Vec<Case> {
 fn what_no_index_takes_is_refused_by_every_store() {
     let long: Word = Box::leak(format!("w o {}", "x".repeat(crate::ID_BYTES_MAX + 1)).into_boxed_str());
     let check = |store: &dyn Store| {
-        for deed in [put(long, 0, ""), removed(long, None)] {
-            let refused = super::verb::run(store, &Change(deed));
+        for op in [put(long, 0, ""), removed(long, None)] {
+            let refused = super::verb::run(store, &Change(op));
             assert!(refused.contains("choose a shorter one"), "{refused}");
         }
         assert_eq!(super::verb::run(store, &Change(put(&long[..long.len() - 1], 0, ""))), "done");

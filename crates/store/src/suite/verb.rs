@@ -10,11 +10,11 @@ use mainspring_kernel::{
     stored::{Head, StoredFrame, StoredValue},
 };
 
-use super::things::{self, Asked, Deed};
+use super::things::{self, Asked, CatalogueOp};
 use crate::{
-    Answer, Arrived, Awaiting, Batch, Due, ExecutionRow, Expected, Fence, Filter, GateRow, Late, Letter, Most, Node,
-    Noted, Origin, Part, Posting, Refusal, Release, ReleaseAnswer, RemoteAttempt, RowChange, Store, StoreError,
-    StoredPlan, Table, partition_of,
+    AuditedNotes, AwaitingParent, Batch, ClusterView, Due, EnqueueRequest, ExecutionRow, Expected, Fence, Filter,
+    GateRow, InboxEntry, InboxMessage, LateReceipt, Node, Origin, Part, PartOutcome, QuarantineRelease, ReadLimit,
+    Refusal, ReleaseOutcome, RemoteAttempt, RowChange, Store, StoreError, StoredPlan, partition_of,
 };
 
 /// Executions of the tests are below this.
@@ -29,7 +29,7 @@ pub(crate) enum Verb {
     Repartition(u32),
     Pin(Word, Word),
     Pinned(Word),
-    Table,
+    ClusterView,
     Beat(Word, u64),
     /// A heartbeat of a node that takes no partitions.
     BeatOnly(Word, u64),
@@ -72,7 +72,7 @@ pub(crate) enum Verb {
     Quarantined(Option<Word>),
     Erase(u8, u64, usize),
     Notes(u8),
-    Late(u8),
+    LateReceipt(u8),
     Row(u8),
     RowById(Word),
     RowByIdempotencyKey(Option<Word>, Word),
@@ -88,11 +88,11 @@ pub(crate) enum Verb {
     Count(Word, Vec<Word>, usize),
     /// Organization; execution, step and number of the gate to start after; limit.
     Gates(Option<Word>, Option<(u8, Word, u32)>, usize),
-    Item(Word),
+    ResourceRow(Word),
     /// Kind and organization, field and value.
     ItemNamed(Word, Word, Word),
     Items(Asked),
-    Change(Deed),
+    Change(CatalogueOp),
     /// Organization, number to start after, limit.
     Audit(Word, u64, usize),
     /// Organization, and the bound in bytes.
@@ -125,7 +125,7 @@ pub(crate) struct Turn {
     pub(crate) is_pending: bool,
     pub(crate) plan: Option<u8>,
     pub(crate) consumed: Vec<Word>,
-    pub(crate) letters: Vec<(u8, Word)>,
+    pub(crate) messages: Vec<(u8, Word)>,
     /// The number of partitions for the messages; 0 stands for 1.
     pub(crate) partitions: u32,
     pub(crate) late: Vec<u64>,
@@ -140,7 +140,7 @@ pub(crate) fn opens(execution: u8) -> Turn {
     Turn { execution, frames: 1, wake_at: Some(0), ..Turn::default() }
 }
 
-pub(crate) fn goes_on(execution: u8, after: u64) -> Turn {
+pub(crate) fn continues(execution: u8, after: u64) -> Turn {
     Turn { after: Some(after), ..opens(execution) }
 }
 
@@ -170,10 +170,10 @@ fn plan(number: u8) -> StoredPlan {
     StoredPlan { hash: Hash::of(&bytes), bytes: bytes.into() }
 }
 
-fn letter(execution: u8, id: Word, partitions: u32) -> Letter {
+fn message(execution: u8, id: Word, partitions: u32) -> InboxMessage {
     let body = format!("to {execution}: {id}").into_bytes();
     let partition = partition_of(key(execution), partitions);
-    Letter { execution: key(execution), partition, id: id.into(), body, posted_at: 77 }
+    InboxMessage { execution: key(execution), partition, id: id.into(), body, enqueued_at: 77 }
 }
 
 impl Turn {
@@ -208,8 +208,12 @@ impl Turn {
             }),
             plans: self.plan.map(plan).into_iter().collect(),
             consumed: self.consumed.iter().map(|id| (*id).into()).collect(),
-            letters: self.letters.iter().map(|(to, id)| letter(*to, id, self.partitions.max(1))).collect(),
-            late: self.late.iter().map(|at| Late { at: *at, body: (at + 1).to_be_bytes().to_vec() }).collect(),
+            messages: self.messages.iter().map(|(to, id)| message(*to, id, self.partitions.max(1))).collect(),
+            late_receipts: self
+                .late
+                .iter()
+                .map(|at| LateReceipt { at: *at, body: (at + 1).to_be_bytes().to_vec() })
+                .collect(),
             audit: things::entries(&self.audit),
             gates_closed: self.gates_closed.iter().map(|(step, gate)| ((*step).into(), *gate)).collect(),
             gates_opened: self.gates_opened.iter().map(|(step, gate)| self.gate(step, *gate)).collect(),
@@ -268,25 +272,25 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::Claim(partition) => store.claim(*partition, "node")?.to_string(),
         Verb::Partitions => store.partitions()?.to_string(),
         Verb::Repartition(partitions) => store.repartition(*partitions).map(|()| "done".into())?,
-        Verb::Pin(name, value) => store.pin(name, value)?,
-        Verb::Pinned(name) => store.pinned(name)?.unwrap_or_else(|| "none".into()),
-        Verb::Table => draw_table(store.table()?),
-        Verb::Beat(name, lease_ms) => beat(store, node(name), *lease_ms)?,
-        Verb::BeatOnly(name, lease_ms) => beat(store, Node { takes: false, ..node(name) }, *lease_ms)?,
-        Verb::Take(name, partitions) => draw_fences(&store.take(name, partitions)?),
-        Verb::GiveUp(name, fences) => store.give_up(name, &self::fences(fences), &[]).map(|()| "done".into())?,
-        Verb::GiveUpRunning(name, fences, running) => {
-            store.give_up(name, &self::fences(fences), &remote(running)).map(|()| "done".into())?
+        Verb::Pin(name, value) => store.put_metadata_if_absent(name, value)?,
+        Verb::Pinned(name) => store.metadata(name)?.unwrap_or_else(|| "none".into()),
+        Verb::ClusterView => draw_table(store.cluster_view()?),
+        Verb::Beat(name, lease_ms) => heartbeat(store, node(name), *lease_ms)?,
+        Verb::BeatOnly(name, lease_ms) => {
+            heartbeat(store, Node { accepts_partitions: false, ..node(name) }, *lease_ms)?
         }
+        Verb::Take(name, partitions) => draw_fences(&store.acquire(name, partitions)?),
+        Verb::GiveUp(name, fences) => release_partitions(store, name, fences, &[])?,
+        Verb::GiveUpRunning(name, fences, running) => release_partitions(store, name, fences, running)?,
         Verb::Remote(execution) => draw_attempts(store, *execution)?,
         Verb::StopRemote(execution, number) => stop_remote(store, *execution, *number)?,
         Verb::EndRemote(name, ended) => store.end_remote(name, &remote(ended)).map(|()| "done".into())?,
         Verb::Leave(name) => store.leave(name).map(|()| "done".into())?,
         Verb::Commit(epoch, turns) => commit(store, *epoch, turns),
         Verb::Head(execution) => draw_head(store, *execution)?,
-        Verb::Frames(execution, from, limit) => draw_frames(store, *execution, *from, Most::of(*limit))?,
+        Verb::Frames(execution, from, limit) => draw_frames(store, *execution, *from, ReadLimit::of(*limit))?,
         Verb::FramesWithin(execution, bytes) => {
-            draw_frames(store, *execution, 0, Most { rows: usize::MAX, bytes: *bytes })?
+            draw_frames(store, *execution, 0, ReadLimit { rows: usize::MAX, bytes: *bytes })?
         }
         Verb::Due(partition, until_ms, limit) => draw_due(store.due(&[*partition], *until_ms, None, *limit)?),
         Verb::DueAfter(partition, until_ms, (execution, wake_at), limit) => {
@@ -294,10 +298,10 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
             draw_due(store.due(&[*partition], *until_ms, after, *limit)?)
         }
         Verb::DueOf(partitions, limit) => draw_due(store.due(partitions, u64::MAX, None, *limit)?),
-        Verb::Post(execution, id) => post(store, *execution, id, 1, &[])?,
-        Verb::PostOf(partitions, execution, id) => post(store, *execution, id, *partitions, &[])?,
-        Verb::PostNoted(partitions, execution, id, noted) => post(store, *execution, id, *partitions, noted)?,
-        Verb::InboxOf(of, rows, bytes) => draw_letters(store, of, 0, Most { rows: *rows, bytes: *bytes })?,
+        Verb::Post(execution, id) => enqueue(store, *execution, id, 1, &[])?,
+        Verb::PostOf(partitions, execution, id) => enqueue(store, *execution, id, *partitions, &[])?,
+        Verb::PostNoted(partitions, execution, id, audited) => enqueue(store, *execution, id, *partitions, audited)?,
+        Verb::InboxOf(of, rows, bytes) => draw_messages(store, of, 0, ReadLimit { rows: *rows, bytes: *bytes })?,
         Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
         Verb::Plan(number) => match store.plan(plan(*number).hash)? {
             Some(bytes) if bytes == plan(*number).bytes => "kept".into(),
@@ -306,12 +310,12 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         Verb::SetWakeAt(execution, sequence, wake_at) => set_wake_at(store, *execution, *sequence, *wake_at)?,
         Verb::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
         Verb::Release(execution) => release(store, *execution, None)?,
-        Verb::ReleaseChild(execution, parent, told) => release(store, *execution, Some((*parent, told)))?,
-        Verb::ForceEnd(execution) => store.force_end(&Noted::of(&[note(*execution, Subject::Ended)]))?.to_string(),
+        Verb::ReleaseChild(execution, parent, notice) => release(store, *execution, Some((*parent, notice)))?,
+        Verb::ForceEnd(execution) => force_end(store, *execution)?,
         Verb::Quarantined(organization) => draw_quarantined(store, *organization)?,
         Verb::Erase(execution, sequence, index) => erase(store, *execution, *sequence, *index)?,
         Verb::Notes(execution) => draw_notes(store, *execution)?,
-        Verb::Late(execution) => join(store.late(key(*execution))?.into_iter().map(draw_late)),
+        Verb::LateReceipt(execution) => join(store.late_receipts(key(*execution))?.into_iter().map(draw_late)),
         Verb::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
         Verb::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
         Verb::RowByIdempotencyKey(workflow, key) => {
@@ -326,11 +330,24 @@ fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
         }
         Verb::RowsOf(statuses, words, before, limit) => rows(store, &filter(statuses, words), *before, *limit)?,
         Verb::RowsGoingOn(organization, statuses) => rows_going_on(store, organization, statuses)?,
-        Verb::Count(organization, statuses, most) => store.count_executions(organization, statuses, *most)?.to_string(),
+        Verb::Count(organization, statuses, max) => store.count_executions(organization, statuses, *max)?.to_string(),
         Verb::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
         Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => things::answer(store, of_catalogue)?,
     })
+}
+
+fn release_partitions(
+    store: &dyn Store,
+    node: &str,
+    fences: &[(u32, u64)],
+    running: &[(u8, u32)],
+) -> Result<String, StoreError> {
+    store.release(node, &self::fences(fences), &remote(running)).map(|()| "done".into())
+}
+
+fn force_end(store: &dyn Store, execution: u8) -> Result<String, StoreError> {
+    Ok(store.force_end(&AuditedNotes::of(&[note(execution, Subject::Ended)]))?.to_string())
 }
 
 fn stop_remote(store: &dyn Store, execution: u8, number: u32) -> Result<String, StoreError> {
@@ -350,22 +367,22 @@ fn draw_quarantined(store: &dyn Store, organization: Option<&str>) -> Result<Str
 }
 
 fn release(store: &dyn Store, execution: u8, parent: Option<((u8, u64), &str)>) -> Result<String, StoreError> {
-    let parent = parent.map(|((parent, sequence), told)| {
+    let parent = parent.map(|((parent, sequence), notice)| {
         let head = Expected { sequence, hash: hash(parent, sequence) };
-        Awaiting { execution: key(parent), head, told }
+        AwaitingParent { execution: key(parent), head, notice }
     });
-    let release = Release { execution: key(execution), parent, noted: Noted::of(&[]) };
-    Ok(match store.release(&release)? {
-        ReleaseAnswer::Released => "released",
-        ReleaseAnswer::NotQuarantined => "not quarantined",
-        ReleaseAnswer::ParentMoved => "the parent moved",
+    let release = QuarantineRelease { execution: key(execution), parent, audited: AuditedNotes::of(&[]) };
+    Ok(match store.release_quarantine(&release)? {
+        ReleaseOutcome::Released => "released",
+        ReleaseOutcome::NotQuarantined => "not quarantined",
+        ReleaseOutcome::ParentMoved => "the parent moved",
     }
     .into())
 }
 
 fn erase(store: &dyn Store, execution: u8, sequence: u64, index: usize) -> Result<String, StoreError> {
     let subject = Subject::Erased { sequence, place: index as u64 };
-    let count = store.erase(key(execution), &Noted::of(&[note(execution, subject)]))?;
+    let count = store.erase(key(execution), &AuditedNotes::of(&[note(execution, subject)]))?;
     Ok(match count {
         0 => "false".into(),
         1 => "true".into(),
@@ -383,7 +400,7 @@ fn draw_notes(store: &dyn Store, execution: u8) -> Result<String, StoreError> {
     })))
 }
 
-fn draw_late(late: Late) -> String {
+fn draw_late(late: LateReceipt) -> String {
     if late.body.is_empty() {
         return format!("{} erased", late.at);
     }
@@ -404,12 +421,12 @@ pub(crate) fn note(execution: u8, subject: Subject) -> Note {
 fn filter(statuses: &[Word], words: &[Option<Word>; 4]) -> Filter {
     let statuses = statuses.iter().map(|status| (*status).into()).collect();
     let [workflow, organization, workflow_id, initiator] = words.map(|word| word.map(Into::into));
-    Filter { statuses, workflow, organization, workflow_id, initiator, is_going_on: false }
+    Filter { statuses, workflow, organization, workflow_id, initiator, excludes_quarantined: false }
 }
 
 fn rows_going_on(store: &dyn Store, organization: Word, statuses: &[Word]) -> Result<String, StoreError> {
     let all = filter(statuses, &[None, Some(organization), None, None]);
-    rows(store, &Filter { is_going_on: true, ..all }, None, usize::from(EXECUTIONS))
+    rows(store, &Filter { excludes_quarantined: true, ..all }, None, usize::from(EXECUTIONS))
 }
 
 fn rows(store: &dyn Store, filter: &Filter, before: Option<u8>, limit: usize) -> Result<String, StoreError> {
@@ -417,26 +434,36 @@ fn rows(store: &dyn Store, filter: &Filter, before: Option<u8>, limit: usize) ->
     Ok(join(rows.into_iter().map(|row| number(row.key).to_string())))
 }
 
-fn post(
+fn enqueue(
     store: &dyn Store,
     execution: u8,
     id: Word,
     partitions: u32,
-    noted: &[(Word, Word)],
+    audited: &[(Word, Word)],
 ) -> Result<String, StoreError> {
-    let (letter, audit) = (letter(execution, id, partitions), things::entries(noted));
-    let posting =
-        Posting { plans: &[plan(1)], audit: &audit, sealing: things::SEALING, ..Posting::of(&letter, partitions) };
-    let posted = store.post(&posting)?;
+    let (message, audit) = (message(execution, id, partitions), things::entries(audited));
+    let request = EnqueueRequest {
+        plans: &[plan(1)],
+        audit: &audit,
+        sealing: things::SEALING,
+        ..EnqueueRequest::of(&message, partitions)
+    };
+    let posted = store.enqueue(&request)?;
     Ok(if posted { "posted" } else { "not posted" }.into())
 }
 
 fn node(name: Word) -> Node {
-    Node { name: name.into(), place: "here".into(), release: "1.2.3".into(), decide_version: 7, takes: true }
+    Node {
+        name: name.into(),
+        address: "here".into(),
+        release: "1.2.3".into(),
+        decide_version: 7,
+        accepts_partitions: true,
+    }
 }
 
-fn beat(store: &dyn Store, node: Node, lease_ms: u64) -> Result<String, StoreError> {
-    Ok(store.beat(&node, lease_ms)?.map_or("lapsed".into(), draw_table))
+fn heartbeat(store: &dyn Store, node: Node, lease_ms: u64) -> Result<String, StoreError> {
+    Ok(store.heartbeat(&node, lease_ms)?.map_or("lapsed".into(), draw_table))
 }
 
 fn fences(fences: &[(u32, u64)]) -> Vec<Fence> {
@@ -463,18 +490,19 @@ fn draw_fences(fences: &[Fence]) -> String {
     join(fences.iter().map(|fence| format!("{}@{}", fence.partition, fence.epoch)))
 }
 
-fn draw_table(table: Table) -> String {
+fn draw_table(table: ClusterView) -> String {
     let held = draw_fences(&table.held);
     let held = if held.is_empty() { "nothing".into() } else { held };
     let living = join(table.nodes.into_iter().map(|found| {
-        assert_eq!((&*found.place, &*found.release, found.decide_version), ("here", "1.2.3", 7));
-        if found.takes { found.name } else { format!("{}(takes nothing)", found.name) }
+        assert_eq!((&*found.address, &*found.release, found.decide_version), ("here", "1.2.3", 7));
+        if found.accepts_partitions { found.name } else { format!("{}(takes nothing)", found.name) }
     }));
     let holders = join(table.holders.into_iter().map(|(partition, holder)| format!("{partition}:{holder}")));
     let holders = if holders.is_empty() { holders } else { format!("; {holders}") };
-    let to_stop = join(table.to_stop.iter().map(draw_remote));
-    let to_stop = if to_stop.is_empty() { to_stop } else { format!("; to stop: {to_stop}") };
-    format!("of {}: holds {held}; living: {living}{holders}{to_stop}", table.partitions)
+    let stop_requested = join(table.stop_requested.iter().map(draw_remote));
+    let stop_requested =
+        if stop_requested.is_empty() { stop_requested } else { format!("; to stop: {stop_requested}") };
+    format!("of {}: holds {held}; living: {living}{holders}{stop_requested}", table.partitions)
 }
 
 fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
@@ -483,13 +511,13 @@ fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> String {
     match store.commit(&Batch { fences, parts: turns.iter().map(Turn::part).collect(), sealing: things::SEALING }) {
         Err(error) => error.to_string(),
         Ok(answers) => join(answers.into_iter().map(|answer| match answer {
-            Answer::Durable => "durable".into(),
-            Answer::Refused(Refusal::Fence) => "fence".into(),
-            Answer::Refused(Refusal::Partition) => "partition".into(),
-            Answer::Refused(Refusal::Sequence) => "sequence".into(),
-            Answer::Refused(Refusal::Ended) => "ended".into(),
-            Answer::Refused(Refusal::IdTaken(other)) => format!("id-of-{}", number(other)),
-            Answer::Refused(Refusal::IdempotencyKeyTaken(other)) => format!("key-of-{}", number(other)),
+            PartOutcome::Durable => "durable".into(),
+            PartOutcome::Refused(Refusal::Fence) => "fence".into(),
+            PartOutcome::Refused(Refusal::Partition) => "partition".into(),
+            PartOutcome::Refused(Refusal::Sequence) => "sequence".into(),
+            PartOutcome::Refused(Refusal::Ended) => "ended".into(),
+            PartOutcome::Refused(Refusal::IdTaken(other)) => format!("id-of-{}", number(other)),
+            PartOutcome::Refused(Refusal::IdempotencyKeyTaken(other)) => format!("key-of-{}", number(other)),
         })),
     }
 }
@@ -503,8 +531,8 @@ fn draw_head(store: &dyn Store, execution: u8) -> Result<String, StoreError> {
     Ok(format!("{} in {}{wake}{ended}{quarantined}", row.head.sequence, row.partition))
 }
 
-fn draw_frames(store: &dyn Store, execution: u8, from: u64, most: Most) -> Result<String, StoreError> {
-    let frames = store.frames(key(execution), from, most)?;
+fn draw_frames(store: &dyn Store, execution: u8, from: u64, bound: ReadLimit) -> Result<String, StoreError> {
+    let frames = store.frames(key(execution), from, bound)?;
     Ok(join(frames.into_iter().map(|frame| draw_frame(execution, frame))))
 }
 
@@ -536,20 +564,20 @@ fn draw_gate(row: GateRow) -> String {
 }
 
 fn draw_inbox(store: &dyn Store, partition: u32, skip: usize, limit: usize) -> Result<String, StoreError> {
-    let all = store.inbox(&[partition], 0, Most::of(usize::MAX))?;
+    let all = store.inbox(&[partition], 0, ReadLimit::of(usize::MAX))?;
     assert!(all.is_sorted_by(|a, b| a.number < b.number));
     let after = skip.checked_sub(1).and_then(|last| all.get(last)).map_or(0, |arrived| arrived.number);
-    draw_letters(store, &[partition], after, Most::of(limit))
+    draw_messages(store, &[partition], after, ReadLimit::of(limit))
 }
 
-fn draw_letters(store: &dyn Store, partitions: &[u32], after: u64, most: Most) -> Result<String, StoreError> {
-    Ok(join(store.inbox(partitions, after, most)?.into_iter().map(draw_arrived)))
+fn draw_messages(store: &dyn Store, partitions: &[u32], after: u64, bound: ReadLimit) -> Result<String, StoreError> {
+    Ok(join(store.inbox(partitions, after, bound)?.into_iter().map(draw_arrived)))
 }
 
-fn draw_arrived(arrived: Arrived) -> String {
-    let Letter { execution, id, body, posted_at, .. } = arrived.letter;
+fn draw_arrived(arrived: InboxEntry) -> String {
+    let InboxMessage { execution, id, body, enqueued_at, .. } = arrived.message;
     let to = number(execution);
-    assert_eq!((body, posted_at), (format!("to {to}: {id}").into_bytes(), 77));
+    assert_eq!((body, enqueued_at), (format!("to {to}: {id}").into_bytes(), 77));
     format!("{to}:{id}")
 }
 
@@ -588,7 +616,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
         all.extend([
             Verb::Head(execution),
             Verb::Frames(execution, 0, 99),
-            Verb::Late(execution),
+            Verb::LateReceipt(execution),
             Verb::Row(execution),
             Verb::Remote(execution),
         ]);
@@ -596,7 +624,7 @@ pub(crate) fn look(store: &dyn Store) -> String {
     for partition in [0, 1, 9] {
         all.extend([Verb::Due(partition, u64::MAX, 99), Verb::Inbox(partition, 0, 99)]);
     }
-    all.extend([Verb::Partitions, Verb::Table, Verb::Pinned("p"), Verb::Pinned("q")]);
+    all.extend([Verb::Partitions, Verb::ClusterView, Verb::Pinned("p"), Verb::Pinned("q")]);
     all.extend([Verb::Gates(None, None, 99), Verb::Gates(Some("o"), None, 99)]);
     all.push(Verb::PendingOrganizations);
     all.push(Verb::Count("o", vec!["pending", "running"], 3));

@@ -14,7 +14,7 @@ use std::{
 
 use mainspring_effects::Executors;
 use mainspring_engine::{Engine, EngineError};
-use mainspring_store::{Answer, Batch};
+use mainspring_store::{Batch, PartOutcome};
 use tokio::sync::Notify;
 
 use super::{
@@ -71,8 +71,8 @@ impl Ends {
     fn expected(count: u64) -> (Arc<Self>, Look) {
         let ends = Arc::new(Self { left: AtomicU64::new(count), all: Notify::new() });
         let counted = ends.clone();
-        let look = move |batch: &Batch, answers: &[Answer]| {
-            let durable = batch.parts.iter().zip(answers).filter(|(_, answer)| **answer == Answer::Durable);
+        let look = move |batch: &Batch, answers: &[PartOutcome]| {
+            let durable = batch.parts.iter().zip(answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
             let changes = durable.filter_map(|(part, _)| part.change.as_ref());
             let ended = changes.filter(|change| change.completed_at.is_some()).count() as u64;
             if ended > 0 && counted.left.fetch_sub(ended, Ordering::Relaxed) == ended {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mainspring_engine::EngineError;
-use mainspring_store::{Answer, Batch, Fence, Store};
+use mainspring_store::{Batch, Fence, PartOutcome, Store};
 
 use super::{drive::Measured, tap::Look};
 use crate::exit::Refusal;
@@ -28,15 +28,15 @@ impl Recording {
     pub(super) fn begin() -> (Arc<Mutex<Self>>, Look) {
         let recording = Arc::new(Mutex::new(Self::default()));
         let filled = recording.clone();
-        let look = move |batch: &Batch, answers: &[Answer]| {
+        let look = move |batch: &Batch, answers: &[PartOutcome]| {
             filled.lock().unwrap_or_else(PoisonError::into_inner).keep(batch, answers);
         };
         (recording, Box::new(look))
     }
 
     /// Keeps durable parts only. A rejected part belongs to an execution that is committed again later.
-    fn keep(&mut self, batch: &Batch, answers: &[Answer]) {
-        let durable = || batch.parts.iter().zip(answers).filter(|(_, answer)| **answer == Answer::Durable);
+    fn keep(&mut self, batch: &Batch, answers: &[PartOutcome]) {
+        let durable = || batch.parts.iter().zip(answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
         let frames: usize = durable().map(|(part, _)| part.frames.len()).sum();
         self.is_full |= self.frames + frames > FRAMES_MAX && !self.batches.is_empty();
         if self.is_full {
@@ -82,7 +82,8 @@ impl Recording {
             let refused =
                 |why| Refusal::internal("bench_failed", format!("what was recorded is not written again: {why}"));
             let answers = answers.map_err(|error| refused(error.to_string()))?;
-            if let Some(Answer::Refused(refusal)) = answers.iter().find(|answer| **answer != Answer::Durable) {
+            if let Some(PartOutcome::Refused(refusal)) = answers.iter().find(|answer| **answer != PartOutcome::Durable)
+            {
                 return Err(refused(format!("{refusal:?}")));
             }
         }

@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
 use mainspring_store::{
-    Answer, Arrived, Batch, Catalogue, CommitError, Due, ExecutionRow, Expected, Fence, Filter, GateRow, HeadRow,
-    Heard, Late, Most, Node, Noted, Origin, Posting, QuarantinedRow, Release, ReleaseAnswer, RemoteAttempt, Store,
-    StoreError, Table,
+    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
+    Filter, GateRow, HeadRow, InboxEntry, LateReceipt, Node, NotifyCallback, Origin, PartOutcome, QuarantineRelease,
+    QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError,
 };
 
 /// The callback: the batch and the answer for each part.
-pub(super) type Look = Box<dyn Fn(&Batch, &[Answer]) + Send + Sync>;
+pub(super) type Look = Box<dyn Fn(&Batch, &[PartOutcome]) + Send + Sync>;
 
 /// The wrapping store. The callback runs on the committing thread, and so delays the next commit.
 pub(super) struct Tapped {
@@ -25,14 +25,14 @@ impl Tapped {
 }
 
 impl Store for Tapped {
-    fn commit(&self, batch: &Batch) -> Result<Vec<Answer>, CommitError> {
+    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         let answers = self.store.commit(batch)?;
         (self.look)(batch, &answers);
         Ok(answers)
     }
 
-    fn is_at_hand(&self) -> bool {
-        self.store.is_at_hand()
+    fn can_read_inline(&self) -> bool {
+        self.store.can_read_inline()
     }
 
     fn catalogue(&self) -> &dyn Catalogue {
@@ -51,32 +51,32 @@ impl Store for Tapped {
         self.store.repartition(partitions)
     }
 
-    fn pin(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.store.pin(name, value)
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.store.put_metadata_if_absent(name, value)
     }
 
-    fn pinned(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.store.pinned(name)
+    fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.store.metadata(name)
     }
 
-    fn table(&self) -> Result<Table, StoreError> {
-        self.store.table()
+    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
+        self.store.cluster_view()
     }
 
     fn is_shared(&self) -> bool {
         self.store.is_shared()
     }
 
-    fn beat(&self, node: &Node, lease_ms: u64) -> Result<Option<Table>, StoreError> {
-        self.store.beat(node, lease_ms)
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
+        self.store.heartbeat(node, lease_ms)
     }
 
-    fn take(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.store.take(node, partitions)
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.store.acquire(node, partitions)
     }
 
-    fn give_up(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.store.give_up(node, fences, running)
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.store.release(node, fences, running)
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
@@ -95,19 +95,19 @@ impl Store for Tapped {
         self.store.leave(node)
     }
 
-    fn hint(&self, partitions: &[u32]) {
-        self.store.hint(partitions);
+    fn notify(&self, partitions: &[u32]) {
+        self.store.notify(partitions);
     }
 
-    fn listen(&self, heard: Heard) {
-        self.store.listen(heard);
+    fn subscribe(&self, notify: NotifyCallback) {
+        self.store.subscribe(notify);
     }
 
     fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
         self.store.head(execution)
     }
 
-    fn frames(&self, execution: ExecutionKey, from: u64, most: Most) -> Result<Vec<StoredFrame>, StoreError> {
+    fn frames(&self, execution: ExecutionKey, from: u64, most: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
         self.store.frames(execution, from, most)
     }
 
@@ -115,11 +115,11 @@ impl Store for Tapped {
         self.store.due(partitions, until_ms, after, limit)
     }
 
-    fn post(&self, posting: &Posting<'_>) -> Result<bool, StoreError> {
-        self.store.post(posting)
+    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
+        self.store.enqueue(request)
     }
 
-    fn inbox(&self, partitions: &[u32], after: u64, most: Most) -> Result<Vec<Arrived>, StoreError> {
+    fn inbox(&self, partitions: &[u32], after: u64, most: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
         self.store.inbox(partitions, after, most)
     }
 
@@ -139,11 +139,11 @@ impl Store for Tapped {
         self.store.quarantine(execution, reason)
     }
 
-    fn release(&self, release: &Release<'_>) -> Result<ReleaseAnswer, StoreError> {
-        self.store.release(release)
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
+        self.store.release_quarantine(release)
     }
 
-    fn force_end(&self, noted: &Noted<'_>) -> Result<bool, StoreError> {
+    fn force_end(&self, noted: &AuditedNotes<'_>) -> Result<bool, StoreError> {
         self.store.force_end(noted)
     }
 
@@ -156,7 +156,7 @@ impl Store for Tapped {
         self.store.quarantined(organization, after, limit)
     }
 
-    fn erase(&self, execution: ExecutionKey, noted: &Noted<'_>) -> Result<usize, StoreError> {
+    fn erase(&self, execution: ExecutionKey, noted: &AuditedNotes<'_>) -> Result<usize, StoreError> {
         self.store.erase(execution, noted)
     }
 
@@ -164,8 +164,8 @@ impl Store for Tapped {
         self.store.notes(execution)
     }
 
-    fn late(&self, execution: ExecutionKey) -> Result<Vec<Late>, StoreError> {
-        self.store.late(execution)
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
+        self.store.late_receipts(execution)
     }
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use mainspring_store::{Filter, Most, Store, memory::MemoryStore, sqlite::SqliteStore};
+use mainspring_store::{Filter, ReadLimit, Store, memory::MemoryStore, sqlite::SqliteStore};
 
 use super::{
     drive::{self, Bounds},
@@ -20,7 +20,7 @@ fn contents(store: &dyn Store) -> Vec<String> {
     let rows = store.executions(&Filter::default(), None, usize::MAX >> 1).unwrap();
     let contents = rows.iter().map(|row| {
         let head = store.head(row.key).unwrap();
-        let frames = store.frames(row.key, 0, Most::of(usize::MAX)).unwrap();
+        let frames = store.frames(row.key, 0, ReadLimit::of(usize::MAX)).unwrap();
         format!("{row:?} {head:?} {frames:?} {:?}", store.plan(row.plan_hash).unwrap())
     });
     contents.collect()

@@ -3,7 +3,7 @@
 use mainspring_engine::limits::CLOCK_APART_MS_MAX;
 use mainspring_store::{
     Inspection, StoreError,
-    postgres::{PostgresInspection, PostgresStore, ServerSeen},
+    postgres::{InspectedServer, PostgresInspection, PostgresStore},
 };
 
 use super::{
@@ -55,7 +55,7 @@ pub(super) fn look(address: &str, report: &mut Report) -> Option<Opened> {
     Some(Box::new(inspection))
 }
 
-fn version(server: &ServerSeen, address: &str) -> Check {
+fn version(server: &InspectedServer, address: &str) -> Check {
     let shown = PostgresStore::shown_address(address).unwrap_or_default();
     let says = format!("{shown} is PostgreSQL {}", server.version);
     let check = if server.reads_only {
@@ -91,7 +91,7 @@ fn rights(inspection: &PostgresInspection) -> Check {
     Check::ok("database rights", "the role has the required permissions; each session sets its isolation level")
 }
 
-fn disk(server: &ServerSeen) -> Check {
+fn disk(server: &InspectedServer) -> Check {
     if !server.fsync {
         let says = "fsync is off: acknowledged commits may not survive a crash of the server";
         return Check::broken("database disk", says, "set fsync = on, and restart the server");
@@ -107,7 +107,7 @@ fn disk(server: &ServerSeen) -> Check {
     Check::ok("database disk", "fsync is on; each session of ours waits for its commits")
 }
 
-fn clock(server: &ServerSeen) -> Check {
+fn clock(server: &InspectedServer) -> Check {
     let ahead = server.clock_ahead_ms;
     let side = if ahead < 0 { "behind" } else { "ahead of" };
     let says = format!("its clock is {} ms {side} that of this machine", ahead.unsigned_abs());
@@ -123,7 +123,7 @@ fn clock(server: &ServerSeen) -> Check {
 }
 
 /// Checks the connection: round trip and TLS.
-fn way(server: &ServerSeen) -> Check {
+fn way(server: &InspectedServer) -> Check {
     let round = format!("a round trip takes {}.{:02} ms", server.round_us / 1_000, server.round_us % 1_000 / 10);
     let check = match (&server.tls, server.is_local) {
         (None, false) => {
@@ -140,8 +140,8 @@ fn way(server: &ServerSeen) -> Check {
     check.with("roundMicroseconds", server.round_us).with("tls", server.tls.as_deref())
 }
 
-fn connections(server: &ServerSeen) -> Check {
-    let ServerSeen { connections, connections_max, connections_of_node, .. } = *server;
+fn connections(server: &InspectedServer) -> Check {
+    let InspectedServer { connections, connections_max, connections_of_node, .. } = *server;
     let says = format!("{connections} of {connections_max} are in use, and a node takes up to {connections_of_node}");
     let of_role = server.connections_of_role_max.filter(|max| *max < connections_of_node);
     let check = match of_role {
@@ -161,8 +161,8 @@ fn connections(server: &ServerSeen) -> Check {
 mod tests {
     use super::{super::check::State, *};
 
-    fn server() -> ServerSeen {
-        ServerSeen {
+    fn server() -> InspectedServer {
+        InspectedServer {
             version: "15.4".into(),
             major: 15,
             fsync: true,
@@ -185,24 +185,28 @@ mod tests {
         let address = "postgres://u:secret@h/d";
         let table = [
             (version(&server(), address), State::Ok, "PostgreSQL 15.4"),
-            (version(&ServerSeen { major: 14, ..server() }, address), State::Warning, "older"),
-            (version(&ServerSeen { reads_only: true, ..server() }, address), State::Broken, "takes no writes"),
+            (version(&InspectedServer { major: 14, ..server() }, address), State::Warning, "older"),
+            (version(&InspectedServer { reads_only: true, ..server() }, address), State::Broken, "takes no writes"),
             (disk(&server()), State::Ok, "fsync is on"),
-            (disk(&ServerSeen { fsync: false, ..server() }), State::Broken, "fsync is off"),
-            (disk(&ServerSeen { full_page_writes: false, ..server() }), State::Warning, "torn"),
+            (disk(&InspectedServer { fsync: false, ..server() }), State::Broken, "fsync is off"),
+            (disk(&InspectedServer { full_page_writes: false, ..server() }), State::Warning, "torn"),
             (clock(&server()), State::Ok, "3 ms behind"),
-            (clock(&ServerSeen { clock_ahead_ms: 1_000, ..server() }), State::Ok, "1000 ms ahead"),
-            (clock(&ServerSeen { clock_ahead_ms: -1_001, ..server() }), State::Warning, "1001 ms behind"),
-            (clock(&ServerSeen { clock_ahead_ms: 2_000, ..server() }), State::Warning, "2000 ms ahead"),
-            (clock(&ServerSeen { clock_ahead_ms: 2_001, ..server() }), State::Broken, "holds nothing"),
+            (clock(&InspectedServer { clock_ahead_ms: 1_000, ..server() }), State::Ok, "1000 ms ahead"),
+            (clock(&InspectedServer { clock_ahead_ms: -1_001, ..server() }), State::Warning, "1001 ms behind"),
+            (clock(&InspectedServer { clock_ahead_ms: 2_000, ..server() }), State::Warning, "2000 ms ahead"),
+            (clock(&InspectedServer { clock_ahead_ms: 2_001, ..server() }), State::Broken, "holds nothing"),
             (way(&server()), State::Ok, "0.41 ms, by TLSv1.3"),
-            (way(&ServerSeen { tls: None, ..server() }), State::Warning, "without TLS"),
-            (way(&ServerSeen { tls: None, is_local: true, ..server() }), State::Ok, "on this machine"),
-            (way(&ServerSeen { round_us: 20_001, ..server() }), State::Warning, "waits for some"),
+            (way(&InspectedServer { tls: None, ..server() }), State::Warning, "without TLS"),
+            (way(&InspectedServer { tls: None, is_local: true, ..server() }), State::Ok, "on this machine"),
+            (way(&InspectedServer { round_us: 20_001, ..server() }), State::Warning, "waits for some"),
             (connections(&server()), State::Ok, "5 of 97"),
-            (connections(&ServerSeen { connections: 86, ..server() }), State::Ok, "86 of 97"),
-            (connections(&ServerSeen { connections: 87, ..server() }), State::Warning, "87 of 97"),
-            (connections(&ServerSeen { connections_of_role_max: Some(10), ..server() }), State::Warning, "may have 10"),
+            (connections(&InspectedServer { connections: 86, ..server() }), State::Ok, "86 of 97"),
+            (connections(&InspectedServer { connections: 87, ..server() }), State::Warning, "87 of 97"),
+            (
+                connections(&InspectedServer { connections_of_role_max: Some(10), ..server() }),
+                State::Warning,
+                "may have 10",
+            ),
         ];
         for (check, state, said) in table {
             assert!(check.state == state && check.says.contains(said) && !check.says.contains("secret"), "{check:?}");

@@ -2,7 +2,7 @@
 
 use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{time::rfc3339, value::Value};
-use mainspring_store::{Inspection, Listed, Named, NodeSeen, StoreError};
+use mainspring_store::{InspectedExecution, InspectedExecutions, InspectedNode, Inspection, StoreError};
 
 use super::{Patient, check::Check, refused};
 
@@ -56,19 +56,22 @@ fn or_skipped<T>(name: &'static str, found: Result<Option<T>, StoreError>, check
     }
 }
 
-fn quarantine(listed: Listed) -> Check {
+fn quarantine(listed: InspectedExecutions) -> Check {
     if listed.count == 0 {
         return Check::ok("quarantine", "no execution is quarantined");
     }
-    let one = |named: &Named| format!("{} ({})", named.id, named.why.as_deref().unwrap_or("no reason is known"));
+    let one = |named: &InspectedExecution| {
+        format!("{} ({})", named.id, named.reason.as_deref().unwrap_or("no reason is known"))
+    };
     let says = format!("{} quarantined: {}", executions(listed.count, "is", "are"), all(&listed, one));
     let help = format!("`mainspring verify {}` shows the defect, `mainspring show` the attempts", first(&listed));
     Check::broken("quarantine", says, help).with("count", listed.count).with("first", names(&listed))
 }
 
-fn timers(listed: Listed, is_up: bool) -> Check {
+fn timers(listed: InspectedExecutions, is_up: bool) -> Check {
     let (count, seconds) = (listed.count, LATE_MS / 1_000);
-    let due = |named: &Named| format!("{} (since {})", named.id, named.at_ms.map(rfc3339).unwrap_or_default());
+    let due =
+        |named: &InspectedExecution| format!("{} (since {})", named.id, named.at_ms.map(rfc3339).unwrap_or_default());
     let check = match (count, is_up) {
         (0, _) => return Check::ok("timers", format!("no wake-up is more than {seconds} s late")),
         (_, false) => {
@@ -89,13 +92,13 @@ fn timers(listed: Listed, is_up: bool) -> Check {
     check.with("count", count).with("first", names(&listed))
 }
 
-fn approvals(listed: Listed) -> Check {
+fn approvals(listed: InspectedExecutions) -> Check {
     if listed.count == 0 {
         return Check::ok("approvals", format!("no approval has been open for more than {FORGOTTEN_DAYS} days"));
     }
-    let gate = |named: &Named| {
+    let gate = |named: &InspectedExecution| {
         let since = named.at_ms.map(rfc3339).unwrap_or_default();
-        format!("{} at {} since {since}", named.id, named.why.as_deref().unwrap_or_default())
+        format!("{} at {} since {since}", named.id, named.reason.as_deref().unwrap_or_default())
     };
     let (count, gates) = (listed.count, if listed.count == 1 { "approval is open" } else { "approvals are open" });
     let says = format!("{count} {gates} for more than {FORGOTTEN_DAYS} days: {}", all(&listed, gate));
@@ -103,10 +106,10 @@ fn approvals(listed: Listed) -> Check {
     Check::warning("approvals", says, help).with("count", count).with("first", names(&listed))
 }
 
-fn nodes(nodes: Vec<NodeSeen>) -> Check {
-    let one = |node: &NodeSeen| format!("{} at {} ({})", node.name, node.place, node.release);
+fn nodes(nodes: Vec<InspectedNode>) -> Check {
+    let one = |node: &InspectedNode| format!("{} at {} ({})", node.name, node.address, node.release);
     let (alive, silent): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| node.is_alive);
-    let list = |nodes: &[&NodeSeen]| nodes.iter().map(|node| one(node)).collect::<Vec<_>>().join(", ");
+    let list = |nodes: &[&InspectedNode]| nodes.iter().map(|node| one(node)).collect::<Vec<_>>().join(", ");
     let other = alive.iter().find(|node| node.release != env!("CARGO_PKG_VERSION"));
     let check = match (alive.as_slice(), silent.as_slice()) {
         ([], []) => Check::ok("nodes", "no node is registered; only nodes of a shared store register"),
@@ -148,16 +151,16 @@ fn executions(count: u64, one: &str, many: &str) -> String {
     if count == 1 { format!("1 execution {one}") } else { format!("{count} executions {many}") }
 }
 
-fn all(listed: &Listed, one: impl Fn(&Named) -> String) -> String {
+fn all(listed: &InspectedExecutions, one: impl Fn(&InspectedExecution) -> String) -> String {
     let named = listed.first.iter().map(one).collect::<Vec<_>>().join(", ");
     if listed.count > listed.first.len() as u64 { format!("{named}, …") } else { named }
 }
 
-fn first(listed: &Listed) -> &str {
+fn first(listed: &InspectedExecutions) -> &str {
     listed.first.first().map_or("ID", |named| named.id.as_str())
 }
 
-fn names(listed: &Listed) -> Vec<Value> {
+fn names(listed: &InspectedExecutions) -> Vec<Value> {
     listed.first.iter().map(|named| Value::from(named.id.as_str())).collect()
 }
 
@@ -165,13 +168,13 @@ fn names(listed: &Listed) -> Vec<Value> {
 mod tests {
     use super::{super::check::State, *};
 
-    fn listed(count: u64) -> Listed {
-        let named = Named { id: "e1".into(), at_ms: Some(1_800_000_000_000), why: Some("ship".into()) };
-        Listed { count, first: vec![named; usize::try_from(count).unwrap().min(NAMED_MAX)] }
+    fn listed(count: u64) -> InspectedExecutions {
+        let named = InspectedExecution { id: "e1".into(), at_ms: Some(1_800_000_000_000), reason: Some("ship".into()) };
+        InspectedExecutions { count, first: vec![named; usize::try_from(count).unwrap().min(NAMED_MAX)] }
     }
 
-    fn node(release: &str, is_alive: bool) -> NodeSeen {
-        NodeSeen { name: "n1".into(), place: "host 7".into(), release: release.into(), is_alive }
+    fn node(release: &str, is_alive: bool) -> InspectedNode {
+        InspectedNode { name: "n1".into(), address: "host 7".into(), release: release.into(), is_alive }
     }
 
     #[test]

@@ -11,7 +11,7 @@ CROSS JOIN LATERAL (
         AND organization_key = {organization}
         AND workflow_id_key = {workflow_id}
         AND initiator_user_id = {initiator}
-        AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.execution = executions.execution AND quarantined IS NOT NULL) = {is_going_on}
+        AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.execution = executions.execution AND quarantined IS NOT NULL) = {excludes_quarantined}
     ORDER BY execution DESC LIMIT $2
 ) AS found
 ORDER BY found.execution DESC LIMIT $2

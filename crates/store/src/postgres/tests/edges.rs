@@ -2,10 +2,10 @@
 
 use std::{sync::Barrier, thread};
 
-use super::{commit, letter, open};
+use super::{commit, message, open};
 use crate::{
-    Answer, Batch, Fence, Filter, Letter, Most, Node, Noted, Part, Posting, Refusal, Release, Store, StoreError,
-    StoredPlan,
+    AuditedNotes, Batch, EnqueueRequest, Fence, Filter, InboxMessage, Node, Part, PartOutcome, QuarantineRelease,
+    ReadLimit, Refusal, Store, StoreError, StoredPlan,
     postgres::{
         Options, PostgresStore, format,
         row::column,
@@ -13,7 +13,7 @@ use crate::{
     },
     suite::{
         postgres::server,
-        verb::{Turn, goes_on, key, look, opens},
+        verb::{Turn, continues, key, look, opens},
     },
 };
 
@@ -214,63 +214,68 @@ fn words_are_kept_as_they_are() {
         expected.started_at = i64::MAX as u64;
         let batch =
             |parts: Vec<Part>| Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts, ..Batch::default() };
-        assert_eq!(store.commit(&batch(vec![part.clone()])), Ok(vec![Answer::Durable]), "{word:?}");
+        assert_eq!(store.commit(&batch(vec![part.clone()])), Ok(vec![PartOutcome::Durable]), "{word:?}");
         assert_eq!(store.execution_by_id(&expected.id), Ok(Some(expected.clone())));
         assert_eq!(store.execution_by_idempotency_key(&expected.origin(), word), Ok(Some(expected.clone())));
         let word_of = || Some(word.to_owned());
         let (workflow, workflow_id, organization, initiator) = (word_of(), word_of(), word_of(), word_of());
         let statuses = vec!["running".into()];
-        let filter = Filter { statuses, workflow, organization, workflow_id, initiator, is_going_on: true };
+        let filter = Filter { statuses, workflow, organization, workflow_id, initiator, excludes_quarantined: true };
         assert_eq!(store.executions(&filter, None, 9), Ok(vec![expected]));
         // The same names belong to another execution now.
         let mut again = part;
         again.execution = mainspring_kernel::key::ExecutionKey([0xee; 16]);
-        let refused = Answer::Refused(Refusal::IdTaken(key(execution)));
+        let refused = PartOutcome::Refused(Refusal::IdTaken(key(execution)));
         assert_eq!(store.commit(&batch(vec![again.clone()])), Ok(vec![refused]), "{word:?}");
         again.row.as_mut().unwrap().id = format!("other {word}");
-        let refused = Answer::Refused(Refusal::IdempotencyKeyTaken(key(execution)));
+        let refused = PartOutcome::Refused(Refusal::IdempotencyKeyTaken(key(execution)));
         assert_eq!(store.commit(&batch(vec![again])), Ok(vec![refused]), "{word:?}");
-
         store.quarantine(key(execution), word).unwrap();
         assert_eq!(store.head(key(execution)).unwrap().unwrap().quarantined.as_deref(), Some(word));
-        assert_eq!(store.pin(&format!("pin {number}"), word).as_deref(), Ok(word));
-        let sent = Letter { id: word.into(), ..letter("") };
-        assert_eq!((store.post(&Posting::of(&sent, 1)), store.post(&Posting::of(&sent, 1))), (Ok(true), Ok(true)));
-        assert_eq!(store.inbox(&[0], 0, Most::of(9)).unwrap().pop().unwrap().letter, sent);
+        assert_eq!(store.put_metadata_if_absent(&format!("pin {number}"), word).as_deref(), Ok(word));
+        let sent = InboxMessage { id: word.into(), ..message("") };
+        assert_eq!(
+            (store.enqueue(&EnqueueRequest::of(&sent, 1)), store.enqueue(&EnqueueRequest::of(&sent, 1))),
+            (Ok(true), Ok(true))
+        );
+        assert_eq!(store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().pop().unwrap().message, sent);
         let node = Node {
             name: format!("{number}\0"),
-            place: word.into(),
+            address: word.into(),
             release: word.into(),
             decide_version: u32::MAX,
-            takes: true,
+            accepts_partitions: true,
         };
-        assert!(store.beat(&node, u64::MAX).unwrap().unwrap().nodes.contains(&node));
-        assert_eq!(store.take(&node.name, &[100 + number as u32]).unwrap().len(), 1);
+        assert!(store.heartbeat(&node, u64::MAX).unwrap().unwrap().nodes.contains(&node));
+        assert_eq!(store.acquire(&node.name, &[100 + number as u32]).unwrap().len(), 1);
     }
-    assert_eq!(store.inbox(&[0], 0, Most::of(99)).unwrap().len(), 6, "each word is another letter");
+    assert_eq!(store.inbox(&[0], 0, ReadLimit::of(99)).unwrap().len(), 6, "each word is another message");
     // A message with the longest id is consumed like any other.
     let consumed = vec!["lång\0".repeat(3_000)];
-    let part = Part { execution: key(5), consumed, ..Turn { frames: 0, ..goes_on(5, 0) }.part() };
-    store.release(&Release { execution: key(5), parent: None, noted: Noted::of(&[]) }).unwrap();
+    let part = Part { execution: key(5), consumed, ..Turn { frames: 0, ..continues(5, 0) }.part() };
+    store
+        .release_quarantine(&QuarantineRelease { execution: key(5), parent: None, audited: AuditedNotes::of(&[]) })
+        .unwrap();
     assert_eq!(
         store
             .commit(&Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part], ..Batch::default() })
             .unwrap(),
-        [Answer::Durable]
+        [PartOutcome::Durable]
     );
-    assert_eq!(store.inbox(&[0], 0, Most::of(99)).unwrap().len(), 5);
+    assert_eq!(store.inbox(&[0], 0, ReadLimit::of(99)).unwrap().len(), 5);
 }
 
 #[test]
-fn plans_go_with_letters_that_are_posted_and_not_with_others() {
+fn plans_go_with_messages_that_are_posted_and_not_with_others() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let plan = StoredPlan { hash: mainspring_kernel::hash::Hash::of(b"plan"), bytes: b"plan"[..].into() };
-    let sent = letter("a");
-    let posting = |partitions| Posting { plans: std::slice::from_ref(&plan), ..Posting::of(&sent, partitions) };
-    assert_eq!(store.post(&posting(2)), Ok(false));
-    assert_eq!((store.plan(plan.hash), store.inbox(&[0], 0, Most::of(9))), (Ok(None), Ok(vec![])));
-    assert_eq!(store.post(&posting(1)), Ok(true));
+    let sent = message("a");
+    let request =
+        |partitions| EnqueueRequest { plans: std::slice::from_ref(&plan), ..EnqueueRequest::of(&sent, partitions) };
+    assert_eq!(store.enqueue(&request(2)), Ok(false));
+    assert_eq!((store.plan(plan.hash), store.inbox(&[0], 0, ReadLimit::of(9))), (Ok(None), Ok(vec![])));
+    assert_eq!(store.enqueue(&request(1)), Ok(true));
     assert_eq!(store.plan(plan.hash).unwrap().as_deref(), Some(&b"plan"[..]));
 }
 
@@ -284,11 +289,11 @@ fn verbs_and_the_end_of_a_store_inside_of_asynchronous_code() {
         // More polls than tokio's cooperative budget permits without a yield.
         for sequence in 0..100u64 {
             let after = store.head(key(0)).unwrap().map(|row| row.head.sequence);
-            let turn = after.map_or(opens(0), |after| goes_on(0, after));
-            assert_eq!(commit(&store, epoch, &[turn]), Ok(vec![Answer::Durable]), "{sequence}");
+            let turn = after.map_or(opens(0), |after| continues(0, after));
+            assert_eq!(commit(&store, epoch, &[turn]), Ok(vec![PartOutcome::Durable]), "{sequence}");
         }
-        store.listen(Box::new(|_| ()));
-        store.hint(&[0]);
+        store.subscribe(Box::new(|_| ()));
+        store.notify(&[0]);
         look(&store)
     };
     let one = tokio::runtime::Builder::new_current_thread().build().unwrap();

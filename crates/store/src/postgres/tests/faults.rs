@@ -4,23 +4,23 @@ use std::{sync::mpsc, thread};
 
 use mainspring_kernel::note::Subject;
 
-use super::{commit, letter, open};
+use super::{commit, message, open};
 use crate::{
-    Answer, Batch, CommitError, Fence, Letter, Most, Noted, Part, Store, StoreError,
+    AuditedNotes, Batch, CommitError, Fence, InboxMessage, Part, PartOutcome, ReadLimit, Store, StoreError,
     postgres::{
         Options, PostgresStore,
         server::{self, Server},
     },
     suite::{
         postgres::server,
-        verb::{Turn, goes_on, key, look, note, opens},
+        verb::{Turn, continues, key, look, note, opens},
     },
 };
 
 /// Makes a part that sends one message, independent of earlier ones.
-fn posting(number: usize) -> Batch {
-    let letters = vec![Letter { execution: key(5), ..letter(&number.to_string()) }];
-    let part = Part { letters, ..Turn { frames: 0, ..goes_on(0, 0) }.part() };
+fn request(number: usize) -> Batch {
+    let messages = vec![InboxMessage { execution: key(5), ..message(&number.to_string()) }];
+    let part = Part { messages, ..Turn { frames: 0, ..continues(0, 0) }.part() };
     Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part], ..Batch::default() }
 }
 
@@ -30,15 +30,15 @@ fn commits_during(
     store: &PostgresStore,
     first: usize,
     disturb: impl FnOnce(&mpsc::Receiver<bool>),
-) -> Vec<Result<Vec<Answer>, CommitError>> {
-    let (told, answered) = mpsc::sync_channel(1_000_000);
+) -> Vec<Result<Vec<PartOutcome>, CommitError>> {
+    let (notice, answered) = mpsc::sync_channel(1_000_000);
     let (ended, is_ended) = mpsc::channel::<()>();
     thread::scope(|scope| {
         let writer = scope.spawn(move || {
             let mut answers = Vec::new();
             while is_ended.try_recv() == Err(mpsc::TryRecvError::Empty) {
-                let answer = store.commit(&posting(first + answers.len()));
-                told.send(answer.is_ok()).unwrap();
+                let answer = store.commit(&request(first + answers.len()));
+                notice.send(answer.is_ok()).unwrap();
                 answers.push(answer);
             }
             answers
@@ -54,19 +54,21 @@ fn wait_for_durable(answered: &mpsc::Receiver<bool>, count: usize) {
 }
 
 /// Checks that the answers are true.
-fn compare(store: &PostgresStore, answers: &[Result<Vec<Answer>, CommitError>]) {
+fn compare(store: &PostgresStore, answers: &[Result<Vec<PartOutcome>, CommitError>]) {
     let there: Vec<usize> = store
-        .inbox(&[0], 0, Most::of(usize::MAX))
+        .inbox(&[0], 0, ReadLimit::of(usize::MAX))
         .unwrap()
         .iter()
-        .map(|arrived| arrived.letter.id.parse().unwrap())
+        .map(|arrived| arrived.message.id.parse().unwrap())
         .collect();
     for (number, answer) in answers.iter().enumerate() {
         let is_there = there.contains(&number);
         match answer {
-            Ok(parts) => assert!(is_there && parts == &[Answer::Durable], "letter {number}: {parts:?} but {is_there}"),
+            Ok(parts) => {
+                assert!(is_there && parts == &[PartOutcome::Durable], "message {number}: {parts:?} but {is_there}")
+            }
             Err(CommitError::NotWritten(why) | CommitError::Refused(why) | CommitError::Blocked(why)) => {
-                assert!(!is_there, "letter {number} was written after all: {why}");
+                assert!(!is_there, "message {number} was written after all: {why}");
             }
             Err(CommitError::Unknown(_)) => {}
             Err(CommitError::Fatal(why)) => panic!("the server's disk is the server's business: {why}"),
@@ -107,7 +109,7 @@ fn what_is_answered_is_so_whatever_happens_to_the_server() {
     let durable = answers.iter().filter(|answer| answer.is_ok()).count();
     assert!(durable > 40 * ROUNDS && durable < answers.len(), "{durable} of {}: this proves nothing", answers.len());
     assert!(answers.iter().any(|answer| matches!(answer, Err(CommitError::Unknown(_)))), "none was cut at COMMIT");
-    assert_eq!(commit(&store, 1, &[goes_on(0, 0)]), Ok(vec![Answer::Durable]));
+    assert_eq!(commit(&store, 1, &[continues(0, 0)]), Ok(vec![PartOutcome::Durable]));
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn a_server_that_is_away_or_only_reads_is_said_so() {
     commit(&store, 1, &[opens(0)]).unwrap();
     let before = look(&store);
     server.crash().unwrap();
-    let Err(CommitError::NotWritten(why)) = commit(&store, 1, &[goes_on(0, 0)]) else { panic!("this was written") };
+    let Err(CommitError::NotWritten(why)) = commit(&store, 1, &[continues(0, 0)]) else { panic!("this was written") };
     assert!(why.contains("localhost") && why.contains("whether the server runs"), "{why}");
     let Err(StoreError::Unavailable(why)) = store.head(key(0)) else { panic!("this was read") };
     assert!(why.contains("localhost") && why.contains("whether the server runs"), "{why}");
@@ -127,7 +129,7 @@ fn a_server_that_is_away_or_only_reads_is_said_so() {
     assert_eq!(look(&store), before);
     server.execute("ALTER ROLE postgres SET default_transaction_read_only = on").unwrap();
     let reader = open(&scratch.address());
-    let Err(CommitError::NotWritten(why)) = commit(&reader, 1, &[goes_on(0, 0)]) else { panic!("this was written") };
+    let Err(CommitError::NotWritten(why)) = commit(&reader, 1, &[continues(0, 0)]) else { panic!("this was written") };
     assert!(why.contains("25006") && why.contains("the primary"), "{why}");
     let Err(StoreError::Unavailable(why)) = reader.claim(0, "node") else { panic!("this was written") };
     assert!(why.contains("25006") && why.contains("the primary"), "{why}");
@@ -147,11 +149,11 @@ fn what_waits_too_long_is_not_written_and_the_next_is() {
         let before = look(&store);
         let sequence = store.head(key(0)).unwrap().unwrap().head.sequence;
         beside.execute(&format!("BEGIN; SELECT 1 FROM {table} FOR UPDATE")).unwrap();
-        let Err(CommitError::Blocked(why)) = commit(&store, 1, &[goes_on(0, sequence)]) else { panic!("{table}") };
+        let Err(CommitError::Blocked(why)) = commit(&store, 1, &[continues(0, sequence)]) else { panic!("{table}") };
         assert!(why.contains("57014") && why.contains("pg_stat_activity"), "{why}");
         beside.execute("ROLLBACK").unwrap();
         assert_eq!(look(&store), before, "{table}");
-        assert_eq!(commit(&store, 1, &[goes_on(0, sequence)]), Ok(vec![Answer::Durable]), "{table}");
+        assert_eq!(commit(&store, 1, &[continues(0, sequence)]), Ok(vec![PartOutcome::Durable]), "{table}");
     }
 }
 
@@ -163,13 +165,13 @@ fn a_commit_waits_two_seconds_for_a_foreign_lock() {
     commit(&store, 1, &[opens(0)]).unwrap();
     let beside = scratch.beside().unwrap();
     beside.execute("BEGIN; SELECT 1 FROM heads FOR UPDATE").unwrap();
-    let Err(CommitError::Blocked(why)) = commit(&store, 1, &[goes_on(0, 0)]) else { panic!("this was written") };
+    let Err(CommitError::Blocked(why)) = commit(&store, 1, &[continues(0, 0)]) else { panic!("this was written") };
     assert!(why.contains("55P03") && why.contains("pg_locks"), "{why}");
     // Other operations wait for longer: a claim waits for the commits of another node.
     std::thread::scope(|scope| {
         beside.execute("SELECT 1 FROM partitions FOR UPDATE").unwrap();
         let claimed = scope.spawn(|| store.claim(0, "other"));
-        assert!(matches!(commit(&store, 1, &[goes_on(0, 0)]), Err(CommitError::Blocked(_))));
+        assert!(matches!(commit(&store, 1, &[continues(0, 0)]), Err(CommitError::Blocked(_))));
         beside.execute("ROLLBACK").unwrap();
         claimed.join().unwrap().unwrap();
     });
@@ -187,7 +189,7 @@ fn a_refused_batch_and_a_failed_one_leave_no_locks() {
         .execute("BEGIN; SELECT 1 FROM partitions FOR UPDATE NOWAIT; SELECT 1 FROM heads FOR UPDATE NOWAIT; COMMIT")
         .unwrap();
     beside.execute("ALTER TABLE plans RENAME TO hidden").unwrap();
-    let failed = commit(&store, 1, &[Turn { plan: Some(1), ..goes_on(0, 0) }]);
+    let failed = commit(&store, 1, &[Turn { plan: Some(1), ..continues(0, 0) }]);
     assert!(
         matches!(&failed, Err(CommitError::NotWritten(why)) if why.contains("not ours or not whole")),
         "{failed:?}"
@@ -196,7 +198,7 @@ fn a_refused_batch_and_a_failed_one_leave_no_locks() {
     beside
         .execute("BEGIN; SELECT 1 FROM partitions FOR UPDATE NOWAIT; SELECT 1 FROM heads FOR UPDATE NOWAIT; COMMIT")
         .unwrap();
-    assert_eq!(commit(&store, 1, &[Turn { plan: Some(1), ..goes_on(0, 0) }]), Ok(vec![Answer::Durable]));
+    assert_eq!(commit(&store, 1, &[Turn { plan: Some(1), ..continues(0, 0) }]), Ok(vec![PartOutcome::Durable]));
 }
 
 #[test]
@@ -217,13 +219,13 @@ fn a_damaged_row_names_its_frame() {
     ];
     for damage in damages {
         beside.execute(damage).unwrap();
-        let error = store.frames(key(0), 1, Most::of(9)).unwrap_err();
+        let error = store.frames(key(0), 1, ReadLimit::of(9)).unwrap_err();
         let name = format!("frame 1 of {}", key(0));
         assert!(matches!(&error, StoreError::Damaged(what) if what.contains(&name)), "{damage}: {error}");
         beside
             .execute("DELETE FROM frames; DELETE FROM blobs; INSERT INTO frames SELECT * FROM sound_frames; INSERT INTO blobs SELECT * FROM sound_blobs")
             .unwrap();
-        assert_eq!(store.frames(key(0), 1, Most::of(9)).unwrap().len(), 2);
+        assert_eq!(store.frames(key(0), 1, ReadLimit::of(9)).unwrap().len(), 2);
     }
     beside.execute("UPDATE heads SET hash = 'short'").unwrap();
     let error = store.head(key(0)).unwrap_err();
@@ -244,7 +246,7 @@ fn what_is_erased_is_nowhere_that_statements_reach() {
         format!("SELECT count(*) FROM frames WHERE position('\\x{}'::bytea IN \"values\") > 0", "c8".repeat(100));
     assert_eq!(beside.ask(&inline).unwrap(), "1", "the test would prove nothing");
     let notes = [0, 1].map(|place| note(0, Subject::Erased { sequence: 0, place }));
-    assert_eq!(store.erase(key(0), &Noted::of(&notes)), Ok(2));
+    assert_eq!(store.erase(key(0), &AuditedNotes::of(&notes)), Ok(2));
     assert_eq!(beside.ask(&inline).unwrap(), "0");
     assert_eq!(beside.ask("SELECT count(*) FROM blobs").unwrap(), "0");
     assert_eq!(beside.ask(length).unwrap(), before, "a value of the same form");
@@ -260,14 +262,14 @@ fn an_erase_between_two_looks_is_no_damage() {
     thread::scope(|scope| {
         let erasing = scope.spawn(|| {
             for sequence in 0..40 {
-                eraser.erase(key(0), &Noted::of(&[note(0, Subject::Erased { sequence, place: 0 })])).unwrap();
+                eraser.erase(key(0), &AuditedNotes::of(&[note(0, Subject::Erased { sequence, place: 0 })])).unwrap();
             }
         });
         while !erasing.is_finished() {
-            assert_eq!(store.frames(key(0), 0, Most::of(usize::MAX)).unwrap().len(), 40);
+            assert_eq!(store.frames(key(0), 0, ReadLimit::of(usize::MAX)).unwrap().len(), 40);
         }
     });
-    let frames = store.frames(key(0), 0, Most::of(usize::MAX)).unwrap();
+    let frames = store.frames(key(0), 0, ReadLimit::of(usize::MAX)).unwrap();
     assert!(frames.iter().all(|frame| frame.values[0].body.is_none()));
     let scratch_locks = scratch.beside().unwrap();
     wait_for_no_locks(&scratch_locks, scratch.schema());

@@ -6,17 +6,17 @@ use std::{
     thread,
 };
 
-use super::{LOOKS_MAX, commit, letter, open, wait_until, wait_until_blocked};
+use super::{LOOKS_MAX, commit, message, open, wait_until, wait_until_blocked};
 use crate::{
-    Answer, Fence, Most, Node, Posting, Refusal, Store,
+    EnqueueRequest, Fence, Node, PartOutcome, ReadLimit, Refusal, Store,
     suite::{
         postgres::server,
-        verb::{Turn, goes_on, key, opens},
+        verb::{Turn, continues, key, opens},
     },
 };
 
 fn node(name: &str) -> Node {
-    Node { name: name.into(), place: "here".into(), release: "1".into(), decide_version: 1, takes: true }
+    Node { name: name.into(), address: "here".into(), release: "1".into(), decide_version: 1, accepts_partitions: true }
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn of_two_that_continue_one_head_exactly_one_does() {
             let work = || {
                 let continued = (0..ROUNDS).map(|round| {
                     together.wait();
-                    let turn = round.checked_sub(1).map_or(opens(0), |after| goes_on(0, after));
+                    let turn = round.checked_sub(1).map_or(opens(0), |after| continues(0, after));
                     commit(store, 1, &[turn, opens(1 + (round % 2) as u8)]).unwrap().remove(0)
                 });
                 continued.collect::<Vec<_>>()
@@ -41,8 +41,8 @@ fn of_two_that_continue_one_head_exactly_one_does() {
         workers.map(|worker| worker.join().unwrap())
     });
     for (round, pair) in answers[0].iter().zip(&answers[1]).enumerate() {
-        let refused = Answer::Refused(Refusal::Sequence);
-        let expected = [(&Answer::Durable, &refused), (&refused, &Answer::Durable)];
+        let refused = PartOutcome::Refused(Refusal::Sequence);
+        let expected = [(&PartOutcome::Durable, &refused), (&refused, &PartOutcome::Durable)];
         assert!(expected.contains(&pair), "round {round}: {pair:?}");
     }
     assert_eq!(stores[0].head(key(0)).unwrap().unwrap().head.sequence, ROUNDS - 1);
@@ -62,7 +62,7 @@ fn a_name_that_another_takes_in_between_is_the_others() {
         let waiting = scope.spawn(work);
         wait_until_blocked(&server().beside().unwrap(), scratch.schema());
         beside.execute("COMMIT").unwrap();
-        let expected = vec![Answer::Refused(Refusal::IdTaken(key(0))), Answer::Durable];
+        let expected = vec![PartOutcome::Refused(Refusal::IdTaken(key(0))), PartOutcome::Durable];
         assert_eq!(waiting.join().unwrap(), Ok(expected));
     });
     assert_eq!(store.head(key(1)), Ok(None));
@@ -87,11 +87,11 @@ fn of_many_that_take_a_partition_one_has_it() {
                 for _ in 0..ROUNDS {
                     together.wait();
                     // A node's first heartbeat is concurrent with other nodes' acquisitions: it must count as alive.
-                    store.beat(&node(&name), 1_000_000).unwrap().expect("it lives");
-                    let fences = store.take(&name, all).unwrap();
+                    store.heartbeat(&node(&name), 1_000_000).unwrap().expect("it lives");
+                    let fences = store.acquire(&name, all).unwrap();
                     together.wait();
-                    assert_eq!(store.beat(&node(&name), 1_000_000).unwrap().unwrap().held, fences);
-                    store.give_up(&name, &fences, &[]).unwrap();
+                    assert_eq!(store.heartbeat(&node(&name), 1_000_000).unwrap().unwrap().held, fences);
+                    store.release(&name, &fences, &[]).unwrap();
                     rounds.push(fences);
                 }
                 rounds
@@ -123,8 +123,8 @@ fn a_commit_is_before_the_new_epoch_or_is_refused() {
             let writer = scope.spawn(|| {
                 let mut after = before;
                 loop {
-                    match commit(&old, epoch, &[goes_on(0, after)]).unwrap().remove(0) {
-                        Answer::Durable => after += 1,
+                    match commit(&old, epoch, &[continues(0, after)]).unwrap().remove(0) {
+                        PartOutcome::Durable => after += 1,
                         refused => return (after, refused),
                     }
                     // The receiver may be gone after the first value.
@@ -135,7 +135,7 @@ fn a_commit_is_before_the_new_epoch_or_is_refused() {
             let taken = new.claim(0, "new").unwrap();
             let at_take = new.head(key(0)).unwrap().unwrap().head.sequence;
             let (after, refused) = writer.join().unwrap();
-            assert_eq!((after, refused), (at_take, Answer::Refused(Refusal::Fence)), "round {round}");
+            assert_eq!((after, refused), (at_take, PartOutcome::Refused(Refusal::Fence)), "round {round}");
             (taken, at_take)
         });
         assert_eq!(new.head(key(0)).unwrap().unwrap().head.sequence, at_take, "round {round}");
@@ -153,22 +153,22 @@ fn who_takes_waits_for_a_commit_that_is_on_its_way_and_the_other_way_round() {
     blocker.execute("BEGIN; SELECT 1 FROM executions FOR UPDATE").unwrap();
     thread::scope(|scope| {
         // It has its fences and waits for a row of the catalogue.
-        let committing = scope.spawn(|| commit(&old, 1, &[goes_on(0, 0)]));
+        let committing = scope.spawn(|| commit(&old, 1, &[continues(0, 0)]));
         wait_until_blocked(&looker, scratch.schema());
         let taking = scope.spawn(|| new.claim(0, "new"));
         wait_until(&looker, "the claim does not wait for the commit", &waiting(scratch.schema(), 2));
         assert!(!taking.is_finished());
         blocker.execute("ROLLBACK").unwrap();
-        assert_eq!(committing.join().unwrap(), Ok(vec![Answer::Durable]));
+        assert_eq!(committing.join().unwrap(), Ok(vec![PartOutcome::Durable]));
         assert_eq!(taking.join().unwrap(), Ok(2));
     });
     // A new epoch that is not yet committed.
     blocker.execute("BEGIN; UPDATE partitions SET epoch = 3").unwrap();
     thread::scope(|scope| {
-        let committing = scope.spawn(|| commit(&old, 2, &[goes_on(0, 1)]));
+        let committing = scope.spawn(|| commit(&old, 2, &[continues(0, 1)]));
         wait_until_blocked(&looker, scratch.schema());
         blocker.execute("COMMIT").unwrap();
-        assert_eq!(committing.join().unwrap(), Ok(vec![Answer::Refused(Refusal::Fence)]));
+        assert_eq!(committing.join().unwrap(), Ok(vec![PartOutcome::Refused(Refusal::Fence)]));
     });
 }
 
@@ -181,26 +181,26 @@ fn waiting(schema: &str, count: u32) -> String {
 }
 
 #[test]
-fn a_letter_is_in_the_partition_of_its_time() {
+fn a_message_is_in_the_partition_of_its_time() {
     let scratch = server().scratch();
     let (store, other) = (open(&scratch.address()), open(&scratch.address()));
     let (blocker, looker) = (scratch.beside().unwrap(), scratch.beside().unwrap());
-    store.post(&Posting::of(&letter("before"), 1)).unwrap();
+    store.enqueue(&EnqueueRequest::of(&message("before"), 1)).unwrap();
     blocker.execute("BEGIN; SELECT 1 FROM inbox FOR UPDATE").unwrap();
     thread::scope(|scope| {
         let spreading = scope.spawn(|| store.repartition(2));
         wait_until_blocked(&looker, scratch.schema());
-        let posting = scope.spawn(|| other.post(&Posting::of(&letter("meanwhile"), 1)));
+        let request = scope.spawn(|| other.enqueue(&EnqueueRequest::of(&message("meanwhile"), 1)));
         let both_wait = waiting(scratch.schema(), 2);
-        let has_come = || posting.is_finished() || looker.ask(&format!("SELECT {both_wait}")).unwrap() == "t";
-        assert!((0..LOOKS_MAX).any(|_| has_come()), "the letter is neither put nor waits");
+        let has_come = || request.is_finished() || looker.ask(&format!("SELECT {both_wait}")).unwrap() == "t";
+        assert!((0..LOOKS_MAX).any(|_| has_come()), "the message is neither put nor waits");
         blocker.execute("COMMIT").unwrap();
         assert_eq!(spreading.join().unwrap(), Ok(()));
         // It waited, and was then rejected; or it came first, and was moved with the others.
-        let posted = posting.join().unwrap().unwrap();
+        let posted = request.join().unwrap().unwrap();
         let partition = crate::partition_of(key(5), 2);
-        assert_eq!(store.inbox(&[partition], 0, Most::of(9)).unwrap().len(), 1 + usize::from(posted));
-        assert_eq!(store.inbox(&[0, 1], 0, Most::of(9)).unwrap().len(), 1 + usize::from(posted));
+        assert_eq!(store.inbox(&[partition], 0, ReadLimit::of(9)).unwrap().len(), 1 + usize::from(posted));
+        assert_eq!(store.inbox(&[0, 1], 0, ReadLimit::of(9)).unwrap().len(), 1 + usize::from(posted));
     });
 }
 
@@ -219,11 +219,11 @@ fn a_deadlock_is_tried_again() {
     blocker.execute(&format!("BEGIN; {}", lock(1))).unwrap();
     let before = deadlocks(&looker);
     thread::scope(|scope| {
-        let committing = scope.spawn(|| commit(&store, 1, &[goes_on(0, 0), goes_on(1, 0)]));
+        let committing = scope.spawn(|| commit(&store, 1, &[continues(0, 0), continues(1, 0)]));
         wait_until_blocked(&looker, scratch.schema());
         blocker.execute(&lock(0)).unwrap();
         blocker.execute("COMMIT").unwrap();
-        assert_eq!(committing.join().unwrap(), Ok(vec![Answer::Durable, Answer::Durable]));
+        assert_eq!(committing.join().unwrap(), Ok(vec![PartOutcome::Durable, PartOutcome::Durable]));
     });
     wait_until(
         &looker,
@@ -244,15 +244,15 @@ fn a_hint_is_heard_by_another_store_and_many_are_one() {
     listener.repartition(3).unwrap();
     let number = std::sync::Arc::new(open(&scratch.address()));
     let asked = number.clone();
-    listener.listen(Box::new(move |partitions| {
+    listener.subscribe(Box::new(move |partitions| {
         // A subscriber may use a store.
         assert_eq!(asked.partitions(), Ok(3));
         let _ = sender.send(partitions.to_vec());
     }));
     // There is no signal for an active subscription, so the notification is repeated until it arrives.
-    let hear = |told: &[u32], expected: &[u32]| {
+    let hear = |notice: &[u32], expected: &[u32]| {
         (0..LOOKS_MAX).any(|_| {
-            teller.hint(told);
+            teller.notify(notice);
             teller.partitions().unwrap();
             heard.try_iter().any(|partitions| partitions == expected)
         })
@@ -277,13 +277,13 @@ fn a_part_without_frames_waits_for_the_head_that_it_was_decided_on() {
     commit(&store, 1, &[opens(0)]).unwrap();
     blocker.execute("BEGIN; UPDATE heads SET sequence = 1").unwrap();
     thread::scope(|scope| {
-        let turn = Turn { frames: 0, letters: vec![(5, "late")], ..goes_on(0, 0) };
+        let turn = Turn { frames: 0, messages: vec![(5, "late")], ..continues(0, 0) };
         let committing = scope.spawn(|| commit(&store, 1, &[turn]));
         wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
         blocker.execute("COMMIT").unwrap();
-        assert_eq!(committing.join().unwrap(), Ok(vec![Answer::Refused(Refusal::Sequence)]));
+        assert_eq!(committing.join().unwrap(), Ok(vec![PartOutcome::Refused(Refusal::Sequence)]));
     });
-    assert_eq!(store.inbox(&[0], 0, Most::of(9)), Ok(vec![]));
+    assert_eq!(store.inbox(&[0], 0, ReadLimit::of(9)), Ok(vec![]));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
     let store = open(&scratch.address());
     let blocker = scratch.beside().unwrap();
     store.claim(0, "gone").unwrap();
-    store.beat(&node("second"), 1_000_000).unwrap();
+    store.heartbeat(&node("second"), 1_000_000).unwrap();
     // Its first heartbeat and its acquisition become visible after the second node has started to acquire: of existing
     // rows, and of missing ones.
     for (name, taken, wanted, left) in [
@@ -304,7 +304,7 @@ fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
             .unwrap();
         blocker.execute(taken).unwrap();
         thread::scope(|scope| {
-            let taking = scope.spawn(|| store.take("second", &[wanted, left]));
+            let taking = scope.spawn(|| store.acquire("second", &[wanted, left]));
             wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
             blocker.execute("COMMIT").unwrap();
             assert_eq!(taking.join().unwrap(), Ok(vec![Fence { partition: left, epoch: 1 }]), "{name}");

@@ -9,7 +9,7 @@ mod upgrades;
 
 use super::{Options, PostgresStore, format::MIGRATIONS, server::Beside};
 use crate::{
-    Answer, Batch, CommitError, Fence, Letter, Part, Store,
+    Batch, CommitError, Fence, InboxMessage, Part, PartOutcome, Store,
     suite::verb::{Turn, key},
 };
 
@@ -30,13 +30,13 @@ fn make_older(beside: &Beside<'_>, schema: &str, format: u32) {
     beside.execute(&format!("UPDATE mainspring_format SET format = {format}")).unwrap();
 }
 
-fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> Result<Vec<Answer>, CommitError> {
+fn commit(store: &dyn Store, epoch: u64, turns: &[Turn]) -> Result<Vec<PartOutcome>, CommitError> {
     let parts: Vec<Part> = turns.iter().map(Turn::part).collect();
     store.commit(&Batch { fences: vec![Fence { partition: 0, epoch }], parts, ..Batch::default() })
 }
 
-fn letter(id: &str) -> Letter {
-    Letter { execution: key(5), partition: 0, id: id.into(), body: id.as_bytes().to_vec(), posted_at: 1 }
+fn message(id: &str) -> InboxMessage {
+    InboxMessage { execution: key(5), partition: 0, id: id.into(), body: id.as_bytes().to_vec(), enqueued_at: 1 }
 }
 
 /// Polls until a condition holds.

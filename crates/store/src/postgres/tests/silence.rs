@@ -10,12 +10,12 @@ use std::{
     thread,
 };
 
-use super::{commit, letter, open, wait_until};
+use super::{commit, message, open, wait_until};
 use crate::{
-    Answer, Batch, CommitError, Fence, Most, Node, Part, Store, StoreError,
+    Batch, CommitError, Fence, Node, Part, PartOutcome, ReadLimit, Store, StoreError,
     suite::{
         postgres::server,
-        verb::{Turn, goes_on, key, opens},
+        verb::{Turn, continues, key, opens},
     },
 };
 
@@ -84,11 +84,11 @@ impl Between {
 #[test]
 fn a_commit_without_an_answer_is_unknown() {
     let scratch = server().scratch();
-    let (direct, between) = (open(&scratch.address()), Between::new(b"the letter's name"));
+    let (direct, between) = (open(&scratch.address()), Between::new(b"the message's name"));
     direct.claim(0, "node").unwrap();
     commit(&direct, 1, &[opens(0)]).unwrap();
     let store = open(&between.address(&scratch.address()));
-    let part = Part { letters: vec![letter("the letter's name")], ..Turn { frames: 0, ..goes_on(0, 0) }.part() };
+    let part = Part { messages: vec![message("the message's name")], ..Turn { frames: 0, ..continues(0, 0) }.part() };
     let batch = Batch { fences: vec![Fence { partition: 0, epoch: 1 }], parts: vec![part], ..Batch::default() };
     thread::scope(|scope| {
         let committing = scope.spawn(|| store.commit(&batch));
@@ -97,7 +97,7 @@ fn a_commit_without_an_answer_is_unknown() {
         let answer = committing.join().unwrap();
         assert!(matches!(&answer, Err(CommitError::Unknown(_))), "{answer:?}");
     });
-    assert_eq!(direct.inbox(&[0], 0, Most::of(9)).unwrap()[0].letter.execution, key(5));
+    assert_eq!(direct.inbox(&[0], 0, ReadLimit::of(9)).unwrap()[0].message.execution, key(5));
     // The store continues to work.
     assert_eq!(store.head(key(0)).unwrap().unwrap().head.sequence, 0);
 }
@@ -107,18 +107,23 @@ fn what_was_taken_without_an_answer_is_no_success_and_stands_in_the_next_beat() 
     let scratch = server().scratch();
     let between = Between::new(b"silent taker");
     let direct = open(&scratch.address());
-    let node =
-        Node { name: "silent taker".into(), place: "".into(), release: "".into(), decide_version: 1, takes: true };
-    direct.beat(&node, 1_000_000).unwrap();
+    let node = Node {
+        name: "silent taker".into(),
+        address: "".into(),
+        release: "".into(),
+        decide_version: 1,
+        accepts_partitions: true,
+    };
+    direct.heartbeat(&node, 1_000_000).unwrap();
     let store = open(&between.address(&scratch.address()));
     thread::scope(|scope| {
-        let taking = scope.spawn(|| store.take(&node.name, &[0]));
+        let taking = scope.spawn(|| store.acquire(&node.name, &[0]));
         wait_until(&scratch.beside().unwrap(), "it is not taken", "EXISTS (SELECT 1 FROM partitions WHERE epoch = 1)");
         between.cut();
         let answer = taking.join().unwrap();
         assert!(matches!(&answer, Err(StoreError::Unavailable(_))), "{answer:?}");
     });
-    let table = direct.beat(&node, 1_000_000).unwrap().unwrap();
+    let table = direct.heartbeat(&node, 1_000_000).unwrap().unwrap();
     assert_eq!(table.held, [Fence { partition: 0, epoch: 1 }]);
 }
 
@@ -165,10 +170,10 @@ fn a_connection_that_is_cut_where_only_the_answer_to_commit_is_missing_leaves_th
     let through = scratch.address().replace(&format!(":{}/", server().port()), &format!(":{port}/"));
     let store = open(&format!("{through}&sslmode=disable"));
     was_cut.store(false, Ordering::Release);
-    let answer = commit(&store, 1, &[goes_on(0, 0)]);
+    let answer = commit(&store, 1, &[continues(0, 0)]);
     assert!(matches!(&answer, Err(CommitError::Unknown(_))), "{answer:?}");
     assert!(was_cut.load(Ordering::Acquire), "no COMMIT was answered at all");
     assert_eq!(direct.head(key(0)).unwrap().unwrap().head.sequence, 1, "the server has done it");
     // A batch that writes nothing ends with ROLLBACK, and the next one that writes gets its answer.
-    assert_eq!(commit(&store, 1, &[goes_on(0, 1)]), Ok(vec![Answer::Durable]));
+    assert_eq!(commit(&store, 1, &[continues(0, 1)]), Ok(vec![PartOutcome::Durable]));
 }

@@ -13,10 +13,10 @@ use mainspring_kernel::{
     key::ExecutionKey,
 };
 
-use super::{letter, make_older, open};
+use super::{make_older, message, open};
 use crate::{
-    Answer, AuditEntry, Batch, Catalogue, Change, Changed, Fence, Item, Letter, Most, Name, Origin, Part, Posting, Put,
-    Removal, Store, StoredPlan,
+    AuditEntry, Batch, Catalogue, Change, ChangeOutcome, EnqueueRequest, Fence, InboxMessage, Origin, Part,
+    PartOutcome, Put, ReadLimit, Removal, ResourceKey, ResourceRow, Store, StoredPlan,
     postgres::format::{FORMAT, FORMAT_WITH_SEALS},
     suite::{postgres::server, verb::opens},
 };
@@ -25,13 +25,20 @@ const NODES: usize = 6;
 const ROUNDS: usize = 12;
 
 fn put(id: &str, expected: u64, names: &[&str]) -> Put {
-    let name = |value: &&str| Name { field: "slug".into(), value: (*value).into(), is_unique: true };
+    let name = |value: &&str| ResourceKey { field: "slug".into(), value: (*value).into(), is_unique: true };
     let names = names.iter().map(name).collect();
-    let item = Item { noun: "w".into(), organization: "o".into(), id: id.into(), version: 0, names, body: id.into() };
-    Put { item, expected }
+    let item = ResourceRow {
+        kind: "w".into(),
+        organization: "o".into(),
+        id: id.into(),
+        version: 0,
+        keys: names,
+        body: id.into(),
+    };
+    Put { resource: item, expected }
 }
 
-fn noted(organizations: &[&str], puts: Vec<Put>, removals: Vec<Removal>) -> Change {
+fn audited(organizations: &[&str], puts: Vec<Put>, removals: Vec<Removal>) -> Change {
     let entry = |organization: &&str| AuditEntry {
         organization: (*organization).into(),
         at: 1,
@@ -64,20 +71,20 @@ fn of_many_who_change_one_thing_each_version_is_one_s_and_the_log_has_no_gaps() 
     let store = open(&scratch.address());
     let done = together(&scratch.address(), |store, node| {
         let catalogue = store.catalogue();
-        let version = catalogue.item("w", "o", "a").unwrap().map_or(0, |item| item.version);
+        let version = catalogue.resource("w", "o", "a").unwrap().map_or(0, |item| item.version);
         // Two logs, named in both orders.
         let logs = if node % 2 == 0 { ["o", "p"] } else { ["p", "o"] };
-        match catalogue.change(&noted(&logs, vec![put("a", version, &["n"])], vec![])).unwrap() {
-            Changed::Done => 1,
+        match catalogue.change(&audited(&logs, vec![put("a", version, &["n"])], vec![])).unwrap() {
+            ChangeOutcome::Done => 1,
             changed => {
-                assert_eq!(changed, Changed::Conflict { id: "a".into() });
+                assert_eq!(changed, ChangeOutcome::Conflict { id: "a".into() });
                 0
             }
         }
     });
-    assert_eq!(store.item("w", "o", "a").unwrap().unwrap().version, done as u64);
+    assert_eq!(store.resource("w", "o", "a").unwrap().unwrap().version, done as u64);
     for organization in ["o", "p"] {
-        let rows = store.audit(organization, 0, Most::of(usize::MAX)).unwrap();
+        let rows = store.audit(organization, 0, ReadLimit::of(usize::MAX)).unwrap();
         assert_eq!(rows.len(), done);
         let mut before = Default::default();
         for row in &rows {
@@ -97,17 +104,17 @@ fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
         let (mine, names) = (format!("{node}"), if node % 2 == 0 { ["x", "y"] } else { ["y", "x"] });
         let other = format!("{node} too");
         let puts = vec![put(&mine, 0, &names[..1]), put(&other, 0, &names[1..])];
-        match catalogue.change(&noted(&["o"], puts, vec![])).unwrap() {
-            Changed::Done => {
+        match catalogue.change(&audited(&["o"], puts, vec![])).unwrap() {
+            ChangeOutcome::Done => {
                 let removal =
-                    |id: &str| Removal { noun: "w".into(), organization: "o".into(), id: id.into(), expected: Some(1) };
-                let gone = noted(&["o"], vec![], vec![removal(&other), removal(&mine)]);
-                assert_eq!(catalogue.change(&gone).unwrap(), Changed::Done);
+                    |id: &str| Removal { kind: "w".into(), organization: "o".into(), id: id.into(), expected: Some(1) };
+                let gone = audited(&["o"], vec![], vec![removal(&other), removal(&mine)]);
+                assert_eq!(catalogue.change(&gone).unwrap(), ChangeOutcome::Done);
                 2
             }
             changed => {
                 assert!(
-                    matches!(&changed, Changed::NameTaken { id, .. } if *id == mine || *id == other),
+                    matches!(&changed, ChangeOutcome::KeyTaken { id, .. } if *id == mine || *id == other),
                     "{changed:?}"
                 );
                 0
@@ -117,10 +124,10 @@ fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
     assert!(done > 0);
     assert_eq!(store.audit_head("o").unwrap().unwrap().number, done as u64);
     assert_eq!(
-        store.items(&crate::Query {
-            noun: "w".into(),
+        store.resources(&crate::ResourceQuery {
+            kind: "w".into(),
             organization: "o".into(),
-            most: Most::of(9),
+            limit: ReadLimit::of(9),
             ..Default::default()
         }),
         Ok(vec![])
@@ -128,13 +135,13 @@ fn of_many_who_want_the_same_names_in_any_order_one_has_them() {
 }
 
 #[test]
-fn commits_letters_and_changes_that_note_something_in_the_same_logs_wait_for_each_other() {
+fn commits_messages_and_changes_that_note_something_in_the_same_logs_wait_for_each_other() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let keys = AtomicU64::new(0);
     let done = together(&scratch.address(), |store, node| {
         let logs = if node % 2 == 0 { ["o", "p"] } else { ["p", "o"] };
-        let change = noted(&logs, vec![], vec![]);
+        let change = audited(&logs, vec![], vec![]);
         let partition = node as u32;
         let fences = vec![Fence { partition, epoch: store.claim(partition, "node").unwrap() }];
         let mut part = Part { partition, audit: change.audit.clone(), ..opens(0).part() };
@@ -143,16 +150,21 @@ fn commits_letters_and_changes_that_note_something_in_the_same_logs_wait_for_eac
         // The same plan in all parts, so that they conflict there too.
         let plan = StoredPlan { hash: Hash::of(b"plan"), bytes: b"plan"[..].into() };
         part.plans = vec![plan.clone()];
-        let letter = Letter { execution: part.execution, ..letter("a") };
+        let message = InboxMessage { execution: part.execution, ..message("a") };
         let batch = Batch { fences, parts: vec![part], sealing: [3; 32] };
-        assert_eq!(store.commit(&batch), Ok(vec![Answer::Durable]));
-        let posting = Posting { plans: &[plan], audit: &change.audit, sealing: [3; 32], ..Posting::of(&letter, 1) };
-        assert_eq!(store.post(&posting), Ok(true));
-        assert_eq!(store.catalogue().change(&change), Ok(Changed::Done));
+        assert_eq!(store.commit(&batch), Ok(vec![PartOutcome::Durable]));
+        let request = EnqueueRequest {
+            plans: &[plan],
+            audit: &change.audit,
+            sealing: [3; 32],
+            ..EnqueueRequest::of(&message, 1)
+        };
+        assert_eq!(store.enqueue(&request), Ok(true));
+        assert_eq!(store.catalogue().change(&change), Ok(ChangeOutcome::Done));
         3
     });
     for organization in ["o", "p"] {
-        assert_eq!(store.audit(organization, 0, Most::of(usize::MAX)).unwrap().len(), done);
+        assert_eq!(store.audit(organization, 0, ReadLimit::of(usize::MAX)).unwrap().len(), done);
         assert_eq!(store.audit_head(organization).unwrap().unwrap().number, done as u64);
     }
 }

@@ -89,8 +89,9 @@ fn a_process_of_an_older_release_sends_no_heartbeat_and_posts_nothing_after_an_u
 fn a_heartbeat_finds_that_the_store_was_upgraded() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
-    let node = Node { name: "n".into(), place: "".into(), release: "".into(), decide_version: 1, takes: true };
-    assert!(store.beat(&node, 1_000).unwrap().is_some());
+    let node =
+        Node { name: "n".into(), address: "".into(), release: "".into(), decide_version: 1, accepts_partitions: true };
+    assert!(store.heartbeat(&node, 1_000).unwrap().is_some());
     scratch.beside().unwrap().execute("UPDATE mainspring_format SET format = 99").unwrap();
-    assert_eq!(store.beat(&node, 1_000), Err(StoreError::Newer { found: 99, readable: FORMAT }));
+    assert_eq!(store.heartbeat(&node, 1_000), Err(StoreError::Newer { found: 99, readable: FORMAT }));
 }
