@@ -16,11 +16,11 @@ use mainspring_kernel::{
 use crate::{
     check::{differences, missing_words, text_diff},
     faults::Faults,
+    fixture::{Fixture, Given, Sandbox},
     picture::picture,
     run::{Broken, Finished, run},
     scenario::{Case, Expect, Mode},
-    setup::{Given, Sandbox, Setup},
-    unused::unused,
+    unused_effects::unused_effects,
 };
 
 /// The result of a case.
@@ -80,7 +80,7 @@ pub fn run_case_with(case: &Case, evaluator: &Arc<dyn Evaluator>) -> CaseReport 
         }
         (Ok((compiled, workflows)), _) => {
             report.failures = missing_words(&case.expect.diagnostics_contain, &lines(&compiled.warnings));
-            (report.modes, report.warnings) = run_modes(case, &setup(case, compiled, workflows, evaluator));
+            (report.modes, report.warnings) = run_modes(case, &fixture(case, compiled, workflows, evaluator));
             report.failures.extend(summary(&report.modes));
         }
     }
@@ -108,9 +108,9 @@ pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
         // A rejected definition does not run, so faults cannot affect it.
         _ => return run_case(case).failures,
     };
-    let setup = setup(case, compiled, workflows, evaluator);
-    let straight = run(&setup, Faults::NONE, 0).ok().filter(|_| faults.kill_before_input == 0);
-    judge(Mode::Straight, &case.expect, run(&setup, faults, seed).as_ref(), straight.as_ref()).failures
+    let fixture = fixture(case, compiled, workflows, evaluator);
+    let straight = run(&fixture, Faults::NONE, 0).ok().filter(|_| faults.kill_before_input == 0);
+    judge(Mode::Straight, &case.expect, run(&fixture, faults, seed).as_ref(), straight.as_ref()).failures
 }
 
 /// Compiles the workflow of a case, and those that it may start.
@@ -154,7 +154,12 @@ pub(crate) fn lines(problems: &[Diagnostic]) -> String {
     problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
-pub(crate) fn setup(case: &Case, compiled: Compiled, workflows: Workflows, evaluator: &Arc<dyn Evaluator>) -> Setup {
+pub(crate) fn fixture(
+    case: &Case,
+    compiled: Compiled,
+    workflows: Workflows,
+    evaluator: &Arc<dyn Evaluator>,
+) -> Fixture {
     let given = Given {
         workflows,
         sandbox: Sandbox(evaluator.clone()),
@@ -165,21 +170,22 @@ pub(crate) fn setup(case: &Case, compiled: Compiled, workflows: Workflows, evalu
         effects: case.effects.clone(),
         inbox: case.inbox.clone(),
     };
-    Setup::new(compiled.plan, given)
+    Fixture::new(compiled.plan, given)
 }
 
-fn run_modes(case: &Case, setup: &Setup) -> (Vec<ModeReport>, Vec<String>) {
-    let straight = run(setup, Faults::NONE, 0);
+fn run_modes(case: &Case, fixture: &Fixture) -> (Vec<ModeReport>, Vec<String>) {
+    let straight = run(fixture, Faults::NONE, 0);
     let report = |mode: &Mode| match mode {
         Mode::Straight => judge(*mode, &case.expect, straight.as_ref(), None),
-        mode => judge(*mode, &case.expect, run(setup, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
+        mode => judge(*mode, &case.expect, run(fixture, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
     };
-    let warnings = unused(&setup.plans, &setup.effects, straight.as_ref().ok(), &case.expect).into_iter().collect();
+    let warnings =
+        unused_effects(&fixture.plans, &fixture.effects, straight.as_ref().ok(), &case.expect).into_iter().collect();
     (case.modes.iter().map(report).collect(), warnings)
 }
 
-fn judge(mode: Mode, expect: &Expect, came: Result<&Finished, &Broken>, straight: Option<&Finished>) -> ModeReport {
-    match came {
+fn judge(mode: Mode, expect: &Expect, result: Result<&Finished, &Broken>, straight: Option<&Finished>) -> ModeReport {
+    match result {
         Err(broken) => ModeReport { mode, failures: vec![broken.why.clone()], picture: broken.picture.clone() },
         Ok(finished) => {
             let mut failures = differences(expect, finished);

@@ -16,9 +16,9 @@ use mainspring_kernel::{
 use similar::TextDiff;
 
 use crate::{
+    fixture::instance,
     run::Finished,
     scenario::{CallExpect, End, Expect, StepExpect, duration_text},
-    setup::instance,
     world::Made,
 };
 

@@ -2,27 +2,27 @@
 //!
 //! A seed generates nodes, workflows, clients and faults. The nodes are the engine's own shards, memberships and
 //! loaders; the store is the reference store behind a network that delays requests, fails them and loses responses.
-//! During the run, every durable commit and every call is checked against the rules in [`ledger`] and [`calls`]. At the
+//! During the run, every durable commit and every call is checked against the rules in [`commit_checker`] and [`calls`]. At the
 //! end the faults stop, and every accepted execution must end. The same seed gives the same bytes.
 
-mod aside;
 mod calls;
+mod clients;
 mod clocks;
+mod commit_checker;
+mod executors;
+mod fault_coverage;
+mod faults;
 mod foreign;
-mod history;
-mod ledger;
-mod line;
+mod journal_checker;
 mod looking;
-mod misfortune;
-mod mishaps;
+mod network;
 mod node;
 mod operators;
 mod outputs;
 mod owning;
-mod people;
+mod quarantine;
+mod rare_faults;
 mod subject;
-mod table;
-mod work;
 mod workflows;
 
 use std::{
@@ -36,20 +36,20 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use mainspring_store::{ReadLimit, Store, memory::MemoryStore};
 
 use crate::{
-    faults::Dice,
-    setup::{START_MS, keys},
+    faults::Rng,
+    fixture::{START_MS, keys},
     simulate::Ended,
 };
 
 use calls::Calls;
-use ledger::Ledger;
-pub use misfortune::Fault;
-use misfortune::Misfortune;
-use mishaps::{Mishap, Mishaps};
-use node::{Inner, Node};
-use people::People;
+use clients::Clients;
+use commit_checker::CommitChecker;
+pub use fault_coverage::FaultCoverage;
+pub use faults::Fault;
+use faults::FaultProfile;
+use node::{Node, NodeEvent};
+use rare_faults::{RareFault, RareFaults};
 pub(crate) use subject::Subject;
-pub use table::Table;
 use workflows::Workflows;
 
 /// The size of a run.
@@ -79,22 +79,22 @@ pub struct Report {
     /// The hash of all durable frames and all actions, in order.
     pub bytes: Hash,
     /// The combinations of record kinds and commit faults that occurred.
-    pub table: Table,
+    pub coverage: FaultCoverage,
 }
 
 /// Virtual time after the last fault in which every execution must end. Clients, timers and retries of these workflows
 /// need minutes, so an execution that is open later is stuck.
-const CALM_MS: u64 = 3600 * 1000;
+const RECOVERY_MS_MAX: u64 = 3600 * 1000;
 
 /// Virtual time after the last end in which all results of calls must reach the store. A result under way waits at most
 /// for the longest pause.
 const SETTLE_MS: u64 = 180 * 1000;
 
 /// Interval of the checks for that.
-const LOOK_FOR_RECEIPTS_MS: u64 = 1000;
+const RECEIPT_CHECK_MS: u64 = 1000;
 
 /// Events of one seed after which it counts as endless.
-const HAPPENINGS_MAX: u64 = 2_000_000;
+const EVENTS_MAX: u64 = 2_000_000;
 
 /// Runs a seed. An error describes the violated rule.
 pub fn run(seed: u64, size: Size) -> Result<Report, String> {
@@ -105,7 +105,7 @@ pub fn run(seed: u64, size: Size) -> Result<Report, String> {
 
 /// The result of a seed with an author's case.
 #[derive(Debug, Clone)]
-pub(crate) struct Came {
+pub(crate) struct SubjectReport {
     pub(crate) report: Report,
     /// The outcomes of the executions that clients started.
     pub(crate) ended: Vec<(ExecutionKey, Ended)>,
@@ -115,23 +115,23 @@ pub(crate) struct Came {
 
 /// Runs a seed with an author's case instead of the project's own workflows. Only `faults` occur; an empty list means
 /// all.
-pub(crate) fn run_subject(seed: u64, size: Size, subject: &Subject, faults: &[Fault]) -> Result<Came, String> {
+pub(crate) fn run_subject(seed: u64, size: Size, subject: &Subject, faults: &[Fault]) -> Result<SubjectReport, String> {
     let mut cluster = Cluster::new(seed, size, Some(subject.clone()), faults)?;
     cluster.play().map_err(|why| format!("at {} ms: {why}", cluster.now - START_MS))?;
-    let (ended, repeated) = (cluster.ledger.ended(), cluster.calls.repeated(&cluster.ledger));
-    Ok(Came { report: cluster.report()?, ended, repeated })
+    let (ended, repeated) = (cluster.commits.ended(), cluster.calls.repeated(&cluster.commits));
+    Ok(SubjectReport { report: cluster.report()?, ended, repeated })
 }
 
 /// An event at a time.
-enum Happening {
+enum ClusterEvent {
     /// An event of a node, in one of its incarnations.
-    Node(usize, u32, Inner),
+    Node(usize, u32, NodeEvent),
     /// A request reaches the store.
-    Store(line::Asked),
+    Store(network::InFlightRequest),
     /// A node crashes.
     Crash(usize),
     /// A node starts a new incarnation.
-    Begin(usize),
+    StartNode(usize),
     /// A node leaves in an orderly shutdown.
     Leave(usize),
     /// A node pauses for some milliseconds.
@@ -139,13 +139,13 @@ enum Happening {
     /// The store does not respond for some milliseconds.
     Outage(u64),
     /// A client starts an execution.
-    Ask(u32),
+    StartExecution(u32),
     /// Approvers handle what waits for them.
-    People,
+    Clients,
     /// The next fault is drawn.
-    Misfortune,
-    /// The next mishap is drawn.
-    Mishap,
+    NodeFault,
+    /// The next rare fault is drawn.
+    RareFault,
     /// A foreign program writes into the store.
     ForeignRow,
     /// Operators handle quarantined executions.
@@ -159,27 +159,27 @@ struct Cluster {
     now: u64,
     /// The pending events: by time, and by the order in which they were scheduled.
     queue: BinaryHeap<Reverse<(u64, u64)>>,
-    happenings: BTreeMap<u64, Happening>,
+    events: BTreeMap<u64, ClusterEvent>,
     order: u64,
-    dice: Dice,
+    rng: Rng,
     store: MemoryStore,
     loader: Loader,
     nodes: Vec<Node>,
     calls: Calls,
-    ledger: Ledger,
-    people: People,
-    misfortune: Misfortune,
-    mishaps: Mishaps,
+    commits: CommitChecker,
+    clients: Clients,
+    faults: FaultProfile,
+    rare_faults: RareFaults,
     /// Executions started by a message whose first commit was not written, without a reply to anyone.
-    swallowed: BTreeSet<ExecutionKey>,
+    lost_starts: BTreeSet<ExecutionKey>,
     workflows: Workflows,
     /// Virtual time after the last fault in which every execution must end.
-    calm_ms: u64,
+    recovery_ms_max: u64,
     /// The store does not respond before this time.
     down_until: u64,
     /// The time when all executions had ended, and the time of the last check of receipts.
     ended: Option<(u64, u64)>,
-    table: Table,
+    coverage: FaultCoverage,
     handed_over: u64,
     trace: Hash,
 }
@@ -189,105 +189,106 @@ impl Cluster {
         let store = MemoryStore::new();
         store.set_now(START_MS);
         store.repartition(size.partitions).map_err(|error| error.to_string())?;
-        let mut dice = Dice::new(seed);
-        let mut misfortune = Misfortune::of(&mut dice);
-        let mut mishaps = Mishaps::of(seed);
+        let mut rng = Rng::new(seed);
+        let mut profile = FaultProfile::of(&mut rng);
+        let mut rare_faults = RareFaults::of(seed);
         if subject.is_some() {
-            misfortune.keep_only(faults);
-            mishaps.keep_only_of(faults);
+            profile.keep_only(faults);
+            rare_faults.keep_only(faults);
         }
-        let calm_ms = CALM_MS + subject.as_ref().map_or(0, |subject| subject.takes_ms.saturating_mul(4));
+        let recovery_ms_max =
+            RECOVERY_MS_MAX + subject.as_ref().map_or(0, |subject| subject.takes_ms.saturating_mul(4));
         let is_given = subject.is_some();
         let workflows = match subject {
             Some(subject) => Workflows::given(subject),
-            None => Workflows::compiled(mishaps.strikes(Mishap::Panics))?,
+            None => Workflows::compiled(rare_faults.has(RareFault::Panics))?,
         };
         let mut cluster = Self {
             size,
             now: START_MS,
             queue: BinaryHeap::new(),
-            happenings: BTreeMap::new(),
+            events: BTreeMap::new(),
             order: 0,
             loader: Loader::new(Arc::new(store.clone()), keys().sealing).among_nodes(),
-            nodes: (0..size.nodes).map(|_| Node::absent(&mut dice)).collect(),
+            nodes: (0..size.nodes).map(|_| Node::absent(&mut rng)).collect(),
             calls: Calls::new(seed),
-            ledger: Ledger::new(workflows.plans(), is_given),
-            calm_ms,
-            people: People::new(size.executions),
-            misfortune,
-            mishaps,
-            swallowed: BTreeSet::new(),
+            commits: CommitChecker::new(workflows.plans(), is_given),
+            recovery_ms_max,
+            clients: Clients::new(size.executions),
+            faults: profile,
+            rare_faults,
+            lost_starts: BTreeSet::new(),
             workflows,
             down_until: 0,
             ended: None,
-            table: Table::default(),
+            coverage: FaultCoverage::default(),
             handed_over: 0,
             trace: Hash::default(),
-            dice,
+            rng,
             store,
         };
         for node in 0..size.nodes {
-            let after = cluster.dice.below(5_000);
-            cluster.at(after, Happening::Begin(node));
+            let after = cluster.rng.below(5_000);
+            cluster.at(after, ClusterEvent::StartNode(node));
         }
         for number in 0..size.executions {
-            let after = cluster.dice.below(cluster.misfortune.lasts_ms);
-            cluster.at(after, Happening::Ask(number));
+            let after = cluster.rng.below(cluster.faults.lasts_ms);
+            cluster.at(after, ClusterEvent::StartExecution(number));
         }
-        cluster.at(1_000, Happening::Misfortune);
-        cluster.expect_mishaps();
-        cluster.at(people::LOOK_MS, Happening::People);
+        cluster.at(1_000, ClusterEvent::NodeFault);
+        cluster.schedule_rare_faults();
+        cluster.at(clients::ROUND_MS, ClusterEvent::Clients);
         Ok(cluster)
     }
 
     /// Schedules an event.
-    fn at(&mut self, after_ms: u64, happening: Happening) {
+    fn at(&mut self, after_ms: u64, event: ClusterEvent) {
         self.order += 1;
         self.queue.push(Reverse((self.now + after_ms, self.order)));
-        self.happenings.insert(self.order, happening);
+        self.events.insert(self.order, event);
     }
 
     fn play(&mut self) -> Result<(), String> {
         let mut count = 0;
         while let Some(Reverse((at, order))) = self.queue.pop() {
-            let Some(happening) = self.happenings.remove(&order) else { continue };
+            let Some(event) = self.events.remove(&order) else { continue };
             self.now = at.max(self.now);
             self.store.set_now(self.now);
-            self.happen(happening)?;
+            self.handle_event(event)?;
             count += 1;
-            if count > HAPPENINGS_MAX {
-                return Err("it does not come to an end".into());
+            if count > EVENTS_MAX {
+                return Err("the run does not end".into());
             }
-            if self.is_calm() && self.is_done()? && self.has_settled()? {
+            if self.is_healed() && self.is_done()? && self.has_settled()? {
                 return self.check_end();
             }
-            if self.now > START_MS + self.misfortune.lasts_ms + self.calm_ms {
-                return Err(format!("not everything ends: {}", self.ledger.open_in_words(&self.store)));
+            if self.now > START_MS + self.faults.lasts_ms + self.recovery_ms_max {
+                return Err(format!("some executions do not end: {}", self.commits.open_in_words(&self.store)));
             }
         }
-        Err("nothing happens any more".into())
+        Err("no event is left".into())
     }
 
-    fn is_calm(&self) -> bool {
-        self.now > START_MS + self.misfortune.lasts_ms
+    fn is_healed(&self) -> bool {
+        self.now > START_MS + self.faults.lasts_ms
     }
 
     /// Returns whether all requested executions were accepted and have ended, all inboxes are empty and no call is
     /// open.
     fn is_done(&mut self) -> Result<bool, String> {
-        if !self.people.all_accepted() || self.ledger.open() > 0 || self.calls.out() > 0 {
+        if !self.clients.all_accepted() || self.commits.open() > 0 || self.calls.out() > 0 {
             return Ok(false);
         }
         let partitions: Vec<u32> = (0..self.store.partitions().map_err(|error| error.to_string())?).collect();
         let letters = self.store.inbox(&partitions, 0, ReadLimit::of(usize::MAX)).map_err(|error| error.to_string())?;
         // Messages to an execution that was ended by force stay in the inbox.
-        Ok(letters.iter().all(|arrived| self.ledger.is_ended_by_force(arrived.message.execution)))
+        Ok(letters.iter().all(|arrived| self.commits.is_ended_by_force(arrived.message.execution)))
     }
 
     /// Returns whether no receipt is under way any more. A receipt that is under way for too long is lost.
     fn has_settled(&mut self) -> Result<bool, String> {
-        let (since, looked_at) = *self.ended.get_or_insert((self.now, 0));
-        if self.now < looked_at + LOOK_FOR_RECEIPTS_MS {
+        let (since, checked_at) = *self.ended.get_or_insert((self.now, 0));
+        if self.now < checked_at + RECEIPT_CHECK_MS {
             return Ok(false);
         }
         self.ended = Some((since, self.now));
@@ -299,66 +300,66 @@ impl Cluster {
 
     fn check_receipts(&self) -> Result<(), String> {
         let lives = |node: usize, life: u32| self.nodes[node].is_life(life);
-        let was_set_aside = |execution| self.mishaps.may_be_set_aside.contains(&execution);
-        self.calls.check_end(&self.ledger, &self.store, lives, was_set_aside)
+        let was_quarantined = |execution| self.rare_faults.may_be_quarantined.contains(&execution);
+        self.calls.check_end(&self.commits, &self.store, lives, was_quarantined)
     }
 
-    fn happen(&mut self, happening: Happening) -> Result<(), String> {
-        match happening {
-            Happening::Node(node, life, inner) => self.strike_node(node, life, inner),
-            Happening::Store(asked) => self.store_takes(asked),
-            Happening::Crash(node) => self.crash(node),
-            Happening::Begin(node) => self.begin(node),
-            Happening::Leave(node) => self.leave(node),
-            Happening::Pause(node, for_ms) => {
-                self.stand_still(node, for_ms);
+    fn handle_event(&mut self, event: ClusterEvent) -> Result<(), String> {
+        match event {
+            ClusterEvent::Node(node, life, event) => self.handle_node_event(node, life, event),
+            ClusterEvent::Store(request) => self.handle_request(request),
+            ClusterEvent::Crash(node) => self.crash(node),
+            ClusterEvent::StartNode(node) => self.start_node(node),
+            ClusterEvent::Leave(node) => self.leave(node),
+            ClusterEvent::Pause(node, for_ms) => {
+                self.pause_node(node, for_ms);
                 Ok(())
             }
-            Happening::Outage(for_ms) => {
+            ClusterEvent::Outage(for_ms) => {
                 self.down_until = self.now + for_ms;
                 Ok(())
             }
-            Happening::Ask(number) => self.ask(number),
-            Happening::People => self.people_look(),
-            Happening::Misfortune => self.think_up(),
-            Happening::Mishap => {
-                self.mishap();
+            ClusterEvent::StartExecution(number) => self.start_execution(number),
+            ClusterEvent::Clients => self.clients_act(),
+            ClusterEvent::NodeFault => self.draw_node_fault(),
+            ClusterEvent::RareFault => {
+                self.inject_rare_fault();
                 Ok(())
             }
-            Happening::ForeignRow => self.write_foreign_row(),
-            Happening::Operators => self.operators_look(),
-            Happening::Repartition(partitions) => {
+            ClusterEvent::ForeignRow => self.write_foreign_row(),
+            ClusterEvent::Operators => self.operators_act(),
+            ClusterEvent::Repartition(partitions) => {
                 // A paused node learns of it only when it resumes, and its lease is renewed by a later heartbeat
                 // nevertheless.
                 self.calls.lose_all();
-                self.ledger.spread_anew(&self.store, partitions)
+                self.commits.spread_anew(&self.store, partitions)
             }
         }
     }
 
     /// Adds a durable frame or an action to the trace.
-    fn note(&mut self, what: &[&[u8]]) {
+    fn extend_trace(&mut self, bytes: &[&[u8]]) {
         let mut parts: Vec<&[u8]> = vec![&self.trace.0];
-        parts.extend_from_slice(what);
+        parts.extend_from_slice(bytes);
         self.trace = Hash::of_parts(&parts);
     }
 
     fn check_end(&mut self) -> Result<(), String> {
-        self.ledger.check_end(&self.store, &self.loader)?;
-        self.people.check_end(&self.store, &self.workflows)?;
+        self.commits.check_end(&self.store, &self.loader)?;
+        self.clients.check_end(&self.store, &self.workflows)?;
         self.check_receipts()
     }
 
     fn report(self) -> Result<Report, String> {
-        let late = self.ledger.late(&self.store)?;
+        let late = self.commits.late(&self.store)?;
         Ok(Report {
-            executions: self.ledger.executions(),
-            frames: self.ledger.frames(),
+            executions: self.commits.executions(),
+            frames: self.commits.frames(),
             calls: self.calls.begun(),
             late,
             handed_over: self.handed_over,
             bytes: self.trace,
-            table: self.table,
+            coverage: self.coverage,
         })
     }
 }

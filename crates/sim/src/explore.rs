@@ -12,9 +12,9 @@ use mainspring_kernel::{definition::compile, document::Document, json, value::Va
 
 use crate::{
     case::other_journal,
-    faults::{Dice, Faults},
+    faults::{Faults, Rng},
+    fixture::Fixture,
     run::{Broken, Finished, run},
-    setup::Setup,
 };
 
 /// The totals and the violations of a search.
@@ -56,17 +56,17 @@ pub fn explore(seeds: Range<u64>) -> Explored {
     let mut explored = Explored::default();
     for seed in seeds {
         explored.seeds += 1;
-        let mut dice = Dice::new(seed);
-        let made = workflow::make(&mut dice);
+        let mut rng = Rng::new(seed);
+        let made = workflow::make(&mut rng);
         let found = |broken: Broken| Found {
             seed,
             why: broken.why,
             definition: json::pretty(&made.definition),
             picture: broken.picture,
         };
-        match setup(&made) {
+        match fixture(&made) {
             Err(why) => explored.found.push(found(Broken { why, picture: String::new() })),
-            Ok(setup) => match look(&setup, random_faults(&mut dice), seed) {
+            Ok(fixture) => match look(&fixture, random_faults(&mut rng), seed) {
                 Err(broken) => explored.found.push(found(broken)),
                 Ok(straight) => {
                     explored.frames += straight.frames.len() as u64;
@@ -79,35 +79,36 @@ pub fn explore(seeds: Range<u64>) -> Explored {
     explored
 }
 
-fn setup(made: &workflow::Made) -> Result<Setup, String> {
+fn fixture(made: &workflow::Made) -> Result<Fixture, String> {
     let compiled = compile(&Document::placeless(made.definition.clone())).map_err(|problems| {
         let problems: String = problems.iter().map(|problem| format!("\n{problem}")).collect();
-        format!("the workflow that was made is refused:{problems}")
+        format!("the generated workflow is refused:{problems}")
     })?;
-    Ok(Setup::new(compiled.plan, made.given.clone()))
+    Ok(Fixture::new(compiled.plan, made.given.clone()))
 }
 
 /// Runs a workflow straight, with all faults that lose no call, and with killed calls.
-fn look(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, Broken> {
+fn look(fixture: &Fixture, faults: Faults, seed: u64) -> Result<Finished, Broken> {
     let broken = |why: String| Broken { why, picture: String::new() };
-    let straight = run(setup, Faults::NONE, seed)?;
-    let harmless = run(setup, Faults { kill_before_input: 0, ..faults }, seed)
+    let straight = run(fixture, Faults::NONE, seed)?;
+    let harmless = run(fixture, Faults { kill_before_input: 0, ..faults }, seed)
         .map_err(|broken| Broken { why: format!("{} (with {faults:?})", broken.why), ..broken })?;
     if let Some(other) = other_journal(&straight, &harmless) {
         return Err(broken(format!("{other} (with {faults:?})")));
     }
     let killing = || {
-        run(setup, faults, seed).map_err(|broken| Broken { why: format!("{} (with {faults:?})", broken.why), ..broken })
+        run(fixture, faults, seed)
+            .map_err(|broken| Broken { why: format!("{} (with {faults:?})", broken.why), ..broken })
     };
     let (one, other) = (killing()?, killing()?);
     match other_journal(&one, &other) {
-        Some(other) => Err(broken(format!("the same seed gives other bytes: {other}"))),
+        Some(other) => Err(broken(format!("the same seed gives different bytes: {other}"))),
         None => Ok(straight),
     }
 }
 
-fn random_faults(dice: &mut Dice) -> Faults {
-    let mut percent = |choices: &[u8]| *dice.pick(choices);
+fn random_faults(rng: &mut Rng) -> Faults {
+    let mut percent = |choices: &[u8]| *rng.pick(choices);
     const OFTEN: [u8; 6] = [0, 0, 10, 30, 60, 100];
     const SOMETIMES: [u8; 5] = [0, 0, 10, 30, 60];
     Faults {
@@ -127,5 +128,5 @@ fn random_faults(dice: &mut Dice) -> Faults {
 
 /// Returns the workflow that a seed generates, as JSON, to investigate a failure.
 pub fn definition_of(seed: u64) -> Value {
-    workflow::make(&mut Dice::new(seed)).definition
+    workflow::make(&mut Rng::new(seed)).definition
 }

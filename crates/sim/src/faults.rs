@@ -71,24 +71,24 @@ pub(crate) enum CommitFault {
 
 /// Draws the faults of a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Fate {
+pub(crate) struct FaultInjector {
     pub(crate) faults: Faults,
-    dice: Dice,
+    rng: Rng,
     /// True if the last commit failed. The next one then succeeds, so that every run ends.
     last_commit_failed: bool,
 }
 
-impl Fate {
+impl FaultInjector {
     pub(crate) fn new(faults: Faults, seed: u64) -> Self {
-        Self { faults, dice: Dice::new(seed), last_commit_failed: false }
+        Self { faults, rng: Rng::new(seed), last_commit_failed: false }
     }
 
-    pub(crate) fn strikes(&mut self, percent: u8) -> bool {
-        percent > 0 && self.dice.below(100) < u64::from(percent)
+    pub(crate) fn draws(&mut self, percent: u8) -> bool {
+        percent > 0 && self.rng.below(100) < u64::from(percent)
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.dice.below(bound)
+        self.rng.below(bound)
     }
 
     /// Draws the fault of a commit. A commit without frames has none: it only stores late receipts, and each repetition
@@ -104,7 +104,7 @@ impl Fate {
             (self.faults.unknown_not_written, CommitFault::UnknownNotWritten),
             (self.faults.not_written, CommitFault::NotWritten),
         ];
-        let fault = chances.into_iter().find(|(percent, _)| self.strikes(*percent));
+        let fault = chances.into_iter().find(|(percent, _)| self.draws(*percent));
         let fault = fault.map_or(CommitFault::None, |(_, fault)| fault);
         // A written commit is final, so its frames are never committed again.
         let is_retried = !matches!(fault, CommitFault::None | CommitFault::CrashAfter | CommitFault::UnknownWritten);
@@ -115,9 +115,9 @@ impl Fate {
 
 /// Reproducible random numbers: SplitMix64 (Steele, Lea, Flood 2014), small and good enough for choices.
 #[derive(Debug, Clone)]
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }

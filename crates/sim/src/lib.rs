@@ -10,14 +10,14 @@ mod check;
 pub mod cluster;
 pub mod explore;
 mod faults;
+mod fixture;
 mod invariants;
-mod mirror;
+mod journal_mirror;
 pub mod picture;
 mod run;
 pub mod scenario;
-mod setup;
 pub mod simulate;
-mod unused;
+mod unused_effects;
 mod world;
 
 pub use case::{CaseReport, ModeReport, run_case, run_case_under, run_case_with};

@@ -4,9 +4,9 @@
 //! environment and the clock survive that. All knowledge about the execution is read back from the durable journal.
 
 mod arrivals;
+mod final_checks;
 mod inbox;
 mod node;
-mod rest;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,10 +18,10 @@ use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, plan::Pla
 use mainspring_store::memory::MemoryStore;
 
 use crate::{
-    faults::{Fate, Faults},
-    mirror::Family,
+    faults::{FaultInjector, Faults},
+    fixture::{Fixture, START_MS, keys},
+    journal_mirror::Family,
     picture::picture,
-    setup::{START_MS, Setup, keys},
     world::{Made, World},
 };
 
@@ -57,23 +57,23 @@ pub(crate) struct Broken {
 }
 
 /// Runs a workflow with these faults. The seed decides when they occur.
-pub(crate) fn run(setup: &Setup, faults: Faults, seed: u64) -> Result<Finished, Broken> {
-    let mut run = Run::new(setup, faults, seed).map_err(|why| Broken { why, picture: String::new() })?;
+pub(crate) fn run(fixture: &Fixture, faults: Faults, seed: u64) -> Result<Finished, Broken> {
+    let mut run = Run::new(fixture, faults, seed).map_err(|why| Broken { why, picture: String::new() })?;
     match run.play() {
         Ok(()) => Ok(run.finished()),
-        Err(why) => Err(Broken { why, picture: picture(&setup.plan, &run.family.root().frames) }),
+        Err(why) => Err(Broken { why, picture: picture(&fixture.plan, &run.family.root().frames) }),
     }
 }
 
 struct Run<'a> {
-    setup: &'a Setup,
+    fixture: &'a Fixture,
     store: MemoryStore,
     loader: Loader,
     node: Shard,
     world: World,
     family: Family,
     inbox: Inbox,
-    fate: Fate,
+    injector: FaultInjector,
     now: u64,
     /// The clock of the node: behind the simulator's only while a node recovers from a crash during an input.
     node_now: u64,
@@ -93,18 +93,18 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(setup: &'a Setup, faults: Faults, seed: u64) -> Result<Self, String> {
+    fn new(fixture: &'a Fixture, faults: Faults, seed: u64) -> Result<Self, String> {
         let store = MemoryStore::new();
-        let (mut world, mut fate) = (World::new(setup.effects.clone()), Fate::new(faults, seed));
+        let (mut world, mut injector) = (World::new(fixture.effects.clone()), FaultInjector::new(faults, seed));
         Ok(Self {
-            setup,
+            fixture,
             loader: Loader::new(Arc::new(store.clone()), keys().sealing),
-            node: node::fresh(&store, &mut fate)?,
+            node: node::fresh(&store, &mut injector)?,
             store,
-            inbox: Inbox::new(setup, &mut world)?,
+            inbox: Inbox::new(fixture, &mut world)?,
             world,
-            family: Family::new(setup.key, setup.plan.clone()),
-            fate,
+            family: Family::new(fixture.key, fixture.plan.clone()),
+            injector,
             now: START_MS,
             node_now: START_MS,
             settled_at: START_MS,
@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
 
     fn finished(self) -> Finished {
         Finished {
-            plan: self.setup.plan.clone(),
+            plan: self.fixture.plan.clone(),
             state: self.family.root().state().clone(),
             calls: self.world.made(),
             scripts_used: self.world.used(),

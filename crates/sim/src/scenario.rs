@@ -29,7 +29,7 @@ use reader::{Part, Reader};
 
 pub use effects::{Answer, Effects, Script};
 pub use expect::{CallExpect, End, Expect, StepExpect};
-pub use inbox::{At, Entry, Reached, What};
+pub use inbox::{At, Entry, EntryAction, Reached};
 
 pub(crate) use effects::{arguments, called, names};
 pub(crate) use reader::duration_text;

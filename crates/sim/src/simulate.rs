@@ -13,12 +13,12 @@ use mainspring_kernel::value::Value;
 
 pub use crate::cluster::Fault;
 use crate::{
-    case::{compiled, lines, setup},
+    case::{compiled, fixture, lines},
     cluster::{self, Size, Subject},
     faults::Faults,
+    fixture::START_MS,
     run::run,
-    scenario::{Case, What},
-    setup::START_MS,
+    scenario::{Case, EntryAction},
 };
 
 /// A case that can be simulated, with its outcome in a run without faults.
@@ -71,23 +71,23 @@ impl Ended {
 impl Simulation {
     /// Compiles a case and runs it without faults. An error says why the case cannot be simulated, and what to change.
     pub fn of(case: &Case) -> Result<Self, String> {
-        if let Some(what) = case.inbox.iter().find_map(|entry| unsupported(&entry.what)) {
-            return Err(format!(
-                "its inbox has {what}, which `sim` does not know: seeds bring misfortune of their own"
-            ));
+        if let Some(action) = case.inbox.iter().find_map(|entry| unsupported(&entry.action)) {
+            return Err(format!("the inbox has {action}, which `sim` does not support: faults come from the seed"));
         }
         let evaluator: Arc<dyn mainspring_engine::evaluator::Evaluator> = Arc::new(InProcess);
         let (compiled, workflows) = compiled(case, &evaluator)
             .map_err(|found| format!("the definition was refused:\n{}", lines(&found).trim_end()))?;
-        let setup = setup(case, compiled, workflows.clone(), &evaluator);
-        let finished = run(&setup, Faults::NONE, 0).map_err(|broken| broken.why)?;
+        let fixture = fixture(case, compiled, workflows.clone(), &evaluator);
+        let finished = run(&fixture, Faults::NONE, 0).map_err(|broken| broken.why)?;
         if finished.state.ended_at.is_none() {
-            return Err("it does not end although nothing goes wrong: write into its inbox what it waits for, as \
+            return Err(
+                "the case does not end in a run without faults: add the entry that it waits for to its inbox, as \
                         {at: {waiting: STEP}, decide: approve} or {at: {waiting: STEP}, signal: {name: NAME}}"
-                .into());
+                    .into(),
+            );
         }
         let subject = Subject {
-            plan: setup.plan.clone(),
+            plan: fixture.plan.clone(),
             workflows,
             input: case.input.clone(),
             variables: case.variables.clone(),
@@ -109,15 +109,15 @@ impl Simulation {
         let mut report = SeedReport { seed, executions: 0, calls: 0, repeated: BTreeMap::new(), failures: Vec::new() };
         match cluster::run_subject(seed, size, &self.subject, faults) {
             Err(why) => report.failures.push(why),
-            Ok(came) => {
-                report.executions = came.report.executions;
-                report.calls = came.report.calls;
-                report.repeated = came.repeated;
-                let others = came.ended.iter().filter(|(_, ended)| *ended != self.expected);
+            Ok(result) => {
+                report.executions = result.report.executions;
+                report.calls = result.report.calls;
+                report.repeated = result.repeated;
+                let others = result.ended.iter().filter(|(_, ended)| *ended != self.expected);
                 report.failures = others
                     .map(|(execution, ended)| {
                         let expected = self.expected.words();
-                        format!("{execution} is {}; when nothing goes wrong it is {expected}", ended.words())
+                        format!("{execution} is {}; without faults it is {expected}", ended.words())
                     })
                     .collect();
             }
@@ -126,10 +126,10 @@ impl Simulation {
     }
 }
 
-fn unsupported(what: &What) -> Option<&'static str> {
-    match what {
-        What::Cancel { .. } => Some("a `cancel`"),
-        What::Crash => Some("a `crash`"),
-        What::Decide { .. } | What::Signal { .. } | What::Tick => None,
+fn unsupported(action: &EntryAction) -> Option<&'static str> {
+    match action {
+        EntryAction::Cancel { .. } => Some("a `cancel`"),
+        EntryAction::Crash => Some("a `crash`"),
+        EntryAction::Decide { .. } | EntryAction::Signal { .. } | EntryAction::Tick => None,
     }
 }

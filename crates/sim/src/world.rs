@@ -98,7 +98,7 @@ impl World {
         self.calls.push(Call { instance, attempt, answer, order, stop_order: None, stage: Stage::Written });
         match self.by_attempt.insert(key, self.calls.len() - 1) {
             None => Ok(()),
-            Some(_) => Err("an attempt began twice".into()),
+            Some(_) => Err("an attempt started twice".into()),
         }
     }
 
@@ -145,7 +145,7 @@ impl World {
         number: u32,
     ) -> Result<(), String> {
         let Some(call) = self.call_mut(execution, instance, number) else {
-            return Err("a call is stopped that nobody knows of".into());
+            return Err("an unknown call is stopped".into());
         };
         let Some(order) = call.stop_order else {
             return Err(format!("`{}` is stopped before that is durable", call.attempt.step));

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, ops::Range, panic::catch_unwind};
 
-use mainspring_sim::cluster::{self, Size, Table};
+use mainspring_sim::cluster::{self, FaultCoverage, Size};
 
 /// About a minute in a test run without optimization.
 const SEEDS: Range<u64> = 0..200;
@@ -24,13 +24,14 @@ fn seeds() -> Range<u64> {
 
 #[test]
 fn no_rule_breaks_among_nodes() {
-    let (mut all, mut table, mut found) = (BTreeMap::new(), Table::default(), Vec::new());
+    let (mut all, mut table, mut found) = (BTreeMap::new(), FaultCoverage::default(), Vec::new());
     for seed in seeds() {
-        match catch_unwind(|| cluster::run(seed, size())).unwrap_or_else(|_| Err("it panics, as is said above".into()))
+        match catch_unwind(|| cluster::run(seed, size()))
+            .unwrap_or_else(|_| Err("it panics; the message is above".into()))
         {
             Ok(report) => {
                 cluster::add(&mut all, &report);
-                table.add(&report.table);
+                table.add(&report.coverage);
             }
             Err(why) => found.push(format!("seed {seed}: {why}")),
         }

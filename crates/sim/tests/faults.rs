@@ -29,29 +29,29 @@ fn check(faults: Faults, seeds: u64) {
 }
 
 #[test]
-fn a_crash_after_every_commit_loses_actions_and_nothing_else() {
+fn a_crash_after_every_commit_loses_only_actions() {
     check(Faults { crash_after_commit: 100, ..Faults::NONE }, 1);
 }
 
 #[test]
-fn a_crash_before_every_commit_loses_a_decision_that_is_made_again() {
+fn a_decision_lost_by_a_crash_is_made_again() {
     check(Faults { crash_before_commit: 100, ..Faults::NONE }, 1);
 }
 
 #[test]
-fn commits_of_which_nobody_knows_whether_they_were_written() {
+fn commits_with_unknown_results() {
     check(Faults { unknown_written: 100, ..Faults::NONE }, 1);
     check(Faults { unknown_not_written: 100, ..Faults::NONE }, 1);
     check(Faults { unknown_written: 50, unknown_not_written: 50, ..Faults::NONE }, 4);
 }
 
 #[test]
-fn a_disk_that_is_full_for_a_moment() {
+fn commits_that_fail_once() {
     check(Faults { not_written: 100, ..Faults::NONE }, 1);
 }
 
 #[test]
-fn everything_at_once() {
+fn all_faults_together() {
     let faults = Faults {
         crash_before_input: 20,
         kill_before_input: 0,

@@ -84,7 +84,7 @@ expect: {status: completed, output: {sum: 3, at: null}, call_count: 4, duration:
 }
 
 #[test]
-fn a_diamond_with_a_failure_that_is_handled() {
+fn a_diamond_with_a_handled_failure() {
     let edges = r#"
 edges:
   - {from: start, to: left}
@@ -128,7 +128,7 @@ expect: {status: completed, output: {join: 1, last: 1, left: null}, call_count: 
 }
 
 #[test]
-fn items_a_choice_and_people() {
+fn items_branches_and_approvals() {
     let retry = "retry: {maxAttempts: 2, initialDelayMs: 10, backoff: fixed}";
     let sequence = format!(
         r#"

@@ -40,7 +40,7 @@ fn case(effects: &str, inbox: &str, expect: &str) -> String {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_place() {
+fn mistakes_are_reported_with_their_positions() {
     check_refused(
         "name: n\ndefinition: {steps: []}\nefects: {}\nexpect: {stats: completed}\n",
         &["unknown_key", "efects", "3:1", "effects", "unknown_key", "stats", "4:10", "known here: accepted"],
@@ -116,7 +116,7 @@ fn forms_of_answers() {
 }
 
 #[test]
-fn differences_are_told() {
+fn differences_are_reported() {
     let echo = "{A: {echo: true}, bash: {return: {exitCode: 0}}}";
     let decided = "[{at: {time: 10s}, decide: approve}]";
     let check = |expect: &str, parts: &[&str]| check_failures(&case(echo, decided, expect), parts);
@@ -159,7 +159,7 @@ fn differences_are_told() {
 
 /// The timeout of a gate does not advance the time; any later event does.
 #[test]
-fn time_moves_past_gates_only_when_something_else_moves_it() {
+fn the_timeout_of_a_gate_does_not_advance_time() {
     let echo = "{A: {echo: true}}";
     check_failures(&case(echo, "[]", "{status: waiting_approval, duration: 0s}"), &[]);
     check_failures(&case(echo, "[{at: {time: 23h}, tick: true}]", "{status: waiting_approval}"), &[]);
@@ -170,7 +170,7 @@ fn time_moves_past_gates_only_when_something_else_moves_it() {
 }
 
 #[test]
-fn files_are_found_and_definitions_read_beside_them() {
+fn definitions_are_read_relative_to_their_scenario_file() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     fs::create_dir(folder.path().join("inner")).unwrap();
@@ -195,7 +195,7 @@ fn files_are_found_and_definitions_read_beside_them() {
 /// The execution continues after the failure and gets the receipt again: a kernel that took a repeated receipt for a
 /// new one would start the failed step again.
 #[test]
-fn a_failed_step_stays_failed_whatever_comes_again() {
+fn a_repeated_receipt_does_not_restart_a_failed_step() {
     let steps = "[{id: a, type: tool, tool: A, onError: continue}, {id: ok, type: approval}]";
     let failing = "{A: {error: {class: failed, message: no}}}";
     let expect = "{status: waiting_approval, call_count: 1, steps: {a: {status: failed, attempts: 1}}}";
@@ -206,7 +206,7 @@ fn a_failed_step_stays_failed_whatever_comes_again() {
 /// Found by seeds 866 and 1093: the decision was for a gate that was cancelled, and the execution was quarantined
 /// because of it.
 #[test]
-fn a_decision_at_a_gate_that_was_cancelled_changes_nothing() {
+fn a_decision_for_a_canceled_gate_is_ignored() {
     let text = r"
 name: n
 definition:
@@ -224,7 +224,7 @@ expect: {status: failed, error_contains: ['no', a, p], duration: 5s, steps: {gat
 /// Found by seed 1454: the step that must not start any more was the only one in its conditional, which was never
 /// closed.
 #[test]
-fn what_may_not_start_any_more_does_not_keep_its_block_open() {
+fn a_step_that_cannot_start_does_not_keep_its_block_open() {
     let text = r"
 name: n
 definition:
@@ -244,7 +244,7 @@ expect: {status: failed, error_contains: [missing], duration: 2s, steps: {out: c
 
 /// A journal as text: its form is part of the report of a failure.
 #[test]
-fn a_picture_of_a_journal() {
+fn journals_as_text() {
     let text = case(
         "{A: [{error: {class: transient, message: no}}, {echo: true, after: 2s}], bash: {return: 0}}",
         "[{at: {waiting: ok}, decide: approve}]",
@@ -277,7 +277,7 @@ fn check_warned(definition: &str, effects: &str, expect: &str, warning: &str) {
 }
 
 #[test]
-fn effects_of_no_use_are_named() {
+fn unused_effects_are_reported() {
     let completed = "{status: completed}";
     let steps = "[{id: a, type: tool, tool: A}, {id: b, type: bash, command: 'true'}]";
     for (effects, warning) in [

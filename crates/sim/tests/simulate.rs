@@ -43,7 +43,7 @@ expect: {status: completed}
 ";
 
 #[test]
-fn a_case_that_can_be_repeated_ends_in_the_same_way_under_every_fault() {
+fn a_repeatable_case_ends_equally_under_every_fault() {
     let mut executions = 0;
     for report in run(RELEASE, 12, &[]) {
         assert!(report.failures.is_empty(), "seed {}: {:?}", report.seed, report.failures);
@@ -58,7 +58,7 @@ fn a_case_that_can_be_repeated_ends_in_the_same_way_under_every_fault() {
 }
 
 #[test]
-fn crashes_repeat_calls_and_change_the_end_of_what_may_not_be_repeated() {
+fn crashes_repeat_calls_and_fail_steps_that_must_not_repeat() {
     let slow = RELEASE.replace("after: 2s", "after: 40s");
     let repeated: u64 = run(&slow, 10, &[Fault::Crashes]).iter().map(|report| report.calls).sum();
     assert!(repeated > 10 * 2 * u64::from(SIZE.executions), "no call was made again: {repeated}");
@@ -72,7 +72,7 @@ fn crashes_repeat_calls_and_change_the_end_of_what_may_not_be_repeated() {
 }
 
 #[test]
-fn a_calm_cluster_calls_each_step_once() {
+fn delays_alone_repeat_no_call() {
     for report in run(RELEASE, 3, &[Fault::Delays]) {
         assert_eq!(report.calls, 2 * u64::from(SIZE.executions), "seed {}", report.seed);
         assert!(report.repeated.is_empty(), "{:?}", report.repeated);
@@ -80,7 +80,7 @@ fn a_calm_cluster_calls_each_step_once() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_told_with_what_to_write() {
+fn unsupported_cases_are_refused_with_a_remedy() {
     for (from, to, words) in [
         ("  SHIP: {echo: true}\n", "", "write effects: {SHIP: …}"),
         ("  - {at: {waiting: ask}, decide: approve, by: owner}\n", "", "decide: approve"),

@@ -16,11 +16,11 @@ use mainspring_kernel::{
 use mainspring_store::{Store, memory::MemoryStore};
 
 use super::{
-    Cluster, Happening,
-    ledger::{Ledger, Receipt},
-    misfortune::LEASE_MS,
-    node::Inner,
-    subject::Answered,
+    Cluster, ClusterEvent,
+    commit_checker::{CommitChecker, Receipt},
+    faults::LEASE_MS,
+    node::NodeEvent,
+    subject::UsedOutcomes,
 };
 
 pub(super) type Name = (ExecutionKey, Instance, u32);
@@ -51,14 +51,14 @@ enum Stage {
 /// Every call that was started.
 pub(super) struct Calls {
     seed: u64,
-    answered: Answered,
+    used_outcomes: UsedOutcomes,
     calls: BTreeMap<Name, Call>,
     out: usize,
 }
 
 impl Calls {
     pub(super) fn new(seed: u64) -> Self {
-        Self { seed, answered: Answered::default(), calls: BTreeMap::new(), out: 0 }
+        Self { seed, used_outcomes: UsedOutcomes::default(), calls: BTreeMap::new(), out: 0 }
     }
 
     pub(super) fn begun(&self) -> u64 {
@@ -71,13 +71,13 @@ impl Calls {
 
     /// Counts, by step, the calls that were repeated although an earlier call of the same instance had returned a
     /// result.
-    pub(super) fn repeated(&self, ledger: &Ledger) -> BTreeMap<String, u64> {
+    pub(super) fn repeated(&self, commits: &CommitChecker) -> BTreeMap<String, u64> {
         let mut repeated = BTreeMap::new();
         let mut before: Option<(&ExecutionKey, &Instance)> = None;
         for ((execution, instance, _), call) in &self.calls {
             let place = (execution, instance);
             if before == Some(place)
-                && let Some(state) = ledger.state(*execution)
+                && let Some(state) = commits.state(*execution)
             {
                 *repeated.entry(state.plan.step(instance.step).id.clone()).or_default() += 1;
             }
@@ -97,7 +97,7 @@ impl Calls {
         let place = [&self.seed.to_be_bytes()[..], &execution.0, &instance.step.to_be_bytes(), &rounds];
         let drawn = Hash::of_parts(&[&place.concat(), &attempt.to_be_bytes()]).0;
         let after = u64::from(drawn[0]) * if is_long { 200 } else { 8 };
-        let failure = |class| Outcome::Failed(Failure::new(class, "scripted", "as the dice say"));
+        let failure = |class| Outcome::Failed(Failure::new(class, "scripted", "injected failure"));
         let outcome = match drawn[1] % 100 {
             0..72 => Outcome::Done(Value::from(u64::from(drawn[2]))),
             72..90 => failure(Class::Transient),
@@ -195,7 +195,7 @@ impl Calls {
             return match call.filter(goes_on).filter(|call| living.iter().any(|node| node.name == call.name)) {
                 None => Ok(()),
                 Some(call) => Err(format!(
-                    "attempt {attempt} of {instance:?} of {execution} is called interrupted, and goes on at {}",
+                    "attempt {attempt} of {instance:?} of {execution} is reported as interrupted, and still runs at {}",
                     call.name
                 )),
             };
@@ -212,25 +212,25 @@ impl Calls {
     /// that crashed may have lost a receipt.
     pub(super) fn check_end(
         &self,
-        ledger: &Ledger,
+        commits: &CommitChecker,
         store: &MemoryStore,
         lives: impl Fn(usize, u32) -> bool,
-        was_set_aside: impl Fn(ExecutionKey) -> bool,
+        was_quarantined: impl Fn(ExecutionKey) -> bool,
     ) -> Result<(), String> {
         let mut late: BTreeMap<ExecutionKey, Vec<Input>> = BTreeMap::new();
         for ((execution, instance, attempt), call) in &self.calls {
             let Stage::Ended(outcome) = &call.stage else { continue };
-            if !ledger.has_attempt(*execution, instance, *attempt) {
+            if !commits.has_attempt(*execution, instance, *attempt) {
                 return Err(format!("attempt {attempt} of {instance:?} of {execution} was made and is in no journal"));
             }
             // A call that was stopped because of a quarantine has no result to keep. An end by force discards the
             // results of open calls.
-            let is_stopped = matches!(outcome, Outcome::Stopped(_)) && was_set_aside(*execution);
+            let is_stopped = matches!(outcome, Outcome::Stopped(_)) && was_quarantined(*execution);
             let may_be_lost = is_stopped
-                || ledger.is_ended_by_force(*execution)
+                || commits.is_ended_by_force(*execution)
                 || call.is_let_go
                 || !call.is_passed_on && !lives(call.node, call.life);
-            if may_be_lost || ledger.has_receipt(*execution, instance, *attempt, outcome) {
+            if may_be_lost || commits.has_receipt(*execution, instance, *attempt, outcome) {
                 continue;
             }
             let kept = match late.entry(*execution) {
@@ -270,35 +270,35 @@ impl Cluster {
         let life = self.nodes[node].life;
         let who = self.nodes[node].name();
         let what = format!("attempt {} of `{}` of {execution}", attempt.number, attempt.step);
-        let state = self.ledger.state(execution).ok_or_else(|| format!("{what} is made, and nothing is durable"))?;
+        let state = self.commits.state(execution).ok_or_else(|| format!("{what} is made, and nothing is durable"))?;
         let is_open = state.open_attempts.contains(instance) && open_attempt(state, instance).as_ref() == Some(attempt);
         if !is_open {
             return Err(format!("{who} makes {what}, which is not durable, or settled"));
         }
-        if !self.ledger.owns(&who, &self.store, execution)? {
-            return Err(format!("{who} makes {what}, which is another's"));
+        if !self.commits.owns(&who, &self.store, execution)? {
+            return Err(format!("{who} makes {what}, which another node owns"));
         }
         let name = (execution, instance.clone(), attempt.number);
         if self.calls.calls.contains_key(&name) {
             return Err(format!("{who} makes {what}, which was made before"));
         }
-        self.note(&[b"call", &execution.0, attempt.step.as_bytes(), &attempt.number.to_be_bytes()]);
+        self.extend_trace(&[b"call", &execution.0, attempt.step.as_bytes(), &attempt.number.to_be_bytes()]);
         // A call that starts while a heartbeat is delayed must still be open when the lease expires.
-        let is_long = self.now < self.nodes[node].held_up_until || self.strikes(self.misfortune.long_calls);
-        let refused = super::work::perform(&self.nodes[node].executors, attempt).map(|outcome| (0, outcome));
+        let is_long = self.now < self.nodes[node].heartbeat_delayed_until || self.draws_fault(self.faults.long_calls);
+        let refused = super::executors::perform(&self.nodes[node].executors, attempt).map(|outcome| (0, outcome));
         let brought = match (refused, self.workflows.subject.clone()) {
             (Some(refused), _) => Some(refused),
             (None, Some(subject)) => {
-                let id = self.ledger.state(execution).map(|state| state.plan.step(instance.step).id.clone());
-                let answer = self.calls.answered.next(&subject, attempt, &id.unwrap_or_default())?;
-                let late = self.dice.below(if is_long { 5 * LEASE_MS } else { 500 });
+                let id = self.commits.state(execution).map(|state| state.plan.step(instance.step).id.clone());
+                let answer = self.calls.used_outcomes.next(&subject, attempt, &id.unwrap_or_default())?;
+                let late = self.rng.below(if is_long { 5 * LEASE_MS } else { 500 });
                 answer.map(|(after, outcome)| (after.saturating_add(late), outcome))
             }
             (None, None) => self.calls.script(&name, is_long),
         };
         if let Some((after, outcome)) = brought {
-            let inner = Inner::Ended(execution, instance.clone(), attempt.number, outcome);
-            self.at(after, Happening::Node(node, life, inner));
+            let event = NodeEvent::Ended(execution, instance.clone(), attempt.number, outcome);
+            self.at(after, ClusterEvent::Node(node, life, event));
         }
         let call = Call {
             node,
@@ -322,8 +322,8 @@ impl Cluster {
         let call = self.calls.calls.get_mut(&name).filter(|call| call.node == node && call.life == life);
         let Some(call) = call else { return };
         call.is_asked_to_stop = true;
-        let after = self.dice.below(LEASE_MS);
-        let inner = Inner::Ended(execution, instance.clone(), attempt, Outcome::Stopped(Value::Null));
-        self.at(after, Happening::Node(node, life, inner));
+        let after = self.rng.below(LEASE_MS);
+        let event = NodeEvent::Ended(execution, instance.clone(), attempt, Outcome::Stopped(Value::Null));
+        self.at(after, ClusterEvent::Node(node, life, event));
     }
 }

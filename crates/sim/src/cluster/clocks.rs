@@ -3,8 +3,8 @@
 use mainspring_engine::{clock::Reading, lease::Tick, limits::CLOCK_APART_MS_MAX, member::Heard};
 use mainspring_store::Store;
 
-use super::{Cluster, misfortune::LEASE_MS, mishaps::Mishap};
-use crate::faults::Dice;
+use super::{Cluster, faults::LEASE_MS, rare_faults::RareFault};
+use crate::faults::Rng;
 
 /// Milliseconds by which a faulty clock jumps: slightly beyond the tolerance, more than a lease, an hour.
 const JUMPS_MS: [i64; 3] = [3_000, 60_000, 3_600_000];
@@ -39,8 +39,8 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    pub(super) fn of(dice: &mut Dice) -> Self {
-        let (skew_ms, drift) = (dice.below(2_000) as i64, dice.below(60));
+    pub(super) fn of(rng: &mut Rng) -> Self {
+        let (skew_ms, drift) = (rng.below(2_000) as i64, rng.below(60));
         Self { skew_ms, drift, jumped_ms: 0, frozen_at: None, paused_ms: 0, paused_until: 0, wrong_since: None }
     }
 
@@ -88,9 +88,9 @@ impl Clocks {
 impl Cluster {
     /// Injects a fault of a clock. A guest that was paused recently is exempt: when its wall clock is set back while
     /// the monotonic clock stands still, no check can detect that before the next heartbeat.
-    pub(super) fn strike_clock(&mut self, node: usize) {
-        let (now, drawn) = (self.now, self.mishaps.dice.below(8));
-        let by_ms = *self.mishaps.dice.pick(&JUMPS_MS);
+    pub(super) fn inject_clock_fault(&mut self, node: usize) {
+        let (now, drawn) = (self.now, self.rare_faults.rng.below(8));
+        let by_ms = *self.rare_faults.rng.pick(&JUMPS_MS);
         let is_holding = !self.nodes[node].holds().is_empty();
         let clocks = &mut self.nodes[node].clocks;
         if clocks.paused_until + LEASE_MS > now {
@@ -112,18 +112,18 @@ impl Cluster {
             _ => return clocks.set_right(),
         };
         if is_holding {
-            self.table.met_fault(fault);
+            self.coverage.add_fault(fault);
         }
     }
 
     /// Pauses a node. In some seeds half of the pauses are pauses of the guest by its hypervisor.
-    pub(super) fn stand_still(&mut self, node: usize, for_ms: u64) {
+    pub(super) fn pause_node(&mut self, node: usize, for_ms: u64) {
         let until = self.now + for_ms;
         self.nodes[node].paused_until = until;
         let is_right = self.nodes[node].clocks.is_right();
-        if is_right && self.mishaps.strikes(Mishap::Clocks) && self.mishaps.dice.chance(50) {
+        if is_right && self.rare_faults.has(RareFault::Clocks) && self.rare_faults.rng.chance(50) {
             if for_ms > LEASE_MS && !self.nodes[node].holds().is_empty() {
-                self.table.met_fault("guest paused for longer than its lease");
+                self.coverage.add_fault("guest paused for longer than its lease");
             }
             self.nodes[node].clocks.pause(self.now, until);
         }
@@ -150,7 +150,7 @@ impl Cluster {
     /// Checks that a node with a wrong clock owns no partition after the time in which it can detect the fault.
     pub(super) fn check_clock(&mut self, node: usize, held: &[u32]) -> Result<(), String> {
         let for_ms = self.nodes[node].clocks.apart_for(self.now, !held.is_empty());
-        let is_halving = self.mishaps.strikes(Mishap::ForeignRows);
+        let is_halving = self.rare_faults.has(RareFault::ForeignRows);
         if for_ms <= if is_halving { GIVEN_UP_IN_HALVES_MS } else { GIVEN_UP_MS } {
             return Ok(());
         }

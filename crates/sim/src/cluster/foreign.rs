@@ -19,8 +19,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::{Batch, EnqueueRequest, HeadRow, InboxMessage, Part, Refusal, Store, partition_of};
 
-use super::{Cluster, Happening, mishaps::Mishap};
-use crate::setup::keys;
+use super::{Cluster, ClusterEvent, rare_faults::RareFault};
+use crate::fixture::keys;
 
 /// A key that is not the installation's.
 const FOREIGN_KEY: [u8; 32] = [0x0e; 32];
@@ -82,17 +82,17 @@ impl Row {
 impl Cluster {
     /// Writes one foreign row.
     pub(super) fn write_foreign_row(&mut self) -> Result<(), String> {
-        if self.is_calm() {
+        if self.is_healed() {
             return Ok(());
         }
-        let next = 1 + self.mishaps.others.below(2 * EVERY_MS);
-        self.at(next, Happening::ForeignRow);
-        let Some(execution) = self.one_to_strike() else { return Ok(()) };
+        let next = 1 + self.rare_faults.others.below(2 * EVERY_MS);
+        self.at(next, ClusterEvent::ForeignRow);
+        let Some(execution) = self.execution_to_attack() else { return Ok(()) };
         let Some(head) = self.store.head(execution).map_err(|error| error.to_string())? else { return Ok(()) };
         if head.quarantined.is_some() || head.ended {
             return Ok(());
         }
-        match self.mishaps.others.below(9) {
+        match self.rare_faults.others.below(9) {
             0 => self.write_frame(execution, &head, false),
             1 => self.write_frame(execution, &head, true),
             2 => {
@@ -124,34 +124,34 @@ impl Cluster {
 
     /// Chooses the execution of the next foreign row. Parents and children are chosen more often than by chance: a
     /// quarantine also affects the executions that wait.
-    fn one_to_strike(&mut self) -> Option<ExecutionKey> {
-        let rows = &self.mishaps.rows;
-        let is_free = |state: &&State| !rows.contains_key(&state.key) && self.may_be_struck(state);
-        let free: Vec<&State> = self.ledger.open_executions().filter(is_free).collect();
-        let parent = |key: &ExecutionKey| Some(self.ledger.state(*key)?.lineage.parent.as_ref()?.execution);
-        let struck: BTreeSet<ExecutionKey> = rows.keys().filter_map(parent).collect();
+    fn execution_to_attack(&mut self) -> Option<ExecutionKey> {
+        let rows = &self.rare_faults.rows;
+        let is_free = |state: &&State| !rows.contains_key(&state.key) && self.allows_quarantine(state);
+        let free: Vec<&State> = self.commits.open_executions().filter(is_free).collect();
+        let parent = |key: &ExecutionKey| Some(self.commits.state(*key)?.lineage.parent.as_ref()?.execution);
+        let drawn: BTreeSet<ExecutionKey> = rows.keys().filter_map(parent).collect();
         let keys = |is_wanted: &dyn Fn(&State) -> bool| -> Vec<ExecutionKey> {
             free.iter().filter(|state| is_wanted(state)).map(|state| state.key).collect()
         };
-        let parents = keys(&|state| struck.contains(&state.key));
+        let parents = keys(&|state| drawn.contains(&state.key));
         let children = keys(&|state| state.lineage.parent.is_some());
         let others = keys(&|state| state.lineage.parent.is_none());
-        let dice = &mut self.mishaps.others;
+        let rng = &mut self.rare_faults.others;
         let chosen = [(parents, OF_PARENTS), (children, OF_CHILDREN), (others, 100)]
             .into_iter()
-            .find(|(keys, percent)| !keys.is_empty() && dice.chance(*percent));
-        chosen.map(|(keys, _)| *dice.pick(&keys))
+            .find(|(keys, percent)| !keys.is_empty() && rng.chance(*percent));
+        chosen.map(|(keys, _)| *rng.pick(&keys))
     }
 
     fn wrote(&mut self, execution: ExecutionKey, what: &'static str, row: Row) {
-        self.table.met_fault(what);
-        self.mishaps.rows.insert(execution, row);
-        self.mishaps.may_be_set_aside.insert(execution);
+        self.coverage.add_fault(what);
+        self.rare_faults.rows.insert(execution, row);
+        self.rare_faults.may_be_quarantined.insert(execution);
     }
 
     /// Writes a frame that continues the journal with an input that no client sent.
     fn write_frame(&mut self, execution: ExecutionKey, row: &HeadRow, with_head: bool) {
-        let Some((stored, hash)) = self.ledger.state(execution).and_then(|state| forged(state, &row.head)) else {
+        let Some((stored, hash)) = self.commits.state(execution).and_then(|state| forged(state, &row.head)) else {
             return;
         };
         let sequence = stored.sequence;
@@ -166,21 +166,21 @@ impl Cluster {
 
     /// Writes a message with a foreign seal, with the seal of another execution, or without a seal.
     fn write_message(&mut self, execution: ExecutionKey) -> Result<(), String> {
-        let Some(state) = self.ledger.state(execution) else { return Ok(()) };
+        let Some(state) = self.commits.state(execution) else { return Ok(()) };
         let input = foreign_input(state);
-        self.table.met_fault(MESSAGE);
+        self.coverage.add_fault(MESSAGE);
         self.post_foreign(execution, &input)
     }
 
     fn write_start(&mut self) -> Result<(), String> {
-        let number = self.mishaps.others.below(u64::from(self.size.executions)) as u32;
+        let number = self.rare_faults.others.below(u64::from(self.size.executions)) as u32;
         let request = self.workflows.request(number)?;
         let mut entropy = [0; 10];
-        entropy[..8].copy_from_slice(&self.mishaps.others.next().to_be_bytes());
+        entropy[..8].copy_from_slice(&self.rare_faults.others.next().to_be_bytes());
         let execution = ExecutionKey::new(self.now, entropy);
         let start = Start { by: INTRUDER.into(), ..request.start(execution) };
-        self.mishaps.strangers.insert(execution);
-        self.table.met_fault(START);
+        self.rare_faults.forged_starts.insert(execution);
+        self.coverage.add_fault(START);
         self.post_foreign(execution, &Input::Start(Box::new(start)))
     }
 
@@ -188,13 +188,13 @@ impl Cluster {
         let partitions = self.store.partitions().map_err(|error| error.to_string())?;
         let partition = partition_of(execution, partitions);
         let of_another = ExecutionKey(Hash::of(&execution.0).0[..16].try_into().unwrap_or_default());
-        let body = match self.mishaps.others.below(3) {
+        let body = match self.rare_faults.others.below(3) {
             0 => inbox::letter(&FOREIGN_KEY, execution, input, partitions, self.now).body,
             1 => inbox::letter(&keys().sealing, of_another, input, partitions, self.now).body,
             _ => input.encode(),
         };
-        self.mishaps.messages += 1;
-        let id = format!("{FORGED} {}", self.mishaps.messages);
+        self.rare_faults.messages += 1;
+        let id = format!("{FORGED} {}", self.rare_faults.messages);
         let letter = InboxMessage { execution, partition, id, body, enqueued_at: self.now };
         self.store.enqueue(&EnqueueRequest::of(&letter, partitions)).map_err(|error| error.to_string())?;
         self.hint(&[partition]);
@@ -205,13 +205,13 @@ impl Cluster {
     pub(super) fn check_forged(&self, id: &str) -> Result<(), String> {
         match id.starts_with(FORGED) {
             true => Ok(()),
-            false => Err(format!("the message `{id}` is taken for a forgery")),
+            false => Err(format!("the message `{id}` is rejected as forged")),
         }
     }
 
     /// Returns whether a foreign row has the primary key of a row in this commit.
     pub(super) fn has_row_in_the_way(&self, batch: &Batch) -> bool {
-        batch.parts.iter().any(|part| match self.mishaps.rows.get(&part.execution) {
+        batch.parts.iter().any(|part| match self.rare_faults.rows.get(&part.execution) {
             Some(Row::Frame(sequence)) => part.frames.iter().any(|frame| frame.sequence == *sequence),
             _ => false,
         })
@@ -219,13 +219,13 @@ impl Cluster {
 
     /// Checks that no durable frame results from a foreign row.
     pub(super) fn check_foreign(&self, part: &Part) -> Result<(), String> {
-        if !self.mishaps.strikes(Mishap::ForeignRows) {
+        if !self.rare_faults.has(RareFault::ForeignRows) {
             return Ok(());
         }
         for stored in &part.frames {
             let (frame, _) = Frame::read(stored).map_err(|error| error.to_string())?;
-            if self.mishaps.strangers.contains(&part.execution) || is_foreign(&frame.input) {
-                return Err(format!("{} acts on what somebody forged: {:?}", part.execution, frame.input));
+            if self.rare_faults.forged_starts.contains(&part.execution) || is_foreign(&frame.input) {
+                return Err(format!("{} acts on a forged message: {:?}", part.execution, frame.input));
             }
         }
         Ok(())
@@ -234,14 +234,14 @@ impl Cluster {
     /// Counts refusals that are caused by a foreign head. The engine must detect the cause instead of retrying without
     /// end.
     pub(super) fn check_refused(&mut self, part: &Part, refusal: &Refusal) -> Result<(), String> {
-        let refused = match (self.mishaps.rows.get_mut(&part.execution), refusal) {
+        let refused = match (self.rare_faults.rows.get_mut(&part.execution), refusal) {
             (Some(Row::Partition(refused)), Refusal::Fence | Refusal::Partition)
             | (Some(Row::Ended(refused)), Refusal::Ended) => refused,
             _ => return Ok(()),
         };
         *refused += 1;
         match *refused > REFUSED_MAX {
-            true => Err(format!("{} is refused again and again for its head, and nobody notices", part.execution)),
+            true => Err(format!("{} is refused repeatedly for its head, and is not quarantined", part.execution)),
             false => Ok(()),
         }
     }
@@ -252,8 +252,8 @@ impl Cluster {
         let remove = |sequence: u64| {
             self.store.change_frames(execution, |frames| frames.retain(|frame| frame.sequence != sequence));
         };
-        let is_open = self.ledger.is_open(execution);
-        match self.mishaps.rows.remove(&execution) {
+        let is_open = self.commits.is_open(execution);
+        match self.rare_faults.rows.remove(&execution) {
             None => {}
             Some(Row::Frame(sequence)) => remove(sequence),
             Some(Row::Head { foreign, was, frame }) => {

@@ -10,8 +10,8 @@ use mainspring_engine::{
 use mainspring_kernel::{input::Queue, key::ExecutionKey};
 use mainspring_store::{Due, InboxEntry, InboxMessage, ReadLimit, Store, StoreError};
 
-use super::{Cluster, line::What, node::Inner};
-use crate::setup::keys;
+use super::{Cluster, network::StoreRequest, node::NodeEvent};
+use crate::fixture::keys;
 
 /// Interval at which a node polls its inbox and its timers.
 pub(super) const LOOK_FOR_LETTERS_MS: u64 = 1_000;
@@ -33,7 +33,7 @@ impl Cluster {
         }
         place.looks_again = false;
         let (after, generation) = (Some(place.letters_seen), place.generation);
-        self.ask_store(node, What::Look { partitions, after, generation });
+        self.request_store(node, StoreRequest::Look { partitions, after, generation });
     }
 
     /// Handles the end of a read. Its messages are dropped if the node has reset its inbox since.
@@ -60,7 +60,7 @@ impl Cluster {
     pub(super) fn look_at(&mut self, node: usize, partitions: Vec<u32>) {
         if !partitions.is_empty() {
             let generation = self.nodes[node].generation;
-            self.ask_store(node, What::Look { partitions, after: None, generation });
+            self.request_store(node, StoreRequest::Look { partitions, after: None, generation });
         }
     }
 
@@ -125,7 +125,7 @@ impl Cluster {
                 Some(event) => {
                     self.nodes[node].letters_out.insert(number, partition);
                     self.handle(node, event);
-                    if self.strikes(self.misfortune.twice)
+                    if self.draws_fault(self.faults.twice)
                         && let Some(again) = self.read_letter(&letter)?
                     {
                         self.handle(node, again);
@@ -155,7 +155,7 @@ impl Cluster {
             self.count(submission);
         }
         let needs_plan = matches!(event, Event::Submit(_));
-        let fails = needs_plan && (self.now < self.down_until || self.strikes(self.misfortune.read_fails));
+        let fails = needs_plan && (self.now < self.down_until || self.draws_fault(self.faults.read_fails));
         Ok((!fails).then_some(event))
     }
 
@@ -182,14 +182,14 @@ impl Cluster {
         let letters = self.store.inbox(partitions, after.unwrap_or(0), ReadLimit::of(usize::MAX)).map_err(failed)?;
         let delay = self.delay_of_answer();
         if after.is_some() {
-            self.answer_in(delay, who, Inner::LookedForLetters(generation, Some(letters)));
+            self.answer_in(delay, who, NodeEvent::LookedForLetters(generation, Some(letters)));
             return Ok(());
         }
-        self.answer_in(delay, who, Inner::Letters(letters, Some(partitions.to_vec()), generation));
-        if !self.strikes(self.misfortune.read_fails) {
+        self.answer_in(delay, who, NodeEvent::Letters(letters, Some(partitions.to_vec()), generation));
+        if !self.draws_fault(self.faults.read_fails) {
             let until = self.nodes[who.0].clocks.read(self.now).wall_ms + WINDOW_MS;
             let due = self.store.due(partitions, until, None, usize::MAX).map_err(failed)?;
-            self.answer_in(delay, who, Inner::Due(due));
+            self.answer_in(delay, who, NodeEvent::Due(due));
         }
         Ok(())
     }

@@ -18,16 +18,16 @@ use mainspring_kernel::{
 use mainspring_store::{CommitError, Due, InboxEntry, PartOutcome, partition_of};
 
 use super::{
-    Cluster, Happening,
-    aside::{Answered, Aside},
+    Cluster, ClusterEvent,
     clocks::Clocks,
-    line::What,
+    executors,
+    faults::LEASE_MS,
     looking::LOOK_FOR_LETTERS_MS,
-    misfortune::LEASE_MS,
+    network::StoreRequest,
     owning::ToAdopt,
-    work,
+    quarantine::{QuarantineResponse, QuarantineState},
 };
-use crate::{faults::Dice, setup::keys};
+use crate::{faults::Rng, fixture::keys};
 
 /// A slot of the cluster in which incarnations of a node follow each other.
 pub(super) struct Node {
@@ -40,7 +40,7 @@ pub(super) struct Node {
     /// End of the pause of the node.
     pub(super) paused_until: u64,
     /// Delayed response to the heartbeat: the node gets none before the first time, and no journal before the second.
-    pub(super) held_up_until: u64,
+    pub(super) heartbeat_delayed_until: u64,
     pub(super) unreadable_until: u64,
     pub(super) clocks: Clocks,
     pub(super) letters_out: BTreeMap<u64, u32>,
@@ -60,7 +60,7 @@ pub(super) struct Node {
     pub(super) speaks_at: Option<u64>,
     /// The response to the last heartbeat was late.
     pub(super) was_late: bool,
-    pub(super) aside: Aside,
+    pub(super) quarantine: QuarantineState,
     /// State of the commit in flight, and the delay of the next commit after one that was not written.
     pub(super) in_flight: bool,
     pub(super) is_commit_slow: bool,
@@ -81,7 +81,7 @@ pub(super) struct Node {
 
 /// An event at an incarnation of a node.
 #[derive(Debug)]
-pub(super) enum Inner {
+pub(super) enum NodeEvent {
     Wake,
     Resume,
     Drain,
@@ -105,13 +105,13 @@ pub(super) enum Inner {
     Ended(ExecutionKey, Instance, u32, Outcome),
     Attend(ExecutionKey),
     /// A response about quarantined executions.
-    Aside(Answered),
+    Quarantine(QuarantineResponse),
     /// A request whose client waits for a reply.
     Ask(Event),
     Event(Event),
 }
 
-impl Inner {
+impl NodeEvent {
     /// Returns whether the event is in the command queue of the process. The other events are handled when that queue
     /// is empty.
     fn is_command(&self) -> bool {
@@ -125,8 +125,8 @@ pub(super) fn names_of(node: usize, life: u32) -> String {
 }
 
 impl Node {
-    pub(super) fn absent(dice: &mut Dice) -> Self {
-        Self::new(Clocks::of(dice))
+    pub(super) fn absent(rng: &mut Rng) -> Self {
+        Self::new(Clocks::of(rng))
     }
 
     fn new(clocks: Clocks) -> Self {
@@ -137,7 +137,7 @@ impl Node {
             member: None,
             executors: Executors::default(),
             paused_until: 0,
-            held_up_until: 0,
+            heartbeat_delayed_until: 0,
             unreadable_until: 0,
             clocks,
             letters_out: BTreeMap::new(),
@@ -149,7 +149,7 @@ impl Node {
             passing_on: BTreeMap::new(),
             to_adopt: Vec::new(),
             is_looking_to_adopt: false,
-            aside: Aside::default(),
+            quarantine: QuarantineState::default(),
             speaks_at: None,
             was_late: false,
             in_flight: false,
@@ -205,14 +205,14 @@ impl Node {
 }
 
 impl Cluster {
-    pub(super) fn begin(&mut self, node: usize) -> Result<(), String> {
+    pub(super) fn start_node(&mut self, node: usize) -> Result<(), String> {
         if self.nodes[node].is_alive() {
             return Ok(());
         }
-        let resting_bytes_max = *self.dice.pick(&[usize::MAX, 0, 4096]);
+        let resting_bytes_max = *self.rng.pick(&[usize::MAX, 0, 4096]);
         // Some nodes run an older release.
-        let is_old = self.strikes(20);
-        let executors = work::executors(!self.strikes(self.misfortune.unable));
+        let is_old = self.draws_fault(20);
+        let executors = executors::executors(!self.draws_fault(self.faults.unable));
         let store = Arc::new(self.store.clone());
         let Node { clocks, life, .. } = self.nodes[node];
         let mut shard = Shard::new(Leases::none(), keys(), resting_bytes_max);
@@ -229,7 +229,7 @@ impl Cluster {
         };
         self.nodes[node].call_anew(node, store);
         self.speak_in(node, 0);
-        self.at(LOOK_FOR_LETTERS_MS, Happening::Node(node, life + 1, Inner::LookForLetters));
+        self.at(LOOK_FOR_LETTERS_MS, ClusterEvent::Node(node, life + 1, NodeEvent::LookForLetters));
         Ok(())
     }
 
@@ -245,15 +245,15 @@ impl Cluster {
     fn vanish(&mut self, node: usize) {
         self.nodes[node].shard = None;
         self.nodes[node].member = None;
-        let after = self.dice.below(3 * LEASE_MS);
-        self.at(after, Happening::Begin(node));
+        let after = self.rng.below(3 * LEASE_MS);
+        self.at(after, ClusterEvent::StartNode(node));
     }
 
     /// Requests an orderly shutdown. The node handles the request when it reaches it.
     pub(super) fn leave(&mut self, node: usize) -> Result<(), String> {
         if self.nodes[node].is_alive() {
             let life = self.nodes[node].life;
-            self.at(0, Happening::Node(node, life, Inner::Drain));
+            self.at(0, ClusterEvent::Node(node, life, NodeEvent::Drain));
         }
         Ok(())
     }
@@ -280,32 +280,32 @@ impl Cluster {
         let place = &self.nodes[node];
         let Some((shard, member)) = place.shard.as_ref().zip(place.member.clone()) else { return };
         let is_busy = !place.passing_on.is_empty()
-            || place.aside.is_telling()
+            || place.quarantine.is_recording()
             || !place.is_over && (place.in_flight || shard.has_waiting());
         if place.is_draining && !is_busy && self.calls.of(node, place.life).is_empty() {
-            self.ask_store(node, What::Leave(member));
+            self.request_store(node, StoreRequest::Leave(member));
             self.vanish(node);
         }
     }
 
     /// Returns whether an execution was started by a version of `decide` that the node does not support.
     pub(super) fn is_too_new(&self, node: usize, execution: ExecutionKey) -> bool {
-        self.ledger.decide_version(execution) > self.nodes[node].decide_version
+        self.commits.decide_version(execution) > self.nodes[node].decide_version
     }
 
-    pub(super) fn strike_node(&mut self, node: usize, life: u32, inner: Inner) -> Result<(), String> {
+    pub(super) fn handle_node_event(&mut self, node: usize, life: u32, event: NodeEvent) -> Result<(), String> {
         let place = &self.nodes[node];
         if !place.is_life(life) {
             return Ok(());
         }
         if place.paused_until > self.now {
             let after = place.paused_until - self.now;
-            self.at(after, Happening::Node(node, life, inner));
+            self.at(after, ClusterEvent::Node(node, life, event));
             return Ok(());
         }
-        let stands_in_the_midst = matches!(inner, Inner::Resume);
-        self.obey(node, inner)?;
-        if !stands_in_the_midst && self.has_more_for(node, life) {
+        let is_resuming = matches!(event, NodeEvent::Resume);
+        self.obey(node, event)?;
+        if !is_resuming && self.has_more_for(node, life) {
             return Ok(());
         }
         self.carry(node)?;
@@ -320,51 +320,51 @@ impl Cluster {
     /// are carried out.
     fn has_more_for(&self, node: usize, life: u32) -> bool {
         let next = self.queue.peek().filter(|Reverse((at, _))| *at <= self.now);
-        let next = next.and_then(|Reverse((_, order))| self.happenings.get(order));
-        matches!(next, Some(Happening::Node(of, in_life, inner)) if (*of, *in_life) == (node, life) && inner.is_command())
+        let next = next.and_then(|Reverse((_, order))| self.events.get(order));
+        matches!(next, Some(ClusterEvent::Node(of, in_life, event)) if (*of, *in_life) == (node, life) && event.is_command())
     }
 
-    fn obey(&mut self, node: usize, inner: Inner) -> Result<(), String> {
+    fn obey(&mut self, node: usize, event: NodeEvent) -> Result<(), String> {
         let life = self.nodes[node].life;
-        match inner {
-            Inner::Wake => {
+        match event {
+            NodeEvent::Wake => {
                 self.nodes[node].wakes_at = None;
                 self.handle(node, Event::Wake);
             }
-            Inner::Resume => {}
-            Inner::Drain => self.drain(node),
-            Inner::Speak => self.speak(node),
-            Inner::LookForLetters => {
+            NodeEvent::Resume => {}
+            NodeEvent::Drain => self.drain(node),
+            NodeEvent::Speak => self.speak(node),
+            NodeEvent::LookForLetters => {
                 self.look_at(node, self.nodes[node].holds());
-                self.look_for_quarantined(node);
-                self.at(LOOK_FOR_LETTERS_MS, Happening::Node(node, life, Inner::LookForLetters));
+                self.read_quarantined(node);
+                self.at(LOOK_FOR_LETTERS_MS, ClusterEvent::Node(node, life, NodeEvent::LookForLetters));
             }
-            Inner::Hint(partitions) => self.hear(node, &partitions),
-            Inner::Spoken(given_up, word) => self.spoken(node, &given_up, word),
-            Inner::Committed(flight, answer) => self.committed(node, flight, answer),
-            Inner::Loaded(execution, number, answer) => {
-                self.meet_quarantined(node, execution, &answer);
+            NodeEvent::Hint(partitions) => self.hear(node, &partitions),
+            NodeEvent::Spoken(given_up, word) => self.spoken(node, &given_up, word),
+            NodeEvent::Committed(flight, answer) => self.committed(node, flight, answer),
+            NodeEvent::Loaded(execution, number, answer) => {
+                self.check_quarantined(node, execution, &answer);
                 self.handle(node, Event::Loaded(execution, number, answer));
             }
             // Messages that were read before an inbox reset are dropped.
-            Inner::Letters(_, _, generation) if generation != self.nodes[node].generation => {}
-            Inner::Letters(letters, all_of, _) => self.take_letters(node, letters, all_of)?,
-            Inner::LookedForLetters(generation, found) => self.looked_for_letters(node, generation, found)?,
-            Inner::Due(due) => self.handle(node, Event::Due(due)),
-            Inner::Looked(asked, read) => {
+            NodeEvent::Letters(_, _, generation) if generation != self.nodes[node].generation => {}
+            NodeEvent::Letters(letters, all_of, _) => self.take_letters(node, letters, all_of)?,
+            NodeEvent::LookedForLetters(generation, found) => self.looked_for_letters(node, generation, found)?,
+            NodeEvent::Due(due) => self.handle(node, Event::Due(due)),
+            NodeEvent::Looked(asked, read) => {
                 self.looked(node, asked, read == Some(self.nodes[node].generation));
             }
-            Inner::PassedOn(execution) => self.passed_on(node, execution),
-            Inner::Adopted(execution, instance, attempt, fate) => {
+            NodeEvent::PassedOn(execution) => self.passed_on(node, execution),
+            NodeEvent::Adopted(execution, instance, attempt, fate) => {
                 self.handle(node, Event::Adopted { execution, instance, attempt, fate });
             }
-            Inner::Ended(execution, instance, attempt, outcome) => {
+            NodeEvent::Ended(execution, instance, attempt, outcome) => {
                 self.ended(node, execution, instance, attempt, outcome);
             }
-            Inner::Attend(execution) => self.attend(node, execution),
-            Inner::Aside(answered) => self.hear_aside(node, answered),
-            Inner::Ask(_) if self.nodes[node].is_draining => {}
-            Inner::Ask(event) | Inner::Event(event) => self.handle(node, event),
+            NodeEvent::Attend(execution) => self.attend(node, execution),
+            NodeEvent::Quarantine(response) => self.handle_quarantine_response(node, response),
+            NodeEvent::Ask(_) if self.nodes[node].is_draining => {}
+            NodeEvent::Ask(event) | NodeEvent::Event(event) => self.handle(node, event),
         }
         Ok(())
     }
@@ -399,10 +399,10 @@ impl Cluster {
             return;
         }
         let input = Input::Receipt { instance: instance.clone(), attempt, outcome: outcome.clone() };
-        if self.strikes(self.misfortune.twice) {
+        if self.draws_fault(self.faults.twice) {
             let again = Queued::silent(input.clone());
-            let after = self.dice.below(3_000);
-            self.at(after, Happening::Node(node, life, Inner::Event(Event::Take(execution, again))));
+            let after = self.rng.below(3_000);
+            self.at(after, ClusterEvent::Node(node, life, NodeEvent::Event(Event::Take(execution, again))));
         }
         self.handle(node, Event::Take(execution, Queued::silent(input)));
     }
@@ -418,6 +418,6 @@ impl Cluster {
         }
         let life = place.life;
         self.nodes[node].wakes_at = Some(at);
-        self.at(at - self.now, Happening::Node(node, life, Inner::Wake));
+        self.at(at - self.now, ClusterEvent::Node(node, life, NodeEvent::Wake));
     }
 }

@@ -4,11 +4,11 @@ use mainspring_engine::aside::{Act, Place, Released, force_end, release};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::Store;
 
-use super::{Cluster, Happening};
-use crate::setup::keys;
+use super::{Cluster, ClusterEvent};
+use crate::fixture::keys;
 
 /// Interval between two rounds of the operators, in milliseconds.
-pub(super) const LOOK_MS: u64 = 5_000;
+pub(super) const ROUND_MS: u64 = 5_000;
 
 pub(super) const QUARANTINED: &str = "execution quarantined";
 pub(super) const RELEASED: &str = "execution released";
@@ -17,33 +17,35 @@ pub(super) const NOT_RELEASED: &str = "release of a broken journal refused";
 pub(super) const ENDED_BY_FORCE: &str = "execution ended by force";
 
 /// Percent of quarantined executions that operators handle per round.
-const DONE_ABOUT: u64 = 30;
+const HANDLED_PERCENT: u64 = 30;
 
 /// Percent of those that they end by force.
-const ENDED: u64 = 25;
+const FORCED_END_PERCENT: u64 = 25;
 
 /// Percent of changed rows that they repair per round although the execution is not quarantined.
-const FOUND: u64 = 20;
+const REPAIRED_PERCENT: u64 = 20;
 
 impl Cluster {
     /// Handles quarantined executions. After the faults have ended everything is repaired and released.
-    pub(super) fn operators_look(&mut self) -> Result<(), String> {
-        self.at(LOOK_MS, Happening::Operators);
+    pub(super) fn operators_act(&mut self) -> Result<(), String> {
+        self.at(ROUND_MS, ClusterEvent::Operators);
         if self.now < self.down_until {
             return Ok(());
         }
-        let is_calm = self.is_calm();
+        let is_healed = self.is_healed();
         let rows = self.store.quarantined(None, None, usize::MAX).map_err(|error| error.to_string())?;
         let quarantined: Vec<ExecutionKey> = rows.into_iter().map(|row| row.execution).collect();
         let others: Vec<ExecutionKey> =
-            self.mishaps.rows.keys().copied().filter(|execution| !quarantined.contains(execution)).collect();
+            self.rare_faults.rows.keys().copied().filter(|execution| !quarantined.contains(execution)).collect();
         for execution in others {
-            if !self.ledger.is_ended_by_force(execution) && (is_calm || self.mishaps.others.chance(FOUND)) {
+            if !self.commits.is_ended_by_force(execution)
+                && (is_healed || self.rare_faults.others.chance(REPAIRED_PERCENT))
+            {
                 self.repair(execution)?;
             }
         }
         for execution in quarantined {
-            if is_calm || self.mishaps.others.chance(DONE_ABOUT) {
+            if is_healed || self.rare_faults.others.chance(HANDLED_PERCENT) {
                 self.end_quarantine(execution)?;
             }
         }
@@ -54,31 +56,31 @@ impl Cluster {
         let store = self.store.clone();
         let act = Act { key: &keys().sealing, by: "operator", reason: "the store was looked at", audit: &[] };
         let head = store.head(execution).map_err(|error| error.to_string())?.map(|row| row.head);
-        let is_broken = self.mishaps.rows.get(&execution).is_some_and(|row| row.breaks_journal(head.as_ref()));
-        if self.workflows.subject.is_none() && self.mishaps.others.chance(ENDED) {
+        let is_broken = self.rare_faults.rows.get(&execution).is_some_and(|row| row.breaks_journal(head.as_ref()));
+        if self.workflows.subject.is_none() && self.rare_faults.others.chance(FORCED_END_PERCENT) {
             let place = Place { store: &store, loader: &self.loader, home: None };
             force_end(place, execution, &act).map_err(|error| format!("{execution} cannot be ended: {error}"))?;
-            self.ledger.end_by_force(execution);
-            self.table.met_fault(ENDED_BY_FORCE);
+            self.commits.end_by_force(execution);
+            self.coverage.add_fault(ENDED_BY_FORCE);
             return Ok(());
         }
-        if is_broken && self.mishaps.others.chance(DONE_ABOUT) {
+        if is_broken && self.rare_faults.others.chance(HANDLED_PERCENT) {
             let place = Place { store: &store, loader: &self.loader, home: None };
             if release(place, execution, &act).is_ok() {
                 return Err(format!("{execution} is released, and there is a foreign row in its journal"));
             }
-            self.table.met_fault(NOT_RELEASED);
+            self.coverage.add_fault(NOT_RELEASED);
         }
         self.repair(execution)?;
         let place = Place { store: &store, loader: &self.loader, home: None };
         match release(place, execution, &act) {
-            Ok(Released::GoesOn) => self.table.met_fault(RELEASED),
-            Ok(Released::Canceled) if self.ledger.is_waited_for(execution) => {
+            Ok(Released::GoesOn) => self.coverage.add_fault(RELEASED),
+            Ok(Released::Canceled) if self.commits.is_waited_for(execution) => {
                 return Err(format!("{execution} is canceled, and its parent waits for it"));
             }
-            Ok(Released::Canceled) => self.table.met_fault(RELEASED_AND_CANCELED),
+            Ok(Released::Canceled) => self.coverage.add_fault(RELEASED_AND_CANCELED),
             // The journal of the parent may not be repaired yet.
-            Err(_) if !self.mishaps.rows.is_empty() => {}
+            Err(_) if !self.rare_faults.rows.is_empty() => {}
             Err(error) => return Err(format!("{execution} cannot be released: {error}")),
         }
         Ok(())

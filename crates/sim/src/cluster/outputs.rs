@@ -4,11 +4,11 @@ use mainspring_engine::shard::Output;
 use mainspring_store::Store;
 
 use super::{
-    Cluster, Happening,
-    line::{CommitFate, Passing, What},
-    misfortune::{LEASE_MS, Misfortune},
-    node::Inner,
-    table::PAUSED,
+    Cluster, ClusterEvent,
+    fault_coverage::PAUSED,
+    faults::{FaultProfile, LEASE_MS},
+    network::{CommitOutcome, Passing, StoreRequest},
+    node::NodeEvent,
 };
 
 /// Delay after a commit that was not written, in milliseconds; the engine's driver uses the same.
@@ -32,17 +32,17 @@ impl Cluster {
         }
         let mut percent = self.pause_before_first(node);
         loop {
-            if self.nodes[node].is_alive() && self.strikes(percent) {
-                let for_ms = self.dice.below(3 * LEASE_MS) + 1;
-                self.stand_still(node, for_ms);
+            if self.nodes[node].is_alive() && self.draws_fault(percent) {
+                let for_ms = self.rng.below(3 * LEASE_MS) + 1;
+                self.pause_node(node, for_ms);
                 let landed = std::mem::take(&mut self.nodes[node].landed);
-                self.table.met(&landed, PAUSED);
-                self.at(for_ms, Happening::Node(node, life, Inner::Resume));
+                self.coverage.add_records(&landed, PAUSED);
+                self.at(for_ms, ClusterEvent::Node(node, life, NodeEvent::Resume));
                 return Ok(());
             }
-            percent = self.misfortune.pause_before_output;
+            percent = self.faults.pause_before_output;
             if self.ends_round(node) {
-                self.at(1, Happening::Node(node, life, Inner::Resume));
+                self.at(1, ClusterEvent::Node(node, life, NodeEvent::Resume));
                 break;
             }
             let Some(shard) = &mut self.nodes[node].shard else { return Ok(()) };
@@ -50,7 +50,7 @@ impl Cluster {
             let (believed, held) = (shard.partitions(), shard.held().collect::<Vec<_>>());
             let Some(output) = shard.next_output() else { break };
             let stored = self.store.partitions().map_err(|error| error.to_string())?;
-            self.ledger.check_belief(&self.nodes[node].name(), (believed, stored), &held)?;
+            self.commits.check_belief(&self.nodes[node].name(), (believed, stored), &held)?;
             self.check_clock(node, &held)?;
             self.put_out(node, output)?;
             if !self.nodes[node].is_life(life) || self.nodes[node].is_over {
@@ -65,14 +65,14 @@ impl Cluster {
     fn ends_round(&mut self, node: usize) -> bool {
         let is_shared =
             self.nodes[node].shard.as_ref().is_some_and(|shard| shard.is_always_shared() && shard.has_outputs());
-        is_shared && self.dice.below(100) < ROUND_ENDS_PERCENT
+        is_shared && self.rng.below(100) < ROUND_ENDS_PERCENT
     }
 
     /// Percent of pauses before all that is carried out now. After a kind of record that no pause of this seed has followed
     /// there are more: where nodes often stand still, hardly anything rare is written.
     fn pause_before_first(&self, node: usize) -> u64 {
-        let Misfortune { pause_before_output, pause_after_new, .. } = self.misfortune;
-        let has_new = || self.table.has_new(&self.nodes[node].landed, PAUSED);
+        let FaultProfile { pause_before_output, pause_after_new, .. } = self.faults;
+        let has_new = || self.coverage.has_new(&self.nodes[node].landed, PAUSED);
         if pause_after_new > 0 && has_new() { pause_after_new } else { pause_before_output }
     }
 
@@ -81,9 +81,9 @@ impl Cluster {
         match output {
             Output::Commit { flight, batch } => {
                 self.nodes[node].in_flight = true;
-                let fate = self.fate_of_commit(node, &batch);
-                self.nodes[node].is_commit_slow = fate == CommitFate::Slow;
-                self.ask_store(node, What::Commit { flight, batch, fate });
+                let outcome = self.draw_commit_outcome(node, &batch);
+                self.nodes[node].is_commit_slow = outcome == CommitOutcome::Slow;
+                self.request_store(node, StoreRequest::Commit { flight, batch, outcome });
             }
             Output::Load(execution, number) => self.ask_for_journal(node, execution, number),
             Output::Perform { execution, instance, attempt } => {
@@ -97,8 +97,8 @@ impl Cluster {
             }
             Output::Evaluate { execution, evaluation, suspended } => {
                 let event = self.evaluate(execution, evaluation, *suspended);
-                let after = self.dice.below(50);
-                self.at(after, Happening::Node(node, life, Inner::Event(event)));
+                let after = self.rng.below(50);
+                self.at(after, ClusterEvent::Node(node, life, NodeEvent::Event(event)));
             }
             Output::LettersPosted(partitions) => self.letters_posted(node, &partitions),
             Output::LettersWait => {
@@ -107,21 +107,21 @@ impl Cluster {
             }
             Output::Gained(partitions) => {
                 self.look_at_gained(node, partitions);
-                self.want_quarantined(node);
+                self.request_quarantined(node);
             }
             Output::GivenUp(given_up) => self.given_up(node, given_up),
             Output::PassOn(execution, input, remote) => {
                 *self.nodes[node].passing_on.entry(execution).or_default() += 1;
                 let (name, since) = (self.nodes[node].name(), self.now);
-                self.ask_store(node, What::PassOn(Passing { execution, input, remote, name, since }));
+                self.request_store(node, StoreRequest::PassOn(Passing { execution, input, remote, name, since }));
             }
-            Output::StopRemote(attempt) => self.ask_store(node, What::StopRemote(attempt)),
-            Output::Reply(ticket, reply) => self.people.hear(ticket, &reply),
-            Output::Tell(moment) => self.ledger.check_told(moment.execution, moment.sequence)?,
+            Output::StopRemote(attempt) => self.request_store(node, StoreRequest::StopRemote(attempt)),
+            Output::Reply(ticket, reply) => self.clients.handle_reply(ticket, &reply),
+            Output::Tell(moment) => self.commits.check_told(moment.execution, moment.sequence)?,
             Output::Quarantine(execution, why) => self.quarantine(node, execution, why)?,
             Output::Fatal(why) => return Err(format!("{} has given up: {why}", self.nodes[node].name())),
             // Scheduled after the current outputs, since the event may produce further ones.
-            Output::Attend(execution) => self.at(0, Happening::Node(node, life, Inner::Attend(execution))),
+            Output::Attend(execution) => self.at(0, ClusterEvent::Node(node, life, NodeEvent::Attend(execution))),
             Output::Stalled(_) if self.nodes[node].is_draining => self.give_in(node),
             Output::Stalled(_) => {
                 let place = &mut self.nodes[node];

@@ -13,10 +13,10 @@ use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Store, memory::MemoryStore};
 
 use super::{
-    Cluster, Happening,
-    line::{Asked, Passing, What},
-    misfortune::LEASE_MS,
-    node::Inner,
+    Cluster, ClusterEvent,
+    faults::LEASE_MS,
+    network::{InFlightRequest, Passing, StoreRequest},
+    node::NodeEvent,
 };
 
 /// Milliseconds in which a receipt is forwarded, and between two tries. The engine's driver uses the same.
@@ -34,7 +34,7 @@ impl Cluster {
     pub(super) fn speak_in(&mut self, node: usize, after_ms: u64) {
         let life = self.nodes[node].life;
         self.nodes[node].speaks_at = Some(self.now + after_ms);
-        self.at(after_ms, Happening::Node(node, life, Inner::Speak));
+        self.at(after_ms, ClusterEvent::Node(node, life, NodeEvent::Speak));
     }
 
     /// Sends a heartbeat if it is due. One heartbeat is in progress at a time.
@@ -46,7 +46,7 @@ impl Cluster {
         }
         place.speaks_at = None;
         let (given_up, is_leaving, sent_at) = (place.giving_up.clone(), place.is_draining, place.clocks.read(self.now));
-        self.ask_store(node, What::Speak { member, given_up, is_leaving, sent_at });
+        self.request_store(node, StoreRequest::Speak { member, given_up, is_leaving, sent_at });
     }
 
     pub(super) fn spoken(&mut self, node: usize, given_up: &GivenUp, word: Word) {
@@ -92,9 +92,9 @@ impl Cluster {
         sent_at: Reading,
     ) -> Result<(), String> {
         let is_late = self.is_word_late(node);
-        let delay = match self.holds_word_up(node) {
-            true => self.hold_up(node),
-            false if is_late => self.dice.below(LEASE_MS),
+        let delay = match self.draws_delayed_heartbeat(node) {
+            true => self.delay_heartbeat(node),
+            false if is_late => self.rng.below(LEASE_MS),
             false => self.delay_of_answer(),
         };
         let answered_at = self.nodes[node].clocks.read(self.now + delay);
@@ -106,9 +106,9 @@ impl Cluster {
         let word = member.speak(&given_up, is_leaving, || if is_after() { answered_at } else { sent_at });
         if let Word::Heard(heard) = &word {
             self.check_taking(member.name(), heard, is_leaving)?;
-            self.ledger.took(&heard.name, &heard.taken)?;
+            self.commits.took(&heard.name, &heard.taken)?;
         }
-        self.at(delay, Happening::Node(node, life, Inner::Spoken(given_up, word)));
+        self.at(delay, ClusterEvent::Node(node, life, NodeEvent::Spoken(given_up, word)));
         Ok(())
     }
 
@@ -117,8 +117,8 @@ impl Cluster {
     /// released during a heartbeat, so the next heartbeat must report it.
     fn is_word_late(&mut self, node: usize) -> bool {
         let is_slow = self.nodes[node].was_late || self.nodes[node].is_commit_slow;
-        let percent = if is_slow && self.misfortune.late_words > 0 { LATE_AGAIN } else { self.misfortune.late_words };
-        self.nodes[node].was_late = self.strikes(percent);
+        let percent = if is_slow && self.faults.late_heartbeats > 0 { LATE_AGAIN } else { self.faults.late_heartbeats };
+        self.nodes[node].was_late = self.draws_fault(percent);
         self.nodes[node].was_late
     }
 
@@ -132,11 +132,11 @@ impl Cluster {
         let is_awaited = passing.remote.is_some() && place.name() == passing.name && !place.is_draining;
         if self.now >= passing.since + TRIES_LAST_MS && !is_awaited {
             self.calls.let_go(passing.execution, &passing.input);
-            return self.at(0, Happening::Node(node, life, Inner::PassedOn(passing.execution)));
+            return self.at(0, ClusterEvent::Node(node, life, NodeEvent::PassedOn(passing.execution)));
         }
-        let stands_still_ms = place.paused_until.saturating_sub(self.now);
-        let what = What::PassOn(passing);
-        self.at(TRY_AGAIN_MS.max(stands_still_ms), Happening::Store(Asked { node, life, what }));
+        let paused_ms = place.paused_until.saturating_sub(self.now);
+        let request = StoreRequest::PassOn(passing);
+        self.at(TRY_AGAIN_MS.max(paused_ms), ClusterEvent::Store(InFlightRequest { node, life, request }));
     }
 
     pub(super) fn passed_on(&mut self, node: usize, execution: ExecutionKey) {
@@ -154,8 +154,8 @@ impl Cluster {
         let life = self.nodes[node].life;
         let name = (to_adopt.0, to_adopt.1.clone(), to_adopt.2.number);
         if self.calls.of(node, life).contains(&name) {
-            let inner = Inner::Adopted(name.0, name.1, name.2, Fate::RunsOn);
-            return self.at(0, Happening::Node(node, life, inner));
+            let event = NodeEvent::Adopted(name.0, name.1, name.2, Fate::RunsOn);
+            return self.at(0, ClusterEvent::Node(node, life, event));
         }
         self.nodes[node].to_adopt.push(to_adopt);
         self.look_before_adopting(node);
@@ -175,7 +175,7 @@ impl Cluster {
         }
         place.is_looking_to_adopt = true;
         let (partitions, generation) = (place.holds(), place.generation);
-        self.ask_store(node, What::LookToAdopt(partitions, generation, asked));
+        self.request_store(node, StoreRequest::LookToAdopt(partitions, generation, asked));
     }
 
     pub(super) fn looked(&mut self, node: usize, asked: Vec<ToAdopt>, is_read: bool) {
@@ -186,12 +186,12 @@ impl Cluster {
             place.to_adopt.extend(asked);
         } else if !place.is_draining {
             for (execution, instance, attempt) in asked {
-                let fate = super::work::adopt(&self.nodes[node].executors, &attempt);
+                let fate = super::executors::adopt(&self.nodes[node].executors, &attempt);
                 // The executor stops orphaned processes before it responds, which takes time.
-                let after = if self.strikes(self.misfortune.long_calls) { LEASE_MS } else { 20 };
-                let (after, inner) =
-                    (self.dice.below(after), Inner::Adopted(execution, instance, attempt.number, fate));
-                self.at(after, Happening::Node(node, life, inner));
+                let after = if self.draws_fault(self.faults.long_calls) { LEASE_MS } else { 20 };
+                let (after, event) =
+                    (self.rng.below(after), NodeEvent::Adopted(execution, instance, attempt.number, fate));
+                self.at(after, ClusterEvent::Node(node, life, event));
             }
         }
         self.look_before_adopting(node);

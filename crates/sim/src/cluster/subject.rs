@@ -10,7 +10,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use crate::scenario::{At, Effects, Entry, Reached, What, called, names};
+use crate::scenario::{At, Effects, Entry, EntryAction, Reached, called, names};
 
 /// The case that every execution of a seed runs.
 #[derive(Debug, Clone)]
@@ -38,8 +38,8 @@ impl Subject {
     /// Lists the signals with this name, each with its index in the inbox of the case. An execution receives each of
     /// them once.
     pub(super) fn signals(&self, name: &str) -> impl Iterator<Item = (usize, &Value)> {
-        self.inbox.iter().enumerate().filter_map(move |(place, entry)| match &entry.what {
-            What::Signal { name: signal, payload } if signal == name => Some((place, payload)),
+        self.inbox.iter().enumerate().filter_map(move |(place, entry)| match &entry.action {
+            EntryAction::Signal { name: signal, payload } if signal == name => Some((place, payload)),
             _ => None,
         })
     }
@@ -48,7 +48,7 @@ impl Subject {
 /// Returns the decision of an entry that applies to a gate of the step. A decision at a time applies to every open
 /// gate.
 fn decision_of<'e>(entry: &'e Entry, step: &str) -> Option<(Decision, &'e str)> {
-    let What::Decide { decision, by } = &entry.what else { return None };
+    let EntryAction::Decide { decision, by } = &entry.action else { return None };
     match &entry.at {
         At::Step(Reached::Waiting | Reached::Started, waiting) if waiting != step => None,
         _ => Some((*decision, by)),
@@ -57,9 +57,9 @@ fn decision_of<'e>(entry: &'e Entry, step: &str) -> Option<(Decision, &'e str)> 
 
 /// The number of used outcomes, by execution and name of the script.
 #[derive(Debug, Default)]
-pub(super) struct Answered(BTreeMap<(ExecutionKey, String), usize>);
+pub(super) struct UsedOutcomes(BTreeMap<(ExecutionKey, String), usize>);
 
-impl Answered {
+impl UsedOutcomes {
     /// Returns the delay in milliseconds and the outcome of a call; `None` if it never ends by itself.
     pub(super) fn next(
         &mut self,

@@ -10,9 +10,9 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    faults::Dice,
-    scenario::{Answer, At, Effects, Entry, Reached, Script, What},
-    setup::Given,
+    faults::Rng,
+    fixture::Given,
+    scenario::{Answer, At, Effects, Entry, EntryAction, Reached, Script},
 };
 
 /// Steps of one workflow, above which no more containers are generated.
@@ -28,16 +28,16 @@ pub(super) struct Made {
     pub(super) given: Given,
 }
 
-pub(super) fn make(dice: &mut Dice) -> Made {
-    let mut maker = Maker { dice, steps: Vec::new(), effects: Effects::new() };
-    let count = 1 + maker.dice.below(5) as usize;
+pub(super) fn make(rng: &mut Rng) -> Made {
+    let mut maker = Maker { rng, steps: Vec::new(), effects: Effects::new() };
+    let count = 1 + maker.rng.below(5) as usize;
     let (steps, _) = maker.sequence(count, 0, &[]);
     let definition = Value::map([("steps", Value::List(steps))]);
     let given = Given {
         workflows: std::collections::BTreeMap::new(),
-        sandbox: crate::setup::Sandbox(std::sync::Arc::new(mainspring_engine::evaluator::InProcess)),
-        input: Value::map([("n", maker.dice.below(8).into())]),
-        variables: Map::from([("flag".into(), Value::Bool(maker.dice.chance(50)))]),
+        sandbox: crate::fixture::Sandbox(std::sync::Arc::new(mainspring_engine::evaluator::InProcess)),
+        input: Value::map([("n", maker.rng.below(8).into())]),
+        variables: Map::from([("flag".into(), Value::Bool(maker.rng.chance(50)))]),
         bounds: maker.bounds(),
         execution_id: None,
         inbox: maker.inbox(),
@@ -47,7 +47,7 @@ pub(super) fn make(dice: &mut Dice) -> Made {
 }
 
 struct Maker<'d> {
-    dice: &'d mut Dice,
+    rng: &'d mut Rng,
     /// The ids so far.
     steps: Vec<String>,
     effects: Effects,
@@ -71,18 +71,18 @@ impl Maker<'_> {
         let id = format!("s{}", self.steps.len());
         self.steps.push(id.clone());
         let mut step = Map::from([("id".into(), Value::from(id.as_str()))]);
-        if self.dice.chance(15) {
+        if self.rng.chance(15) {
             step.insert("when".into(), self.condition(known));
         }
-        if self.dice.chance(25) {
+        if self.rng.chance(25) {
             step.insert("onError".into(), "continue".into());
         }
-        if self.dice.chance(30) {
+        if self.rng.chance(30) {
             step.insert("outputVariable".into(), format!("out_{id}").into());
         }
         let mut inside = vec![id.clone()];
         let may_contain = depth < DEPTH_MAX && self.steps.len() < STEPS_MAX;
-        match self.dice.below(100) {
+        match self.rng.below(100) {
             0..15 if may_contain => inside.extend(self.conditional(&mut step, depth, known)),
             15..38 if may_contain => inside.extend(self.parallel(&mut step, depth, known)),
             38..48 => self.approval(&mut step),
@@ -98,9 +98,9 @@ impl Maker<'_> {
         step.insert("type".into(), "conditional".into());
         step.insert("condition".into(), self.condition(known));
         let mut inside = Vec::new();
-        let has_else = self.dice.chance(50);
+        let has_else = self.rng.chance(50);
         for branch in ["then", "else"].into_iter().take(1 + usize::from(has_else)) {
-            let count = 1 + self.dice.below(3) as usize;
+            let count = 1 + self.rng.below(3) as usize;
             let (steps, after) = self.sequence(count, depth + 1, known);
             step.insert(branch.into(), Value::List(steps));
             inside.extend(after.into_iter().skip(known.len()));
@@ -111,7 +111,7 @@ impl Maker<'_> {
     fn parallel(&mut self, step: &mut Map, depth: usize, known: &[String]) -> Vec<String> {
         step.insert("type".into(), "parallel".into());
         let (mut branches, mut inside) = (Vec::new(), Vec::new());
-        for _ in 0..1 + self.dice.below(5) {
+        for _ in 0..1 + self.rng.below(5) {
             let (branch, ids) = self.step(depth + 1, known);
             branches.push(branch);
             inside.extend(ids);
@@ -122,25 +122,25 @@ impl Maker<'_> {
 
     fn approval(&mut self, step: &mut Map) {
         step.insert("type".into(), "approval".into());
-        if self.dice.chance(50) {
-            step.insert("ttlMs".into(), (1000 * (1 + self.dice.below(60))).into());
+        if self.rng.chance(50) {
+            step.insert("ttlMs".into(), (1000 * (1 + self.rng.below(60))).into());
         }
-        if self.dice.chance(30) {
-            step.insert("onTimeout".into(), (*self.dice.pick(&["approve", "deny"])).into());
+        if self.rng.chance(30) {
+            step.insert("onTimeout".into(), (*self.rng.pick(&["approve", "deny"])).into());
         }
-        if self.dice.chance(30) {
+        if self.rng.chance(30) {
             step.insert("count".into(), 2u64.into());
         }
     }
 
     fn sleep(&mut self, step: &mut Map) {
         step.insert("type".into(), "sleep".into());
-        step.insert("durationMs".into(), (1000 * self.dice.below(20)).into());
+        step.insert("durationMs".into(), (1000 * self.rng.below(20)).into());
     }
 
     fn signal(&mut self, step: &mut Map) {
         step.insert("type".into(), "signal".into());
-        step.insert("signal".into(), (*self.dice.pick(&["go", "stop"])).into());
+        step.insert("signal".into(), (*self.rng.pick(&["go", "stop"])).into());
     }
 
     fn return_step(&mut self, step: &mut Map, known: &[String]) {
@@ -149,7 +149,7 @@ impl Maker<'_> {
     }
 
     fn effect(&mut self, id: &str, step: &mut Map, known: &[String]) {
-        match self.dice.below(4) {
+        match self.rng.below(4) {
             0 => {
                 step.insert("type".into(), "bash".into());
                 step.insert("command".into(), "true".into());
@@ -165,39 +165,39 @@ impl Maker<'_> {
                 step.insert("arguments".into(), arguments);
             }
         }
-        if self.dice.chance(60) {
+        if self.rng.chance(60) {
             step.insert("retry".into(), self.retry());
         }
-        if self.dice.chance(40) {
-            step.insert("timeoutMs".into(), (1000 * (1 + self.dice.below(20))).into());
+        if self.rng.chance(40) {
+            step.insert("timeoutMs".into(), (1000 * (1 + self.rng.below(20))).into());
         }
-        if self.dice.chance(40) {
-            step.insert("onInterrupted".into(), (*self.dice.pick(&["retry", "ask", "fail"])).into());
+        if self.rng.chance(40) {
+            step.insert("onInterrupted".into(), (*self.rng.pick(&["retry", "ask", "fail"])).into());
         }
-        let answers = (0..1 + self.dice.below(4)).map(|_| self.script()).collect();
+        let answers = (0..1 + self.rng.below(4)).map(|_| self.script()).collect();
         self.effects.insert(id.into(), answers);
     }
 
     fn retry(&mut self) -> Value {
-        let backoff = *self.dice.pick(&["fixed", "linear", "exponential"]);
-        let jitter = mainspring_kernel::value::Number::double(*self.dice.pick(&[0.0, 0.2, 1.0]));
+        let backoff = *self.rng.pick(&["fixed", "linear", "exponential"]);
+        let jitter = mainspring_kernel::value::Number::double(*self.rng.pick(&[0.0, 0.2, 1.0]));
         Value::map([
-            ("maxAttempts", (1 + self.dice.below(4)).into()),
-            ("initialDelayMs", (1000 * self.dice.below(8)).into()),
+            ("maxAttempts", (1 + self.rng.below(4)).into()),
+            ("initialDelayMs", (1000 * self.rng.below(8)).into()),
             ("backoff", backoff.into()),
             ("jitter", jitter.map_or(Value::Null, Value::Number)),
         ])
     }
 
     fn script(&mut self) -> Script {
-        let after_ms = *self.dice.pick(&[0, 0, 1000, 5000, 10_000, 25_000]);
+        let after_ms = *self.rng.pick(&[0, 0, 1000, 5000, 10_000, 25_000]);
         let classes = [Class::Transient, Class::Timeout, Class::Failed, Class::Unavailable, Class::Invalid];
-        let answer = match self.dice.below(10) {
+        let answer = match self.rng.below(10) {
             0..6 => {
-                let ok = Value::Bool(self.dice.chance(70));
-                Answer::Return(Value::map([("v", self.dice.below(8).into()), ("ok", ok)]))
+                let ok = Value::Bool(self.rng.chance(70));
+                Answer::Return(Value::map([("v", self.rng.below(8).into()), ("ok", ok)]))
             }
-            6..9 => Answer::Error(Failure::new(*self.dice.pick(&classes), "scripted", "as the dice say")),
+            6..9 => Answer::Error(Failure::new(*self.rng.pick(&classes), "scripted", "injected failure")),
             _ => Answer::Hang,
         };
         Script { answer, after_ms }
@@ -208,8 +208,8 @@ impl Maker<'_> {
         if known.is_empty() {
             return "@input.n".into();
         }
-        let step = self.dice.pick(known).clone();
-        match self.dice.below(20) {
+        let step = self.rng.pick(known).clone();
+        match self.rng.below(20) {
             0..9 => format!("@{step}").into(),
             9..12 => format!("@{step}.v").into(),
             12 => format!("is @{step}.missing there").into(),
@@ -219,51 +219,51 @@ impl Maker<'_> {
 
     fn condition(&mut self, known: &[String]) -> Value {
         let flag = || Value::map([("variable", "flag".into()), ("equals", true.into())]);
-        if known.is_empty() || self.dice.chance(40) {
-            return if self.dice.chance(50) { flag() } else { self.dice.chance(70).into() };
+        if known.is_empty() || self.rng.chance(40) {
+            return if self.rng.chance(50) { flag() } else { self.rng.chance(70).into() };
         }
-        let step = self.dice.pick(known).clone();
-        match self.dice.below(10) {
+        let step = self.rng.pick(known).clone();
+        match self.rng.below(10) {
             0..4 => Value::map([("ref", format!("@{step}.ok").into())]),
-            4..8 => Value::map([("ref", format!("@{step}.v").into()), ("exists", self.dice.chance(50).into())]),
+            4..8 => Value::map([("ref", format!("@{step}.v").into()), ("exists", self.rng.chance(50).into())]),
             8 => Value::map([("ref", format!("@{step}.v").into()), ("gt", 3u64.into())]),
             _ => Value::map([("not", flag())]),
         }
     }
 
     fn bounds(&mut self) -> Constraints {
-        let max_steps = self.dice.chance(20).then(|| 2 + self.dice.below(12) as u32);
-        let max_parallel = self.dice.chance(60).then(|| 1 + self.dice.below(4) as u32);
-        let timeout_ms = self.dice.chance(25).then(|| 1000 * (1 + self.dice.below(60)));
+        let max_steps = self.rng.chance(20).then(|| 2 + self.rng.below(12) as u32);
+        let max_parallel = self.rng.chance(60).then(|| 1 + self.rng.below(4) as u32);
+        let timeout_ms = self.rng.chance(25).then(|| 1000 * (1 + self.rng.below(60)));
         Constraints { max_steps, max_parallel, timeout_ms, ..Constraints::default() }
     }
 
     fn inbox(&mut self) -> Vec<Entry> {
-        (0..self.dice.below(7)).map(|_| Entry { at: self.at(), what: self.what() }).collect()
+        (0..self.rng.below(7)).map(|_| Entry { at: self.at(), action: self.action() }).collect()
     }
 
     fn at(&mut self) -> At {
-        if self.dice.chance(50) {
-            return At::Time(1000 * self.dice.below(90));
+        if self.rng.chance(50) {
+            return At::Time(1000 * self.rng.below(90));
         }
-        let (_, reached) = *self.dice.pick(&Reached::ALL);
-        At::Step(reached, self.dice.pick(&self.steps).clone())
+        let (_, reached) = *self.rng.pick(&Reached::ALL);
+        At::Step(reached, self.rng.pick(&self.steps).clone())
     }
 
-    fn what(&mut self) -> What {
-        let by = (*self.dice.pick(&["owner", "admin"])).to_string();
-        match self.dice.below(20) {
+    fn action(&mut self) -> EntryAction {
+        let by = (*self.rng.pick(&["owner", "admin"])).to_string();
+        match self.rng.below(20) {
             0..8 => {
-                let decision = if self.dice.chance(80) { Decision::Approve } else { Decision::Deny };
-                What::Decide { decision, by }
+                let decision = if self.rng.chance(80) { Decision::Approve } else { Decision::Deny };
+                EntryAction::Decide { decision, by }
             }
             8..14 => {
-                let name = (*self.dice.pick(&["go", "stop"])).to_string();
-                What::Signal { name, payload: Value::from(self.dice.below(9)) }
+                let name = (*self.rng.pick(&["go", "stop"])).to_string();
+                EntryAction::Signal { name, payload: Value::from(self.rng.below(9)) }
             }
-            14 => What::Cancel { reason: "user_stop".into(), by },
-            15..17 => What::Crash,
-            _ => What::Tick,
+            14 => EntryAction::Cancel { reason: "user_stop".into(), by },
+            15..17 => EntryAction::Crash,
+            _ => EntryAction::Tick,
         }
     }
 }

@@ -24,10 +24,10 @@ enum Arrival {
 
 impl Run<'_> {
     pub(super) fn play(&mut self) -> Result<(), String> {
-        self.deliver(self.setup.key, Input::Start(self.setup.start()))?;
+        self.deliver(self.fixture.key, Input::Start(self.fixture.start()))?;
         let mut arrivals = 0;
         while self.next_arrival().is_some() {
-            self.misfortune()?;
+            self.inject_faults()?;
             let Some((at, arrival)) = self.next_arrival() else { break };
             (self.now, self.node_now) = (at, at);
             let log = self.log.len();
@@ -39,10 +39,10 @@ impl Run<'_> {
                 return Err(format!("after {ARRIVALS_MAX} inputs the execution still moves"));
             }
         }
-        if self.fate.faults.inbox_again {
+        if self.injector.faults.inbox_again {
             self.inbox_again()?;
         }
-        self.check_rest()
+        self.check_at_end()
     }
 
     /// Returns the next event; of several at the same time, the one that was created first. The timeout of a gate alone
@@ -88,17 +88,17 @@ impl Run<'_> {
     }
 
     /// Applies the faults between two events. A node recovers at the time of the last event, before the time advances.
-    fn misfortune(&mut self) -> Result<(), String> {
-        let faults = self.fate.faults;
-        if self.fate.strikes(faults.kill_before_input) {
+    fn inject_faults(&mut self) -> Result<(), String> {
+        let faults = self.injector.faults;
+        if self.injector.draws(faults.kill_before_input) {
             self.world.kill();
             self.recover(self.now)?;
         }
-        if self.fate.strikes(faults.crash_before_input) {
+        if self.injector.draws(faults.crash_before_input) {
             self.recover(self.now)?;
         }
-        if self.fate.strikes(faults.deliver_late) && !self.log.is_empty() {
-            let place = self.fate.below(self.log.len() as u64) as usize;
+        if self.injector.draws(faults.deliver_late) && !self.log.is_empty() {
+            let place = self.injector.below(self.log.len() as u64) as usize;
             let (execution, input) = self.log[place].clone();
             self.repeat(execution, input)?;
         }
@@ -109,7 +109,7 @@ impl Run<'_> {
     fn timers_again(&mut self, from: usize) -> Result<(), String> {
         let fired = self.log[from..].iter().filter(|(_, input)| matches!(input, Input::Timer(_)));
         for (execution, input) in fired.cloned().collect::<Vec<_>>() {
-            if self.fate.strikes(self.fate.faults.deliver_again) {
+            if self.injector.draws(self.injector.faults.deliver_again) {
                 self.repeat(execution, input)?;
             }
         }

@@ -12,9 +12,9 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    mirror::Mirror,
-    scenario::{At, Entry, Reached, What, duration_text},
-    setup::{START_MS, Setup, instance},
+    fixture::{Fixture, START_MS, instance},
+    journal_mirror::JournalMirror,
+    scenario::{At, Entry, EntryAction, Reached, duration_text},
     world::World,
 };
 
@@ -50,11 +50,11 @@ enum Waiting {
 }
 
 impl Inbox {
-    pub(super) fn new(setup: &Setup, world: &mut World) -> Result<Self, String> {
-        let entries = setup.inbox.iter().enumerate().map(|(place, entry)| {
+    pub(super) fn new(fixture: &Fixture, world: &mut World) -> Result<Self, String> {
+        let entries = fixture.inbox.iter().enumerate().map(|(place, entry)| {
             let waiting = match &entry.at {
                 At::Time(after_ms) => Waiting::Time(START_MS.saturating_add(*after_ms), world.next_order()),
-                At::Step(reached, step) if is_known(setup, step) => Waiting::Step(*reached, step.clone()),
+                At::Step(reached, step) if is_known(fixture, step) => Waiting::Step(*reached, step.clone()),
                 At::Step(_, step) => return Err(format!("inbox[{place}].at: the workflow has no step `{step}`")),
             };
             Ok((entry.clone(), waiting))
@@ -75,7 +75,7 @@ impl Inbox {
     }
 
     /// Checks a frame that has become durable, of the execution itself or of one that it started.
-    pub(super) fn watch(&mut self, root: &Plan, execution: ExecutionKey, member: &Mirror, place: usize) {
+    pub(super) fn watch(&mut self, root: &Plan, execution: ExecutionKey, member: &JournalMirror, place: usize) {
         let state = member.state();
         // A name that exists in the root workflow refers to its step.
         let wanted = |name: &str| {
@@ -124,8 +124,8 @@ impl Inbox {
 }
 
 /// Returns whether the workflow, or one that it may start, has such a step.
-fn is_known(setup: &Setup, step: &str) -> bool {
-    setup.plans.iter().any(|plan| instance(plan, step).is_some())
+fn is_known(fixture: &Fixture, step: &str) -> bool {
+    fixture.plans.iter().any(|plan| instance(plan, step).is_some())
 }
 
 /// Returns whether a record puts a step instance into a state.
@@ -144,19 +144,19 @@ fn reaches(record: &Record, reached: Reached, wanted: Option<&Instance>) -> bool
 impl Run<'_> {
     pub(super) fn take_entry(&mut self, place: usize) -> Result<(), String> {
         let (entry, execution) = self.inbox.take(place);
-        match entry.what {
-            What::Tick => self.fire_timers(),
-            What::Crash => {
+        match entry.action {
+            EntryAction::Tick => self.fire_timers(),
+            EntryAction::Crash => {
                 self.world.kill();
                 self.recover(self.now)
             }
-            What::Cancel { reason, by } => self.deliver(self.setup.key, Input::Cancel { reason, by }),
-            What::Signal { name, payload } => {
+            EntryAction::Cancel { reason, by } => self.deliver(self.fixture.key, Input::Cancel { reason, by }),
+            EntryAction::Signal { name, payload } => {
                 let to = execution.filter(|execution| self.takes(*execution, &name));
                 let to = to.unwrap_or_else(|| self.taker(&name));
                 self.deliver(to, Input::Signal { id: format!("inbox-{place}"), name, payload })
             }
-            What::Decide { decision, by } => match self.gate(&entry.at, execution) {
+            EntryAction::Decide { decision, by } => match self.gate(&entry.at, execution) {
                 Some(Gate { execution, instance, number: gate }) => {
                     self.deliver(execution, Input::Decide { instance, gate, decision, by, reason: Value::Null })
                 }
@@ -168,7 +168,7 @@ impl Run<'_> {
 
     /// Returns the execution that gets a signal: one with a step that waits for it, the root first.
     fn taker(&self, name: &str) -> ExecutionKey {
-        let root = self.setup.key;
+        let root = self.fixture.key;
         let others = self.family.members().map(|(execution, _)| *execution);
         std::iter::once(root).chain(others).find(|execution| self.takes(*execution, name)).unwrap_or(root)
     }
@@ -199,7 +199,7 @@ impl Run<'_> {
         };
         let open = || {
             let others = self.family.members().map(|(execution, _)| *execution);
-            std::iter::once(self.setup.key).chain(others).find_map(first_open)
+            std::iter::once(self.fixture.key).chain(others).find_map(first_open)
         };
         named.or_else(open).or_else(|| self.inbox.last_gate.clone())
     }

@@ -9,7 +9,7 @@ use mainspring_store::{Batch, CommitError, Fence, ReadLimit, Store, memory::Memo
 
 use crate::{
     faults::{self, CommitFault},
-    setup::{SIMULATED_PARTITION, keys},
+    fixture::{SIMULATED_PARTITION, keys},
     world::Stage,
 };
 
@@ -22,10 +22,10 @@ const ROWS_MAX: usize = 10_000;
 const CROWDED_BYTES: usize = 2048;
 
 /// Makes a node without memory, under a new lease.
-pub(super) fn fresh(store: &MemoryStore, fate: &mut faults::Fate) -> Result<Shard, String> {
+pub(super) fn fresh(store: &MemoryStore, injector: &mut faults::FaultInjector) -> Result<Shard, String> {
     let epoch = store.claim(SIMULATED_PARTITION, "simulated").map_err(|error| error.to_string())?;
     // Idle executions stay in memory, are never cached, or compete for the cache.
-    let resting_bytes_max = [usize::MAX, 0, CROWDED_BYTES][fate.below(3) as usize];
+    let resting_bytes_max = [usize::MAX, 0, CROWDED_BYTES][injector.below(3) as usize];
     let leases = Leases::alone(1, [Fence { partition: SIMULATED_PARTITION, epoch }]);
     Ok(Shard::new(leases, keys(), resting_bytes_max))
 }
@@ -46,14 +46,14 @@ impl Run<'_> {
             self.ticket = Ticket(self.ticket.0 + 1);
             self.reply = None;
             self.hand_over(execution, input.clone(), Some(self.ticket));
-            if self.fate.strikes(self.fate.faults.deliver_twice) {
+            if self.injector.draws(self.injector.faults.deliver_twice) {
                 self.hand_over(execution, input.clone(), None);
             }
             self.settle()?;
             match self.reply.take() {
                 Some(Ok(_)) => {
                     self.delivering = None;
-                    if self.fate.strikes(self.fate.faults.deliver_again) {
+                    if self.injector.draws(self.injector.faults.deliver_again) {
                         self.repeat(execution, input)?;
                     }
                     return Ok(());
@@ -85,7 +85,9 @@ impl Run<'_> {
 
     fn hand_over(&mut self, execution: ExecutionKey, input: Input, ticket: Option<Ticket>) {
         let event = match input {
-            Input::Start(_) if execution == self.setup.key => Event::Submit(Box::new(self.setup.submission(ticket))),
+            Input::Start(_) if execution == self.fixture.key => {
+                Event::Submit(Box::new(self.fixture.submission(ticket)))
+            }
             input => Event::Take(execution, Queued { input, letter: None, ticket, audit: None }),
         };
         self.node.handle(self.node_now, event);
@@ -103,7 +105,7 @@ impl Run<'_> {
     /// time.
     pub(super) fn recover(&mut self, by: u64) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
-            self.node = fresh(&self.store, &mut self.fate)?;
+            self.node = fresh(&self.store, &mut self.injector)?;
             self.stalls = 0;
             let due = self.store.due(&[SIMULATED_PARTITION], u64::MAX, None, ROWS_MAX);
             let due = due.map_err(|error| error.to_string())?;
@@ -145,7 +147,7 @@ impl Run<'_> {
                 }
                 Output::Adopt { instance, attempt, .. } => self.adopt(instance, &attempt)?,
                 Output::Evaluate { execution, evaluation, suspended } => {
-                    let finished = Box::new(suspended.finish(&*self.setup.sandbox.0, &mut || false));
+                    let finished = Box::new(suspended.finish(&*self.fixture.sandbox.0, &mut || false));
                     self.node.handle(self.node_now, Event::Evaluated { execution, evaluation, finished });
                 }
                 Output::LettersPosted(_) => self.take_letters()?,
@@ -159,7 +161,7 @@ impl Run<'_> {
                 Output::Reply(ticket, reply) if ticket == self.ticket => self.reply = Some(reply),
                 Output::Reply(..) => {}
                 Output::Tell(moment) if moment.sequence >= self.frames_of(moment.execution) => {
-                    return Err(format!("frame {} is told of and is not durable", moment.sequence));
+                    return Err(format!("frame {} is published and is not durable", moment.sequence));
                 }
                 Output::Tell(_) => {}
                 Output::Stalled(_) if self.stalls > 0 => self.stalls -= 1,
@@ -175,7 +177,7 @@ impl Run<'_> {
     }
 
     fn commit(&mut self, flight: u64, batch: &Batch) -> Result<Pumped, String> {
-        let fault = self.fate.of_commit(batch.parts.iter().any(|part| !part.frames.is_empty()));
+        let fault = self.injector.of_commit(batch.parts.iter().any(|part| !part.frames.is_empty()));
         let is_written =
             !matches!(fault, CommitFault::CrashBefore | CommitFault::UnknownNotWritten | CommitFault::NotWritten);
         let mut answer = if is_written { self.store.commit(batch) } else { Ok(Vec::new()) };
@@ -207,7 +209,7 @@ impl Run<'_> {
             if self.delivering.as_ref() != Some(&input) {
                 self.log.push(input);
             }
-            self.inbox.watch(&self.setup.plan, *execution, member, *place);
+            self.inbox.watch(&self.fixture.plan, *execution, member, *place);
         }
     }
 
@@ -222,7 +224,7 @@ impl Run<'_> {
             self.store.inbox(&[SIMULATED_PARTITION], self.letters_seen, ReadLimit::of(ROWS_MAX)).map_err(error)?;
         for arrived in letters {
             self.letters_seen = self.letters_seen.max(arrived.number);
-            let times = if self.fate.strikes(self.fate.faults.deliver_twice) { 2 } else { 1 };
+            let times = if self.injector.draws(self.injector.faults.deliver_twice) { 2 } else { 1 };
             for _ in 0..times {
                 let event = mainspring_engine::inbox::event_of(&self.store, &keys().sealing, arrived.message.clone());
                 let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;

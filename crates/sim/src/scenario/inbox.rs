@@ -10,7 +10,7 @@ pub struct Entry {
     /// Its time.
     pub at: At,
     /// Its content.
-    pub what: What,
+    pub action: EntryAction,
 }
 
 /// The time of an input.
@@ -35,7 +35,7 @@ pub enum Reached {
 
 /// The content of an input.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum EntryAction {
     /// A decision about an approval.
     Decide {
         /// The approver's choice.
@@ -110,8 +110,8 @@ fn entry<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Entry> {
             help,
         );
     }
-    let what = what(kind, part, reader);
-    Some(Entry { at: at?, what: what? })
+    let action = action(kind, part, reader);
+    Some(Entry { at: at?, action: action? })
 }
 
 fn at<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<At> {
@@ -128,33 +128,33 @@ fn at<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<At> {
     reader.text(&step).map(|step| At::Step(reached, step))
 }
 
-fn what<'a>(kind: &str, part: &Part<'a>, reader: &mut Reader<'a>) -> Option<What> {
+fn action<'a>(kind: &str, part: &Part<'a>, reader: &mut Reader<'a>) -> Option<EntryAction> {
     let field = part.field(kind)?;
     let by = match part.field("by") {
         Some(by) => reader.text(&by)?,
         None => WHO.into(),
     };
     match kind {
-        "decide" => reader.decision(&field).map(|decision| What::Decide { decision, by }),
-        "cancel" => reader.text(&field).map(|reason| What::Cancel { reason, by }),
+        "decide" => reader.decision(&field).map(|decision| EntryAction::Decide { decision, by }),
+        "cancel" => reader.text(&field).map(|reason| EntryAction::Cancel { reason, by }),
         "signal" => signal(&field, reader),
         "crash" => {
             reader.only_true(&field);
-            Some(What::Crash)
+            Some(EntryAction::Crash)
         }
         _ => {
             reader.only_true(&field);
-            Some(What::Tick)
+            Some(EntryAction::Tick)
         }
     }
 }
 
-fn signal<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<What> {
+fn signal<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<EntryAction> {
     reader.object(part, &["name", "payload"])?;
     let Some(name) = part.field("name") else {
         reader.missing(part, "name", "write signal: {name: paid, payload: {ok: true}}");
         return None;
     };
     let payload = part.field("payload").map(|payload| payload.value.clone()).unwrap_or_default();
-    reader.text(&name).map(|name| What::Signal { name, payload })
+    reader.text(&name).map(|name| EntryAction::Signal { name, payload })
 }

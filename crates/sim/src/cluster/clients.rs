@@ -13,23 +13,23 @@ use mainspring_kernel::{
 };
 use mainspring_store::{EnqueueRequest, Origin, Store, memory::MemoryStore, partition_of};
 
-use super::{Cluster, Happening, node::Inner, subject::Subject, workflows::Workflows};
-use crate::setup::keys;
+use super::{Cluster, ClusterEvent, node::NodeEvent, subject::Subject, workflows::Workflows};
+use crate::fixture::keys;
 
 /// Interval at which clients handle the open approvals and waits, in milliseconds.
-pub(super) const LOOK_MS: u64 = 3_000;
+pub(super) const ROUND_MS: u64 = 3_000;
 
 /// Milliseconds after which a client repeats a start without a reply.
-const PATIENCE_MS: u64 = 15_000;
+const START_RETRY_MS: u64 = 15_000;
 
 /// Accepted starts and sent signals.
-pub(super) struct People {
+pub(super) struct Clients {
     accepted: Vec<bool>,
     left: usize,
     signals: u64,
 }
 
-impl People {
+impl Clients {
     pub(super) fn new(executions: u32) -> Self {
         Self { accepted: vec![false; executions as usize], left: executions as usize, signals: 0 }
     }
@@ -46,7 +46,7 @@ impl People {
     }
 
     /// Handles the reply to a start. The tickets of starts begin at 1.
-    pub(super) fn hear(&mut self, ticket: Ticket, reply: &Reply) {
+    pub(super) fn handle_reply(&mut self, ticket: Ticket, reply: &Reply) {
         let Some(number) = ticket.0.checked_sub(1) else { return };
         if matches!(reply, Ok(_) | Err(ShardError::Exists(_))) {
             self.accept(number as u32);
@@ -57,7 +57,7 @@ impl People {
     pub(super) fn check_end(&self, store: &MemoryStore, workflows: &Workflows) -> Result<(), String> {
         for number in 0..self.accepted.len() as u32 {
             if find(store, workflows, number)?.is_none() {
-                return Err(format!("request {number} was accepted and is nowhere"));
+                return Err(format!("request {number} was accepted and has no execution"));
             }
         }
         Ok(())
@@ -74,23 +74,23 @@ fn find(store: &MemoryStore, workflows: &Workflows, number: u32) -> Result<Optio
 impl Cluster {
     /// Requests an execution from a node that owns partitions, or by an inbox message. The request is repeated until it
     /// is accepted.
-    pub(super) fn ask(&mut self, number: u32) -> Result<(), String> {
-        if self.people.accepted[number as usize] {
+    pub(super) fn start_execution(&mut self, number: u32) -> Result<(), String> {
+        if self.clients.accepted[number as usize] {
             return Ok(());
         }
         if self.now >= self.down_until && find(&self.store, &self.workflows, number)?.is_some() {
-            self.people.accept(number);
+            self.clients.accept(number);
             return Ok(());
         }
-        self.at(PATIENCE_MS, Happening::Ask(number));
+        self.at(START_RETRY_MS, ClusterEvent::StartExecution(number));
         let request = self.workflows.request(number)?;
         let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
         // Some executions are queued until a client admits them.
         let queue = (number % 8 == 3 && self.workflows.subject.is_none()).then_some(Queue::Organization);
         let start = |execution| Box::new(Start { queue, ..request.start(execution) });
-        let node = self.dice.below(self.size.nodes as u64) as usize;
+        let node = self.rng.below(self.size.nodes as u64) as usize;
         let held = self.nodes[node].holds();
-        if held.is_empty() || self.dice.chance(20) {
+        if held.is_empty() || self.rng.chance(20) {
             if self.now < self.down_until {
                 return Ok(());
             }
@@ -114,61 +114,61 @@ impl Cluster {
         let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket, audit: None };
         let life = self.nodes[node].life;
         let event = Event::Submit(Box::new(submission));
-        self.at(0, Happening::Node(node, life, Inner::Ask(event)));
+        self.at(0, ClusterEvent::Node(node, life, NodeEvent::Ask(event)));
         Ok(())
     }
 
     fn fresh_key(&mut self) -> ExecutionKey {
         let mut entropy = [0; 10];
-        entropy[..8].copy_from_slice(&self.dice.next().to_be_bytes());
-        entropy[8..].copy_from_slice(&self.dice.next().to_be_bytes()[..2]);
+        entropy[..8].copy_from_slice(&self.rng.next().to_be_bytes());
+        entropy[8..].copy_from_slice(&self.rng.next().to_be_bytes()[..2]);
         ExecutionKey::new(self.now, entropy)
     }
 
     /// Decides, signals and admits, sometimes twice. In rare cases the client cancels the execution.
-    pub(super) fn people_look(&mut self) -> Result<(), String> {
-        self.at(LOOK_MS, Happening::People);
+    pub(super) fn clients_act(&mut self) -> Result<(), String> {
+        self.at(ROUND_MS, ClusterEvent::Clients);
         if self.now < self.down_until {
             return Ok(());
         }
         if let Some(subject) = self.workflows.subject.clone() {
             let inputs = self.scripted_inputs(&subject)?;
-            return self.give_all(inputs);
+            return self.deliver_all(inputs);
         }
         let mut inputs = Vec::new();
-        let is_calm = self.is_calm();
-        for state in self.ledger.open_executions() {
-            if !is_calm && self.dice.chance(1) && self.dice.chance(30) {
+        let is_healed = self.is_healed();
+        for state in self.commits.open_executions() {
+            if !is_healed && self.rng.chance(1) && self.rng.chance(30) {
                 inputs.push((state.key, Input::Cancel { reason: "user_stop".into(), by: "owner".into() }));
             }
-            if state.queue.is_some() && self.dice.chance(40) {
+            if state.queue.is_some() && self.rng.chance(40) {
                 inputs.push((state.key, Input::Admit));
             }
             for (instance, step) in &state.steps {
                 if let Some(gate) = step.gate.as_ref().filter(|gate| gate.is_open) {
-                    if self.dice.chance(40) {
-                        let decision = if self.dice.chance(80) { Decision::Approve } else { Decision::Deny };
+                    if self.rng.chance(40) {
+                        let decision = if self.rng.chance(80) { Decision::Approve } else { Decision::Deny };
                         let (instance, gate, reason) = (instance.clone(), gate.number, Value::Null);
                         let by = "owner".into();
                         inputs.push((state.key, Input::Decide { instance, gate, decision, by, reason }));
                     }
                 } else if step.status == Status::Waiting
                     && matches!(state.plan.step(instance.step).work, Work::Signal { .. })
-                    && self.dice.chance(40)
+                    && self.rng.chance(40)
                 {
-                    self.people.signals += 1;
-                    let id = format!("signal {}", self.people.signals);
+                    self.clients.signals += 1;
+                    let id = format!("signal {}", self.clients.signals);
                     inputs.push((state.key, Input::Signal { id, name: "go".into(), payload: Value::Null }));
                 }
             }
         }
-        self.give_all(inputs)
+        self.deliver_all(inputs)
     }
 
     /// Builds the decisions and signals of an author's case for the open gates and waits.
     fn scripted_inputs(&mut self, subject: &Subject) -> Result<Vec<(ExecutionKey, Input)>, String> {
         let mut inputs = Vec::new();
-        for state in self.ledger.open_executions() {
+        for state in self.commits.open_executions() {
             for (instance, step) in &state.steps {
                 let id = &state.plan.step(instance.step).id;
                 if let Some(gate) = step.gate.as_ref().filter(|gate| gate.is_open) {
@@ -201,23 +201,23 @@ impl Cluster {
         Ok(inputs)
     }
 
-    fn give_all(&mut self, inputs: Vec<(ExecutionKey, Input)>) -> Result<(), String> {
+    fn deliver_all(&mut self, inputs: Vec<(ExecutionKey, Input)>) -> Result<(), String> {
         for (execution, input) in inputs {
-            let times = if self.strikes(self.misfortune.twice) { 2 } else { 1 };
+            let times = if self.draws_fault(self.faults.twice) { 2 } else { 1 };
             for _ in 0..times {
-                self.give(execution, input.clone())?;
+                self.deliver(execution, input.clone())?;
             }
         }
         Ok(())
     }
 
     /// Sends an input as an inbox message, or to a random node, which forwards it if it is not the owner.
-    fn give(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
-        let node = self.dice.below(self.size.nodes as u64) as usize;
-        if self.dice.chance(50) && self.nodes[node].is_alive() {
+    fn deliver(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
+        let node = self.rng.below(self.size.nodes as u64) as usize;
+        if self.rng.chance(50) && self.nodes[node].is_alive() {
             let life = self.nodes[node].life;
             let queued = Queued { input, letter: None, ticket: Some(Ticket(0)), audit: None };
-            self.at(0, Happening::Node(node, life, Inner::Ask(Event::Take(execution, queued))));
+            self.at(0, ClusterEvent::Node(node, life, NodeEvent::Ask(Event::Take(execution, queued))));
             return Ok(());
         }
         self.post(execution, &input)

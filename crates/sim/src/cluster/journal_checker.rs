@@ -12,7 +12,7 @@ use mainspring_kernel::{
 
 /// The facts about one execution so far.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct JournalChecker {
     steps: BTreeMap<Instance, Step>,
     /// Timers that were set and have not fired.
     times: BTreeMap<Timer, u64>,
@@ -37,7 +37,7 @@ struct Step {
     has_ended: bool,
 }
 
-impl History {
+impl JournalChecker {
     /// Creates the history of an execution that has not started.
     pub(super) fn of(may_refuse_results: bool) -> Self {
         Self { may_refuse_results, ..Self::default() }
@@ -100,7 +100,7 @@ impl History {
     fn note_of_step(&mut self, instance: &Instance, record: &Record, now: u64) -> Result<(), String> {
         let step = self.steps.entry(instance.clone()).or_default();
         if step.has_ended {
-            return Err(format!("{instance:?} goes on after its end: {record:?}"));
+            return Err(format!("{instance:?} continues after its end: {record:?}"));
         }
         let set = match record {
             Record::AttemptStarted { attempt, timeout_at, .. } => {

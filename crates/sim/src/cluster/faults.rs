@@ -2,8 +2,8 @@
 
 use mainspring_store::Batch;
 
-use super::{Cluster, Happening};
-use crate::{faults::Dice, setup::START_MS};
+use super::{Cluster, ClusterEvent};
+use crate::{faults::Rng, fixture::START_MS};
 
 /// Lease of simulated nodes, in milliseconds.
 pub(super) const LEASE_MS: u64 = 10_000;
@@ -14,7 +14,7 @@ const ABOUT_TO_LAPSE_MS: u64 = LEASE_MS * 3 / 10;
 
 /// The fault profile of a seed. Each kind of fault has its own rate, often 0.
 #[derive(Debug, Clone)]
-pub(super) struct Misfortune {
+pub(super) struct FaultProfile {
     /// Milliseconds in which faults occur.
     pub(super) lasts_ms: u64,
     /// Percent of commits per outcome: slow, not written, or with an unknown result.
@@ -33,18 +33,18 @@ pub(super) struct Misfortune {
     pub(super) read_fails: u64,
     /// Percent of heartbeats whose response arrives after the lease has expired, while a commit is in flight and no
     /// journal can be read.
-    pub(super) held_up: u64,
+    pub(super) delayed_heartbeats: u64,
     /// Percent of heartbeats that the store applies with a late response.
-    pub(super) late_words: u64,
+    pub(super) late_heartbeats: u64,
     /// Percent of forwarded receipts that reach the inbox of the owner later than its next poll.
-    pub(super) slow_posts: u64,
+    pub(super) slow_messages: u64,
     /// Percent of calls that take very long.
     pub(super) long_calls: u64,
     /// Percent of incarnations of nodes without an executor.
     pub(super) unable: u64,
     /// Average milliseconds between two node faults.
     pub(super) every_ms: u64,
-    weights: [(u64, Blow); 6],
+    weights: [(u64, NodeFault); 6],
 }
 
 /// A class of faults that the command line can select.
@@ -99,7 +99,7 @@ impl Fault {
 
 /// A fault of a node or of the store.
 #[derive(Debug, Clone, Copy)]
-enum Blow {
+enum NodeFault {
     Crash,
     Leave,
     Pause,
@@ -108,40 +108,40 @@ enum Blow {
     Repartition,
 }
 
-impl Misfortune {
-    pub(super) fn of(dice: &mut Dice) -> Self {
-        let often = |dice: &mut Dice| *dice.pick(&[0, 0, 1, 5, 15]);
-        let blow = |dice: &mut Dice, blow| (*dice.pick(&[0, 1, 2, 4]), blow);
+impl FaultProfile {
+    pub(super) fn of(rng: &mut Rng) -> Self {
+        let often = |rng: &mut Rng| *rng.pick(&[0, 0, 1, 5, 15]);
+        let fault = |rng: &mut Rng, fault| (*rng.pick(&[0, 1, 2, 4]), fault);
         Self {
-            lasts_ms: 60_000 + dice.below(240_000),
-            slow: *dice.pick(&[0, 2, 10, 40]),
-            not_written: often(dice),
-            unknown_written: often(dice),
-            unknown_not_written: often(dice),
-            crash_around_commit: *dice.pick(&[0, 0, 1, 2]),
-            pause_before_output: *dice.pick(&[0, 0, 1]),
-            pause_after_new: *dice.pick(&[0, 10]),
-            twice: often(dice),
-            read_fails: often(dice),
-            held_up: *dice.pick(&[0, 2, 10, 30]),
-            late_words: often(dice),
-            slow_posts: *dice.pick(&[0, 2, 10, 40]),
-            long_calls: often(dice),
-            unable: *dice.pick(&[0, 0, 0, 20]),
-            every_ms: *dice.pick(&[1_000, 4_000, 15_000]),
+            lasts_ms: 60_000 + rng.below(240_000),
+            slow: *rng.pick(&[0, 2, 10, 40]),
+            not_written: often(rng),
+            unknown_written: often(rng),
+            unknown_not_written: often(rng),
+            crash_around_commit: *rng.pick(&[0, 0, 1, 2]),
+            pause_before_output: *rng.pick(&[0, 0, 1]),
+            pause_after_new: *rng.pick(&[0, 10]),
+            twice: often(rng),
+            read_fails: often(rng),
+            delayed_heartbeats: *rng.pick(&[0, 2, 10, 30]),
+            late_heartbeats: often(rng),
+            slow_messages: *rng.pick(&[0, 2, 10, 40]),
+            long_calls: often(rng),
+            unable: *rng.pick(&[0, 0, 0, 20]),
+            every_ms: *rng.pick(&[1_000, 4_000, 15_000]),
             weights: [
-                blow(dice, Blow::Crash),
-                blow(dice, Blow::Leave),
-                blow(dice, Blow::Pause),
-                blow(dice, Blow::LongPause),
-                blow(dice, Blow::Outage),
-                (*dice.pick(&[0, 0, 0, 1]), Blow::Repartition),
+                fault(rng, NodeFault::Crash),
+                fault(rng, NodeFault::Leave),
+                fault(rng, NodeFault::Pause),
+                fault(rng, NodeFault::LongPause),
+                fault(rng, NodeFault::Outage),
+                (*rng.pick(&[0, 0, 0, 1]), NodeFault::Repartition),
             ],
         }
     }
 }
 
-impl Misfortune {
+impl FaultProfile {
     /// Limits the profile for an author's case to the given faults, each often enough to occur; an empty list keeps the
     /// rates of the seed. Nodes without an executor are excluded, since calls fail at them because of a wrong
     /// configuration.
@@ -151,128 +151,128 @@ impl Misfortune {
             return;
         }
         let percent = |fault: Fault, percent: u64| if faults.contains(&fault) { percent } else { 0 };
-        let weight = |blow: Blow| match blow {
-            Blow::Crash => percent(Fault::Crashes, 4),
-            Blow::Leave => percent(Fault::Leaves, 2),
-            Blow::Pause | Blow::LongPause => percent(Fault::Pauses, 2),
-            Blow::Outage => percent(Fault::Outages, 2),
-            Blow::Repartition => percent(Fault::Repartitions, 1),
+        let weight = |fault: NodeFault| match fault {
+            NodeFault::Crash => percent(Fault::Crashes, 4),
+            NodeFault::Leave => percent(Fault::Leaves, 2),
+            NodeFault::Pause | NodeFault::LongPause => percent(Fault::Pauses, 2),
+            NodeFault::Outage => percent(Fault::Outages, 2),
+            NodeFault::Repartition => percent(Fault::Repartitions, 1),
         };
         self.slow = percent(Fault::Delays, 20);
-        self.late_words = percent(Fault::Delays, 5);
-        self.slow_posts = percent(Fault::Delays, 10);
+        self.late_heartbeats = percent(Fault::Delays, 5);
+        self.slow_messages = percent(Fault::Delays, 10);
         self.not_written = percent(Fault::LostAnswers, 5);
         self.unknown_written = percent(Fault::LostAnswers, 5);
         self.unknown_not_written = percent(Fault::LostAnswers, 5);
         self.crash_around_commit = percent(Fault::Crashes, 2);
         self.pause_before_output = percent(Fault::Pauses, 1);
         self.pause_after_new = percent(Fault::Pauses, 10);
-        self.held_up = percent(Fault::Pauses, 5);
+        self.delayed_heartbeats = percent(Fault::Pauses, 5);
         self.twice = percent(Fault::Duplicates, 30);
         self.read_fails = percent(Fault::Outages, 5);
         self.long_calls = percent(Fault::LongCalls, 20);
-        self.weights = self.weights.map(|(_, blow)| (weight(blow), blow));
+        self.weights = self.weights.map(|(_, fault)| (weight(fault), fault));
     }
 }
 
 impl Cluster {
     /// Draws a fault with this percentage; false once the faults have ended.
-    pub(super) fn strikes(&mut self, percent: u64) -> bool {
-        !self.is_calm() && self.dice.chance(percent)
+    pub(super) fn draws_fault(&mut self, percent: u64) -> bool {
+        !self.is_healed() && self.rng.chance(percent)
     }
 
-    pub(super) fn think_up(&mut self) -> Result<(), String> {
-        if self.is_calm() {
-            return self.make_peace();
+    pub(super) fn draw_node_fault(&mut self) -> Result<(), String> {
+        if self.is_healed() {
+            return self.heal();
         }
-        let all: u64 = self.misfortune.weights.iter().map(|(weight, _)| weight).sum();
-        let mut drawn = self.dice.below(all);
-        let node = self.dice.below(self.size.nodes as u64) as usize;
-        let weights = self.misfortune.weights;
-        let blow = weights.iter().find(|(weight, _)| {
+        let all: u64 = self.faults.weights.iter().map(|(weight, _)| weight).sum();
+        let mut drawn = self.rng.below(all);
+        let node = self.rng.below(self.size.nodes as u64) as usize;
+        let weights = self.faults.weights;
+        let fault = weights.iter().find(|(weight, _)| {
             let is_it = drawn < *weight;
             drawn = drawn.saturating_sub(*weight);
             is_it
         });
-        let soon = self.dice.below(1_000);
-        match blow.map(|(_, blow)| *blow) {
+        let soon = self.rng.below(1_000);
+        match fault.map(|(_, fault)| *fault) {
             None => {}
-            Some(Blow::Crash) => self.at(soon, Happening::Crash(node)),
-            Some(Blow::Leave) => self.at(soon, Happening::Leave(node)),
-            Some(Blow::Pause) => {
-                let for_ms = 1 + self.dice.below(LEASE_MS);
-                self.at(soon, Happening::Pause(node, for_ms));
+            Some(NodeFault::Crash) => self.at(soon, ClusterEvent::Crash(node)),
+            Some(NodeFault::Leave) => self.at(soon, ClusterEvent::Leave(node)),
+            Some(NodeFault::Pause) => {
+                let for_ms = 1 + self.rng.below(LEASE_MS);
+                self.at(soon, ClusterEvent::Pause(node, for_ms));
             }
-            Some(Blow::LongPause) => {
-                let for_ms = LEASE_MS + self.dice.below(4 * LEASE_MS);
-                self.at(soon, Happening::Pause(node, for_ms));
+            Some(NodeFault::LongPause) => {
+                let for_ms = LEASE_MS + self.rng.below(4 * LEASE_MS);
+                self.at(soon, ClusterEvent::Pause(node, for_ms));
             }
-            Some(Blow::Outage) => {
-                let for_ms = 1 + self.dice.below(2 * LEASE_MS);
-                self.at(soon, Happening::Outage(for_ms));
+            Some(NodeFault::Outage) => {
+                let for_ms = 1 + self.rng.below(2 * LEASE_MS);
+                self.at(soon, ClusterEvent::Outage(for_ms));
             }
-            Some(Blow::Repartition) => {
-                let partitions = 1 + self.dice.below(16) as u32;
-                self.at(soon, Happening::Repartition(partitions));
+            Some(NodeFault::Repartition) => {
+                let partitions = 1 + self.rng.below(16) as u32;
+                self.at(soon, ClusterEvent::Repartition(partitions));
             }
         }
-        let next = 1 + self.dice.below(2 * self.misfortune.every_ms);
-        self.at(next, Happening::Misfortune);
+        let next = 1 + self.rng.below(2 * self.faults.every_ms);
+        self.at(next, ClusterEvent::NodeFault);
         Ok(())
     }
 
     /// Returns whether the faults end within a lease, or have ended.
     fn is_last(&self) -> bool {
-        self.now + LEASE_MS > START_MS + self.misfortune.lasts_ms
+        self.now + LEASE_MS > START_MS + self.faults.lasts_ms
     }
 
     /// Returns whether a commit that starts executions from inbox messages is not written, with an unknown result. At
     /// the end of the faults every such commit fails once in this way, in seeds with this fault: a later fault could
     /// repair a start that the engine has forgotten.
-    pub(super) fn swallows_beginnings(&mut self, batch: &Batch) -> bool {
-        if !self.is_last() || self.is_calm() || self.misfortune.unknown_not_written == 0 {
+    pub(super) fn loses_starts(&mut self, batch: &Batch) -> bool {
+        if !self.is_last() || self.is_healed() || self.faults.unknown_not_written == 0 {
             return false;
         }
         let begun = batch.parts.iter().filter(|part| part.expected.is_none() && !part.frames.is_empty());
         let by_letter: Vec<_> = begun.filter(|part| !part.consumed.is_empty()).map(|part| part.execution).collect();
-        let before = self.swallowed.len();
-        self.swallowed.extend(by_letter);
-        self.swallowed.len() > before
+        let before = self.lost_starts.len();
+        self.lost_starts.extend(by_letter);
+        self.lost_starts.len() > before
     }
 
     /// Extra milliseconds of a commit, so that further drafts gather behind it. The commit is then in flight when the
     /// lease of a node with a delayed heartbeat expires. At the end of the faults only, for the same reason.
-    pub(super) fn gathers_ms(&self, node: usize) -> u64 {
-        let left_ms = self.nodes[node].held_up_until.saturating_sub(self.now);
+    pub(super) fn gathering_ms(&self, node: usize) -> u64 {
+        let left_ms = self.nodes[node].heartbeat_delayed_until.saturating_sub(self.now);
         if self.is_last() { left_ms.saturating_sub(ABOUT_TO_LAPSE_MS) } else { 0 }
     }
 
     /// Returns whether the response to a heartbeat is delayed. In seeds with this fault, the last heartbeat of every
     /// node that owns partitions is delayed: a later fault could repair state that the engine has forgotten.
-    pub(super) fn holds_word_up(&mut self, node: usize) -> bool {
-        let is_last = self.is_last() && self.misfortune.held_up > 0;
+    pub(super) fn draws_delayed_heartbeat(&mut self, node: usize) -> bool {
+        let is_last = self.is_last() && self.faults.delayed_heartbeats > 0;
         match self.nodes[node].holds().is_empty() {
-            false if is_last => self.strikes(100),
+            false if is_last => self.draws_fault(100),
             true if is_last => false,
-            _ => self.strikes(self.misfortune.held_up),
+            _ => self.draws_fault(self.faults.delayed_heartbeats),
         }
     }
 
     /// Delays the response to a heartbeat and returns the delay in milliseconds. The lease of the node expires before
     /// the response renews it. The delay must stay below a lease, since a renewal counts from the request. Journals
     /// become readable last, so inputs that arrive before that wait for them.
-    pub(super) fn hold_up(&mut self, node: usize) -> u64 {
-        let held_up_ms = LEASE_MS * 13 / 20 + self.dice.below(LEASE_MS / 10);
-        let unreadable_ms = LEASE_MS / 2 + self.dice.below(LEASE_MS);
-        self.nodes[node].held_up_until = self.now + held_up_ms;
-        self.nodes[node].unreadable_until = self.now + held_up_ms + unreadable_ms;
-        held_up_ms
+    pub(super) fn delay_heartbeat(&mut self, node: usize) -> u64 {
+        let delay_ms = LEASE_MS * 13 / 20 + self.rng.below(LEASE_MS / 10);
+        let unreadable_ms = LEASE_MS / 2 + self.rng.below(LEASE_MS);
+        self.nodes[node].heartbeat_delayed_until = self.now + delay_ms;
+        self.nodes[node].unreadable_until = self.now + delay_ms + unreadable_ms;
+        delay_ms
     }
 
     /// Returns whether the lease of a node with a delayed heartbeat expires soon. A commit that the node sends now is
     /// still in flight when the lease expires, and when it is renewed.
     pub(super) fn is_about_to_lapse(&self, node: usize) -> bool {
-        let left_ms = self.nodes[node].held_up_until.saturating_sub(self.now);
+        let left_ms = self.nodes[node].heartbeat_delayed_until.saturating_sub(self.now);
         (1..ABOUT_TO_LAPSE_MS).contains(&left_ms)
     }
 
@@ -280,21 +280,21 @@ impl Cluster {
     /// lease. At the end of the faults the response arrives as soon as journals are readable, before another event
     /// reads them again.
     pub(super) fn delay_of_lapsed(&mut self, node: usize) -> Option<u64> {
-        let held_up_ms = self.nodes[node].held_up_until.checked_sub(self.now)?;
+        let delay_ms = self.nodes[node].heartbeat_delayed_until.checked_sub(self.now)?;
         let unreadable_ms = self.nodes[node].unreadable_until - self.now;
         let is_last = self.is_last();
-        let after_ms = self.dice.below(if is_last { LEASE_MS / 10 } else { LEASE_MS });
-        Some(if is_last { unreadable_ms } else { held_up_ms + LEASE_MS / 4 } + after_ms)
+        let after_ms = self.rng.below(if is_last { LEASE_MS / 10 } else { LEASE_MS });
+        Some(if is_last { unreadable_ms } else { delay_ms + LEASE_MS / 4 } + after_ms)
     }
 
     /// Ends the faults: every node runs the newest release from now on.
-    fn make_peace(&mut self) -> Result<(), String> {
+    fn heal(&mut self) -> Result<(), String> {
         self.set_clocks_right();
         for node in 0..self.nodes.len() {
             if self.nodes[node].is_old() {
                 self.crash(node)?;
             } else if !self.nodes[node].is_alive() {
-                self.begin(node)?;
+                self.start_node(node)?;
             }
         }
         Ok(())

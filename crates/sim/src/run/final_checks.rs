@@ -3,12 +3,12 @@
 use mainspring_kernel::{decide::child_key, key::ExecutionKey, plan::Work, state::Status};
 use mainspring_store::{ReadLimit, Store};
 
-use crate::{mirror::Mirror, setup::SIMULATED_PARTITION, world::Stage};
+use crate::{fixture::SIMULATED_PARTITION, journal_mirror::JournalMirror, world::Stage};
 
 use super::Run;
 
 impl Run<'_> {
-    pub(super) fn check_rest(&self) -> Result<(), String> {
+    pub(super) fn check_at_end(&self) -> Result<(), String> {
         for (execution, member) in self.family.members() {
             self.check_journal(*execution, member)?;
             self.check_catalogue(*execution, member)?;
@@ -22,7 +22,7 @@ impl Run<'_> {
     }
 
     /// The journal verifies: its chain, its values, every decision, its head.
-    fn check_journal(&self, execution: ExecutionKey, member: &Mirror) -> Result<(), String> {
+    fn check_journal(&self, execution: ExecutionKey, member: &JournalMirror) -> Result<(), String> {
         let verified = self.loader.verify(execution).map_err(|error| error.to_string())?;
         match verified {
             None => Err("the execution is not in the store".into()),
@@ -34,7 +34,7 @@ impl Run<'_> {
     }
 
     /// The catalogue agrees with the journal.
-    fn check_catalogue(&self, key: ExecutionKey, member: &Mirror) -> Result<(), String> {
+    fn check_catalogue(&self, key: ExecutionKey, member: &JournalMirror) -> Result<(), String> {
         let state = member.state();
         let row = self.store.execution(key).map_err(|error| error.to_string())?.ok_or("the execution has no row")?;
         let head = self.store.head(key).map_err(|error| error.to_string())?.ok_or("the execution has no head")?;
@@ -44,7 +44,7 @@ impl Run<'_> {
     }
 
     /// An execution that has not ended waits for an input from outside, and its open calls were really made.
-    fn check_calls(&self, execution: ExecutionKey, member: &Mirror) -> Result<(), String> {
+    fn check_calls(&self, execution: ExecutionKey, member: &JournalMirror) -> Result<(), String> {
         let state = member.state();
         for instance in &state.open_attempts {
             let number = state.steps.get(instance).map_or(0, |step| step.attempt);

@@ -13,24 +13,24 @@ use mainspring_store::{
     Batch, CommitError, EnqueueRequest, PartOutcome, ReadLimit, Refusal, RemoteAttempt, Store, StoreError, partition_of,
 };
 
-use crate::setup::keys;
+use crate::fixture::keys;
 
 use super::{
-    Cluster, Happening, aside, looking::LOOK_FOR_LETTERS_MS, misfortune::LEASE_MS, node::Inner, owning::ToAdopt,
+    Cluster, ClusterEvent, faults::LEASE_MS, looking::LOOK_FOR_LETTERS_MS, node::NodeEvent, owning::ToAdopt, quarantine,
 };
 
 /// A request of a node to the store.
-pub(super) struct Asked {
+pub(super) struct InFlightRequest {
     pub(super) node: usize,
     pub(super) life: u32,
-    pub(super) what: What,
+    pub(super) request: StoreRequest,
 }
 
-pub(super) enum What {
+pub(super) enum StoreRequest {
     Commit {
         flight: u64,
         batch: Arc<Batch>,
-        fate: CommitFate,
+        outcome: CommitOutcome,
     },
     Load(ExecutionKey, u64),
     /// A heartbeat, under the name that the process had when it sent it.
@@ -53,7 +53,7 @@ pub(super) enum What {
     StopRemote(RemoteAttempt),
     Leave(Member),
     /// A request about quarantined executions.
-    Aside(aside::Asked),
+    Quarantine(quarantine::QuarantineRequest),
 }
 
 /// A receipt that the node forwards to the inbox of the owner.
@@ -69,7 +69,7 @@ pub(super) struct Passing {
 
 /// The outcome that is drawn for a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CommitFate {
+pub(super) enum CommitOutcome {
     Fine,
     Slow,
     NotWritten,
@@ -79,8 +79,8 @@ pub(super) enum CommitFate {
     CrashAfter,
 }
 
-impl CommitFate {
-    fn word(self) -> &'static str {
+impl CommitOutcome {
+    fn name(self) -> &'static str {
         match self {
             Self::Fine => "written",
             Self::Slow => "slow",
@@ -99,107 +99,109 @@ impl CommitFate {
 
 impl Cluster {
     /// Sends a request to the store. It arrives after a few milliseconds, or later if it is slow.
-    pub(super) fn ask_store(&mut self, node: usize, what: What) {
-        let slow = match &what {
-            What::Commit { fate, .. } => *fate == CommitFate::Slow,
-            What::PassOn(_) => self.strikes(self.misfortune.slow_posts),
+    pub(super) fn request_store(&mut self, node: usize, request: StoreRequest) {
+        let slow = match &request {
+            StoreRequest::Commit { outcome, .. } => *outcome == CommitOutcome::Slow,
+            StoreRequest::PassOn(_) => self.draws_fault(self.faults.slow_messages),
             _ => false,
         };
-        let mut delay = if slow { self.dice.below(2 * LEASE_MS) } else { self.dice.below(4) };
-        if matches!(&what, What::Commit { .. }) {
-            delay += self.nodes[node].pause_ms + self.gathers_ms(node);
+        let mut delay = if slow { self.rng.below(2 * LEASE_MS) } else { self.rng.below(4) };
+        if matches!(&request, StoreRequest::Commit { .. }) {
+            delay += self.nodes[node].pause_ms + self.gathering_ms(node);
         }
         let life = self.nodes[node].life;
-        self.at(delay, Happening::Store(Asked { node, life, what }));
+        self.at(delay, ClusterEvent::Store(InFlightRequest { node, life, request }));
     }
 
-    /// Draws the outcome of a commit.
-    pub(super) fn fate_of_commit(&mut self, node: usize, batch: &Batch) -> CommitFate {
+    /// Draws from the rates of the profile. Commits close to the end of a lease always have an unknown result.
+    pub(super) fn draw_commit_outcome(&mut self, node: usize, batch: &Batch) -> CommitOutcome {
         if self.is_about_to_lapse(node) {
-            return *self.dice.pick(&[CommitFate::UnknownWritten, CommitFate::UnknownNotWritten]);
+            return *self.rng.pick(&[CommitOutcome::UnknownWritten, CommitOutcome::UnknownNotWritten]);
         }
-        if self.swallows_beginnings(batch) {
-            return CommitFate::UnknownNotWritten;
+        if self.loses_starts(batch) {
+            return CommitOutcome::UnknownNotWritten;
         }
         let chances = [
-            (self.misfortune.crash_around_commit, CommitFate::CrashBefore),
-            (self.misfortune.crash_around_commit, CommitFate::CrashAfter),
-            (self.misfortune.unknown_written, CommitFate::UnknownWritten),
-            (self.misfortune.unknown_not_written, CommitFate::UnknownNotWritten),
-            (self.misfortune.not_written, CommitFate::NotWritten),
-            (self.misfortune.slow, CommitFate::Slow),
+            (self.faults.crash_around_commit, CommitOutcome::CrashBefore),
+            (self.faults.crash_around_commit, CommitOutcome::CrashAfter),
+            (self.faults.unknown_written, CommitOutcome::UnknownWritten),
+            (self.faults.unknown_not_written, CommitOutcome::UnknownNotWritten),
+            (self.faults.not_written, CommitOutcome::NotWritten),
+            (self.faults.slow, CommitOutcome::Slow),
         ];
-        let struck = chances.into_iter().find(|(percent, _)| self.strikes(*percent));
-        struck.map_or(CommitFate::Fine, |(_, fate)| fate)
+        let drawn = chances.into_iter().find(|(percent, _)| self.draws_fault(*percent));
+        drawn.map_or(CommitOutcome::Fine, |(_, outcome)| outcome)
     }
 
-    fn answer(&mut self, asked: (usize, u32), inner: Inner) {
+    fn answer(&mut self, to: (usize, u32), event: NodeEvent) {
         let delay = self.delay_of_answer();
-        self.answer_in(delay, asked, inner);
+        self.answer_in(delay, to, event);
     }
 
-    pub(super) fn answer_in(&mut self, delay_ms: u64, asked: (usize, u32), inner: Inner) {
-        self.at(delay_ms, Happening::Node(asked.0, asked.1, inner));
+    pub(super) fn answer_in(&mut self, delay_ms: u64, to: (usize, u32), event: NodeEvent) {
+        self.at(delay_ms, ClusterEvent::Node(to.0, to.1, event));
     }
 
     pub(super) fn delay_of_answer(&mut self) -> u64 {
-        let is_slow = self.strikes(self.misfortune.slow / 8);
-        if is_slow { self.dice.below(LEASE_MS) } else { self.dice.below(4) }
+        let is_slow = self.draws_fault(self.faults.slow / 8);
+        if is_slow { self.rng.below(LEASE_MS) } else { self.rng.below(4) }
     }
 
-    pub(super) fn store_takes(&mut self, asked: Asked) -> Result<(), String> {
-        let Asked { node, life, what } = asked;
+    pub(super) fn handle_request(&mut self, in_flight: InFlightRequest) -> Result<(), String> {
+        let InFlightRequest { node, life, request } = in_flight;
         let who = (node, life);
         let is_down = self.now < self.down_until;
-        let is_unreadable = matches!(what, What::Load(..)) && self.now < self.nodes[node].unreadable_until;
-        let fails = is_down || is_unreadable || self.strikes(self.misfortune.read_fails);
-        let why = || StoreError::Unavailable("nobody answers".into());
-        match what {
-            What::Commit { flight, batch, fate } => return self.commit(who, flight, &batch, fate, is_down),
-            What::Load(execution, number) if fails => {
-                let answer = LoadAnswer::Unavailable("nobody answers".into());
-                self.answer(who, Inner::Loaded(execution, number, Box::new(answer)));
+        let is_unreadable = matches!(request, StoreRequest::Load(..)) && self.now < self.nodes[node].unreadable_until;
+        let fails = is_down || is_unreadable || self.draws_fault(self.faults.read_fails);
+        let why = || StoreError::Unavailable("the store does not respond".into());
+        match request {
+            StoreRequest::Commit { flight, batch, outcome } => {
+                return self.commit(who, flight, &batch, outcome, is_down);
             }
-            What::Load(execution, number) => {
+            StoreRequest::Load(execution, number) if fails => {
+                let answer = LoadAnswer::Unavailable("the store does not respond".into());
+                self.answer(who, NodeEvent::Loaded(execution, number, Box::new(answer)));
+            }
+            StoreRequest::Load(execution, number) => {
                 let is_too_new = self.is_too_new(node, execution);
                 let answer = if is_too_new { LoadAnswer::Newer("newer".into()) } else { self.load(execution) };
-                self.answer(who, Inner::Loaded(execution, number, Box::new(answer)));
+                self.answer(who, NodeEvent::Loaded(execution, number, Box::new(answer)));
             }
-            What::Speak { given_up, .. } if fails => {
-                self.answer(who, Inner::Spoken(given_up, Word::Unheard(why())));
+            StoreRequest::Speak { given_up, .. } if fails => {
+                self.answer(who, NodeEvent::Spoken(given_up, Word::Unheard(why())));
             }
-            What::Speak { member, given_up, is_leaving, sent_at } => {
+            StoreRequest::Speak { member, given_up, is_leaving, sent_at } => {
                 self.hear_word(who, &member, (given_up, is_leaving), sent_at)?;
             }
-            What::Look { after: Some(_), generation, .. } if fails => {
-                self.answer(who, Inner::LookedForLetters(generation, None));
+            StoreRequest::Look { after: Some(_), generation, .. } if fails => {
+                self.answer(who, NodeEvent::LookedForLetters(generation, None));
             }
-            What::Look { .. } if fails => {}
-            What::Look { partitions, after, generation } => self.look(who, &partitions, after, generation)?,
-            What::LookToAdopt(_, _, asked) if fails => {
-                self.answer_in(LOOK_FOR_LETTERS_MS, who, Inner::Looked(asked, None));
+            StoreRequest::Look { .. } if fails => {}
+            StoreRequest::Look { partitions, after, generation } => self.look(who, &partitions, after, generation)?,
+            StoreRequest::LookToAdopt(_, _, asked) if fails => {
+                self.answer_in(LOOK_FOR_LETTERS_MS, who, NodeEvent::Looked(asked, None));
             }
-            What::LookToAdopt(partitions, generation, asked) => {
+            StoreRequest::LookToAdopt(partitions, generation, asked) => {
                 let letters =
                     self.store.inbox(&partitions, 0, ReadLimit::of(usize::MAX)).map_err(|error| error.to_string())?;
                 let delay = self.delay_of_answer();
-                self.answer_in(delay, who, Inner::Letters(letters, None, generation));
-                self.answer_in(delay, who, Inner::Looked(asked, Some(generation)));
+                self.answer_in(delay, who, NodeEvent::Letters(letters, None, generation));
+                self.answer_in(delay, who, NodeEvent::Looked(asked, Some(generation)));
             }
-            What::PassOn(passing) if fails => self.pass_on_again(who, passing),
-            What::PassOn(Passing { execution, input, remote, name, .. }) => {
+            StoreRequest::PassOn(passing) if fails => self.pass_on_again(who, passing),
+            StoreRequest::PassOn(Passing { execution, input, remote, name, .. }) => {
                 self.post(execution, &input)?;
                 self.calls.passed_on(execution, &input);
-                if let Some(remote) = remote.filter(|_| !self.strikes(self.misfortune.read_fails)) {
+                if let Some(remote) = remote.filter(|_| !self.draws_fault(self.faults.read_fails)) {
                     self.store.end_remote(&name, &[remote]).map_err(|error| error.to_string())?;
                 }
-                self.answer(who, Inner::PassedOn(execution));
+                self.answer(who, NodeEvent::PassedOn(execution));
             }
-            What::StopRemote(_) if fails => {}
-            What::StopRemote(attempt) => self.store.stop_remote(&attempt).map_err(|error| error.to_string())?,
-            What::Leave(_) if is_down => {}
-            What::Leave(member) => member.leave(),
-            What::Aside(asked) => self.store_takes_aside(who, asked, fails)?,
+            StoreRequest::StopRemote(_) if fails => {}
+            StoreRequest::StopRemote(attempt) => self.store.stop_remote(&attempt).map_err(|error| error.to_string())?,
+            StoreRequest::Leave(_) if is_down => {}
+            StoreRequest::Leave(member) => member.leave(),
+            StoreRequest::Quarantine(request) => self.handle_quarantine_request(who, request, fails)?,
         }
         Ok(())
     }
@@ -215,9 +217,9 @@ impl Cluster {
 
     pub(super) fn hint(&mut self, partitions: &[u32]) {
         for node in 0..self.nodes.len() {
-            if !self.dice.chance(20) {
+            if !self.rng.chance(20) {
                 let life = self.nodes[node].life;
-                self.at(1, Happening::Node(node, life, Inner::Hint(partitions.to_vec())));
+                self.at(1, ClusterEvent::Node(node, life, NodeEvent::Hint(partitions.to_vec())));
             }
         }
     }
@@ -227,46 +229,46 @@ impl Cluster {
         who: (usize, u32),
         flight: u64,
         batch: &Batch,
-        fate: CommitFate,
+        outcome: CommitOutcome,
         is_down: bool,
     ) -> Result<(), String> {
-        let fate = if is_down { CommitFate::NotWritten } else { fate };
-        if fate.is_written() && (self.refuses(batch) || self.has_row_in_the_way(batch)) {
-            if fate == CommitFate::CrashAfter {
+        let outcome = if is_down { CommitOutcome::NotWritten } else { outcome };
+        if outcome.is_written() && (self.refuses(batch) || self.has_row_in_the_way(batch)) {
+            if outcome == CommitOutcome::CrashAfter {
                 return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
             }
             let why = "a row is in the way".into();
-            self.answer(who, Inner::Committed(flight, Err(CommitError::Refused(why))));
+            self.answer(who, NodeEvent::Committed(flight, Err(CommitError::Refused(why))));
             return Ok(());
         }
         let records = records_of(batch)?;
-        self.table.met(&records, fate.word());
-        if fate.is_written() {
+        self.coverage.add_records(&records, outcome.name());
+        if outcome.is_written() {
             self.nodes[who.0].written.push((who.1, flight, records));
         }
         let mut answer = Ok(Vec::new());
-        if fate.is_written() {
+        if outcome.is_written() {
             answer = self.store.commit(batch);
             let answers = answer.as_ref().map_err(ToString::to_string)?.clone();
             self.check_commit(who, batch, &answers)?;
         }
-        match fate {
-            CommitFate::Fine | CommitFate::Slow => {}
-            CommitFate::NotWritten => answer = Err(CommitError::NotWritten("nobody answers".into())),
-            CommitFate::UnknownWritten | CommitFate::UnknownNotWritten => {
+        match outcome {
+            CommitOutcome::Fine | CommitOutcome::Slow => {}
+            CommitOutcome::NotWritten => answer = Err(CommitError::NotWritten("the store does not respond".into())),
+            CommitOutcome::UnknownWritten | CommitOutcome::UnknownNotWritten => {
                 let after = match self.delay_of_lapsed(who.0) {
                     Some(delay) => delay,
                     None => self.delay_of_answer(),
                 };
-                let answer = Err(CommitError::Unknown("the line is cut".into()));
-                self.answer_in(after, who, Inner::Committed(flight, answer));
+                let answer = Err(CommitError::Unknown("the connection was lost".into()));
+                self.answer_in(after, who, NodeEvent::Committed(flight, answer));
                 return Ok(());
             }
-            CommitFate::CrashBefore | CommitFate::CrashAfter => {
+            CommitOutcome::CrashBefore | CommitOutcome::CrashAfter => {
                 return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
             }
         }
-        self.answer(who, Inner::Committed(flight, answer));
+        self.answer(who, NodeEvent::Committed(flight, answer));
         Ok(())
     }
 
@@ -276,19 +278,19 @@ impl Cluster {
         for (part, answer) in batch.parts.iter().zip(answers) {
             if let PartOutcome::Refused(refusal) = answer {
                 if *refusal == Refusal::Fence {
-                    self.table.met(&records_of_part(part)?, "lease lost on the way");
+                    self.coverage.add_records(&records_of_part(part)?, "lease lost on the way");
                 }
                 self.check_refused(part, refusal)?;
                 continue;
             }
             let fence = batch.fences.iter().find(|fence| fence.partition == part.partition);
             let spread = self.store.partitions().map_err(|error| error.to_string())?;
-            self.ledger.check_owner(&names, part, fence, partition_of(part.execution, spread))?;
+            self.commits.check_owner(&names, part, fence, partition_of(part.execution, spread))?;
             self.check_foreign(part)?;
             let (calls, nodes) = (&self.calls, self.store.cluster_view().map_err(|error| error.to_string())?.nodes);
-            self.ledger.push(part, self.now, |receipt| calls.check_receipt(part.execution, receipt, &nodes))?;
+            self.commits.push(part, self.now, |receipt| calls.check_receipt(part.execution, receipt, &nodes))?;
             for frame in &part.frames {
-                self.note(&[&part.execution.0, &frame.sequence.to_be_bytes(), &frame.frame]);
+                self.extend_trace(&[&part.execution.0, &frame.sequence.to_be_bytes(), &frame.frame]);
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The setup of a run: a compiled workflow, its start, and the constants of the simulation.
+//! The fixture of a run: a compiled workflow, its start, and the constants of the simulation.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -26,7 +26,7 @@ pub(crate) const SIMULATED_PARTITION: u32 = 0;
 
 /// A workflow that can be run any number of times with the same bytes as a result.
 #[derive(Debug, Clone)]
-pub(crate) struct Setup {
+pub(crate) struct Fixture {
     pub(crate) key: ExecutionKey,
     pub(crate) plan: Arc<Plan>,
     pub(crate) effects: Effects,
@@ -61,7 +61,7 @@ pub(crate) struct Given {
     pub(crate) inbox: Vec<Entry>,
 }
 
-impl Setup {
+impl Fixture {
     pub(crate) fn new(plan: Plan, given: Given) -> Self {
         let Given { workflows, sandbox, input, variables, bounds, execution_id, effects, inbox } = given;
         let plan = Arc::new(plan);

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, fmt};
 
 use mainspring_kernel::record::Record;
 
-use super::mishaps::MET;
+use super::rare_faults::RARE_FAULTS;
 
 /// The possible faults of a commit, which apply to every record in it. A commit that loses its lease in flight is
 /// refused by its fence. Refusals for another head or a taken name are rarer and not counted.
-pub(super) const FATES: [&str; 9] = [
+pub(super) const COMMIT_OUTCOMES: [&str; 9] = [
     "written",
     "slow",
     "not written",
@@ -24,22 +24,22 @@ pub(super) const PAUSED: &str = "paused before its actions";
 
 /// Counts by kind of record and fault of its commit, and counts of the faults that concern no record.
 #[derive(Debug, Clone, Default)]
-pub struct Table(BTreeMap<(String, &'static str), u64>, BTreeMap<&'static str, u64>);
+pub struct FaultCoverage(BTreeMap<(String, &'static str), u64>, BTreeMap<&'static str, u64>);
 
-impl Table {
-    pub(super) fn met(&mut self, records: &[Record], fate: &'static str) {
+impl FaultCoverage {
+    pub(super) fn add_records(&mut self, records: &[Record], outcome: &'static str) {
         for record in records {
-            *self.0.entry((kind(record), fate)).or_default() += 1;
+            *self.0.entry((kind(record), outcome)).or_default() += 1;
         }
     }
 
-    pub(super) fn met_fault(&mut self, fault: &'static str) {
+    pub(super) fn add_fault(&mut self, fault: &'static str) {
         *self.1.entry(fault).or_default() += 1;
     }
 
     /// Returns whether any of these records is of a kind that has not met this fault yet.
-    pub(super) fn has_new(&self, records: &[Record], fate: &'static str) -> bool {
-        records.iter().any(|record| !self.0.contains_key(&(kind(record), fate)))
+    pub(super) fn has_new(&self, records: &[Record], outcome: &'static str) -> bool {
+        records.iter().any(|record| !self.0.contains_key(&(kind(record), outcome)))
     }
 
     /// Adds the counts of another table.
@@ -54,13 +54,13 @@ impl Table {
 
     /// Lists the faults that never occurred.
     pub fn missing_faults(&self) -> Vec<&'static str> {
-        MET.into_iter().filter(|fault| !self.1.contains_key(fault)).collect()
+        RARE_FAULTS.into_iter().filter(|fault| !self.1.contains_key(fault)).collect()
     }
 
     /// Lists the combinations that never occurred, for the kinds of records that were written.
     pub fn missing(&self) -> Vec<String> {
-        let missing = self.kinds().into_iter().flat_map(|kind| FATES.map(|fate| (kind.clone(), fate)));
-        missing.filter(|pair| !self.0.contains_key(pair)).map(|(kind, fate)| format!("{kind}: {fate}")).collect()
+        let missing = self.kinds().into_iter().flat_map(|kind| COMMIT_OUTCOMES.map(|outcome| (kind.clone(), outcome)));
+        missing.filter(|pair| !self.0.contains_key(pair)).map(|(kind, outcome)| format!("{kind}: {outcome}")).collect()
     }
 
     /// Lists the kinds of records that were written.
@@ -71,13 +71,13 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for FaultCoverage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "{:22} {}", "", FATES.join(" | "))?;
+        writeln!(out, "{:22} {}", "", COMMIT_OUTCOMES.join(" | "))?;
         for kind in self.kinds() {
-            let counts = FATES.map(|fate| {
-                let count = self.0.get(&(kind.clone(), fate)).copied().unwrap_or_default();
-                format!("{count:>width$}", width = fate.len())
+            let counts = COMMIT_OUTCOMES.map(|outcome| {
+                let count = self.0.get(&(kind.clone(), outcome)).copied().unwrap_or_default();
+                format!("{count:>width$}", width = outcome.len())
             });
             writeln!(out, "{kind:22} {}", counts.join(" | "))?;
         }

@@ -15,8 +15,8 @@ use mainspring_engine::{
 use mainspring_kernel::{key::ExecutionKey, state::State};
 use mainspring_store::{Batch, Part};
 
-use super::{Cluster, Fault, Happening, foreign, operators};
-use crate::faults::Dice;
+use super::{Cluster, ClusterEvent, Fault, foreign, operators};
+use crate::faults::Rng;
 
 /// The faults of this module occur in one of so many seeds.
 const SEEDS_BETWEEN: u64 = 8;
@@ -26,7 +26,7 @@ const EVERY_MS: u64 = 8_000;
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mishap {
+pub(super) enum RareFault {
     /// Clocks jump or stop, or a guest is paused.
     Clocks,
     /// The store refuses the commits of an execution, and accepts them later.
@@ -37,13 +37,13 @@ pub(super) enum Mishap {
     Panics,
 }
 
-const ALL: [Mishap; 4] = [Mishap::Clocks, Mishap::Refusals, Mishap::ForeignRows, Mishap::Panics];
+const ALL: [RareFault; 4] = [RareFault::Clocks, RareFault::Refusals, RareFault::ForeignRows, RareFault::Panics];
 
 /// The kinds without a quarantine.
-const WITHOUT_QUARANTINE: [Mishap; 2] = [Mishap::Clocks, Mishap::Refusals];
+const WITHOUT_QUARANTINE: [RareFault; 2] = [RareFault::Clocks, RareFault::Refusals];
 
 /// The faults that must occur in some seed of a test run.
-pub(super) const MET: [&str; 22] = [
+pub(super) const RARE_FAULTS: [&str; 22] = [
     "clock jumps ahead",
     "clock jumps back",
     "clock stands still",
@@ -86,26 +86,26 @@ const PANICKED: &str = "the engine panicked while it worked on this execution; t
 
 /// The further faults of a seed.
 #[derive(Debug, Clone)]
-pub(super) struct Mishaps {
-    pub(super) dice: Dice,
-    kinds: Vec<Mishap>,
+pub(super) struct RareFaults {
+    pub(super) rng: Rng,
+    kinds: Vec<RareFault>,
     /// Executions that were refused, with the number of remaining refusals alone: fewer than lead to a quarantine.
     refused: BTreeMap<ExecutionKey, u32>,
     /// RNG of foreign rows, panics and operators.
-    pub(super) others: Dice,
+    pub(super) others: Rng,
     /// The foreign rows in the store.
     pub(super) rows: BTreeMap<ExecutionKey, foreign::Row>,
     /// Executions whose start is forged.
-    pub(super) strangers: BTreeSet<ExecutionKey>,
+    pub(super) forged_starts: BTreeSet<ExecutionKey>,
     /// Number of forged messages.
     pub(super) messages: u64,
     /// Executions at which the engine has panicked.
     panicked: BTreeSet<ExecutionKey>,
     /// Executions with an injected cause for a quarantine; no others may be quarantined.
-    pub(super) may_be_set_aside: BTreeSet<ExecutionKey>,
+    pub(super) may_be_quarantined: BTreeSet<ExecutionKey>,
 }
 
-impl Mishaps {
+impl RareFaults {
     pub(super) fn of(seed: u64) -> Self {
         let kinds = match (seed % SEEDS_BETWEEN == SEEDS_BETWEEN - 1, seed / SEEDS_BETWEEN % 2) {
             (true, 0) => WITHOUT_QUARANTINE.to_vec(),
@@ -113,67 +113,67 @@ impl Mishaps {
             (false, _) => Vec::new(),
         };
         Self {
-            dice: Dice::new(!seed),
+            rng: Rng::new(!seed),
             kinds,
             refused: BTreeMap::new(),
-            others: Dice::new(seed.rotate_left(32)),
+            others: Rng::new(seed.rotate_left(32)),
             rows: BTreeMap::new(),
-            strangers: BTreeSet::new(),
+            forged_starts: BTreeSet::new(),
             messages: 0,
             panicked: BTreeSet::new(),
-            may_be_set_aside: BTreeSet::new(),
+            may_be_quarantined: BTreeSet::new(),
         }
     }
 
     /// Limits the kinds to the given faults in any seed; an empty list keeps the kinds of the seed.
-    pub(super) fn keep_only_of(&mut self, faults: &[Fault]) {
+    pub(super) fn keep_only(&mut self, faults: &[Fault]) {
         if !faults.is_empty() {
             let kind = |fault: &Fault| match fault {
-                Fault::Clocks => Some(Mishap::Clocks),
-                Fault::Refusals => Some(Mishap::Refusals),
-                Fault::ForeignRows => Some(Mishap::ForeignRows),
-                Fault::Panics => Some(Mishap::Panics),
+                Fault::Clocks => Some(RareFault::Clocks),
+                Fault::Refusals => Some(RareFault::Refusals),
+                Fault::ForeignRows => Some(RareFault::ForeignRows),
+                Fault::Panics => Some(RareFault::Panics),
                 _ => None,
             };
             self.kinds = faults.iter().filter_map(kind).collect();
         }
     }
 
-    pub(super) fn strikes(&self, kind: Mishap) -> bool {
+    pub(super) fn has(&self, kind: RareFault) -> bool {
         self.kinds.contains(&kind)
     }
 
     /// Returns whether executions are quarantined in this seed.
-    pub(super) fn may_set_aside(&self) -> bool {
-        self.strikes(Mishap::ForeignRows) || self.strikes(Mishap::Panics)
+    pub(super) fn quarantines(&self) -> bool {
+        self.has(RareFault::ForeignRows) || self.has(RareFault::Panics)
     }
 }
 
 impl Cluster {
     /// Schedules the first faults of the seed.
-    pub(super) fn expect_mishaps(&mut self) {
-        if self.mishaps.strikes(Mishap::Clocks) || self.mishaps.strikes(Mishap::Refusals) {
-            self.at(EVERY_MS / 2, Happening::Mishap);
+    pub(super) fn schedule_rare_faults(&mut self) {
+        if self.rare_faults.has(RareFault::Clocks) || self.rare_faults.has(RareFault::Refusals) {
+            self.at(EVERY_MS / 2, ClusterEvent::RareFault);
         }
-        if self.mishaps.strikes(Mishap::ForeignRows) {
-            self.at(EVERY_MS / 2, Happening::ForeignRow);
+        if self.rare_faults.has(RareFault::ForeignRows) {
+            self.at(EVERY_MS / 2, ClusterEvent::ForeignRow);
         }
-        if self.mishaps.may_set_aside() {
-            self.at(operators::LOOK_MS, Happening::Operators);
+        if self.rare_faults.quarantines() {
+            self.at(operators::ROUND_MS, ClusterEvent::Operators);
         }
     }
 
     /// Returns whether the store refuses a commit because of one of its executions. That execution is refused in every
     /// commit until it was refused in a commit of its own.
     pub(super) fn refuses(&mut self, batch: &Batch) -> bool {
-        if !self.mishaps.strikes(Mishap::Refusals) {
+        if !self.rare_faults.has(RareFault::Refusals) {
             return false;
         }
-        let is_calm = self.is_calm();
-        let Mishaps { dice, refused, .. } = &mut self.mishaps;
-        for part in batch.parts.iter().filter(|part| !part.frames.is_empty() && !is_calm) {
-            if !refused.contains_key(&part.execution) && dice.chance(REFUSED) {
-                refused.insert(part.execution, 1 + dice.below(u64::from(REFUSALS_MAX) - 1) as u32);
+        let is_healed = self.is_healed();
+        let RareFaults { rng, refused, .. } = &mut self.rare_faults;
+        for part in batch.parts.iter().filter(|part| !part.frames.is_empty() && !is_healed) {
+            if !refused.contains_key(&part.execution) && rng.chance(REFUSED) {
+                refused.insert(part.execution, 1 + rng.below(u64::from(REFUSALS_MAX) - 1) as u32);
             }
         }
         let is_refused = |part: &&Part| refused.get(&part.execution).is_some_and(|left| *left > 0);
@@ -186,41 +186,44 @@ impl Cluster {
         if batch.parts.len() == 1 {
             refused.entry(part.execution).and_modify(|left| *left -= 1);
         }
-        self.table.met_fault(fault);
+        self.coverage.add_fault(fault);
         true
     }
 
-    pub(super) fn mishap(&mut self) {
-        if self.is_calm() {
+    pub(super) fn inject_rare_fault(&mut self) {
+        if self.is_healed() {
             return self.set_clocks_right();
         }
-        let node = self.mishaps.dice.below(self.size.nodes as u64) as usize;
-        let kinds: Vec<Mishap> =
-            self.mishaps.kinds.iter().copied().filter(|kind| WITHOUT_QUARANTINE.contains(kind)).collect();
-        if *self.mishaps.dice.pick(&kinds) == Mishap::Clocks {
-            self.strike_clock(node);
+        let node = self.rare_faults.rng.below(self.size.nodes as u64) as usize;
+        let kinds: Vec<RareFault> =
+            self.rare_faults.kinds.iter().copied().filter(|kind| WITHOUT_QUARANTINE.contains(kind)).collect();
+        if *self.rare_faults.rng.pick(&kinds) == RareFault::Clocks {
+            self.inject_clock_fault(node);
         }
-        let next = 1 + self.mishaps.dice.below(2 * EVERY_MS);
-        self.at(next, Happening::Mishap);
+        let next = 1 + self.rare_faults.rng.below(2 * EVERY_MS);
+        self.at(next, ClusterEvent::RareFault);
     }
 
     /// Returns whether an execution may be quarantined. In an author's case children with a waiting parent are exempt:
     /// the parent would see a failure, and take another path than without faults.
-    pub(super) fn may_be_struck(&self, state: &State) -> bool {
+    pub(super) fn allows_quarantine(&self, state: &State) -> bool {
         self.workflows.subject.is_none() || state.lineage.parent.is_none()
     }
 
     fn panics(&mut self, execution: ExecutionKey, percent: u64, fault: &'static str) -> bool {
-        if !self.mishaps.strikes(Mishap::Panics) || self.is_calm() || self.mishaps.panicked.contains(&execution) {
+        if !self.rare_faults.has(RareFault::Panics)
+            || self.is_healed()
+            || self.rare_faults.panicked.contains(&execution)
+        {
             return false;
         }
-        let may_be_struck = self.ledger.state(execution).is_some_and(|state| self.may_be_struck(state));
-        if !may_be_struck || !self.mishaps.others.chance(percent) {
+        let allows_quarantine = self.commits.state(execution).is_some_and(|state| self.allows_quarantine(state));
+        if !allows_quarantine || !self.rare_faults.others.chance(percent) {
             return false;
         }
-        self.mishaps.panicked.insert(execution);
-        self.mishaps.may_be_set_aside.insert(execution);
-        self.table.met_fault(fault);
+        self.rare_faults.panicked.insert(execution);
+        self.rare_faults.may_be_quarantined.insert(execution);
+        self.coverage.add_fault(fault);
         true
     }
 
@@ -240,7 +243,7 @@ impl Cluster {
         let plan = suspended.state.plan.clone();
         let mut is_over = || match panics {
             // Unlike `panic!`, this prints nothing into the output of the tests.
-            true => resume_unwind(Box::new("as the dice say")),
+            true => resume_unwind(Box::new("injected panic")),
             false => evaluation.is_multiple_of(3),
         };
         let finish = || suspended.finish(&InProcess, &mut is_over);

@@ -13,34 +13,34 @@ use crate::world::World;
 #[derive(Debug)]
 pub(crate) struct Family {
     root: ExecutionKey,
-    members: BTreeMap<ExecutionKey, Mirror>,
+    members: BTreeMap<ExecutionKey, JournalMirror>,
 }
 
 impl Family {
     pub(crate) fn new(root: ExecutionKey, plan: Arc<Plan>) -> Self {
-        Self { root, members: BTreeMap::from([(root, Mirror::new(root, plan))]) }
+        Self { root, members: BTreeMap::from([(root, JournalMirror::new(root, plan))]) }
     }
 
-    pub(crate) fn root(&self) -> &Mirror {
+    pub(crate) fn root(&self) -> &JournalMirror {
         &self.members[&self.root]
     }
 
-    pub(crate) fn into_root(mut self) -> Mirror {
+    pub(crate) fn into_root(mut self) -> JournalMirror {
         self.members.remove(&self.root).expect("the root is a member from the beginning")
     }
 
-    pub(crate) fn member(&self, execution: ExecutionKey) -> Option<&Mirror> {
+    pub(crate) fn member(&self, execution: ExecutionKey) -> Option<&JournalMirror> {
         self.members.get(&execution)
     }
 
     /// Returns the journals of all of them.
-    pub(crate) fn members(&self) -> impl Iterator<Item = (&ExecutionKey, &Mirror)> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&ExecutionKey, &JournalMirror)> {
         self.members.iter()
     }
 
     /// Adds a new execution, before its first frame is durable.
     pub(crate) fn add(&mut self, execution: ExecutionKey, plan: Arc<Plan>) {
-        self.members.entry(execution).or_insert_with(|| Mirror::new(execution, plan));
+        self.members.entry(execution).or_insert_with(|| JournalMirror::new(execution, plan));
     }
 
     /// Returns all stored frames of the tree.
@@ -60,7 +60,7 @@ impl Family {
         self.members.values().flat_map(|mirror| mirror.timers.iter().map(|(timer, order)| (timer, *order)))
     }
 
-    /// Calls [`Mirror::catch_up`] for all of them, and returns the new frames with their executions.
+    /// Calls [`JournalMirror::catch_up`] for all of them, and returns the new frames with their executions.
     pub(crate) fn catch_up(
         &mut self,
         store: &dyn Store,
@@ -79,7 +79,7 @@ const FRAMES_AT_A_TIME: usize = 1024;
 
 /// A durable journal and its state.
 #[derive(Debug)]
-pub(crate) struct Mirror {
+pub(crate) struct JournalMirror {
     fold: Fold,
     pub(crate) frames: Vec<Frame>,
     pub(crate) stored: Vec<StoredFrame>,
@@ -87,7 +87,7 @@ pub(crate) struct Mirror {
     pub(crate) timers: BTreeMap<(u64, Timer), u64>,
 }
 
-impl Mirror {
+impl JournalMirror {
     pub(crate) fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
         Self { fold: Fold::new(key, plan), frames: Vec::new(), stored: Vec::new(), timers: BTreeMap::new() }
     }

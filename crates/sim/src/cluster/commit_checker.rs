@@ -22,11 +22,11 @@ use mainspring_kernel::{
 };
 use mainspring_store::{ExecutionRow, Fence, InboxMessage, Part, ReadLimit, Store, memory::MemoryStore, partition_of};
 
-use super::history::History;
+use super::journal_checker::JournalChecker;
 use crate::simulate::Ended;
 
 /// Milliseconds for the request that reads the store's clock, plus the drift of the node's clock until the next one.
-const ASKED_MS: u64 = 10;
+const CLOCK_READ_MS: u64 = 10;
 
 /// The receipt of a call.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Receipt {
 struct Journal {
     fold: Fold,
     attempts: BTreeSet<(Instance, u32)>,
-    history: History,
+    history: JournalChecker,
     /// Open gates, by step and number, as the parts have listed them in the store.
     listed_gates: BTreeSet<(String, u32)>,
     has_ended: bool,
@@ -53,7 +53,7 @@ struct Owner {
 }
 
 /// All durable facts of a run.
-pub(super) struct Ledger {
+pub(super) struct CommitChecker {
     plans: BTreeMap<Hash, Arc<Plan>>,
     is_given: bool,
     journals: BTreeMap<ExecutionKey, Journal>,
@@ -66,7 +66,7 @@ pub(super) struct Ledger {
     frames: u64,
 }
 
-impl Ledger {
+impl CommitChecker {
     /// `is_given` states that the workflows are an author's, which may have transforms and schemas.
     pub(super) fn new(plans: BTreeMap<Hash, Arc<Plan>>, is_given: bool) -> Self {
         Self {
@@ -227,7 +227,7 @@ impl Ledger {
     ) -> Result<(), String> {
         let is_burial = part.expected.is_none() && part.frames.is_empty();
         if is_burial && self.journals.contains_key(&part.execution) {
-            return Err(format!("letters of {} are thrown away, and it lives: {:?}", part.execution, part.consumed));
+            return Err(format!("letters of {} are discarded although it exists: {:?}", part.execution, part.consumed));
         }
         for stored in &part.frames {
             if stored.sequence == 0 {
@@ -236,10 +236,10 @@ impl Ledger {
             let journal = self.journals.get_mut(&part.execution);
             let journal = journal.ok_or_else(|| format!("{} has no beginning", part.execution))?;
             if journal.has_ended {
-                return Err(format!("{} goes on after its end", part.execution));
+                return Err(format!("{} continues after its end", part.execution));
             }
             let frame = journal.fold.push(stored).map_err(|broken| format!("{}: {broken}", part.execution))?;
-            if frame.now > now_ms + CLOCK_APART_MS_MAX + ASKED_MS {
+            if frame.now > now_ms + CLOCK_APART_MS_MAX + CLOCK_READ_MS {
                 let ahead_ms = frame.now - now_ms;
                 return Err(format!("{}: frame {} is written {ahead_ms} ms ahead", part.execution, frame.sequence));
             }
@@ -263,12 +263,12 @@ impl Ledger {
         let Some(Record::Started { plan_hash, .. }) = frame.records.first() else {
             return Err(format!("{} does not begin", part.execution));
         };
-        let plan = self.plans.get(plan_hash).ok_or("an execution of no known plan")?.clone();
+        let plan = self.plans.get(plan_hash).ok_or("the plan of an execution is unknown")?.clone();
         let fold = Fold::new(part.execution, plan);
         let journal = Journal {
             fold,
             attempts: BTreeSet::new(),
-            history: History::of(self.is_given),
+            history: JournalChecker::of(self.is_given),
             listed_gates: BTreeSet::new(),
             has_ended: false,
         };
@@ -282,7 +282,11 @@ impl Ledger {
     /// Checks that a published frame is durable.
     pub(super) fn check_told(&self, execution: ExecutionKey, sequence: u64) -> Result<(), String> {
         let is_durable = self.journals.get(&execution).is_some_and(|journal| journal.fold.next_sequence() > sequence);
-        if is_durable { Ok(()) } else { Err(format!("frame {sequence} of {execution} is told of and is not durable")) }
+        if is_durable {
+            Ok(())
+        } else {
+            Err(format!("frame {sequence} of {execution} is published and is not durable"))
+        }
     }
 
     pub(super) fn check_end(&self, store: &MemoryStore, loader: &Loader) -> Result<(), String> {

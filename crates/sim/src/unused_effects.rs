@@ -16,19 +16,19 @@ use crate::{
 
 /// Returns a line about unused scripts, if there are any. A script whose name does not occur in the plans is always
 /// unused. One that was only not called counts only in a run that completed: a run that is denied, fails or waits
-/// leaves out later steps, and so may steps that the case itself expects to be absent. `came` is `None` if the run
+/// leaves out later steps, and so may steps that the case itself expects to be absent. `finished` is `None` if the run
 /// violated a rule.
-pub(crate) fn unused(
+pub(crate) fn unused_effects(
     plans: &[Arc<Plan>],
     effects: &Effects,
-    came: Option<&Finished>,
+    finished: Option<&Finished>,
     expect: &Expect,
 ) -> Option<String> {
     let known = callable(plans);
-    let is_used = |name: &str| came.is_some_and(|came| came.scripts_used.contains(name));
+    let is_used = |name: &str| finished.is_some_and(|finished| finished.scripts_used.contains(name));
     let left: Vec<&str> = effects.keys().map(String::as_str).filter(|name| !is_used(name)).collect();
     let (uncalled, unknown): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|name| known.contains(name));
-    let has_completed = came.is_some_and(|came| came.state.status() == ExecutionStatus::Completed);
+    let has_completed = finished.is_some_and(|finished| finished.state.status() == ExecutionStatus::Completed);
     let uncalled: Vec<&str> =
         uncalled.into_iter().filter(|name| has_completed && !is_expected_unused(name, expect)).collect();
     let list = |names: Vec<&str>| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
