@@ -11,9 +11,9 @@ use mainspring_store::postgres::PostgresStore;
 
 use crate::{
     commands,
-    exit::{Exit, Refusal},
-    seeing::Seeing,
-    terminal::{Terminal, say},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, print_out},
+    telemetry::Telemetry,
 };
 
 /// Durable workflows: nothing lost, nothing repeated, everything on record.
@@ -52,7 +52,7 @@ pub(crate) struct Global {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) seeing: Seeing,
+    pub(crate) telemetry: Telemetry,
 }
 
 #[derive(Debug, Subcommand)]
@@ -136,14 +136,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     };
     let terminal = Terminal::of_process();
     let usual_log = if matches!(line.command, Command::Node(_) | Command::Up(_)) { "info" } else { "off" };
-    let begun = line.global.seeing.begin(usual_log);
+    let begun = line.global.telemetry.begin(usual_log);
     let obeyed = begun.and_then(|()| obey(line.command, &line.global, &terminal));
-    line.global.seeing.end(&terminal);
+    line.global.telemetry.end(&terminal);
     match obeyed {
         Ok(exit) => exit,
-        Err(refusal) => {
-            tell(&refusal, &line.global, &terminal);
-            refusal.exit
+        Err(error) => {
+            tell(&error, &line.global, &terminal);
+            error.exit
         }
     }
 }
@@ -188,23 +188,23 @@ impl Command {
 /// Rejects `--server` for a command that works on this machine. A server named by the environment is ignored
 /// instead, since it is meant for other commands. Only `resume` rejects that too, because it has no other possible
 /// meaning there.
-fn check_place(command: &Command, global: &Global) -> Result<(), Refusal> {
+fn check_place(command: &Command, global: &Global) -> Result<(), CliError> {
     let Some(why) = command.belongs_here() else { return Ok(()) };
     let is_meant = global.server.is_some() || (matches!(command, Command::Resume(_)) && global.server()?.is_some());
-    if is_meant { Err(Refusal::bad_input("not_at_a_server", why)) } else { Ok(()) }
+    if is_meant { Err(CliError::bad_input("not_at_a_server", why)) } else { Ok(()) }
 }
 
 /// Rejects a password in `--store`: every user of this machine can read the command lines of its processes.
-fn check_password(global: &Global) -> Result<(), Refusal> {
+fn check_password(global: &Global) -> Result<(), CliError> {
     if !global.store_by_flag || !global.store.as_deref().is_some_and(PostgresStore::has_password) {
         return Ok(());
     }
     let message = "--store has a password in it, and everybody on this machine can read command lines: put the address into the \
                    environment (MAINSPRING_STORE=postgres://USER:PASSWORD@HOST/DATABASE), and leave --store out";
-    Err(Refusal::bad_input("password_in_flag", message))
+    Err(CliError::bad_input("password_in_flag", message))
 }
 
-fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     check_place(&command, global)?;
     check_password(global)?;
     match command {
@@ -242,29 +242,29 @@ fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, 
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut CommandLine::command(), "mainspring", &mut script);
-            say!("{}", String::from_utf8_lossy(&script).trim_end());
+            print_out!("{}", String::from_utf8_lossy(&script).trim_end());
             Ok(Exit::Fine)
         }
     }
 }
 
-fn refused_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        let _ = error.print();
+fn refused_arguments(rejected: &clap::Error, arguments: &[OsString]) -> Exit {
+    if matches!(rejected.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let _ = rejected.print();
         return Exit::Fine;
     }
-    let refusal = Refusal::arguments(error);
+    let error = CliError::arguments(rejected);
     if asks_for_json(arguments) {
-        answer(&refusal);
+        answer(&error);
     }
     // The message of clap has colors, and contains the arguments unescaped, such as a file name that a shell has
     // expanded.
     if arguments.iter().any(|argument| argument.to_string_lossy().contains(is_obeyed)) {
-        Terminal::of_process().error(&refusal.failure.message);
+        Terminal::of_process().error(&error.failure.message);
     } else {
-        let _ = error.print();
+        let _ = rejected.print();
     }
-    refusal.exit
+    error.exit
 }
 
 /// True if the command line that clap rejected contains `--json`. Arguments after `--` are not flags.
@@ -272,15 +272,15 @@ fn asks_for_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-fn tell(refusal: &Refusal, global: &Global, terminal: &Terminal) {
+fn tell(error: &CliError, global: &Global, terminal: &Terminal) {
     if global.json {
-        answer(refusal);
+        answer(error);
     }
-    terminal.error(&refusal.failure.message);
+    terminal.error(&error.failure.message);
 }
 
-fn answer(refusal: &Refusal) {
-    say!("{}", mainspring_kernel::json::compact(&mainspring_engine::envelope::of_refusal(None, &refusal.failure)));
+fn answer(error: &CliError) {
+    print_out!("{}", mainspring_kernel::json::compact(&mainspring_engine::envelope::of_refusal(None, &error.failure)));
 }
 
 #[cfg(test)]

@@ -1,22 +1,21 @@
 //! The commands of `mainspring`, one per file: first the flags, then the implementation.
 
 pub(crate) mod approvals;
-pub(crate) mod asking;
 pub(crate) mod audit;
+pub(crate) mod audit_entry;
 pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod decide;
+pub(crate) mod delegate;
 pub(crate) mod doctor;
 pub(crate) mod erase;
 pub(crate) mod follow;
-pub(crate) mod hand_over;
 pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod node;
-pub(crate) mod noted;
 pub(crate) mod plan;
 pub(crate) mod quarantine;
 mod remote;
@@ -26,7 +25,6 @@ pub(crate) mod save;
 pub(crate) mod show;
 pub(crate) mod signal;
 pub(crate) mod sim;
-pub(crate) mod summary;
 pub(crate) mod tail;
 pub(crate) mod test;
 pub(crate) mod token;

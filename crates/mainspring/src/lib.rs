@@ -1,30 +1,25 @@
 //! The command lines `mainspring` and `workflow`: flags, wiring, exit codes and terminal output. Workflow
 //! semantics, storage and the HTTP API are in the other crates.
 
-pub mod bounded;
 pub mod cli;
+mod client;
 mod commands;
-mod connecting;
-pub mod draw;
-pub mod evaluating;
-pub mod exit;
-mod fetching;
-mod ground;
-mod naming;
-pub mod place;
-mod progress;
-mod remote;
-pub mod repeat;
+pub mod error;
+pub mod evaluator;
+pub mod idempotency;
+pub mod output;
+pub mod paths;
+pub mod read_limited;
+mod read_store;
 pub mod runner;
-pub mod sandbox;
 mod scripts;
-#[cfg(feature = "seeing")]
-mod seeing;
-#[cfg(not(feature = "seeing"))]
-#[path = "seeing/absent.rs"]
-mod seeing;
-mod settings;
-mod terminal;
-mod text;
+mod server_settings;
+mod store_location;
+#[cfg(feature = "telemetry")]
+mod telemetry;
+#[cfg(not(feature = "telemetry"))]
+#[path = "telemetry/disabled.rs"]
+mod telemetry;
 mod tls;
+pub mod workflow_cli;
 mod workflows;

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if let Some(exit) = mainspring_cli::evaluating::serve_if_worker(std::env::args_os()) {
+    if let Some(exit) = mainspring_cli::evaluator::serve_if_worker(std::env::args_os()) {
         return exit.into();
     }
-    if let Some(code) = mainspring_cli::evaluating::serve_if_helper(std::env::args_os()) {
+    if let Some(code) = mainspring_cli::evaluator::serve_if_helper(std::env::args_os()) {
         return code;
     }
     mainspring_cli::cli::main(std::env::args_os()).into()

@@ -31,9 +31,9 @@ use tokio::{
 };
 
 use crate::{
-    evaluating::evaluator,
-    exit::Refusal,
-    place::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
+    error::CliError,
+    evaluator::evaluator,
+    paths::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
 };
 
 /// Help text on [`ALLOW_VARIABLE`], for commands that run `http` steps of several organizations.
@@ -44,9 +44,9 @@ Environment:
                          organization is for `default` alone (docs/reference/http-steps.md)";
 
 /// Parses [`ALLOW_VARIABLE`] from the environment of this process.
-pub fn http_allow() -> Result<Allow, Refusal> {
+pub fn http_allow() -> Result<Allow, CliError> {
     let text = std::env::var(ALLOW_VARIABLE).unwrap_or_default();
-    text.parse().map_err(|error| Refusal::bad_input("bad_http_allow", format!("{ALLOW_VARIABLE}: {error}")))
+    text.parse().map_err(|error| CliError::bad_input("bad_http_allow", format!("{ALLOW_VARIABLE}: {error}")))
 }
 
 /// The executors of a node on a user's machine.
@@ -82,7 +82,7 @@ pub fn executors_with(allow: Allow, traces: bool, rules: Rules, home: &Home, hel
 }
 
 /// Opens an engine on a data folder with all executors of this executable.
-pub async fn open(home: Home, key: [u8; 32], reach: Reach, spans: Option<Spans>) -> Result<Engine, Refusal> {
+pub async fn open(home: Home, key: [u8; 32], reach: Reach, spans: Option<Spans>) -> Result<Engine, CliError> {
     open_with(home, key, reach, spans, Rules::default()).await
 }
 
@@ -93,7 +93,7 @@ pub async fn open_with(
     reach: Reach,
     spans: Option<Spans>,
     rules: Rules,
-) -> Result<Engine, Refusal> {
+) -> Result<Engine, CliError> {
     let (allow, traces) = (http_allow()?, spans.is_some());
     let limits = (reach == Reach::All).then(|| Arc::new(mainspring_server::InForce) as Arc<_>);
     let options = Options { home, key, reach, evaluator: evaluator(), spans, limits };
@@ -101,7 +101,7 @@ pub async fn open_with(
 }
 
 /// The stored state of an execution.
-pub struct Standing {
+pub struct Snapshot {
     /// The folded state.
     pub state: State,
     /// The attempt history.
@@ -111,25 +111,25 @@ pub struct Standing {
 }
 
 /// Reads an execution from the store, and passes every frame to `each` on the way.
-pub fn standing(
+pub fn snapshot(
     engine: &Engine,
     key: ExecutionKey,
     mut each: impl FnMut(&Frame, &State),
-) -> Result<Standing, EngineError> {
+) -> Result<Snapshot, EngineError> {
     let mut history = History::default();
     let read = engine.loader().frames(key, |state, frame| {
         history.add(&state.plan, frame);
         each(frame, state);
     })?;
     let journal = read.ok_or(EngineError::NoSuchExecution)?.journal;
-    Ok(Standing { state: journal.state, history, next_sequence: journal.head.sequence + 1 })
+    Ok(Snapshot { state: journal.state, history, next_sequence: journal.head.sequence + 1 })
 }
 
 /// The reason why [`follow`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
     /// The execution has ended, or only approvals are left.
-    Rests,
+    Settled,
     /// This process was asked to stop.
     Interrupted,
 }
@@ -140,12 +140,12 @@ pub enum Followed {
 pub async fn follow(
     engine: &Engine,
     watch: &mut UnboundedReceiver<Arc<Moment>>,
-    from: &mut Standing,
+    from: &mut Snapshot,
     signals: &mut Signals,
     mut show: impl FnMut(&Plan, &[Record], u64),
 ) -> Result<Followed, EngineError> {
-    if is_at_rest(engine, &from.state)? {
-        return Ok(Followed::Rests);
+    if is_tree_settled(engine, &from.state)? {
+        return Ok(Followed::Settled);
     }
     loop {
         let moment = tokio::select! {
@@ -162,8 +162,8 @@ pub async fn follow(
         }
         from.next_sequence = moment.sequence + 1;
         show(&from.state.plan, &moment.records, moment.now);
-        if rests(moment.status) && is_at_rest(engine, &engine.state(from.state.key)?)? {
-            return Ok(Followed::Rests);
+        if is_settled(moment.status) && is_tree_settled(engine, &engine.state(from.state.key)?)? {
+            return Ok(Followed::Settled);
         }
     }
 }
@@ -175,15 +175,15 @@ fn quarantined(engine: &Engine, key: ExecutionKey) -> EngineError {
 
 /// True if the execution cannot continue without a decision, and neither can the executions that it started and
 /// waits for.
-fn is_at_rest(engine: &Engine, state: &State) -> Result<bool, EngineError> {
+fn is_tree_settled(engine: &Engine, state: &State) -> Result<bool, EngineError> {
     let status = state.status();
     if status != ExecutionStatus::WaitingApproval {
-        return Ok(rests(status));
+        return Ok(is_settled(status));
     }
     Ok(!Family::of(engine.loader(), engine.key(), state)?.is_about_to_move)
 }
 
-pub(crate) fn rests(status: ExecutionStatus) -> bool {
+pub(crate) fn is_settled(status: ExecutionStatus) -> bool {
     !matches!(status, ExecutionStatus::Pending | ExecutionStatus::Running | ExecutionStatus::CancelRequested)
 }
 

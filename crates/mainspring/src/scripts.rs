@@ -14,7 +14,7 @@ use mainspring_effects::shell::contain::{Container, ContainerSettings, Network, 
 use mainspring_store::postgres::PostgresStore;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use crate::{cli::Global, commands::up::FIRST_TOKEN, exit::Refusal, place};
+use crate::{cli::Global, commands::up::FIRST_TOKEN, error::CliError, paths};
 
 /// The name of the mode setting. The values follow.
 pub(crate) const SCRIPTS: &str = "scripts";
@@ -70,7 +70,7 @@ impl ScriptFlags {
     }
 
     /// The settings from flags and environment, for a command that has no other settings.
-    pub(crate) fn rules(&self) -> Result<ScriptSettings, Refusal> {
+    pub(crate) fn rules(&self) -> Result<ScriptSettings, CliError> {
         let variables = ["MAINSPRING_SCRIPTS", "MAINSPRING_SCRIPTS_NETWORK", "MAINSPRING_SCRIPTS_READ"];
         let environment = variables.map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
         let [mode, network, read] = self.given();
@@ -91,8 +91,8 @@ pub(crate) struct ScriptSettings {
 
 impl ScriptSettings {
     /// Parses the texts of the three settings.
-    pub(crate) fn of(mode: Option<String>, network: Option<String>, read: Option<String>) -> Result<Self, Refusal> {
-        let bad = |name: &str, why: String| Refusal::bad_input("bad_setting", format!("{name}: {why}"));
+    pub(crate) fn of(mode: Option<String>, network: Option<String>, read: Option<String>) -> Result<Self, CliError> {
+        let bad = |name: &str, why: String| CliError::bad_input("bad_setting", format!("{name}: {why}"));
         let mode = mode.unwrap_or_else(|| MODES[0].into());
         if !MODES.contains(&mode.as_str()) {
             return Err(bad(SCRIPTS, format!("`{mode}` is none of {}", MODES.join(", "))));
@@ -132,7 +132,7 @@ impl ScriptSettings {
 
     /// The mode that this machine supports. A container is tried before anything relies on containers. `works` is
     /// true if this process runs scripts; it may then create the folder and the control groups for them.
-    pub(crate) fn in_force(&self, global: &Global, works: bool) -> Result<Scripts, Refusal> {
+    pub(crate) fn in_force(&self, global: &Global, works: bool) -> Result<Scripts, CliError> {
         match self.mode.as_str() {
             "uncontained" => return Ok(Scripts::Uncontained),
             "off" => return Ok(Scripts::Off("the configuration says `scripts: off`".into())),
@@ -140,9 +140,9 @@ impl ScriptSettings {
         }
         let folder = global.home()?.folder().to_owned();
         let helper = std::env::current_exe();
-        let helper = helper.map_err(|error| Refusal::internal("no_executable", error.to_string()))?;
-        let hidden = [Some(folder.clone()), Some(place::key_file(&[&folder])), place::config_home().map(ours)];
-        let hidden = hidden.into_iter().flatten().chain(place::state_home().ok().map(ours));
+        let helper = helper.map_err(|error| CliError::internal("no_executable", error.to_string()))?;
+        let hidden = [Some(folder.clone()), Some(paths::key_file(&[&folder])), paths::config_home().map(ours)];
+        let hidden = hidden.into_iter().flatten().chain(paths::state_home().ok().map(ours));
         let sockets = global.store.iter().flat_map(|store| PostgresStore::sockets(store));
         let hidden = hidden.chain(sockets).chain(self.own.iter().cloned());
         if works {
@@ -174,11 +174,11 @@ impl ScriptSettings {
     }
 }
 
-fn make_folder(folder: &Path) -> Result<(), Refusal> {
+fn make_folder(folder: &Path) -> Result<(), CliError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| {
         let message = format!("the folder {} cannot be made: {error}; name another with --dir", folder.display());
-        Refusal::bad_input("no_folder", message)
+        CliError::bad_input("no_folder", message)
     })
 }
 
@@ -198,8 +198,8 @@ pub(crate) fn words(scripts: &Scripts) -> (&'static str, String) {
 }
 
 /// Protects the memory, environment and descriptors of this process from other processes of the same user.
-pub(crate) fn close_this_process() -> Result<(), Refusal> {
-    let failed = |why: String| Refusal::internal("not_closed", why);
+pub(crate) fn close_this_process() -> Result<(), CliError> {
+    let failed = |why: String| CliError::internal("not_closed", why);
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| failed(error.to_string()))?;
     // Descriptors inherited from the parent process must not reach scripts and sandbox workers.
     close_fds::set_fds_cloexec(3, &[]);
@@ -208,7 +208,7 @@ pub(crate) fn close_this_process() -> Result<(), Refusal> {
 
 /// Makes the data folder of a server accessible to its owner only, and returns a message if its mode changed. A folder that
 /// contains files of others is not changed, but an error.
-pub(crate) fn close_folder(folder: &Path) -> Result<Option<String>, Refusal> {
+pub(crate) fn close_folder(folder: &Path) -> Result<Option<String>, CliError> {
     let Ok(metadata) = fs::metadata(folder) else { return Ok(None) };
     let mode = metadata.mode() & 0o777;
     if mode & 0o077 == 0 {
@@ -225,10 +225,10 @@ pub(crate) fn close_folder(folder: &Path) -> Result<Option<String>, Refusal> {
     if let Some(foreign) = foreign {
         let foreign = foreign.to_string_lossy().into_owned();
         let message = format!("{open}, and `{foreign}` in it is not ours: `chmod 700 {shown}`, or name another folder");
-        return Err(Refusal::bad_input("folder_open", message));
+        return Err(CliError::bad_input("folder_open", message));
     }
     let closed = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    closed.map_err(|error| Refusal::bad_input("folder_open", format!("{open}, and cannot be closed: {error}")))?;
+    closed.map_err(|error| CliError::bad_input("folder_open", format!("{open}, and cannot be closed: {error}")))?;
     Ok(Some(format!("{open}: it was closed to them (mode 700).")))
 }
 
@@ -241,7 +241,7 @@ mod tests {
         let of = |mode: &str, network: &str, read: &str| {
             let texts = [mode, network, read].map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()));
             let [mode, network, read] = texts;
-            ScriptSettings::of(mode, network, read).map_err(|refusal| refusal.failure.message)
+            ScriptSettings::of(mode, network, read).map_err(|error| error.failure.message)
         };
         assert_eq!(of("", "", "").unwrap(), of("contained", "none", "").unwrap());
         assert_eq!(of("off", "host", "/a:/b").unwrap().readable, [Path::new("/a"), Path::new("/b")]);
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(close_folder(&folder).unwrap(), None);
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o750)).unwrap();
         fs::write(folder.join("thesis.tex"), "").unwrap();
-        assert!(close_folder(&folder).is_err_and(|refusal| refusal.failure.message.contains("thesis.tex")));
+        assert!(close_folder(&folder).is_err_and(|error| error.failure.message.contains("thesis.tex")));
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o750);
     }
 }

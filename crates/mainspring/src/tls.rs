@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use crate::exit::Refusal;
+use crate::error::CliError;
 
 use tokio_rustls::rustls::{
     ClientConfig, RootCertStore,
@@ -14,13 +14,13 @@ use tokio_rustls::rustls::{
 pub(crate) const AUTHORITIES_VARIABLE: &str = "SSL_CERT_FILE";
 
 /// Trusts Mozilla's authorities and those of the file that the environment names.
-pub(crate) fn trusting() -> Result<Arc<ClientConfig>, Refusal> {
+pub(crate) fn trusting() -> Result<Arc<ClientConfig>, CliError> {
     let Some(file) = std::env::var_os(AUTHORITIES_VARIABLE).filter(|file| !file.is_empty()) else {
         return Ok(trusting_mozilla());
     };
     let file = Path::new(&file);
     trusting_also(file).map_err(|why| {
-        Refusal::bad_input("bad_certificates", format!("{AUTHORITIES_VARIABLE}: {}: {why}", file.display()))
+        CliError::bad_input("bad_certificates", format!("{AUTHORITIES_VARIABLE}: {}: {why}", file.display()))
     })
 }
 

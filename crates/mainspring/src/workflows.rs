@@ -9,7 +9,7 @@ use std::{
 use mainspring_engine::request::{endless_circle, family};
 use mainspring_kernel::plan::Plan;
 
-use crate::{cli::Global, commands::validate::compiled, exit::Refusal};
+use crate::{cli::Global, commands::validate::compiled, error::CliError};
 
 /// Extensions of definition files, in the order in which they are tried.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -21,14 +21,14 @@ pub(crate) fn find(
     file: &Path,
     named: &[PathBuf],
     global: &Global,
-) -> Result<BTreeMap<String, Arc<Plan>>, Refusal> {
+) -> Result<BTreeMap<String, Arc<Plan>>, CliError> {
     let mut given: BTreeMap<String, Arc<Plan>> = BTreeMap::new();
     for path in named {
         let plan = read(path, global)?;
         let name = plan.name.clone().unwrap_or_else(|| stem(path));
         if given.insert(name.clone(), plan).is_some() {
             let message = format!("--workflow: two of the files are the workflow `{name}`");
-            return Err(Refusal::bad_input("duplicate_workflow", message));
+            return Err(CliError::bad_input("duplicate_workflow", message));
         }
     }
     let own = plan.name.clone().unwrap_or_else(|| stem(file));
@@ -39,7 +39,7 @@ pub(crate) fn find(
         None => beside(name, folder).map_or_else(|| Err(unknown(name, folder)), |path| read(&path, global)),
     })?;
     match endless_circle(plan, &workflows) {
-        Some(why) => Err(Refusal::bad_input("endless_workflows", why)),
+        Some(why) => Err(CliError::bad_input("endless_workflows", why)),
         None => Ok(workflows),
     }
 }
@@ -55,18 +55,18 @@ fn stem(file: &Path) -> String {
     file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn read(file: &Path, global: &Global) -> Result<Arc<Plan>, Refusal> {
+fn read(file: &Path, global: &Global) -> Result<Arc<Plan>, CliError> {
     let invalid = || {
         let message = format!("{} is started by this workflow, and it is invalid", file.display());
-        Refusal::bad_input("invalid_workflow", message)
+        CliError::bad_input("invalid_workflow", message)
     };
     Ok(Arc::new(compiled(file, global)?.ok_or_else(invalid)?.plan))
 }
 
-fn unknown(name: &str, folder: &Path) -> Refusal {
+fn unknown(name: &str, folder: &Path) -> CliError {
     let message = format!(
         "the workflow `{name}` is to be started and there is no {name}.yaml in {}; name its file with --workflow",
         folder.display()
     );
-    Refusal::bad_input("unknown_workflow", message)
+    CliError::bad_input("unknown_workflow", message)
 }

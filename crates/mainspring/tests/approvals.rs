@@ -5,10 +5,10 @@ use std::fs;
 use mainspring_kernel::{json, value::Value};
 
 mod support;
-use support::{Answer, Ground, at, call};
+use support::{Answer, TestDir, at, call};
 
-fn mainspring(ground: &Ground, arguments: &[&str]) -> Answer {
-    call(ground.mainspring(arguments), b"")
+fn mainspring(dir: &TestDir, arguments: &[&str]) -> Answer {
+    call(dir.mainspring(arguments), b"")
 }
 
 fn gates(answer: &Answer) -> (Vec<Value>, Option<String>) {
@@ -19,18 +19,18 @@ fn gates(answer: &Answer) -> (Vec<Value>, Option<String>) {
 
 #[test]
 fn what_waits_is_listed_with_who_decides_and_until_when() {
-    let ground = Ground::new();
+    let dir = TestDir::new();
     let asks = "name: ship\nsteps:\n  - id: all\n    type: parallel\n    steps:\n      - {id: one, type: approval, prompt: Ship it?, ttlMs: 3600000, onTimeout: approve}\n      - {id: two, type: approval, prompt: Two?, approvers: [bob, cem], count: 2}\n";
-    fs::write(ground.root().join("wf.yaml"), asks).unwrap();
-    fs::write(ground.root().join("ends.yaml"), "steps:\n  - {id: nap, type: sleep, durationMs: 1}\n").unwrap();
-    assert_eq!(mainspring(&ground, &["approvals"]).exit, Some(10), "there is no folder yet");
-    assert_eq!(mainspring(&ground, &["run", "ends.yaml", "--id", "e0"]).exit, Some(0));
-    let none = mainspring(&ground, &["approvals"]);
+    fs::write(dir.root().join("wf.yaml"), asks).unwrap();
+    fs::write(dir.root().join("ends.yaml"), "steps:\n  - {id: nap, type: sleep, durationMs: 1}\n").unwrap();
+    assert_eq!(mainspring(&dir, &["approvals"]).exit, Some(10), "there is no folder yet");
+    assert_eq!(mainspring(&dir, &["run", "ends.yaml", "--id", "e0"]).exit, Some(0));
+    let none = mainspring(&dir, &["approvals"]);
     assert!(none.exit == Some(0) && none.stdout.contains("no open approvals"), "{none:?}");
     for id in ["e1", "e2"] {
-        assert_eq!(mainspring(&ground, &["run", "wf.yaml", "--id", id]).exit, Some(0));
+        assert_eq!(mainspring(&dir, &["run", "wf.yaml", "--id", id]).exit, Some(0));
     }
-    let listed = mainspring(&ground, &["approvals"]);
+    let listed = mainspring(&dir, &["approvals"]);
     for said in [
         "e2  ship  at `one`",
         "Ship it?",
@@ -42,7 +42,7 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
     ] {
         assert!(listed.stdout.contains(said), "{said:?} is not in {}", listed.stdout);
     }
-    let (all, next) = gates(&mainspring(&ground, &["approvals", "--json"]));
+    let (all, next) = gates(&mainspring(&dir, &["approvals", "--json"]));
     assert_eq!((all.len(), next), (4, None));
     let first = &all[0];
     assert_eq!(
@@ -58,7 +58,7 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
     loop {
         let mut arguments = vec!["approvals", "--json", "--limit", "3"];
         arguments.extend(cursor.iter().flat_map(|cursor| ["--cursor", cursor]));
-        let (page, next) = gates(&mainspring(&ground, &arguments));
+        let (page, next) = gates(&mainspring(&dir, &arguments));
         assert!(page.len() <= 3);
         paged.extend(page);
         cursor = next;
@@ -67,20 +67,20 @@ fn what_waits_is_listed_with_who_decides_and_until_when() {
         }
     }
     assert_eq!(paged, all);
-    let cut = mainspring(&ground, &["approvals", "--limit", "1"]);
+    let cut = mainspring(&dir, &["approvals", "--limit", "1"]);
     assert!(cut.stdout.contains("there may be more: mainspring approvals --cursor "), "{cut:?}");
-    assert_eq!(mainspring(&ground, &["approvals", "--cursor", "x"]).exit, Some(10));
+    assert_eq!(mainspring(&dir, &["approvals", "--cursor", "x"]).exit, Some(10));
     // A decided approval is no longer listed.
-    assert_eq!(mainspring(&ground, &["deny", "e2", "--step", "one"]).exit, Some(0));
-    let (left, _) = gates(&mainspring(&ground, &["approvals", "--json"]));
+    assert_eq!(mainspring(&dir, &["deny", "e2", "--step", "one"]).exit, Some(0));
+    let (left, _) = gates(&mainspring(&dir, &["approvals", "--json"]));
     assert!(left.iter().all(|gate| at(gate, "executionId") == "e1".into()) && left.len() == 2, "{left:?}");
 }
 
 #[test]
 fn help_of_gates_names_the_list() {
-    let ground = Ground::new();
+    let dir = TestDir::new();
     for arguments in [&["approve", "--help"][..], &["deny", "--help"], &["run", "--help"], &["--help"]] {
-        let help = mainspring(&ground, arguments);
+        let help = mainspring(&dir, arguments);
         assert!(help.stdout.contains("approvals"), "{arguments:?}: {help:?}");
     }
 }

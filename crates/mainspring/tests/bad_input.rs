@@ -12,7 +12,7 @@ use std::{
 use mainspring_kernel::{json::compact, value::Value};
 
 mod support;
-use support::{Answer, Ground, WORKFLOW, call, hash_of, request, yaml};
+use support::{Answer, TestDir, WORKFLOW, call, hash_of, request, yaml};
 
 /// Checks the error of a rejected call.
 #[track_caller]
@@ -88,12 +88,12 @@ const REQUESTS: &[(&str, &str, &[&str])] = &[
 fn requests_that_are_none_are_refused_and_leave_nothing() {
     let definition = touching();
     let check = |what: &str, stdin: &[u8], said: &[&str]| {
-        let ground = Ground::new();
-        let answer = call(ground.run("e", &definition), stdin);
+        let dir = TestDir::new();
+        let answer = call(dir.run("e", &definition), stdin);
         assert_refused(what, &answer, 10, said);
         assert!(answer.events().is_empty(), "{what}");
-        assert!(!ground.state().join("e").exists(), "{what}: no execution was begun");
-        assert!(!ground.workspace().join("ran").exists(), "{what}");
+        assert!(!dir.state().join("e").exists(), "{what}: no execution was begun");
+        assert!(!dir.workspace().join("ran").exists(), "{what}");
     };
     for (what, stdin, said) in REQUESTS {
         check(what, stdin.replace("WORKFLOW", &compact(&definition)).as_bytes(), said);
@@ -108,12 +108,12 @@ fn requests_that_are_none_are_refused_and_leave_nothing() {
 /// A hundred megabytes of input: the process reads up to the bound only, with less memory than the input takes.
 #[test]
 fn a_flood_is_cut_off_early() {
-    let (ground, definition) = (Ground::new(), touching());
+    let (dir, definition) = (TestDir::new(), touching());
     let hash = hash_of(&definition);
     let limited = r#"ulimit -v 262144; exec "$0" "$@""#;
     let mut command = Command::new("bash");
     command.args(["-c", limited, WORKFLOW, "run", "--execution-id", "e", "--workflow-hash", &hash, "--workspace"]);
-    command.arg(ground.workspace()).env("HOME", ground.root());
+    command.arg(dir.workspace()).env("HOME", dir.root());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
     let mut written = 0usize;
@@ -133,93 +133,93 @@ fn a_flood_is_cut_off_early() {
 }
 
 /// A damage to the environment before a call, the exit code, and the expected words of the error.
-type Spoil = (&'static str, fn(&Ground), i32, &'static [&'static str]);
+type Spoil = (&'static str, fn(&TestDir), i32, &'static [&'static str]);
 
 /// Damages that prevent the start of an execution.
-const GROUNDS: &[Spoil] = &[
-    ("no workspace", |ground| fs::remove_dir(ground.workspace()).unwrap(), 10, &["workspace", "make it first"]),
+const BROKEN_ENVIRONMENTS: &[Spoil] = &[
+    ("no workspace", |dir| fs::remove_dir(dir.workspace()).unwrap(), 10, &["workspace", "make it first"]),
     (
         "a workspace that is a file",
-        |ground| {
-            fs::remove_dir(ground.workspace()).unwrap();
-            fs::write(ground.workspace(), "").unwrap();
+        |dir| {
+            fs::remove_dir(dir.workspace()).unwrap();
+            fs::write(dir.workspace(), "").unwrap();
         },
         10,
         &["workspace", "not a folder"],
     ),
     (
         "a state folder that is a file",
-        |ground| {
-            fs::create_dir_all(ground.state().parent().unwrap()).unwrap();
-            fs::write(ground.state(), "").unwrap();
+        |dir| {
+            fs::create_dir_all(dir.state().parent().unwrap()).unwrap();
+            fs::write(dir.state(), "").unwrap();
         },
         10,
         &["state/workflow", "cannot be used"],
     ),
     (
         "a state folder of others",
-        |ground| {
-            put_key(ground, &"0".repeat(64), 0o600);
-            fs::create_dir_all(ground.state()).unwrap();
-            fs::set_permissions(ground.state(), fs::Permissions::from_mode(0o500)).unwrap();
+        |dir| {
+            put_key(dir, &"0".repeat(64), 0o600);
+            fs::create_dir_all(dir.state()).unwrap();
+            fs::set_permissions(dir.state(), fs::Permissions::from_mode(0o500)).unwrap();
         },
         10,
         &["state/workflow/e", "cannot be used", "ermission denied"],
     ),
     (
         "no database",
-        |ground| put_journal(ground, b"this is no database, and long enough to be looked at: x".repeat(40).as_slice()),
+        |dir| put_journal(dir, b"this is no database, and long enough to be looked at: x".repeat(40).as_slice()),
         40,
         &["journal.db", "no database"],
     ),
     (
         "the database of another program",
-        |ground| make_journal(ground, "CREATE TABLE t (a)"),
+        |dir| make_journal(dir, "CREATE TABLE t (a)"),
         40,
         &["journal.db", "another program"],
     ),
     (
         "a journal of a newer release",
-        |ground| make_journal(ground, "PRAGMA application_id = 0x4d4e5350; PRAGMA user_version = 99"),
+        |dir| make_journal(dir, "PRAGMA application_id = 0x4d4e5350; PRAGMA user_version = 99"),
         40,
         &["format 99", "newer"],
     ),
     (
         "a key that is a folder",
-        |ground| fs::create_dir_all(key_path(ground)).unwrap(),
+        |dir| fs::create_dir_all(key_path(dir)).unwrap(),
         40,
         &["mainspring/key", "cannot be used"],
     ),
-    ("a key that is too short", |ground| put_key(ground, "abc", 0o600), 40, &["mainspring/key", "64 hexadecimal"]),
-    ("a key that others can read", |ground| put_key(ground, &"0".repeat(64), 0o644), 40, &["mainspring/key", "0600"]),
+    ("a key that is too short", |dir| put_key(dir, "abc", 0o600), 40, &["mainspring/key", "64 hexadecimal"]),
+    ("a key that others can read", |dir| put_key(dir, &"0".repeat(64), 0o644), 40, &["mainspring/key", "0600"]),
 ];
 
-fn key_path(ground: &Ground) -> PathBuf {
-    ground.root().join("home/.config/mainspring/key")
+fn key_path(dir: &TestDir) -> PathBuf {
+    dir.root().join("home/.config/mainspring/key")
 }
 
-fn put_key(ground: &Ground, text: &str, mode: u32) {
-    fs::create_dir_all(key_path(ground).parent().unwrap()).unwrap();
-    fs::write(key_path(ground), text).unwrap();
-    fs::set_permissions(key_path(ground), fs::Permissions::from_mode(mode)).unwrap();
+fn put_key(dir: &TestDir, text: &str, mode: u32) {
+    fs::create_dir_all(key_path(dir).parent().unwrap()).unwrap();
+    fs::write(key_path(dir), text).unwrap();
+    fs::set_permissions(key_path(dir), fs::Permissions::from_mode(mode)).unwrap();
 }
 
-fn put_journal(ground: &Ground, bytes: &[u8]) {
-    fs::create_dir_all(ground.state().join("e")).unwrap();
-    fs::write(ground.journal("e"), bytes).unwrap();
+fn put_journal(dir: &TestDir, bytes: &[u8]) {
+    fs::create_dir_all(dir.state().join("e")).unwrap();
+    fs::write(dir.journal("e"), bytes).unwrap();
 }
 
-fn make_journal(ground: &Ground, sql: &str) {
-    put_journal(ground, b"");
-    rusqlite::Connection::open(ground.journal("e")).unwrap().execute_batch(sql).unwrap();
+fn make_journal(dir: &TestDir, sql: &str) {
+    put_journal(dir, b"");
+    rusqlite::Connection::open(dir.journal("e")).unwrap().execute_batch(sql).unwrap();
 }
 
 /// Runs a command as the user `nobody`, since permissions do not apply to root.
-fn by_nobody(ground: &Ground, command: Command) -> Command {
+fn by_nobody(dir: &TestDir, command: Command) -> Command {
     if !rustix::process::getuid().is_root() {
         return command;
     }
-    let owner = Command::new("chown").args(["-R", "65534:65534"]).arg(ground.root()).status().unwrap();
+    let owner = Command::new("chown").args(["-R", "65534:65534"]).arg(dir.root()).status().unwrap();
     assert!(owner.success());
     let mut lowered = Command::new("setpriv");
     lowered.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(command.get_program());
@@ -229,25 +229,24 @@ fn by_nobody(ground: &Ground, command: Command) -> Command {
 }
 
 #[test]
-fn grounds_that_cannot_be_stood_on_are_named_and_nothing_runs() {
+fn unusable_environments_are_named_and_nothing_runs() {
     let definition = touching();
-    for (what, spoil, exit, said) in GROUNDS {
-        let ground = Ground::new();
-        let command = ground.run("e", &definition);
-        spoil(&ground);
-        let command =
-            if what.contains("of others") { by_nobody(&ground, reachable(&ground, command)) } else { command };
+    for (what, spoil, exit, said) in BROKEN_ENVIRONMENTS {
+        let dir = TestDir::new();
+        let command = dir.run("e", &definition);
+        spoil(&dir);
+        let command = if what.contains("of others") { by_nobody(&dir, reachable(&dir, command)) } else { command };
         let answer = call(command, &request(&definition));
         assert_refused(what, &answer, *exit, said);
-        assert!(!ground.workspace().join("ran").exists(), "{what}");
+        assert!(!dir.workspace().join("ran").exists(), "{what}");
     }
 }
 
 /// Runs a copy of the executable that every user can reach.
-fn reachable(ground: &Ground, command: Command) -> Command {
-    let copy = ground.root().join("workflow");
+fn reachable(dir: &TestDir, command: Command) -> Command {
+    let copy = dir.root().join("workflow");
     fs::copy(WORKFLOW, &copy).unwrap();
-    fs::set_permissions(ground.root(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(dir.root(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut same = Command::new(copy);
     same.args(command.get_args()).current_dir(command.get_current_dir().unwrap()).env_clear();
     same.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
@@ -256,39 +255,38 @@ fn reachable(ground: &Ground, command: Command) -> Command {
 
 /// An execution that waits while its environment is damaged and repaired: it continues, and nothing is lost.
 #[test]
-fn what_waits_outlives_a_spoilt_ground() {
+fn open_approvals_survive_an_unusable_environment() {
     let definition = yaml(
         "steps:\n  - {id: a, type: bash, command: echo a >> log}\n  - {id: gate, type: approval}\n  - {id: b, type: bash, command: echo b >> log}\n",
     );
-    let moved =
-        |ground: &Ground, from: &str, to: &str| fs::rename(ground.root().join(from), ground.root().join(to)).unwrap();
-    let ground = Ground::new();
-    let token = ground.ran("e", &definition).expect(0, "needs_approval").text("requiresApproval.resumeToken");
+    let moved = |dir: &TestDir, from: &str, to: &str| fs::rename(dir.root().join(from), dir.root().join(to)).unwrap();
+    let dir = TestDir::new();
+    let token = dir.ran("e", &definition).expect(0, "needs_approval").text("requiresApproval.resumeToken");
     let both = |what: &str, exit: [i32; 2], said: &[&str]| {
-        assert_refused(what, &ground.resumed("e", &token, "approve"), exit[0], said);
-        let again = call(ground.run("e", &definition), &request(&definition));
+        assert_refused(what, &dir.resumed("e", &token, "approve"), exit[0], said);
+        let again = call(dir.run("e", &definition), &request(&definition));
         assert_refused(what, &again, exit[1], said);
-        assert_eq!(ground.file("log"), "a\n", "{what}");
+        assert_eq!(dir.file("log"), "a\n", "{what}");
     };
     // The key is replaced by another one.
-    fs::copy(key_path(&ground), ground.root().join("kept")).unwrap();
-    fs::set_permissions(ground.root().join("kept"), fs::Permissions::from_mode(0o600)).unwrap();
-    put_key(&ground, &"1".repeat(64), 0o600);
+    fs::copy(key_path(&dir), dir.root().join("kept")).unwrap();
+    fs::set_permissions(dir.root().join("kept"), fs::Permissions::from_mode(0o600)).unwrap();
+    put_key(&dir, &"1".repeat(64), 0o600);
     both("another key", [40, 40], &["created with", "MAINSPRING_KEY_FILE"]);
-    moved(&ground, "kept", "home/.config/mainspring/key");
+    moved(&dir, "kept", "home/.config/mainspring/key");
     // The workspace is missing.
-    moved(&ground, "workspace", "elsewhere");
-    assert_refused("no workspace", &ground.resumed("e", &token, "approve"), 10, &["workspace", "make it first"]);
-    moved(&ground, "elsewhere", "workspace");
+    moved(&dir, "workspace", "elsewhere");
+    assert_refused("no workspace", &dir.resumed("e", &token, "approve"), 10, &["workspace", "make it first"]);
+    moved(&dir, "elsewhere", "workspace");
     // The journal is cut in half, after a checkpoint into one file.
     let close = "PRAGMA wal_checkpoint(TRUNCATE)";
-    rusqlite::Connection::open(ground.journal("e")).unwrap().query_row(close, [], |_| Ok(())).unwrap();
-    let whole = fs::read(ground.journal("e")).unwrap();
-    fs::write(ground.journal("e"), &whole[..whole.len() / 2]).unwrap();
+    rusqlite::Connection::open(dir.journal("e")).unwrap().query_row(close, [], |_| Ok(())).unwrap();
+    let whole = fs::read(dir.journal("e")).unwrap();
+    fs::write(dir.journal("e"), &whole[..whole.len() / 2]).unwrap();
     both("half a journal", [40, 40], &["journal.db", "restore"]);
-    fs::write(ground.journal("e"), whole).unwrap();
-    ground.resumed("e", &token, "approve").expect(0, "ok");
-    assert_eq!(ground.file("log"), "a\nb\n");
+    fs::write(dir.journal("e"), whole).unwrap();
+    dir.resumed("e", &token, "approve").expect(0, "ok");
+    assert_eq!(dir.file("log"), "a\nb\n");
 }
 
 /// Three steps, of which the second prints more than a small disk can store.
@@ -306,10 +304,10 @@ steps:
 /// A file size limit acts like a full disk. Its signal is ignored, so that writes fail with an error instead.
 #[test]
 fn files_that_may_not_grow_stop_a_call_and_lose_nothing() {
-    let (ground, definition) = (Ground::new(), filling());
+    let (dir, definition) = (TestDir::new(), filling());
     let mut stopped = 0;
     for limit_kib in [1, 16, 64, 128, 160, 192, 224, 256] {
-        let command = ground.run("e", &definition);
+        let command = dir.run("e", &definition);
         let mut limited = Command::new("bash");
         let script = format!(r#"trap '' XFSZ; ulimit -f {limit_kib}; exec "$0" "$@""#);
         limited.args(["-c", &script]).arg(command.get_program());
@@ -319,33 +317,33 @@ fn files_that_may_not_grow_stop_a_call_and_lose_nothing() {
         stopped += usize::from(is_stopped(&format!("{limit_kib} KiB"), &answer));
     }
     assert!(stopped >= 3, "the bounds are too wide to stop anything");
-    goes_on(&ground, &definition);
+    goes_on(&dir, &definition);
 }
 
 /// A small tmpfs, if the machine permits the mount.
 #[test]
 fn a_full_disk_stops_a_call_and_loses_nothing() {
-    let (ground, definition) = (Ground::new(), filling());
-    fs::create_dir_all(ground.state()).unwrap();
+    let (dir, definition) = (TestDir::new(), filling());
+    fs::create_dir_all(dir.state()).unwrap();
     let mount = |options: &str| {
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(ground.state()).stderr(Stdio::null());
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(dir.state()).stderr(Stdio::null());
         mount.status().is_ok_and(|status| status.success())
     };
     if !mount("size=8k") {
         println!("no disk of memory may be mounted here: the bound on files has to do");
         return;
     }
-    let _mounted = Mounted(ground.state());
+    let _mounted = Mounted(dir.state());
     let mut stopped = 0;
     for size_kib in [8, 64, 128, 160, 192, 224, 256, 288, 320, 352, 384] {
         assert!(mount(&format!("remount,size={size_kib}k")));
-        let answer = call(ground.run("e", &definition), &request(&definition));
+        let answer = call(dir.run("e", &definition), &request(&definition));
         stopped += usize::from(is_stopped(&format!("{size_kib} KiB"), &answer));
     }
     assert!(stopped >= 3, "the disks are too large to stop anything");
     assert!(mount("remount,size=16m"));
-    goes_on(&ground, &definition);
+    goes_on(&dir, &definition);
 }
 
 /// Unmounts on drop.
@@ -377,12 +375,12 @@ fn is_stopped(what: &str, answer: &Answer) -> bool {
 
 /// With enough space the execution completes. An attempt without a stored receipt counts as interrupted and is
 /// retried. A step with a receipt does not run again, so no `a` follows a `b`.
-fn goes_on(ground: &Ground, definition: &Value) {
-    ground.ran("e", definition).expect(0, "ok");
-    let log = ground.file("log");
+fn goes_on(dir: &TestDir, definition: &Value) {
+    dir.ran("e", definition).expect(0, "ok");
+    let log = dir.file("log");
     let after = log.trim_start_matches("a\n");
     assert!(after.len() < log.len() && !after.is_empty() && after.trim_start_matches("b\n").is_empty(), "{log}");
-    let (loader, key) = ground.loader("e").unwrap();
+    let (loader, key) = dir.loader("e").unwrap();
     let verified = loader.verify(key).unwrap().unwrap();
     assert_eq!(verified.frames, verified.decided_again);
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{json, value::Value};
 use mainspring_store::postgres::server::{Options, Server};
-use support::{Answer, Ground, call};
+use support::{Answer, TestDir, call};
 
 /// The fields of each kind of line, from the table in the documentation: one row per field, one column per kind.
 fn fields() -> BTreeMap<String, BTreeSet<String>> {
@@ -37,12 +37,12 @@ fn kind(line: &Value) -> String {
     }
 }
 
-fn run(arguments: &[&str]) -> (Ground, Answer) {
-    let ground = Ground::new();
-    let folder = ground.root().join("bench");
+fn run(arguments: &[&str]) -> (TestDir, Answer) {
+    let dir = TestDir::new();
+    let folder = dir.root().join("bench");
     let arguments: Vec<&str> = ["bench", "--dir", folder.to_str().unwrap()].iter().chain(arguments).copied().collect();
-    let answer = call(ground.mainspring(&arguments), b"");
-    (ground, answer)
+    let answer = call(dir.mainspring(&arguments), b"");
+    (dir, answer)
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn every_line_has_the_fields_of_its_kind() {
     let workloads = ["steps-1", "steps-3", "steps-10", "code-10", "chain-1000", "fan-100", "timers", "recover"];
     let mut arguments = vec!["--at-a-time", "2", "--executions", "2", "--load", "50", "--seconds", "60"];
     arguments.extend(workloads.iter().flat_map(|workload| ["--workload", workload]));
-    let (ground, answer) = run(&arguments);
+    let (dir, answer) = run(&arguments);
     assert_eq!(answer.exit, Some(0), "{answer:?}");
     let fields = fields();
     let mut seen = BTreeMap::<_, Vec<String>>::new();
@@ -76,13 +76,13 @@ fn every_line_has_the_fields_of_its_kind() {
     );
     // One kind is tested separately.
     assert_eq!(seen.len() + 1, fields.len());
-    let left = std::fs::read_dir(ground.root().join("bench")).unwrap().count();
+    let left = std::fs::read_dir(dir.root().join("bench")).unwrap().count();
     assert_eq!(left, 0, "the folder of the measurement is removed");
 }
 
 #[test]
 fn without_the_floor_there_are_only_our_own_lines() {
-    let (_ground, answer) =
+    let (_dir, answer) =
         run(&["--no-floor", "--workload", "steps-1", "--at-a-time", "1", "--executions", "1", "--seconds", "60"]);
     assert_eq!((answer.exit, answer.stdout.lines().count()), (Some(0), 1), "{answer:?}");
     assert!(answer.stdout.contains(r#""system":"mainspring""#) && !answer.stdout.contains("of_floor"), "{answer:?}");
@@ -92,7 +92,7 @@ fn without_the_floor_there_are_only_our_own_lines() {
 fn a_server_is_measured_beside_the_engine() {
     let common = ["--via", "http", "--at-a-time", "3", "--executions", "7", "--seconds", "60"];
     let workloads = ["--workload", "steps-3", "--workload", "code-10"];
-    let (ground, answer) = run(&[&common[..], &["--no-floor"], &workloads].concat());
+    let (dir, answer) = run(&[&common[..], &["--no-floor"], &workloads].concat());
     assert_eq!((answer.exit, answer.stdout.lines().count()), (Some(0), 2), "{answer:?}");
     for line in answer.stdout.lines() {
         let line = json::read(line.as_bytes()).unwrap().value;
@@ -100,7 +100,7 @@ fn a_server_is_measured_beside_the_engine() {
         assert_eq!(Some(&names), fields().get("--via http"), "{line:?}");
         assert_eq!(line.get("executions").and_then(Value::as_u64), Some(7), "{line:?}");
     }
-    let left = std::fs::read_dir(ground.root().join("bench")).unwrap().count();
+    let left = std::fs::read_dir(dir.root().join("bench")).unwrap().count();
     assert_eq!(left, 0, "the folder of the measurement is removed");
 }
 
@@ -109,7 +109,7 @@ fn several_nodes_share_the_executions_of_one_store() {
     let server = Server::start(Options { fsync: false, ..Options::default() }).unwrap_or_else(|why| panic!("{why}"));
     let address = server.address("");
     let common = ["--no-floor", "--workload", "steps-3", "--at-a-time", "4", "--executions", "20", "--seconds", "60"];
-    let (_ground, answer) = run(&[&common[..], &["--nodes", "2", "--store", &address]].concat());
+    let (_dir, answer) = run(&[&common[..], &["--nodes", "2", "--store", &address]].concat());
     assert_eq!((answer.exit, answer.stdout.lines().count()), (Some(0), 1), "{answer:?}");
     let line = json::read(answer.stdout.as_bytes()).unwrap().value;
     let number = |name| line.get(name).and_then(Value::as_u64);
@@ -132,7 +132,7 @@ fn wrong_flags_are_refused_before_anything_is_measured() {
         (&["--store", "mysql://host/name"], "postgres://"),
         (&["--store", "postgres://me:secret@host/name?password=secret&ssl=on"], "sslmode"),
     ] {
-        let (_ground, answer) = run(arguments);
+        let (_dir, answer) = run(arguments);
         assert_eq!((answer.exit, answer.stdout.as_str()), (Some(10), ""), "{arguments:?}: {answer:?}");
         assert!(answer.stderr.contains(said), "{arguments:?}: {answer:?}");
         assert!(!answer.stderr.contains("secret"), "{answer:?}");

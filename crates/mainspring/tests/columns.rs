@@ -11,7 +11,7 @@ use std::{
 use rusqlite::Connection;
 
 mod support;
-use support::{Answer, Ground, call};
+use support::{Answer, TestDir, call};
 
 /// The timeout of operations that take a node seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,30 +20,30 @@ const SLEEPS: &str = "steps:\n  - {id: rest, type: sleep, durationMs: 86400000}\
 
 const WAITS: &str = "steps:\n  - {id: gate, type: approval}\n";
 
-fn journal(ground: &Ground) -> PathBuf {
-    ground.root().join("home/.local/state/mainspring/journal.db")
+fn journal(dir: &TestDir) -> PathBuf {
+    dir.root().join("home/.local/state/mainspring/journal.db")
 }
 
 /// A folder in which an execution sleeps for a day.
-fn sleeping() -> Ground {
-    let ground = Ground::new();
-    fs::write(ground.root().join("wf.yaml"), SLEEPS).unwrap();
-    let runs = Working::start(&ground, &["run", "wf.yaml", "--id", "e1"]);
-    wait("the sleep", || wake_at(&ground).is_some_and(|at| at > 0));
+fn sleeping() -> TestDir {
+    let dir = TestDir::new();
+    fs::write(dir.root().join("wf.yaml"), SLEEPS).unwrap();
+    let runs = Working::start(&dir, &["run", "wf.yaml", "--id", "e1"]);
+    wait("the sleep", || wake_at(&dir).is_some_and(|at| at > 0));
     drop(runs);
-    ground
+    dir
 }
 
-fn wake_at(ground: &Ground) -> Option<i64> {
-    if !journal(ground).exists() {
+fn wake_at(dir: &TestDir) -> Option<i64> {
+    if !journal(dir).exists() {
         return None;
     }
-    let store = Connection::open(journal(ground)).unwrap();
+    let store = Connection::open(journal(dir)).unwrap();
     store.query_row("SELECT wake_at FROM heads", [], |row| row.get(0)).unwrap_or_default()
 }
 
-fn change(ground: &Ground, sql: &str) {
-    Connection::open(journal(ground)).unwrap().execute_batch(sql).unwrap();
+fn change(dir: &TestDir, sql: &str) {
+    Connection::open(journal(dir)).unwrap().execute_batch(sql).unwrap();
 }
 
 fn wait(what: &str, is_so: impl Fn() -> bool) {
@@ -58,8 +58,8 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
 struct Working(Child);
 
 impl Working {
-    fn start(ground: &Ground, arguments: &[&str]) -> Self {
-        let mut command: Command = ground.mainspring(arguments);
+    fn start(dir: &TestDir, arguments: &[&str]) -> Self {
+        let mut command: Command = dir.mainspring(arguments);
         Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
 }
@@ -72,12 +72,12 @@ impl Drop for Working {
 }
 
 #[track_caller]
-fn check_found(ground: &Ground, words: &[&str]) {
-    let verified: Answer = call(ground.mainspring(&["verify", "e1", "--json"]), b"");
+fn check_found(dir: &TestDir, words: &[&str]) {
+    let verified: Answer = call(dir.mainspring(&["verify", "e1", "--json"]), b"");
     assert_eq!(verified.exit, Some(1), "{words:?}: {verified:?}");
     let said = verified.text("error");
     assert!(words.iter().all(|word| said.contains(word)), "{words:?}: {said}");
-    let doctor = call(ground.mainspring(&["doctor", "--deep", "--json"]), b"");
+    let doctor = call(dir.mainspring(&["doctor", "--deep", "--json"]), b"");
     let line = doctor.stdout.lines().find(|line| line.contains("\"check\":\"journals\"")).unwrap();
     assert!(line.contains("\"state\":\"broken\"") && words.iter().all(|word| line.contains(word)), "{words:?}: {line}");
 }
@@ -85,23 +85,23 @@ fn check_found(ground: &Ground, words: &[&str]) {
 #[test]
 fn an_execution_that_nobody_would_wake_is_found_and_woken() {
     for changed in ["NULL", "9000000000000"] {
-        let ground = sleeping();
-        let before = wake_at(&ground);
-        assert_eq!(call(ground.mainspring(&["verify", "e1"]), b"").exit, Some(0));
-        change(&ground, &format!("UPDATE heads SET wake_at = {changed}"));
-        check_found(&ground, &["heads.wake_at", "mainspring resume"]);
-        let _node = Working::start(&ground, &["node"]);
-        wait("the sweep", || wake_at(&ground) == before);
-        assert_eq!(call(ground.mainspring(&["verify", "e1"]), b"").exit, Some(0));
+        let dir = sleeping();
+        let before = wake_at(&dir);
+        assert_eq!(call(dir.mainspring(&["verify", "e1"]), b"").exit, Some(0));
+        change(&dir, &format!("UPDATE heads SET wake_at = {changed}"));
+        check_found(&dir, &["heads.wake_at", "mainspring resume"]);
+        let _node = Working::start(&dir, &["node"]);
+        wait("the sweep", || wake_at(&dir) == before);
+        assert_eq!(call(dir.mainspring(&["verify", "e1"]), b"").exit, Some(0));
     }
 }
 
 #[test]
 fn every_column_that_steers_is_compared() {
-    let ground = Ground::new();
-    fs::write(ground.root().join("wf.yaml"), WAITS).unwrap();
-    assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
-    assert_eq!(call(ground.mainspring(&["verify", "e1"]), b"").exit, Some(0));
+    let dir = TestDir::new();
+    fs::write(dir.root().join("wf.yaml"), WAITS).unwrap();
+    assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", "e1"]), b"").exit, Some(0));
+    assert_eq!(call(dir.mainspring(&["verify", "e1"]), b"").exit, Some(0));
     // Each change of a column, and its reversal.
     let changes = [
         ("heads", "ended", "1", "0"),
@@ -118,19 +118,19 @@ fn every_column_that_steers_is_compared() {
         ("executions", "trigger_type", "'webhook'", "(SELECT trigger_type FROM kept)"),
     ];
     change(
-        &ground,
+        &dir,
         "CREATE TABLE kept AS SELECT * FROM executions; CREATE TABLE gates AS SELECT * FROM pending_approvals",
     );
     for (table, column, value, former) in changes {
-        change(&ground, &format!("UPDATE {table} SET {column} = {value}"));
-        check_found(&ground, &[&format!("{table}.{column}"), "latest backup"]);
-        change(&ground, &format!("UPDATE {table} SET {column} = {former}"));
+        change(&dir, &format!("UPDATE {table} SET {column} = {value}"));
+        check_found(&dir, &[&format!("{table}.{column}"), "latest backup"]);
+        change(&dir, &format!("UPDATE {table} SET {column} = {former}"));
     }
     for sql in ["DELETE FROM pending_approvals", "UPDATE pending_approvals SET expires_at = 7"] {
-        change(&ground, sql);
-        check_found(&ground, &["pending_approvals", "`gate` 1"]);
-        change(&ground, "DELETE FROM pending_approvals; INSERT INTO pending_approvals SELECT * FROM gates");
+        change(&dir, sql);
+        check_found(&dir, &["pending_approvals", "`gate` 1"]);
+        change(&dir, "DELETE FROM pending_approvals; INSERT INTO pending_approvals SELECT * FROM gates");
     }
-    let verified = call(ground.mainspring(&["verify", "e1"]), b"");
+    let verified = call(dir.mainspring(&["verify", "e1"]), b"");
     assert_eq!(verified.exit, Some(0), "{verified:?}");
 }

@@ -24,7 +24,7 @@ use mainspring_store::{
 use rusqlite::Connection;
 
 mod support;
-use support::{Answer, Ground, call};
+use support::{Answer, TestDir, call};
 
 const DEFINITION: &str =
     "name: wf\nsteps:\n  - {id: say, type: bash, command: echo hello}\n  - {id: gate, type: approval}\n";
@@ -51,7 +51,7 @@ impl Told {
     fn expect(&self, name: &str, state: &str, said: &str) -> &Self {
         let check = self.checks.get(name).unwrap_or_else(|| panic!("nothing is said of {name}: {:?}", self.answer));
         let text = |key: &str| check.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
-        let all = format!("{} → {}", text("says"), text("help"));
+        let all = format!("{} → {}", text("message"), text("help"));
         assert!(
             text("state") == state && all.contains(said),
             "{name} is {}: {all}\n{}",
@@ -92,10 +92,10 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 
 /// Runs `doctor` on a folder without an engine, and checks that no byte changes.
 #[track_caller]
-fn look(ground: &Ground, arguments: &[&str]) -> Told {
-    let before = everything(ground.root());
-    let told = look_as(ground.mainspring(&[]), arguments);
-    let after = everything(ground.root());
+fn look(dir: &TestDir, arguments: &[&str]) -> Told {
+    let before = everything(dir.root());
+    let told = look_as(dir.mainspring(&[]), arguments);
+    let after = everything(dir.root());
     let names = |files: &BTreeMap<PathBuf, _>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&after), names(&before), "something was made, or is gone");
     assert!(after == before, "something was changed");
@@ -109,37 +109,37 @@ fn look_as(mut command: Command, arguments: &[&str]) -> Told {
 }
 
 /// A copy of a folder with one waiting and one ended execution.
-fn ground() -> Ground {
-    static MADE: OnceLock<Ground> = OnceLock::new();
+fn dir() -> TestDir {
+    static MADE: OnceLock<TestDir> = OnceLock::new();
     let made = MADE.get_or_init(|| {
-        let ground = Ground::new();
-        fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
+        let dir = TestDir::new();
+        fs::write(dir.root().join("wf.yaml"), DEFINITION).unwrap();
         for (id, more) in [("e1", None), ("e2", Some("--yes"))] {
             let arguments = ["run", "wf.yaml", "--id", id].into_iter().chain(more).collect::<Vec<_>>();
-            let answer = call(ground.mainspring(&arguments), b"");
+            let answer = call(dir.mainspring(&arguments), b"");
             assert_eq!(answer.exit, Some(0), "{answer:?}");
         }
         // The engine may or may not have checkpointed when it ended.
-        tamper(&ground, "PRAGMA wal_checkpoint(TRUNCATE)");
-        ground
+        tamper(&dir, "PRAGMA wal_checkpoint(TRUNCATE)");
+        dir
     });
-    let ground = Ground::new();
-    let copied = Command::new("cp").arg("-a").arg(made.root().join("home")).arg(ground.root()).status();
+    let dir = TestDir::new();
+    let copied = Command::new("cp").arg("-a").arg(made.root().join("home")).arg(dir.root()).status();
     assert!(copied.unwrap().success());
-    ground
+    dir
 }
 
-fn data(ground: &Ground) -> PathBuf {
-    ground.root().join("home/.local/state/mainspring")
+fn data(dir: &TestDir) -> PathBuf {
+    dir.root().join("home/.local/state/mainspring")
 }
 
-fn journal(ground: &Ground) -> PathBuf {
-    data(ground).join("journal.db")
+fn journal(dir: &TestDir) -> PathBuf {
+    data(dir).join("journal.db")
 }
 
 /// Changes the store without the engine, and leaves no WAL.
-fn tamper(ground: &Ground, sql: &str) {
-    let connection = Connection::open(journal(ground)).unwrap();
+fn tamper(dir: &TestDir, sql: &str) {
+    let connection = Connection::open(journal(dir)).unwrap();
     connection.execute_batch(sql).unwrap();
 }
 
@@ -149,9 +149,9 @@ fn set_mode(path: &Path, mode: u32) {
 
 #[test]
 fn what_is_well_is_said_to_be_and_nothing_is_changed() {
-    let ground = ground();
+    let dir = dir();
     for arguments in [&[][..], &["--deep"]] {
-        let told = look(&ground, arguments);
+        let told = look(&dir, arguments);
         told.expect_broken(&[]).expect("settings", "ok", "all as usual").expect(
             "key",
             "ok",
@@ -163,14 +163,14 @@ fn what_is_well_is_said_to_be_and_nothing_is_changed() {
             .expect("approvals", "ok", "3 days")
             .expect("clock", "ok", "UTC");
         told.expect("bash", "ok", "GNU bash")
-            .expect("confinement", "ok", "seccomp")
+            .expect("sandbox", "ok", "seccomp")
             .expect("server", "skipped", "--server");
     }
-    look(&ground, &[]).expect("journals", "skipped", "--deep").expect("audit logs", "skipped", "--deep");
-    let newest = SqliteStore::inspect(&journal(&ground), true).unwrap().newest_frame_ms().unwrap().unwrap();
-    let row = SqliteStore::open_read_only(&journal(&ground)).unwrap().execution_by_id("e2").unwrap().unwrap();
+    look(&dir, &[]).expect("journals", "skipped", "--deep").expect("audit logs", "skipped", "--deep");
+    let newest = SqliteStore::inspect(&journal(&dir), true).unwrap().newest_frame_ms().unwrap().unwrap();
+    let row = SqliteStore::open_read_only(&journal(&dir)).unwrap().execution_by_id("e2").unwrap().unwrap();
     assert_eq!(Some(newest), row.completed_at, "the last frame is that of the end");
-    look(&ground, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
+    look(&dir, &["--deep"]).expect("journals", "ok", "2 journals with").expect("audit logs", "ok", "0 entries");
 }
 
 /// This process owns the folder, and another program removes its files.
@@ -184,10 +184,10 @@ fn a_process_that_has_lost_its_files_is_found() {
         (|folder| drop(fs::read(folder.join("journal.db")).unwrap()), "holds no lock"),
     ];
     for (damage, words) in lost {
-        let ground = ground();
-        let home = Home::new(data(&ground));
-        let _held = home.hold(&ground.key()).unwrap();
-        let looked = || look_as(ground.mainspring(&[]), &[]);
+        let dir = dir();
+        let home = Home::new(data(&dir));
+        let _held = home.hold(&dir.key()).unwrap();
+        let looked = || look_as(dir.mainspring(&[]), &[]);
         looked().expect("files", "skipped", "has not opened the store");
         let store = SqliteStore::open(&home.journal()).unwrap();
         looked().expect("files", "ok", "are those that the process");
@@ -195,19 +195,19 @@ fn a_process_that_has_lost_its_files_is_found() {
         looked().expect("files", "broken", words);
         drop(store);
     }
-    look(&ground(), &[]).expect("files", "ok", "no process has the store open");
+    look(&dir(), &[]).expect("files", "ok", "no process has the store open");
 }
 
 #[test]
 fn a_person_reads_lines_and_the_verdict_last() {
-    let ground = ground();
-    let answer = call(ground.mainspring(&["doctor"]), b"");
+    let dir = dir();
+    let answer = call(dir.mainspring(&["doctor"]), b"");
     assert_eq!((answer.exit, answer.stderr.as_str()), (Some(0), ""), "{answer:?}");
     assert!(answer.stdout.lines().any(|line| line.starts_with("  ✓ store            ")), "{answer:?}");
     assert!(answer.stdout.lines().last().unwrap().starts_with("ok"), "{answer:?}");
-    assert!(!answer.stdout.contains('\u{1b}'), "no colours without a terminal");
-    fs::remove_file(ground.root().join("home/.config/mainspring/key")).unwrap();
-    let answer = call(ground.mainspring(&["doctor"]), b"");
+    assert!(!answer.stdout.contains('\u{1b}'), "no colors without a terminal");
+    fs::remove_file(dir.root().join("home/.config/mainspring/key")).unwrap();
+    let answer = call(dir.mainspring(&["doctor"]), b"");
     assert_eq!(answer.exit, Some(1), "{answer:?}");
     assert!(answer.stdout.contains("  ✗ key  ") && answer.stdout.contains("→ put back the copy"), "{answer:?}");
     assert!(answer.stdout.lines().last().unwrap().starts_with("broken: key;"), "{answer:?}");
@@ -215,14 +215,14 @@ fn a_person_reads_lines_and_the_verdict_last() {
 
 #[test]
 fn where_nothing_is_yet_nothing_is_made() {
-    let ground = Ground::new();
-    let told = look(&ground, &[]);
+    let dir = TestDir::new();
+    let told = look(&dir, &[]);
     told.expect_broken(&[]).expect("folder", "warning", "not there yet").expect("store", "skipped", "none yet");
     told.expect("sync", "skipped", "no folder").expect("key", "ok", "none yet");
-    fs::create_dir_all(data(&ground)).unwrap();
-    set_mode(&data(&ground), 0o700);
-    File::create(journal(&ground)).unwrap();
-    let told = look(&ground, &["--deep"]);
+    fs::create_dir_all(data(&dir)).unwrap();
+    set_mode(&data(&dir), 0o700);
+    File::create(journal(&dir)).unwrap();
+    let told = look(&dir, &["--deep"]);
     told.expect_broken(&[]).expect("format", "ok", "nothing is in it yet").expect("log", "ok", "nothing was written");
     told.expect("quarantine", "skipped", "older").expect("journals", "skipped", "nothing is in the store yet");
 }
@@ -231,75 +231,75 @@ fn where_nothing_is_yet_nothing_is_made() {
 #[test]
 fn the_log_of_a_crash_is_read_and_left() {
     for has_index in [false, true] {
-        let (ground, whole) = (ground(), tempfile::tempdir().unwrap());
+        let (dir, whole) = (dir(), tempfile::tempdir().unwrap());
         let path = whole.path().join("journal.db");
-        fs::copy(journal(&ground), &path).unwrap();
+        fs::copy(journal(&dir), &path).unwrap();
         let store = SqliteStore::open(&path).unwrap();
         let key = store.execution_by_id("e1").unwrap().unwrap().key;
         store.quarantine(key, "stands in the log alone").unwrap();
         for ending in ["", "-wal"].into_iter().chain(has_index.then_some("-shm")) {
-            fs::copy(format!("{}{ending}", path.display()), format!("{}{ending}", journal(&ground).display())).unwrap();
+            fs::copy(format!("{}{ending}", path.display()), format!("{}{ending}", journal(&dir).display())).unwrap();
         }
-        let told = look(&ground, &["--deep"]);
+        let told = look(&dir, &["--deep"]);
         told.expect_broken(&["quarantine"]).expect("quarantine", "broken", "e1 (stands in the log alone)");
         told.expect("quarantine", "broken", "mainspring verify e1").expect("integrity", "ok", "sound");
     }
 }
 
 /// A file in the user's configuration folder.
-fn config(ground: &Ground, name: &str) -> PathBuf {
-    ground.root().join("home/.config/mainspring").join(name)
+fn config(dir: &TestDir, name: &str) -> PathBuf {
+    dir.root().join("home/.config/mainspring").join(name)
 }
 
-fn write_config(ground: &Ground, name: &str, text: &str, mode: u32) {
-    fs::write(config(ground, name), text).unwrap();
-    set_mode(&config(ground, name), mode);
+fn write_config(dir: &TestDir, name: &str, text: &str, mode: u32) {
+    fs::write(config(dir, name), text).unwrap();
+    set_mode(&config(dir, name), mode);
 }
 
-fn cut_to(ground: &Ground, length: impl Fn(u64) -> u64) {
-    let file = File::options().write(true).open(journal(ground)).unwrap();
+fn cut_to(dir: &TestDir, length: impl Fn(u64) -> u64) {
+    let file = File::options().write(true).open(journal(dir)).unwrap();
     file.set_len(length(file.metadata().unwrap().len())).unwrap();
 }
 
 /// Replaces the store's file.
-fn replace(ground: &Ground, by: impl Fn(&Path)) {
-    fs::remove_file(journal(ground)).unwrap();
-    by(&journal(ground));
+fn replace(dir: &TestDir, by: impl Fn(&Path)) {
+    fs::remove_file(journal(dir)).unwrap();
+    by(&journal(dir));
 }
 
-fn overwrite_last_page(ground: &Ground) {
-    let mut bytes = fs::read(journal(ground)).unwrap();
+fn overwrite_last_page(dir: &TestDir) {
+    let mut bytes = fs::read(journal(dir)).unwrap();
     let at = bytes.len() - 8192;
     bytes[at..].fill(0xa5);
-    fs::write(journal(ground), bytes).unwrap();
+    fs::write(journal(dir), bytes).unwrap();
 }
 
 /// A damage, the checks that it breaks, and a part of the first message.
-type Damage = (fn(&Ground), &'static [&'static str], &'static str);
+type Damage = (fn(&TestDir), &'static [&'static str], &'static str);
 
 #[track_caller]
 fn check_damages(table: &[Damage]) {
     for (damage, broken, said) in table {
-        let ground = ground();
-        damage(&ground);
-        look(&ground, &[]).expect_broken(broken).expect(broken[0], "broken", said);
+        let dir = dir();
+        damage(&dir);
+        look(&dir, &[]).expect_broken(broken).expect(broken[0], "broken", said);
     }
 }
 
 #[test]
-fn a_broken_store_is_reported_with_help() {
+fn a_broken_store_is_named_with_help() {
     check_damages(&[
-        (|ground| cut_to(ground, |length| length / 2 + 100), &["store"], "restore the latest backup"),
-        (|ground| cut_to(ground, |length| length - 1), &["store"], "shorter than it says"),
-        (|ground| cut_to(ground, |_| 60), &["store"], "restore the latest backup"),
-        (|ground| replace(ground, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "no database"),
-        (|ground| replace(ground, |path| fs::create_dir(path).unwrap()), &["store"], "is a folder"),
-        (|ground| replace(ground, |_| ()), &["store"], "is missing"),
-        (|ground| tamper(ground, "PRAGMA user_version = 99"), &["format"], "format 99"),
-        (|ground| tamper(ground, "PRAGMA application_id = 7"), &["store"], "another program"),
+        (|dir| cut_to(dir, |length| length / 2 + 100), &["store"], "restore the latest backup"),
+        (|dir| cut_to(dir, |length| length - 1), &["store"], "shorter than it says"),
+        (|dir| cut_to(dir, |_| 60), &["store"], "restore the latest backup"),
+        (|dir| replace(dir, |path| fs::write(path, "noise".repeat(9_000)).unwrap()), &["store"], "no database"),
+        (|dir| replace(dir, |path| fs::create_dir(path).unwrap()), &["store"], "is a folder"),
+        (|dir| replace(dir, |_| ()), &["store"], "is missing"),
+        (|dir| tamper(dir, "PRAGMA user_version = 99"), &["format"], "format 99"),
+        (|dir| tamper(dir, "PRAGMA application_id = 7"), &["store"], "another program"),
         (overwrite_last_page, &["integrity", "quarantine"], "damaged"),
         (
-            |ground| tamper(ground, "UPDATE heads SET quarantined = 'it is forged'"),
+            |dir| tamper(dir, "UPDATE heads SET quarantined = 'it is forged'"),
             &["quarantine"],
             "2 executions are quarantined",
         ),
@@ -307,24 +307,24 @@ fn a_broken_store_is_reported_with_help() {
 }
 
 #[test]
-fn every_other_defect_is_reported_with_help() {
+fn other_broken_checks_are_named_with_help() {
     check_damages(&[
-        (|ground| set_mode(&config(ground, "key"), 0o644), &["key"], "chmod 600"),
+        (|dir| set_mode(&config(dir, "key"), 0o644), &["key"], "chmod 600"),
         (
-            |ground| write_config(ground, "key", &"07".repeat(32), 0o600),
+            |dir| write_config(dir, "key", &"07".repeat(32), 0o600),
             &["key"],
             "not the key that the store was created with",
         ),
-        (|ground| fs::remove_file(config(ground, "key")).unwrap(), &["key"], "put back"),
-        (|ground| write_config(ground, "credentials.json", "{\"servers\": {}}", 0o644), &["tokens"], "chmod 600"),
-        (|ground| write_config(ground, "credentials.json", "[]", 0o600), &["tokens"], "login"),
-        (|ground| write_config(ground, "config.yaml", "listne: 1\n", 0o600), &["settings"], "`listne` is no setting"),
-        (|ground| write_config(ground, "config.yaml", "listen: [\n", 0o600), &["settings"], "config.yaml"),
-        (|ground| set_mode(&data(ground), 0o777), &["folder"], "chmod 700"),
+        (|dir| fs::remove_file(config(dir, "key")).unwrap(), &["key"], "put back"),
+        (|dir| write_config(dir, "credentials.json", "{\"servers\": {}}", 0o644), &["tokens"], "chmod 600"),
+        (|dir| write_config(dir, "credentials.json", "[]", 0o600), &["tokens"], "login"),
+        (|dir| write_config(dir, "config.yaml", "listne: 1\n", 0o600), &["settings"], "`listne` is no setting"),
+        (|dir| write_config(dir, "config.yaml", "listen: [\n", 0o600), &["settings"], "config.yaml"),
+        (|dir| set_mode(&data(dir), 0o777), &["folder"], "chmod 700"),
         (
-            |ground| {
-                fs::remove_dir_all(data(ground)).unwrap();
-                fs::write(data(ground), "").unwrap();
+            |dir| {
+                fs::remove_dir_all(data(dir)).unwrap();
+                fs::write(data(dir), "").unwrap();
             },
             &["folder", "store"],
             "is no folder",
@@ -333,37 +333,33 @@ fn every_other_defect_is_reported_with_help() {
 }
 
 /// A defect, the check that warns of it, and a part of the message.
-type Worry = (fn(&Ground), &'static str, &'static str);
+type Worry = (fn(&TestDir), &'static str, &'static str);
 
 #[test]
 fn what_only_may_go_wrong_is_a_warning() {
     let table: &[Worry] = &[
-        (|ground| tamper(ground, "PRAGMA user_version = 3"), "format", "format 3"),
-        (|ground| tamper(ground, "PRAGMA journal_mode = DELETE"), "log", "no log"),
-        (|ground| tamper(ground, "UPDATE pending_approvals SET opened_at = 1"), "approvals", "e1 at gate since 1970"),
-        (
-            |ground| tamper(ground, "INSERT INTO nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1)"),
-            "nodes",
-            "expired leases",
-        ),
-        (|ground| set_mode(&data(ground), 0o750), "folder", "others may read"),
+        (|dir| tamper(dir, "PRAGMA user_version = 3"), "format", "format 3"),
+        (|dir| tamper(dir, "PRAGMA journal_mode = DELETE"), "log", "no log"),
+        (|dir| tamper(dir, "UPDATE pending_approvals SET opened_at = 1"), "approvals", "e1 at gate since 1970"),
+        (|dir| tamper(dir, "INSERT INTO nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1)"), "nodes", "expired leases"),
+        (|dir| set_mode(&data(dir), 0o750), "folder", "others may read"),
     ];
     for (damage, check, said) in table {
-        let ground = ground();
-        damage(&ground);
-        look(&ground, &[]).expect_broken(&[]).expect(check, "warning", said);
+        let dir = dir();
+        damage(&dir);
+        look(&dir, &[]).expect_broken(&[]).expect(check, "warning", said);
     }
-    let ground = ground();
-    tamper(&ground, "PRAGMA user_version = 3");
-    look(&ground, &["--deep"]).expect("approvals", "skipped", "older").expect("journals", "skipped", "older");
+    let dir = dir();
+    tamper(&dir, "PRAGMA user_version = 3");
+    look(&dir, &["--deep"]).expect("approvals", "skipped", "older").expect("journals", "skipped", "older");
 }
 
 #[test]
 fn settings_are_told_with_their_origins_and_without_secrets() {
-    let ground = ground();
-    let path = ground.root().join("home/.config/mainspring/config.yaml");
-    fs::write(&path, format!("dataDir: {}\nleaseSeconds: 7\n", data(&ground).display())).unwrap();
-    let told = look(&ground, &["--rate-limit-per-second", "9"]);
+    let dir = dir();
+    let path = dir.root().join("home/.config/mainspring/config.yaml");
+    fs::write(&path, format!("dataDir: {}\nleaseSeconds: 7\n", data(&dir).display())).unwrap();
+    let told = look(&dir, &["--rate-limit-per-second", "9"]);
     told.expect_broken(&[]).expect("settings", "ok", "rateLimitPerSecond 9 (flag)");
     let origin = support::at(&told.checks["settings"], "detail.settings.leaseSeconds");
     assert_eq!(
@@ -373,7 +369,7 @@ fn settings_are_told_with_their_origins_and_without_secrets() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     fs::write(&path, format!("store: postgres://u:s3cret@{closed}/d\n")).unwrap();
     set_mode(&path, 0o644);
-    let told = look(&ground, &[]);
+    let told = look(&dir, &[]);
     told.expect_broken(&["store"]).expect("settings", "warning", "chmod 600").expect(
         "store",
         "broken",
@@ -384,42 +380,42 @@ fn settings_are_told_with_their_origins_and_without_secrets() {
 
 #[test]
 fn all_of_the_past_is_proved_if_that_is_asked_for() {
-    let ground = ground();
-    tamper(&ground, "UPDATE frames SET frame = zeroblob(length(frame)) WHERE number = 2");
-    look(&ground, &[]).expect_broken(&[]);
-    look(&ground, &["--deep"]).expect_broken(&["journals"]).expect("journals", "broken", "1 not what was written");
+    let dir = dir();
+    tamper(&dir, "UPDATE frames SET frame = zeroblob(length(frame)) WHERE number = 2");
+    look(&dir, &[]).expect_broken(&[]);
+    look(&dir, &["--deep"]).expect_broken(&["journals"]).expect("journals", "broken", "1 not what was written");
 }
 
 #[test]
 fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
-    let ground = ground();
+    let dir = dir();
     let mut ended = Command::new("true").spawn().unwrap();
     let pid = ended.id();
     ended.wait().unwrap();
-    fs::write(data(&ground).join("lock"), format!("{pid}\n")).unwrap();
-    look(&ground, &[]).expect_broken(&[]).expect("lock", "ok", "no process runs");
-    let lock = File::open(data(&ground).join("lock")).unwrap();
+    fs::write(data(&dir).join("lock"), format!("{pid}\n")).unwrap();
+    look(&dir, &[]).expect_broken(&[]).expect("lock", "ok", "no process runs");
+    let lock = File::open(data(&dir).join("lock")).unwrap();
     lock.lock().unwrap();
-    look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", &format!("the process {pid}, which is not there"));
-    tamper(&ground, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
-    look(&ground, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
-    fs::write(data(&ground).join("lock"), "").unwrap();
-    look(&ground, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
+    look(&dir, &[]).expect_broken(&[]).expect("lock", "warning", &format!("the process {pid}, which is not there"));
+    tamper(&dir, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
+    look(&dir, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
+    fs::write(data(&dir).join("lock"), "").unwrap();
+    look(&dir, &[]).expect_broken(&[]).expect("lock", "warning", "has not said which");
 }
 
 #[test]
 fn whoever_may_not_look_is_told_so() {
-    let ground = ground();
+    let dir = dir();
     let is_root = rustix::process::getuid().is_root();
-    let mut command = ground.mainspring(&[]);
+    let mut command = dir.mainspring(&[]);
     if is_root {
         // Permissions do not apply to root, so the command runs as another user.
         command.uid(65_534).gid(65_534).current_dir("/");
     } else {
-        set_mode(&ground.root().join("home"), 0);
+        set_mode(&dir.root().join("home"), 0);
     }
-    let told = look_as(command, &["--dir", data(&ground).to_str().unwrap()]);
-    set_mode(&ground.root().join("home"), 0o755);
+    let told = look_as(command, &["--dir", data(&dir).to_str().unwrap()]);
+    set_mode(&dir.root().join("home"), 0o755);
     told.expect("folder", "broken", "ermission denied").expect("store", "broken", "ermission denied");
     assert_eq!(told.answer.exit, Some(1), "{:?}", told.answer);
 }
@@ -432,8 +428,8 @@ struct Server {
 }
 
 impl Server {
-    fn start(ground: &Ground, arguments: &[&str]) -> Self {
-        let mut command = ground.mainspring(&["up", "--json", "--listen", "127.0.0.1:0"]);
+    fn start(dir: &TestDir, arguments: &[&str]) -> Self {
+        let mut command = dir.mainspring(&["up", "--json", "--listen", "127.0.0.1:0"]);
         command.args(arguments);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut first = String::new();
@@ -454,54 +450,54 @@ impl Drop for Server {
 
 #[test]
 fn a_server_works_on_while_it_is_looked_at() {
-    let ground = ground();
-    let mut server = Server::start(&ground, &[]);
+    let dir = dir();
+    let mut server = Server::start(&dir, &[]);
     // Readers change the index of the WAL, and nothing else.
     let files = || {
-        let mut all = everything(&data(&ground));
-        let index = all.remove(&data(&ground).join("journal.db-shm")).map(|_| "is there");
+        let mut all = everything(&data(&dir));
+        let index = all.remove(&data(&dir).join("journal.db-shm")).map(|_| "is there");
         (all, index)
     };
     let before = files();
-    let told = look_as(ground.mainspring(&[]), &["--deep", "--server", &server.url]);
+    let told = look_as(dir.mainspring(&[]), &["--deep", "--server", &server.url]);
     assert!(files() == before, "something was changed");
     told.expect_broken(&[]).expect("lock", "ok", &format!("the process {} works", server.child.id()));
     told.expect("integrity", "ok", "every index").expect("journals", "ok", "2 journals with");
-    told.expect("audit logs", "ok", "1 entry of 1 organisation is");
+    told.expect("audit logs", "ok", "1 entry of 1 organization is");
     told.expect("server", "ok", "this release").expect("server ready", "ok", "takes work");
-    told.expect("server way", "ok", "on this machine").expect("server clock", "ok", "to some seconds");
+    told.expect("server transport", "ok", "on this machine").expect("server clock", "ok", "to some seconds");
     told.expect("server token", "skipped", "mainspring login");
     for (token, broken, said) in [
         (server.token.clone(), &[][..], "owner (owner) of default"),
         ("msp_no".into(), &["server token"], "the token is unknown or has expired"),
     ] {
-        let mut command = ground.mainspring(&[]);
+        let mut command = dir.mainspring(&[]);
         command.env("MAINSPRING_TOKEN", token).env("MAINSPRING_SERVER", &server.url);
         let told = look_as(command, &[]);
         told.expect_broken(broken).expect("server token", if broken.is_empty() { "ok" } else { "broken" }, said);
     }
     assert_eq!(server.child.try_wait().unwrap(), None, "it is still up");
-    let answer = call(ground.mainspring(&["approve", "e1"]), b"");
+    let answer = call(dir.mainspring(&["approve", "e1"]), b"");
     assert_eq!(answer.exit, Some(0), "it takes what is sent to it: {answer:?}");
     // A killed server leaves its WAL, which is read and not changed.
     server.child.kill().unwrap();
     server.child.wait().unwrap();
-    look(&ground, &["--deep"]).expect_broken(&[]).expect("audit logs", "ok", "of 1 organisation");
-    tamper(&ground, "UPDATE audit SET actor = 'eve'");
-    look(&ground, &["--deep"]).expect_broken(&["audit logs"]).expect("audit logs", "broken", "default: entry 1");
+    look(&dir, &["--deep"]).expect_broken(&[]).expect("audit logs", "ok", "of 1 organization");
+    tamper(&dir, "UPDATE audit SET actor = 'eve'");
+    look(&dir, &["--deep"]).expect_broken(&["audit logs"]).expect("audit logs", "broken", "default: entry 1");
 }
 
 #[test]
 fn a_server_that_is_none_is_said_to_be() {
-    let ground = ground();
+    let dir = dir();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let told = look(&ground, &["--server", &format!("http://{closed}")]);
+    let told = look(&dir, &["--server", &format!("http://{closed}")]);
     told.expect_broken(&["server"]).expect("server", "broken", "cannot be reached").expect(
         "server token",
         "skipped",
         "",
     );
-    look(&ground, &["--server", "nowhere"]).expect_broken(&["server"]).expect("server", "broken", "must be an URL");
+    look(&dir, &["--server", "nowhere"]).expect_broken(&["server"]).expect("server", "broken", "must be an URL");
     let another = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = another.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -509,11 +505,11 @@ fn a_server_that_is_none_is_said_to_be() {
         let _ = stream.read(&mut [0; 4096]);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
     });
-    let told = look(&ground, &["--server", &format!("http://{address}")]);
+    let told = look(&dir, &["--server", &format!("http://{address}")]);
     told.expect_broken(&["server"]).expect("server", "broken", "no Mainspring");
     // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let told = look(&ground, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
+    let told = look(&dir, &["--server", &format!("http://{}", silent.local_addr().unwrap())]);
     told.expect_broken(&["server"]).expect("server", "broken", "takes too long");
 }
 
@@ -523,22 +519,26 @@ fn postgres() -> server::Server {
 
 #[test]
 fn a_database_is_looked_at_and_left() {
-    let (ground, server) = (Ground::new(), postgres());
-    fs::create_dir_all(data(&ground)).unwrap();
-    set_mode(&data(&ground), 0o700);
+    let (dir, server) = (TestDir::new(), postgres());
+    fs::create_dir_all(data(&dir)).unwrap();
+    set_mode(&data(&dir), 0o700);
     let address = server.address("schema=flows&sslmode=require");
     let all = "SELECT count(*) || ' ' || coalesce(max(relname), '') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'flows'";
     let beside = server.beside().unwrap();
-    let told = look(&ground, &["--store", &address]);
+    let told = look(&dir, &["--store", &address]);
     told.expect_broken(&[]).expect("store", "ok", "PostgreSQL").expect("format", "ok", "nothing is in it yet");
-    told.expect("database way", "ok", "TLS")
+    told.expect("database connection", "ok", "TLS")
         .expect("database disk", "ok", "fsync is on")
         .expect("key", "ok", "none yet");
-    told.expect("database clock", "ok", "ms").expect("connections", "ok", "in use").expect("database rights", "ok", "");
+    told.expect("database clock", "ok", "ms").expect("connections", "ok", "in use").expect(
+        "database permissions",
+        "ok",
+        "",
+    );
     assert_eq!(beside.ask(all).unwrap(), "0 ", "no schema and no table is made");
     let store = PostgresStore::open(&address).unwrap();
-    keys::of_store(&store, &ground.root().join("home/.config/mainspring/key")).unwrap();
-    let told = look(&ground, &["--deep", "--store", &address]);
+    keys::of_store(&store, &dir.root().join("home/.config/mainspring/key")).unwrap();
+    let told = look(&dir, &["--deep", "--store", &address]);
     told.expect_broken(&[]).expect("format", "ok", "this build writes").expect(
         "key",
         "ok",
@@ -554,7 +554,7 @@ fn a_database_is_looked_at_and_left() {
     ] {
         server.execute(&format!("INSERT INTO flows.{rows}")).unwrap();
     }
-    let told = look(&ground, &["--store", &address]);
+    let told = look(&dir, &["--store", &address]);
     told.expect_broken(&["quarantine"]).expect(
         "quarantine",
         "broken",
@@ -565,36 +565,36 @@ fn a_database_is_looked_at_and_left() {
     server.execute("DELETE FROM flows.heads").unwrap();
     let format = "SELECT format FROM flows.mainspring_format";
     server.execute("UPDATE flows.mainspring_format SET format = 2").unwrap();
-    let told = look(&ground, &["--deep", "--store", &address]);
+    let told = look(&dir, &["--deep", "--store", &address]);
     told.expect_broken(&[]).expect("format", "warning", "format 2").expect("approvals", "skipped", "older");
     told.expect("quarantine", "ok", "").expect("journals", "skipped", "older");
     assert_eq!(beside.ask(format).unwrap(), "2", "it is not brought to the newest");
     server.execute("UPDATE flows.mainspring_format SET format = 99").unwrap();
-    look(&ground, &["--store", &address]).expect_broken(&["format"]).expect("format", "broken", "this build is");
+    look(&dir, &["--store", &address]).expect_broken(&["format"]).expect("format", "broken", "this build is");
     server.execute("UPDATE flows.mainspring_format SET program = 'another'").unwrap();
-    look(&ground, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "another program");
+    look(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "another program");
 }
 
 #[test]
 fn a_node_works_on_while_its_database_is_looked_at() {
-    let (ground, database) = (Ground::new(), postgres());
+    let (dir, database) = (TestDir::new(), postgres());
     let address = database.address("schema=flows&sslmode=require");
-    let server = Server::start(&ground, &["--store", &address]);
-    fs::write(ground.root().join("wf.yaml"), DEFINITION).unwrap();
+    let server = Server::start(&dir, &["--store", &address]);
+    fs::write(dir.root().join("wf.yaml"), DEFINITION).unwrap();
     for arguments in [&["save", "wf.yaml"][..], &["run", "wf"]] {
-        let mut command = ground.mainspring(arguments);
+        let mut command = dir.mainspring(arguments);
         command.env("MAINSPRING_TOKEN", &server.token).env("MAINSPRING_SERVER", &server.url);
         let answer = call(command, b"");
         assert_eq!(answer.exit, Some(0), "{answer:?}");
     }
-    let told = look_as(ground.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
+    let told = look_as(dir.mainspring(&[]), &["--deep", "--store", &address, "--server", &server.url]);
     told.expect_broken(&[]).expect("nodes", "ok", "alive").expect(
         "key",
         "ok",
         "the key that the store was created with",
     );
     told.expect("lock", "ok", &format!("the process {} works", server.child.id())).expect("clock", "ok", "UTC");
-    told.expect("journals", "ok", "1 journal with").expect("audit logs", "ok", "of 1 organisation are");
+    told.expect("journals", "ok", "1 journal with").expect("audit logs", "ok", "of 1 organization are");
     told.expect("server ready", "ok", "takes work");
     let newest = PostgresStore::inspect(&address).unwrap().newest_frame_ms().unwrap().unwrap();
     let store = PostgresStore::inspect(&address).map(|inspection| Box::new(inspection).store().unwrap()).unwrap();
@@ -608,14 +608,14 @@ fn a_node_works_on_while_its_database_is_looked_at() {
 
 #[test]
 fn a_database_that_cannot_be_used_is_said_to_be() {
-    let (ground, server) = (Ground::new(), postgres());
-    fs::create_dir_all(data(&ground)).unwrap();
-    set_mode(&data(&ground), 0o700);
+    let (dir, server) = (TestDir::new(), postgres());
+    fs::create_dir_all(data(&dir)).unwrap();
+    set_mode(&data(&dir), 0o700);
     drop(PostgresStore::open(&server.address("schema=flows")).unwrap());
     server.execute("CREATE ROLE careful LOGIN PASSWORD 's3cret'").unwrap();
     let careful = |password: &str| server.address_with_password(password, "schema=flows&sslmode=require");
     let as_careful = |password: &str| {
-        let mut command = ground.mainspring(&[]);
+        let mut command = dir.mainspring(&[]);
         command.env("MAINSPRING_STORE", careful(password));
         look_as(command, &[])
     };
@@ -626,7 +626,11 @@ fn a_database_that_cannot_be_used_is_said_to_be() {
         .execute("GRANT USAGE ON SCHEMA flows TO careful; GRANT SELECT ON ALL TABLES IN SCHEMA flows TO careful")
         .unwrap();
     let told = as_careful("s3cret");
-    told.expect_broken(&["database rights"]).expect("database rights", "broken", "may not read and write audit");
+    told.expect_broken(&["database permissions"]).expect(
+        "database permissions",
+        "broken",
+        "may not read and write audit",
+    );
     server.execute("GRANT ALL ON ALL TABLES IN SCHEMA flows TO careful").unwrap();
     as_careful("s3cret").expect_broken(&[]);
     server.execute("ALTER ROLE careful CONNECTION LIMIT 5").unwrap();
@@ -634,14 +638,10 @@ fn a_database_that_cannot_be_used_is_said_to_be() {
     server.execute("ALTER ROLE careful SET default_transaction_read_only = on").unwrap();
     as_careful("s3cret").expect_broken(&["store"]).expect("store", "broken", "no writes");
     let plain = server.address("schema=flows&sslmode=disable");
-    look(&ground, &["--store", &plain]).expect_broken(&[]).expect("database way", "warning", "without TLS");
-    look(&ground, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect(
-        "store",
-        "broken",
-        "postgres://",
-    );
+    look(&dir, &["--store", &plain]).expect_broken(&[]).expect("database connection", "warning", "without TLS");
+    look(&dir, &["--store", "mysql://u:s3cret@h/d"]).expect_broken(&["store"]).expect("store", "broken", "postgres://");
     // A server that accepts connections without responding times out.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("postgres://u@{}/d", silent.local_addr().unwrap());
-    look(&ground, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no answer within");
+    look(&dir, &["--store", &address]).expect_broken(&["store"]).expect("store", "broken", "no answer within");
 }

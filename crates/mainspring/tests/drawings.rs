@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, fmt::Write, fs, path::Path};
 
-use mainspring_cli::draw::{Style, dot, mermaid, terminal};
+use mainspring_cli::output::draw::{Style, dot, mermaid, terminal};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     json,
@@ -41,7 +41,7 @@ fn definitions() -> impl Iterator<Item = (&'static str, Plan)> {
 }
 
 fn plain(width: usize) -> Style {
-    Style { colour: false, width, ascii: false }
+    Style { color: false, width, ascii: false }
 }
 
 /// Compares a text with a golden file, or rewrites it.
@@ -69,9 +69,9 @@ fn plans_are_as_pictured() {
             let _ = writeln!(pictures, "== {width} columns\n\n{}", terminal(&plan, &plain(width)));
         }
         let ascii = terminal(&plan, &Style { ascii: true, ..plain(60) });
-        let colour = terminal(&plan, &Style { colour: true, ..plain(60) }).replace('\u{1b}', "^");
+        let color = terminal(&plan, &Style { color: true, ..plain(60) }).replace('\u{1b}', "^");
         let _ = writeln!(pictures, "== 60 columns, ASCII\n\n{ascii}");
-        let _ = write!(pictures, "== 60 columns, in colours\n\n{colour}");
+        let _ = write!(pictures, "== 60 columns, in colors\n\n{color}");
         check_golden(&format!("{name}.txt"), &pictures);
         check_golden(&format!("{name}.mmd"), &mermaid(&plan));
         check_golden(&format!("{name}.dot"), &dot(&plan));
@@ -107,17 +107,17 @@ fn a_terminal_obeys_nothing() {
         }
         let ascii = terminal(&plan, &Style { ascii: true, ..plain(80) });
         assert!(ascii.is_ascii(), "{name}");
-        let coloured = terminal(&plan, &Style { colour: true, ..plain(80) });
-        assert_eq!(without_colours(&coloured), terminal(&plan, &plain(80)), "{name}");
+        let colored = terminal(&plan, &Style { color: true, ..plain(80) });
+        assert_eq!(without_colors(&colored), terminal(&plan, &plain(80)), "{name}");
     }
 }
 
 /// Removes `ESC [ … m` sequences and nothing else.
-fn without_colours(text: &str) -> String {
+fn without_colors(text: &str) -> String {
     let mut pieces = text.split("\u{1b}[");
     let first = pieces.next().unwrap_or_default().to_string();
     pieces.fold(first, |plain, piece| {
-        let (codes, rest) = piece.split_once('m').expect("a colour ends");
+        let (codes, rest) = piece.split_once('m').expect("a color ends");
         assert!(codes.bytes().all(|byte| byte.is_ascii_digit() || byte == b';'), "{codes}");
         plain + rest
     })

@@ -44,7 +44,7 @@ const BOUND: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Faults in a test run, which takes less than fifteen seconds.
-const BLOWS_OF_A_TEST: usize = 16;
+const FAULTS_OF_A_TEST: usize = 16;
 
 /// Executions that are started around each fault.
 const STARTS_AT_A_TIME: u64 = 8;
@@ -66,7 +66,7 @@ steps:
 
 /// A fault of the server or its store.
 #[derive(Debug, Clone, Copy)]
-enum Blow {
+enum Fault {
     Kill,
     Stop,
     /// Another program opens the store for writing and closes it. SQLite removes the WAL if no other process uses
@@ -82,18 +82,18 @@ enum Blow {
     RestoreAfterKill,
 }
 
-const BLOWS: [Blow; 11] = [
-    Blow::Kill,
-    Blow::BackUp,
-    Blow::OtherProgram,
-    Blow::Restore,
-    Blow::LogRemoved,
-    Blow::OtherProgramAfterKill,
-    Blow::BackUp,
-    Blow::RestoreAfterKill,
-    Blow::IndexRemoved,
-    Blow::Stop,
-    Blow::LogAndIndexRemoved,
+const FAULTS: [Fault; 11] = [
+    Fault::Kill,
+    Fault::BackUp,
+    Fault::OtherProgram,
+    Fault::Restore,
+    Fault::LogRemoved,
+    Fault::OtherProgramAfterKill,
+    Fault::BackUp,
+    Fault::RestoreAfterKill,
+    Fault::IndexRemoved,
+    Fault::Stop,
+    Fault::LogAndIndexRemoved,
 ];
 
 /// An attempt: the intent of its step, and its number.
@@ -196,7 +196,7 @@ impl Chaos {
     }
 
     /// Injects a fault while executions are started and run.
-    fn round(&mut self, blow: Blow) {
+    fn round(&mut self, fault: Fault) {
         let client = self.server.as_ref().unwrap().client(&self.token);
         let requests = self.requests..self.requests + STARTS_AT_A_TIME;
         self.requests = requests.end;
@@ -207,7 +207,7 @@ impl Chaos {
         }
         let more = 1 + self.below(3);
         wait("a step", || count(&self.marks()) >= begun + more);
-        self.strike(blow, &load);
+        self.inject(fault, &load);
         load.thread.join().unwrap();
         self.acknowledged.extend(load.starts.try_iter());
         if self.server.is_none() {
@@ -215,30 +215,30 @@ impl Chaos {
         }
     }
 
-    fn strike(&mut self, blow: Blow, load: &Load) {
-        match blow {
-            Blow::Kill => self.kill(),
-            Blow::Stop => self.stop(),
-            Blow::OtherProgram => {
+    fn inject(&mut self, fault: Fault, load: &Load) {
+        match fault {
+            Fault::Kill => self.kill(),
+            Fault::Stop => self.stop(),
+            Fault::OtherProgram => {
                 self.open_as_another_program();
                 assert!(self.file("-wal").exists(), "another program has removed the log of a running server");
             }
-            Blow::OtherProgramAfterKill => {
+            Fault::OtherProgramAfterKill => {
                 self.kill();
                 self.open_as_another_program();
             }
-            Blow::LogRemoved => self.remove(&["-wal"]),
-            Blow::IndexRemoved => self.remove(&["-shm"]),
-            Blow::LogAndIndexRemoved => self.remove(&["-wal", "-shm"]),
-            Blow::BackUp => {
+            Fault::LogRemoved => self.remove(&["-wal"]),
+            Fault::IndexRemoved => self.remove(&["-shm"]),
+            Fault::LogAndIndexRemoved => self.remove(&["-wal", "-shm"]),
+            Fault::BackUp => {
                 self.acknowledged.extend(load.starts.try_iter());
                 self.back_up();
             }
-            Blow::Restore => {
+            Fault::Restore => {
                 self.stop();
                 self.restore(load);
             }
-            Blow::RestoreAfterKill => {
+            Fault::RestoreAfterKill => {
                 self.kill();
                 self.restore(load);
             }
@@ -406,10 +406,10 @@ fn whatever_befalls_an_embedded_store_what_was_acknowledged_is_there() {
     let duration = seconds.map(Duration::from_secs);
     let (mut chaos, began) = (Chaos::new(), Instant::now());
     for number in 0.. {
-        if duration.map_or(number == BLOWS_OF_A_TEST, |duration| began.elapsed() >= duration) {
+        if duration.map_or(number == FAULTS_OF_A_TEST, |duration| began.elapsed() >= duration) {
             break;
         }
-        chaos.round(BLOWS[number % BLOWS.len()]);
+        chaos.round(FAULTS[number % FAULTS.len()]);
     }
     let open = chaos.check();
     let restored = chaos.restored.len();

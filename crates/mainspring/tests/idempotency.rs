@@ -5,7 +5,7 @@ use std::process::Stdio;
 use mainspring_kernel::{json::compact, value::Value};
 
 mod support;
-use support::{Answer, Ground, call, yaml};
+use support::{Answer, TestDir, call, yaml};
 
 /// A workflow that appends a line each time it runs.
 fn marking(name: &str) -> Value {
@@ -17,13 +17,13 @@ fn keyed(definition: &Value, key: &str) -> Vec<u8> {
     compact(&Value::map([("workflow", definition.clone()), ("runtime", runtime)])).into_bytes()
 }
 
-fn ran(ground: &Ground, id: &str, definition: &Value, key: &str) -> Answer {
-    call(ground.run(id, definition), &keyed(definition, key))
+fn ran(dir: &TestDir, id: &str, definition: &Value, key: &str) -> Answer {
+    call(dir.run(id, definition), &keyed(definition, key))
 }
 
 #[test]
 fn a_repeated_key_gives_the_first_execution_of_its_workflow() {
-    let ground = Ground::new();
+    let dir = TestDir::new();
     let (ship, other) = (marking("ship"), marking("other"));
     for (id, definition, key, first, lines) in [
         ("a", &ship, "k1", "a", "ship\n"),
@@ -34,42 +34,42 @@ fn a_repeated_key_gives_the_first_execution_of_its_workflow() {
         ("d", &ship, "k2", "d", "ship\nother\nship\n"),
         ("e", &other, "k1", "c", "ship\nother\nship\n"),
     ] {
-        let answer = ran(&ground, id, definition, key);
+        let answer = ran(&dir, id, definition, key);
         assert_eq!((answer.exit, answer.text("executionId")), (Some(0), first.into()), "{id} {key}: {answer:?}");
         assert_eq!(answer.text("status"), "ok", "{answer:?}");
-        assert_eq!(ground.file("ran"), lines, "{id} {key}");
+        assert_eq!(dir.file("ran"), lines, "{id} {key}");
     }
     // The key belongs to the workflow's name: another definition with that name is an error.
     let changed = yaml("name: ship\nsteps:\n  - {id: mark, type: bash, command: echo changed >> ran}\n");
-    let refused = ran(&ground, "f", &changed, "k1");
+    let refused = ran(&dir, "f", &changed, "k1");
     assert_eq!((refused.exit, refused.text("error.code")), (Some(20), "hash_mismatch".into()), "{refused:?}");
     // Another state folder has its own keys.
-    let elsewhere = ground.root().join("elsewhere");
-    let mut command = ground.run("b", &ship);
+    let elsewhere = dir.root().join("elsewhere");
+    let mut command = dir.run("b", &ship);
     command.arg("--state-dir").arg(&elsewhere);
     assert_eq!(call(command, &keyed(&ship, "k1")).text("executionId"), "b");
 }
 
 #[test]
 fn a_request_that_is_refused_keeps_no_key() {
-    let ground = Ground::new();
+    let dir = TestDir::new();
     let definition =
         yaml("name: asks\ninputSchema: {type: integer}\nsteps:\n  - {id: mark, type: bash, command: echo x >> ran}\n");
-    let refused = ran(&ground, "a", &definition, "k");
+    let refused = ran(&dir, "a", &definition, "k");
     assert_eq!(refused.exit, Some(10), "{refused:?}");
     let runtime = Value::map([("idempotencyKey", Value::from("k"))]);
     let fits = Value::map([("workflow", definition.clone()), ("runtime", runtime), ("input", 1u64.into())]);
-    let answer = call(ground.run("b", &definition), compact(&fits).as_bytes());
+    let answer = call(dir.run("b", &definition), compact(&fits).as_bytes());
     assert_eq!(answer.text("executionId"), "b", "{answer:?}");
 }
 
 #[test]
 fn of_many_at_the_same_moment_one_begins() {
-    let ground = Ground::new();
+    let dir = TestDir::new();
     let ship = marking("ship");
     let answers: Vec<Answer> = std::thread::scope(|scope| {
         let each = |number: usize| {
-            let mut command = ground.run(&format!("e{number}"), &ship);
+            let mut command = dir.run(&format!("e{number}"), &ship);
             command.stdin(Stdio::piped());
             let input = keyed(&ship, "k");
             scope.spawn(move || call(command, &input))
@@ -77,7 +77,7 @@ fn of_many_at_the_same_moment_one_begins() {
         let all: Vec<_> = (0..6).map(each).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    assert_eq!(ground.file("ran"), "ship\n", "{answers:?}");
+    assert_eq!(dir.file("ran"), "ship\n", "{answers:?}");
     let fine: Vec<&Answer> = answers.iter().filter(|answer| answer.exit == Some(0)).collect();
     assert!(!fine.is_empty() && fine.iter().all(|answer| answer.text("executionId") == fine[0].text("executionId")));
     // The other calls found the folder in use.

@@ -10,7 +10,7 @@ use rexpect::{
 };
 
 mod support;
-use support::{Ground, call};
+use support::{TestDir, call};
 
 /// An approval that shows the output of a step, and a step after it.
 const RELEASE: &str = r#"
@@ -64,9 +64,9 @@ fn assert_said(printed: &str, said: &[&str]) {
 }
 
 /// Runs the release up to its prompt, which must show the items.
-fn asked(ground: &Ground) -> PtySession {
-    fs::write(ground.root().join("wf.yaml"), RELEASE).unwrap();
-    let command = ground.mainspring(&["run", "wf.yaml", "--id", "r1", "--var", "to=ann\n  ✓ all\u{1b}[2J"]);
+fn asked(dir: &TestDir) -> PtySession {
+    fs::write(dir.root().join("wf.yaml"), RELEASE).unwrap();
+    let command = dir.mainspring(&["run", "wf.yaml", "--id", "r1", "--var", "to=ann\n  ✓ all\u{1b}[2J"]);
     let mut terminal = at_a_terminal(command);
     let shown = text(&terminal.exp_string(QUESTION).unwrap());
     assert_said(
@@ -78,41 +78,41 @@ fn asked(ground: &Ground) -> PtySession {
 }
 
 /// The stored status and steps; true if the step after the approval ran.
-fn kept(ground: &Ground) -> (String, Value, bool) {
-    let shown = call(ground.mainspring(&["show", "r1", "--json"]), b"");
-    (shown.text("status"), shown.at("steps"), ground.root().join("log").exists())
+fn kept(dir: &TestDir) -> (String, Value, bool) {
+    let shown = call(dir.mainspring(&["show", "r1", "--json"]), b"");
+    (shown.text("status"), shown.at("steps"), dir.root().join("log").exists())
 }
 
 #[test]
 fn yes_approves_and_goes_on() {
-    let ground = Ground::new();
-    let mut terminal = asked(&ground);
+    let dir = TestDir::new();
+    let mut terminal = asked(&dir);
     terminal.send_line("what?").unwrap();
     terminal.exp_string(QUESTION).expect("what is no answer is asked again");
     terminal.send_line("y").unwrap();
     let (printed, exit) = to_its_end(terminal);
     assert_said(&printed, &["approve by", "✓ send", "r1 completed"]);
-    assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (0, "ok", true));
-    let events = call(ground.mainspring(&["tail", "r1", "--json"]), b"");
+    assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (0, "ok", true));
+    let events = call(dir.mainspring(&["tail", "r1", "--json"]), b"");
     assert!(events.stdout.contains("approval.approved"), "{events:?}");
 }
 
 #[test]
 fn no_denies_and_cancels() {
-    let ground = Ground::new();
-    let mut terminal = asked(&ground);
+    let dir = TestDir::new();
+    let mut terminal = asked(&dir);
     terminal.send_line("no").unwrap();
     let (printed, exit) = to_its_end(terminal);
     assert_said(&printed, &["deny by", "r1 cancelled", "approval_denied"]);
-    assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (0, "cancelled", false));
+    assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (0, "cancelled", false));
 }
 
 /// "Later", the end of input and Ctrl-C leave the approval open and print how to continue, which then works.
 #[test]
 fn whoever_does_not_decide_leaves_the_gate_open() {
     for leave in ["later", "end", "interrupt"] {
-        let ground = Ground::new();
-        let mut terminal = asked(&ground);
+        let dir = TestDir::new();
+        let mut terminal = asked(&dir);
         match leave {
             "later" => drop(terminal.send_line("l").unwrap()),
             "end" => terminal.send_control('d').unwrap(),
@@ -120,13 +120,13 @@ fn whoever_does_not_decide_leaves_the_gate_open() {
         }
         let (printed, exit) = to_its_end(terminal);
         assert_said(&printed, &["r1 waiting_approval", "mainspring approve r1", "mainspring deny r1"]);
-        assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (0, "needs_approval", false), "{leave}");
+        assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (0, "needs_approval", false), "{leave}");
         // The same or another person returns, and is prompted again.
-        let mut terminal = at_a_terminal(ground.mainspring(&["resume", "r1"]));
+        let mut terminal = at_a_terminal(dir.mainspring(&["resume", "r1"]));
         terminal.exp_string(QUESTION).unwrap();
         terminal.send_line("yes").unwrap();
         assert_eq!(to_its_end(terminal).1, 0);
-        assert_eq!((kept(&ground).0.as_str(), kept(&ground).2), ("ok", true), "{leave}");
+        assert_eq!((kept(&dir).0.as_str(), kept(&dir).2), ("ok", true), "{leave}");
     }
 }
 
@@ -134,57 +134,57 @@ fn whoever_does_not_decide_leaves_the_gate_open() {
 #[test]
 fn a_child_asks_at_the_terminal_of_its_parent() {
     for (answer, expected) in [("y", (0, "ok", true)), ("n", (0, "cancelled", false))] {
-        let ground = Ground::new();
+        let dir = TestDir::new();
         let child = "steps:\n  - {id: gate, type: approval, prompt: Child?}\n  - {id: work, type: bash, command: echo >> log}\n";
-        fs::write(ground.root().join("child.yaml"), child).unwrap();
-        fs::write(ground.root().join("wf.yaml"), "steps: [{id: sub, type: subworkflow, workflow: child}]\n").unwrap();
-        let mut terminal = at_a_terminal(ground.mainspring(&["run", "wf.yaml", "--id", "r1"]));
+        fs::write(dir.root().join("child.yaml"), child).unwrap();
+        fs::write(dir.root().join("wf.yaml"), "steps: [{id: sub, type: subworkflow, workflow: child}]\n").unwrap();
+        let mut terminal = at_a_terminal(dir.mainspring(&["run", "wf.yaml", "--id", "r1"]));
         assert_said(&text(&terminal.exp_string(QUESTION).unwrap()), &["Child?"]);
         terminal.send_line(answer).unwrap();
         let (printed, exit) = to_its_end(terminal);
-        assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), expected, "{printed}");
+        assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), expected, "{printed}");
     }
 }
 
 /// Without a terminal there is no prompt.
 #[test]
 fn without_a_terminal_nobody_is_asked() {
-    let ground = Ground::new();
-    fs::write(ground.root().join("wf.yaml"), RELEASE).unwrap();
-    let answer = call(ground.mainspring(&["run", "wf.yaml", "--var", "to=ann"]), b"y\n");
+    let dir = TestDir::new();
+    fs::write(dir.root().join("wf.yaml"), RELEASE).unwrap();
+    let answer = call(dir.mainspring(&["run", "wf.yaml", "--var", "to=ann"]), b"y\n");
     assert_eq!(answer.exit, Some(0), "{answer:?}");
     assert!(!answer.stdout.contains(QUESTION.trim()) && answer.stdout.contains("mainspring approve"), "{answer:?}");
 }
 
 #[test]
 fn ctrl_c_ends_what_runs_and_says_how_it_goes_on() {
-    let ground = Ground::new();
-    fs::write(ground.root().join("wf.yaml"), HANGS).unwrap();
+    let dir = TestDir::new();
+    fs::write(dir.root().join("wf.yaml"), HANGS).unwrap();
     for name in ["begun", "never"] {
-        assert!(Command::new("mkfifo").arg(ground.root().join(name)).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(dir.root().join(name)).status().unwrap().success());
     }
-    let mut terminal = at_a_terminal(ground.mainspring(&["run", "wf.yaml", "--id", "r1"]));
-    assert_eq!(fs::read_to_string(ground.root().join("begun")).unwrap(), "begun\n");
+    let mut terminal = at_a_terminal(dir.mainspring(&["run", "wf.yaml", "--id", "r1"]));
+    assert_eq!(fs::read_to_string(dir.root().join("begun")).unwrap(), "begun\n");
     terminal.send_control('c').unwrap();
     let (printed, exit) = to_its_end(terminal);
     assert_said(&printed, &["stopping what runs", "interrupted; nothing is lost", "`mainspring resume r1` continues"]);
-    assert_eq!((exit, kept(&ground).0.as_str(), kept(&ground).2), (40, "running", false));
-    let (printed, exit) = to_its_end(at_a_terminal(ground.mainspring(&["resume", "r1"])));
+    assert_eq!((exit, kept(&dir).0.as_str(), kept(&dir).2), (40, "running", false));
+    let (printed, exit) = to_its_end(at_a_terminal(dir.mainspring(&["resume", "r1"])));
     assert_said(&printed, &["✓ a", "r1 completed"]);
-    assert_eq!((exit, fs::read_to_string(ground.root().join("log")).unwrap().as_str()), (0, "done\n"));
+    assert_eq!((exit, fs::read_to_string(dir.root().join("log")).unwrap().as_str()), (0, "done\n"));
 }
 
 /// A list is cut to the width of a terminal, and not cut in a pipe.
 #[test]
 fn long_names_are_cut_at_a_terminal_and_whole_in_a_pipe() {
-    let ground = Ground::new();
-    fs::write(ground.root().join("wf.yaml"), "steps: [{id: gate, type: approval}]\n").unwrap();
+    let dir = TestDir::new();
+    fs::write(dir.root().join("wf.yaml"), "steps: [{id: gate, type: approval}]\n").unwrap();
     let id = "long-".repeat(30);
-    assert_eq!(call(ground.mainspring(&["run", "wf.yaml", "--id", &id]), b"").exit, Some(0));
-    let (printed, _) = to_its_end(at_a_terminal(ground.mainspring(&["list"])));
+    assert_eq!(call(dir.mainspring(&["run", "wf.yaml", "--id", &id]), b"").exit, Some(0));
+    let (printed, _) = to_its_end(at_a_terminal(dir.mainspring(&["list"])));
     assert!(printed.contains("…  waiting_approval") && !printed.contains(&id), "{printed}");
     for flags in [&["list"][..], &["list", "--json"]] {
-        let piped = call(ground.mainspring(flags), b"").stdout;
+        let piped = call(dir.mainspring(flags), b"").stdout;
         assert!(piped.contains(&id) && !piped.contains(" \n"), "{piped}");
     }
 }

@@ -16,7 +16,7 @@ use mainspring_kernel::{history::History, state::Status, value::Value};
 use rustix::process::{Pid, Signal, kill_process};
 
 mod support;
-use support::{Answer, Ground, at, call, request, spawn, yaml};
+use support::{Answer, TestDir, at, call, request, spawn, yaml};
 
 /// The script of each step. Background processes inherit the lock; every third step leaves one. Reading a pipe
 /// without a writer waits a few milliseconds.
@@ -80,42 +80,42 @@ fn killed_at_random_moments_it_completes_and_repeats_nothing_that_has_a_receipt(
 
 /// Runs one execution with at most `kills` kills. Returns the number of kills.
 fn killed_until_it_completes(dice: &mut Dice, kills: u64) -> u64 {
-    let (ground, definition) = (Ground::new(), thirty_steps());
-    prepare(&ground);
+    let (dir, definition) = (TestDir::new(), thirty_steps());
+    prepare(&dir);
     let mut certain = Vec::new();
     let mut seen = BTreeSet::new();
     let mut done = 0;
-    while done < kills && killed_on_its_way(&ground, &definition, dice, &mut seen) {
+    while done < kills && killed_on_its_way(&dir, &definition, dice, &mut seen) {
         done += 1;
-        certain.push(Certain { settled: settled(&ground), log_lines: ground.file("log").lines().count() });
+        certain.push(Certain { settled: settled(&dir), log_lines: dir.file("log").lines().count() });
     }
-    let answer = ground.ran("e", &definition).expect(0, "ok");
-    check_log(&ground, &certain);
-    let interrupted = check_trace(&ground, &answer);
+    let answer = dir.ran("e", &definition).expect(0, "ok");
+    check_log(&dir, &certain);
+    let interrupted = check_trace(&dir, &answer);
     let steps: Vec<usize> = certain.iter().map(|at| at.settled.len()).collect();
     println!("{done} kills interrupted {interrupted} attempts; receipts at each: {steps:?}");
     done
 }
 
-fn prepare(ground: &Ground) {
-    fs::write(ground.workspace().join("work.sh"), WORK).unwrap();
-    make_pipe(ground, "pipe");
+fn prepare(dir: &TestDir) {
+    fs::write(dir.workspace().join("work.sh"), WORK).unwrap();
+    make_pipe(dir, "pipe");
 }
 
-fn make_pipe(ground: &Ground, name: &str) {
-    assert!(Command::new("mkfifo").arg(ground.workspace().join(name)).status().unwrap().success());
+fn make_pipe(dir: &TestDir, name: &str) {
+    assert!(Command::new("mkfifo").arg(dir.workspace().join(name)).status().unwrap().success());
 }
 
 /// Runs and kills. Returns false if the execution ended before.
-fn killed_on_its_way(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> bool {
-    let mut child = spawn_and_wait(ground, definition, dice, seen);
+fn killed_on_its_way(dir: &TestDir, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> bool {
+    let mut child = spawn_and_wait(dir, definition, dice, seen);
     child.kill().unwrap();
     !child.wait().unwrap().success()
 }
 
 /// Runs until some new events were printed, and some polls later.
-fn spawn_and_wait(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> Child {
-    let mut child = spawn(ground.run("e", definition), &request(definition));
+fn spawn_and_wait(dir: &TestDir, definition: &Value, dice: &mut Dice, seen: &mut BTreeSet<String>) -> Child {
+    let mut child = spawn(dir.run("e", definition), &request(definition));
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut events_left = [0, 1, 1, 1, 2, 3][dice.below(6) as usize];
     while events_left > 0 {
@@ -131,20 +131,20 @@ fn spawn_and_wait(ground: &Ground, definition: &Value, dice: &mut Dice, seen: &m
 }
 
 /// The steps with a receipt in the journal.
-fn settled(ground: &Ground) -> BTreeSet<String> {
-    let rows = history(ground).map(|history| history.attempts).unwrap_or_default();
+fn settled(dir: &TestDir) -> BTreeSet<String> {
+    let rows = history(dir).map(|history| history.attempts).unwrap_or_default();
     rows.into_iter().filter(|row| row.status == Status::Completed).map(|row| row.step).collect()
 }
 
-fn history(ground: &Ground) -> Option<History> {
-    let (loader, key) = ground.loader("e")?;
+fn history(dir: &TestDir) -> Option<History> {
+    let (loader, key) = dir.loader("e")?;
     let mut history = History::default();
     loader.frames(key, |state, frame| history.add(&state.plan, frame)).unwrap();
     Some(history)
 }
 
-fn check_log(ground: &Ground, certain: &[Certain]) {
-    let log = ground.file("log");
+fn check_log(dir: &TestDir, certain: &[Certain]) {
+    let log = dir.file("log");
     assert!(!log.contains("OVERLAP"), "two groups of one step at once:\n{log}");
     for (kill, at) in certain.iter().enumerate() {
         for line in log.lines().skip(at.log_lines).filter(|line| line.starts_with("start")) {
@@ -161,7 +161,7 @@ fn check_log(ground: &Ground, certain: &[Certain]) {
 
 /// Checks that the attempts of every step have no gaps, that only the last completed and all others were
 /// interrupted, and that the journal verifies. Returns the number of interrupted attempts.
-fn check_trace(ground: &Ground, answer: &Answer) -> usize {
+fn check_trace(dir: &TestDir, answer: &Answer) -> usize {
     let mut attempts = BTreeMap::<String, Vec<(u64, String, Value)>>::new();
     for row in answer.at("steps").as_list().unwrap() {
         let step = at(row, "stepId").as_text().unwrap().to_string();
@@ -178,7 +178,7 @@ fn check_trace(ground: &Ground, answer: &Answer) -> usize {
         let interrupted = Value::text("interrupted");
         assert!(before.iter().all(|row| row.1 == "failed" && row.2 == interrupted), "{step}: {rows:?}");
     }
-    let (loader, key) = ground.loader("e").unwrap();
+    let (loader, key) = dir.loader("e").unwrap();
     let verified = loader.verify(key).unwrap().unwrap();
     assert_eq!(verified.frames, verified.decided_again);
     interrupted
@@ -202,45 +202,45 @@ steps:
 }
 
 /// Runs until the step hangs, and kills.
-fn killed_while_hanging(ground: &Ground, definition: &Value) {
-    make_pipe(ground, "begun");
-    make_pipe(ground, "never");
-    let mut child = spawn(ground.run("e", definition), &request(definition));
-    assert_eq!(ground.file("begun"), "begun\n");
+fn killed_while_hanging(dir: &TestDir, definition: &Value) {
+    make_pipe(dir, "begun");
+    make_pipe(dir, "never");
+    let mut child = spawn(dir.run("e", definition), &request(definition));
+    assert_eq!(dir.file("begun"), "begun\n");
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 #[test]
 fn interrupted_and_to_fail_it_fails() {
-    let (ground, definition) = (Ground::new(), hanging("fail"));
-    killed_while_hanging(&ground, &definition);
-    let answer = ground.ran("e", &definition).expect(40, "failed");
+    let (dir, definition) = (TestDir::new(), hanging("fail"));
+    killed_while_hanging(&dir, &definition);
+    let answer = dir.ran("e", &definition).expect(40, "failed");
     assert_eq!((answer.text("error.code"), answer.text("error.stepId")), ("interrupted".into(), "hangs".into()));
-    assert_eq!(ground.file("tries"), "1\n");
-    assert!(!ground.workspace().join("after").exists());
+    assert_eq!(dir.file("tries"), "1\n");
+    assert!(!dir.workspace().join("after").exists());
 }
 
 #[test]
 fn interrupted_and_to_retry_it_is_tried_again_at_once() {
-    let (ground, definition) = (Ground::new(), hanging("retry"));
-    killed_while_hanging(&ground, &definition);
-    ground.ran("e", &definition).expect(0, "ok");
-    assert_eq!(ground.file("tries"), "1\n2\n");
+    let (dir, definition) = (TestDir::new(), hanging("retry"));
+    killed_while_hanging(&dir, &definition);
+    dir.ran("e", &definition).expect(0, "ok");
+    assert_eq!(dir.file("tries"), "1\n2\n");
 }
 
 #[test]
 fn interrupted_and_to_ask_a_person_decides() {
     for (decision, exit, status, tries) in [("approve", 0, "ok", "1\n2\n"), ("deny", 40, "failed", "1\n")] {
-        let (ground, definition) = (Ground::new(), hanging("ask"));
-        killed_while_hanging(&ground, &definition);
-        let asked = ground.ran("e", &definition).expect(0, "needs_approval");
+        let (dir, definition) = (TestDir::new(), hanging("ask"));
+        killed_while_hanging(&dir, &definition);
+        let asked = dir.ran("e", &definition).expect(0, "needs_approval");
         assert_eq!(asked.text("requiresApproval.stepId"), "hangs");
         assert!(asked.text("requiresApproval.prompt").contains("interrupted"), "{asked:?}");
-        assert_eq!(ground.file("tries"), "1\n", "nothing is repeated before it is decided");
-        let answer = ground.resumed("e", &asked.text("requiresApproval.resumeToken"), decision).expect(exit, status);
-        assert_eq!(ground.file("tries"), tries);
-        assert_eq!(ground.workspace().join("after").exists(), status == "ok");
+        assert_eq!(dir.file("tries"), "1\n", "nothing is repeated before it is decided");
+        let answer = dir.resumed("e", &asked.text("requiresApproval.resumeToken"), decision).expect(exit, status);
+        assert_eq!(dir.file("tries"), tries);
+        assert_eq!(dir.workspace().join("after").exists(), status == "ok");
         if status == "failed" {
             assert_eq!(answer.text("error.code"), "interrupted");
         }
@@ -249,11 +249,11 @@ fn interrupted_and_to_ask_a_person_decides() {
 
 #[test]
 fn sigterm_cancels_what_runs_and_the_execution() {
-    let (ground, definition) = (Ground::new(), hanging_twice());
-    make_pipe(&ground, "begun");
-    make_pipe(&ground, "never");
-    let child = spawn(ground.run("e", &definition), &request(&definition));
-    let begun = fs::File::options().read(true).write(true).open(ground.workspace().join("begun")).unwrap();
+    let (dir, definition) = (TestDir::new(), hanging_twice());
+    make_pipe(&dir, "begun");
+    make_pipe(&dir, "never");
+    let child = spawn(dir.run("e", &definition), &request(&definition));
+    let begun = fs::File::options().read(true).write(true).open(dir.workspace().join("begun")).unwrap();
     let mut begun = BufReader::new(begun).lines();
     let groups: Vec<i32> = (0..2).map(|_| begun.next().unwrap().unwrap().parse().unwrap()).collect();
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
@@ -262,19 +262,19 @@ fn sigterm_cancels_what_runs_and_the_execution() {
         let ended = rustix::process::test_kill_process_group(Pid::from_raw(group).unwrap());
         assert!(ended.is_err(), "the group {group} outlives the cancel");
     }
-    ground.ran("e", &definition).expect(0, "cancelled");
-    assert_eq!(ground.file("tries").lines().count(), 2, "nothing is tried again");
+    dir.ran("e", &definition).expect(0, "cancelled");
+    assert_eq!(dir.file("tries").lines().count(), 2, "nothing is tried again");
 }
 
 #[test]
 fn asked_to_stop_it_ends_its_groups_and_can_go_on() {
     for signal in [Signal::INT, Signal::HUP] {
-        let (ground, definition) = (Ground::new(), hanging_twice());
-        make_pipe(&ground, "begun");
-        make_pipe(&ground, "never");
-        let child = spawn(ground.run("e", &definition), &request(&definition));
+        let (dir, definition) = (TestDir::new(), hanging_twice());
+        make_pipe(&dir, "begun");
+        make_pipe(&dir, "never");
+        let child = spawn(dir.run("e", &definition), &request(&definition));
         // Opened for writing too, so that it does not end after the first of two writers.
-        let begun = fs::File::options().read(true).write(true).open(ground.workspace().join("begun")).unwrap();
+        let begun = fs::File::options().read(true).write(true).open(dir.workspace().join("begun")).unwrap();
         let mut begun = BufReader::new(begun).lines();
         let groups: Vec<i32> = (0..2).map(|_| begun.next().unwrap().unwrap().parse().unwrap()).collect();
         kill_process(Pid::from_child(&child), signal).unwrap();
@@ -284,8 +284,8 @@ fn asked_to_stop_it_ends_its_groups_and_can_go_on() {
             let ended = rustix::process::test_kill_process_group(Pid::from_raw(group).unwrap());
             assert!(ended.is_err(), "the group {group} outlives {signal:?}");
         }
-        ground.ran("e", &definition).expect(0, "ok");
-        let mut tries: Vec<_> = ground.file("tries").lines().map(String::from).collect();
+        dir.ran("e", &definition).expect(0, "ok");
+        let mut tries: Vec<_> = dir.file("tries").lines().map(String::from).collect();
         tries.sort();
         assert_eq!(tries, ["left 1", "left 2", "right 1", "right 2"]);
     }
@@ -323,51 +323,51 @@ const STOPS: u32 = 15;
 
 /// Runs one execution with at most `stops_max` interrupts. Returns their number.
 fn stopped_until_it_completes(dice: &mut Dice, stops_max: u32) -> u32 {
-    let (ground, definition) = (Ground::new(), thirty_steps());
-    prepare(&ground);
+    let (dir, definition) = (TestDir::new(), thirty_steps());
+    prepare(&dir);
     let (mut seen, mut stops) = (BTreeSet::new(), 0);
     while stops < stops_max {
-        let log_before = ground.file("log");
-        let child = spawn_and_wait(&ground, &definition, dice, &mut seen);
+        let log_before = dir.file("log");
+        let child = spawn_and_wait(&dir, &definition, dice, &mut seen);
         // The process may have ended by now.
         let _ = kill_process(Pid::from_child(&child), Signal::INT);
         let answer = Answer::of(child.wait_with_output().unwrap());
-        assert_eq!(locks_held(&ground), "", "stop {stops}");
+        assert_eq!(locks_held(&dir), "", "stop {stops}");
         match answer.exit {
             Some(40) => assert_eq!(answer.text("error.code"), "interrupted", "stop {stops}"),
             // The signal came before its handler, so nothing was started.
-            None => assert_eq!(ground.file("log"), log_before, "stop {stops}"),
+            None => assert_eq!(dir.file("log"), log_before, "stop {stops}"),
             Some(0) => break,
             exit => panic!("stop {stops} came to {exit:?}: {answer:?}"),
         }
         stops += u32::from(answer.exit == Some(40));
     }
-    let answer = ground.ran("e", &definition).expect(0, "ok");
-    check_log(&ground, &[]);
-    check_trace(&ground, &answer);
+    let answer = dir.ran("e", &definition).expect(0, "ok");
+    check_log(&dir, &[]);
+    check_trace(&dir, &answer);
     stops
 }
 
 /// The steps with a live process.
-fn locks_held(ground: &Ground) -> String {
+fn locks_held(dir: &TestDir) -> String {
     let look = r#"shopt -s nullglob; for lock in lock.*; do flock -n "$lock" true || echo "$lock"; done"#;
-    let output = Command::new("bash").args(["-c", look]).current_dir(ground.workspace()).output().unwrap();
+    let output = Command::new("bash").args(["-c", look]).current_dir(dir.workspace()).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
 fn a_second_process_is_refused_with_the_pid_of_the_first() {
-    let (ground, definition) = (Ground::new(), hanging("retry"));
-    make_pipe(&ground, "begun");
-    make_pipe(&ground, "never");
-    let mut child = spawn(ground.run("e", &definition), &request(&definition));
-    assert_eq!(ground.file("begun"), "begun\n");
-    let mut second = ground.run("e", &definition);
+    let (dir, definition) = (TestDir::new(), hanging("retry"));
+    make_pipe(&dir, "begun");
+    make_pipe(&dir, "never");
+    let mut child = spawn(dir.run("e", &definition), &request(&definition));
+    assert_eq!(dir.file("begun"), "begun\n");
+    let mut second = dir.run("e", &definition);
     second.process_group(0);
     let refused = call(second, &request(&definition)).expect(40, "failed");
     assert_eq!(refused.text("error.code"), "folder_in_use");
     assert!(refused.text("error.message").contains(&child.id().to_string()), "{refused:?}");
     child.kill().unwrap();
     child.wait().unwrap();
-    ground.ran("e", &definition).expect(0, "ok");
+    dir.ran("e", &definition).expect(0, "ok");
 }

@@ -31,7 +31,7 @@ use mainspring_store::{
 use rustix::process::{Pid, Signal, kill_process};
 
 mod support;
-use support::Ground;
+use support::TestDir;
 
 /// A timeout longer than any step of the tests takes on the busiest machine.
 const BOUND: Duration = Duration::from_secs(120);
@@ -90,7 +90,7 @@ impl Drop for Node {
 
 /// A database server, its store, and nodes on it.
 struct Fleet {
-    ground: Ground,
+    dir: TestDir,
     server: Server,
     store: Arc<PostgresStore>,
     plan: Arc<Plan>,
@@ -110,19 +110,19 @@ impl Fleet {
     fn on(server: Server, definition: &str) -> Self {
         let store = Arc::new(PostgresStore::open(&server.address("")).unwrap());
         let plan = Arc::new(compile(&read(definition.as_bytes(), Syntax::Yaml).unwrap()).unwrap().plan);
-        let ground = Ground::new();
-        fs::create_dir(ground.root().join("marks")).unwrap();
-        Self { ground, server, store, plan, nodes: 0 }
+        let dir = TestDir::new();
+        fs::create_dir(dir.root().join("marks")).unwrap();
+        Self { dir, server, store, plan, nodes: 0 }
     }
 
     fn marks(&self) -> PathBuf {
-        self.ground.root().join("marks")
+        self.dir.root().join("marks")
     }
 
     fn node(&mut self) -> Node {
         self.nodes += 1;
-        let folder = self.ground.root().join(format!("node-{}", self.nodes));
-        let mut command = self.ground.mainspring(&["node", "--json", "--lease-seconds", "2", "--dir"]);
+        let folder = self.dir.root().join(format!("node-{}", self.nodes));
+        let mut command = self.dir.mainspring(&["node", "--json", "--lease-seconds", "2", "--dir"]);
         command.arg(folder).env("MAINSPRING_STORE", self.server.address("")).env("MAINSPRING_LOG", "error");
         // The scripts write into a folder of the test.
         command.env("MAINSPRING_SCRIPTS", "uncontained");
@@ -133,7 +133,7 @@ impl Fleet {
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 let value = json::read(line.as_bytes()).unwrap().value;
-                let Some(Value::List(partitions)) = value.get("held") else { panic!("{line}") };
+                let Some(Value::List(partitions)) = value.get("partitions") else { panic!("{line}") };
                 *said.0.lock().unwrap() = partitions.len();
                 said.1.notify_all();
             }
@@ -149,7 +149,7 @@ impl Fleet {
         let folder = self.marks().to_str().unwrap().to_owned();
         let variables = Map::from([("folder".into(), Value::from(folder))]);
         let request = Request { variables, ..Request::new(self.plan.clone(), "me") };
-        inbox::post_start(&*self.store, None, request, &self.ground.key())
+        inbox::post_start(&*self.store, None, request, &self.dir.key())
     }
 
     /// Waits until a number of attempts have started.
@@ -179,7 +179,7 @@ impl Fleet {
     /// Verifies every journal, and checks that every step ran, and at most once per attempt. Returns the number of
     /// repeated attempts.
     fn check(&self, executions: &BTreeSet<ExecutionKey>) -> usize {
-        let loader = Loader::new(self.store.clone(), self.ground.key());
+        let loader = Loader::new(self.store.clone(), self.dir.key());
         let mut repeated = 0;
         let lines = |path: PathBuf| fs::read_to_string(path).unwrap().lines().count();
         let marks = fs::read_dir(self.marks()).unwrap().map(|entry| entry.unwrap());
@@ -261,7 +261,7 @@ fn a_foreign_frame_sets_one_execution_aside_and_keeps_nobody_else_from_going_on(
     fleet.wait_for(&fleet.post(1), "completed", 1);
     let began = Instant::now();
     while fleet.store.head(broken).unwrap().unwrap().quarantined.is_none() {
-        assert!(began.elapsed() < BOUND, "it is not set aside");
+        assert!(began.elapsed() < BOUND, "it is not quarantined");
         std::thread::yield_now();
     }
     let second = fleet.node();
@@ -304,7 +304,7 @@ fn joined(executions: usize) -> (Fleet, Node, Node, BTreeSet<ExecutionKey>) {
 #[test]
 fn a_node_that_joins_gets_its_share_of_what_runs_and_nothing_is_interrupted() {
     let (fleet, _first, _second, executions) = joined(40);
-    fs::write(fleet.ground.root().join("go"), "").unwrap();
+    fs::write(fleet.dir.root().join("go"), "").unwrap();
     fleet.wait_for(&executions, "completed", 40);
     assert_eq!(fleet.check(&executions), 0, "nothing was done again");
 }
@@ -314,10 +314,10 @@ fn what_runs_at_the_node_that_gave_it_up_is_stopped_there() {
     let (fleet, _first, _second, executions) = joined(40);
     let cancel = Input::Cancel { by: "me".into(), reason: "enough".into() };
     for execution in &executions {
-        inbox::post(&*fleet.store, None, &fleet.ground.key(), (*execution, &cancel), None).unwrap();
+        inbox::post(&*fleet.store, None, &fleet.dir.key(), (*execution, &cancel), None).unwrap();
     }
     fleet.wait_for(&executions, "cancelled", 40);
-    assert!(fleet.ground.root().join("stopped").exists());
+    assert!(fleet.dir.root().join("stopped").exists());
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn what_ran_at_the_node_that_gave_it_up_is_done_again_when_that_is_killed() {
     let (fleet, first, second, executions) = joined(40);
     drop(first);
     second.wait_until(|held| held == PARTITIONS);
-    fs::write(fleet.ground.root().join("go"), "").unwrap();
+    fs::write(fleet.dir.root().join("go"), "").unwrap();
     fleet.wait_for(&executions, "completed", 40);
     assert!(fleet.check(&executions) > 0);
 }
@@ -366,8 +366,8 @@ impl Drop for Mounted {
 /// The database is on a small tmpfs, if the machine permits the mount.
 #[test]
 fn a_full_disk_of_the_server_loses_nothing() {
-    let ground = Ground::new();
-    let disk = ground.root().join("disk");
+    let dir = TestDir::new();
+    let disk = dir.root().join("disk");
     fs::create_dir(&disk).unwrap();
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=64m", "tmpfs"]).arg(&disk).status();
     if !mount.is_ok_and(|status| status.success()) {
@@ -403,14 +403,14 @@ fn a_full_disk_of_the_server_loses_nothing() {
 #[test]
 fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_living_nodes() {
     let server = Server::start(Options { fsync: false, ..Options::default() }).unwrap();
-    let (scratch, ground) = (server.scratch(), Ground::new());
+    let (scratch, dir) = (server.scratch(), TestDir::new());
     drop(PostgresStore::open(&scratch.address()).unwrap());
     let beside = scratch.beside().unwrap();
     let older = "ALTER TABLE nodes DROP COLUMN format, DROP COLUMN takes; ALTER TABLE inbox DROP COLUMN format; UPDATE mainspring_format SET format = 7";
     beside.execute(older).unwrap();
     let format = || beside.ask("SELECT format FROM mainspring_format").unwrap();
     let asked = |arguments: &[&str]| {
-        let mut command = ground.mainspring(arguments);
+        let mut command = dir.mainspring(arguments);
         command.env("MAINSPRING_STORE", scratch.address());
         support::call(command, b"")
     };
@@ -433,7 +433,7 @@ fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_liv
 
 /// A fault of the nodes or of their server.
 #[derive(Debug, Clone, Copy)]
-enum Blow {
+enum Fault {
     Kill,
     StandStill,
     Stop,
@@ -445,22 +445,22 @@ enum Blow {
     LinesAreCut,
 }
 
-const BLOWS: [Blow; 7] = [
-    Blow::Kill,
-    Blow::StandStill,
-    Blow::Stop,
-    Blow::Replace,
-    Blow::ServerDies,
-    Blow::ServerDiesAmidRecovery,
-    Blow::LinesAreCut,
+const FAULTS: [Fault; 7] = [
+    Fault::Kill,
+    Fault::StandStill,
+    Fault::Stop,
+    Fault::Replace,
+    Fault::ServerDies,
+    Fault::ServerDiesAmidRecovery,
+    Fault::LinesAreCut,
 ];
 
 impl Fleet {
-    fn strike(&mut self, nodes: &mut [Node; 3], blow: Blow, which: usize) {
-        match blow {
+    fn inject(&mut self, nodes: &mut [Node; 3], fault: Fault, which: usize) {
+        match fault {
             // The assignment drops the old node, which kills it.
-            Blow::Kill => nodes[which] = self.node(),
-            Blow::StandStill => {
+            Fault::Kill => nodes[which] = self.node(),
+            Fault::StandStill => {
                 nodes[which].signal(Signal::STOP);
                 for other in (0..3).filter(|other| *other != which) {
                     nodes[other].wait_until(|held| held >= PARTITIONS / 3);
@@ -473,29 +473,29 @@ impl Fleet {
                 }
                 nodes[which].signal(Signal::CONT);
             }
-            Blow::Stop => {
+            Fault::Stop => {
                 nodes[which].signal(Signal::TERM);
                 assert_eq!(nodes[which].process.wait().unwrap().code(), Some(0));
                 nodes[which] = self.node();
             }
-            Blow::Replace => {
+            Fault::Replace => {
                 let mut old = std::mem::replace(&mut nodes[which], self.node());
                 nodes[which].wait_until(|held| held > 0);
                 old.signal(Signal::TERM);
                 assert_eq!(old.process.wait().unwrap().code(), Some(0));
             }
-            Blow::ServerDies => {
+            Fault::ServerDies => {
                 self.server.crash().unwrap();
                 self.server.start_again().unwrap();
             }
-            Blow::ServerDiesAmidRecovery => {
+            Fault::ServerDiesAmidRecovery => {
                 nodes[which].process.kill().unwrap();
                 nodes[(which + 1) % 3].wait_until(|held| held > PARTITIONS / 3 + 1);
                 self.server.crash().unwrap();
                 self.server.start_again().unwrap();
                 nodes[which] = self.node();
             }
-            Blow::LinesAreCut => {
+            Fault::LinesAreCut => {
                 let cut =
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mainspring'";
                 self.server.execute(cut).unwrap();
@@ -505,7 +505,7 @@ impl Fleet {
 }
 
 /// Faults in a test run, which takes about a minute.
-const BLOWS_OF_A_TEST: usize = 36;
+const FAULTS_OF_A_TEST: usize = 36;
 
 /// Executions that are enqueued before each fault.
 const POSTED_AT_A_TIME: usize = 12;
@@ -522,7 +522,7 @@ fn whatever_befalls_three_nodes_every_execution_ends() {
     let mut executions = BTreeSet::new();
     let mut dice = 0x5eed_u64;
     for number in 0.. {
-        if duration.map_or(number == BLOWS_OF_A_TEST, |duration| began.elapsed() >= duration) {
+        if duration.map_or(number == FAULTS_OF_A_TEST, |duration| began.elapsed() >= duration) {
             break;
         }
         executions.extend(fleet.post(POSTED_AT_A_TIME));
@@ -530,8 +530,8 @@ fn whatever_befalls_three_nodes_every_execution_ends() {
         fleet.wait_for(&executions, "completed", executions.len().saturating_sub(3 * POSTED_AT_A_TIME));
         // A linear congruential generator (Knuth's MMIX), sufficient for choices.
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (blow, which) = (BLOWS[number % BLOWS.len()], (dice >> 33) as usize % 3);
-        fleet.strike(&mut nodes, blow, which);
+        let (fault, which) = (FAULTS[number % FAULTS.len()], (dice >> 33) as usize % 3);
+        fleet.inject(&mut nodes, fault, which);
     }
     fleet.wait_for(&executions, "completed", executions.len());
     let repeated = fleet.check(&executions);
@@ -548,7 +548,7 @@ fn a_backlog_of_a_gigabyte_is_taken_in_with_less_memory() {
     let input = Value::from("x".repeat(BYTES).as_str());
     let post = |_| {
         let request = Request { input: input.clone(), ..Request::new(fleet.plan.clone(), "me") };
-        inbox::post_start(&*fleet.store, None, request, &fleet.ground.key()).unwrap()
+        inbox::post_start(&*fleet.store, None, request, &fleet.dir.key()).unwrap()
     };
     let executions: BTreeSet<ExecutionKey> = (0..STARTS).map(post).collect();
     let began = Instant::now();

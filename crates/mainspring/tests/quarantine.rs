@@ -7,7 +7,7 @@ use mainspring_kernel::value::Value;
 use rusqlite::{Connection, params};
 
 mod support;
-use support::{Answer, Ground, call};
+use support::{Answer, TestDir, call};
 
 const CHILD: &str = r#"
 name: child
@@ -30,42 +30,42 @@ steps:
   - {id: second, type: bash, command: echo plain}
 "#;
 
-fn ground() -> Ground {
-    let ground = Ground::new();
+fn dir() -> TestDir {
+    let dir = TestDir::new();
     for (name, text) in [("child", CHILD), ("parent", PARENT), ("says", SAYS)] {
-        fs::write(ground.root().join(format!("{name}.yaml")), text).unwrap();
+        fs::write(dir.root().join(format!("{name}.yaml")), text).unwrap();
     }
-    ground
+    dir
 }
 
-fn mainspring(ground: &Ground, arguments: &[&str]) -> Answer {
-    call(ground.mainspring(&[arguments, &["--dir", "state"]].concat()), b"")
+fn mainspring(dir: &TestDir, arguments: &[&str]) -> Answer {
+    call(dir.mainspring(&[arguments, &["--dir", "state"]].concat()), b"")
 }
 
 #[track_caller]
-fn fine(ground: &Ground, arguments: &[&str]) -> Answer {
-    let answer = mainspring(ground, arguments);
+fn fine(dir: &TestDir, arguments: &[&str]) -> Answer {
+    let answer = mainspring(dir, arguments);
     assert_eq!(answer.exit, Some(0), "{arguments:?}: {answer:?}");
     answer
 }
 
-fn database(ground: &Ground) -> PathBuf {
-    ground.root().join("state/journal.db")
+fn database(dir: &TestDir) -> PathBuf {
+    dir.root().join("state/journal.db")
 }
 
 /// The key and the status of the only child.
-fn child(ground: &Ground) -> (String, String) {
-    let connection = Connection::open(database(ground)).unwrap();
+fn child(dir: &TestDir) -> (String, String) {
+    let connection = Connection::open(database(dir)).unwrap();
     let sql = "SELECT id, status FROM executions WHERE trigger_type = 'subworkflow'";
     connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap()
 }
 
 /// Starts a parent whose child waits, and damages a frame of the child. Returns the child's id and the original
 /// frame.
-fn damaged(ground: &Ground, frame: i64) -> (String, Vec<u8>) {
-    fine(ground, &["run", "parent.yaml", "--id", "p1"]);
-    let (id, _) = child(ground);
-    let connection = Connection::open(database(ground)).unwrap();
+fn damaged(dir: &TestDir, frame: i64) -> (String, Vec<u8>) {
+    fine(dir, &["run", "parent.yaml", "--id", "p1"]);
+    let (id, _) = child(dir);
+    let connection = Connection::open(database(dir)).unwrap();
     let execution: Vec<u8> =
         connection.query_row("SELECT execution FROM executions WHERE id = ?1", [&id], |row| row.get(0)).unwrap();
     let sql = "SELECT frame FROM frames WHERE execution = ?1 AND sequence = ?2";
@@ -75,101 +75,101 @@ fn damaged(ground: &Ground, frame: i64) -> (String, Vec<u8>) {
     (id, before)
 }
 
-fn repair(ground: &Ground, id: &str, frame: i64, bytes: &[u8]) {
-    let connection = Connection::open(database(ground)).unwrap();
+fn repair(dir: &TestDir, id: &str, frame: i64, bytes: &[u8]) {
+    let connection = Connection::open(database(dir)).unwrap();
     let sql = "UPDATE frames SET frame = ?3 WHERE sequence = ?2 AND execution IN (SELECT execution FROM executions WHERE id = ?1)";
     assert_eq!(connection.execute(sql, params![id, frame, bytes]).unwrap(), 1);
 }
 
 #[test]
 fn a_parent_of_a_quarantined_child_can_be_canceled() {
-    let ground = ground();
-    let (id, _) = damaged(&ground, 0);
-    let canceled = mainspring(&ground, &["cancel", "p1", "--json"]);
+    let dir = dir();
+    let (id, _) = damaged(&dir, 0);
+    let canceled = mainspring(&dir, &["cancel", "p1", "--json"]);
     assert_eq!(canceled.text("status"), "cancelled", "{canceled:?}");
-    let listed = fine(&ground, &["quarantine", "list", "--json"]);
+    let listed = fine(&dir, &["quarantine", "list", "--json"]);
     assert_eq!(listed.text("executionId"), id);
-    fine(&ground, &["verify", "p1"]);
+    fine(&dir, &["verify", "p1"]);
 }
 
 #[test]
 fn a_parent_of_a_quarantined_child_goes_on_and_fails() {
-    let ground = ground();
-    damaged(&ground, 0);
-    let resumed = mainspring(&ground, &["resume", "p1", "--json"]);
+    let dir = dir();
+    damaged(&dir, 0);
+    let resumed = mainspring(&dir, &["resume", "p1", "--json"]);
     assert_eq!(resumed.text("error.code"), "child_quarantined", "{resumed:?}");
     assert_eq!(resumed.text("status"), "failed");
-    fine(&ground, &["verify", "p1"]);
+    fine(&dir, &["verify", "p1"]);
 }
 
 #[test]
 fn a_quarantined_execution_is_ended_by_an_operator_and_the_end_is_proven() {
-    let ground = ground();
-    let (id, _) = damaged(&ground, 0);
-    let refused = mainspring(&ground, &["quarantine", "end", &id, "--reason", "not yet"]);
+    let dir = dir();
+    let (id, _) = damaged(&dir, 0);
+    let refused = mainspring(&dir, &["quarantine", "end", &id, "--reason", "not yet"]);
     assert_eq!(refused.exit, Some(20), "nothing has found it out yet: {refused:?}");
-    mainspring(&ground, &["resume", "p1", "--json"]);
-    let ended = fine(&ground, &["quarantine", "end", &id, "--reason", "a disk failed", "--json"]);
+    mainspring(&dir, &["resume", "p1", "--json"]);
+    let ended = fine(&dir, &["quarantine", "end", &id, "--reason", "a disk failed", "--json"]);
     assert_eq!(ended.text("status"), "ended");
-    assert_eq!(child(&ground), (id.clone(), "failed".to_string()));
-    assert!(fine(&ground, &["quarantine", "list"]).stdout.contains("none"));
-    let verified = mainspring(&ground, &["verify", &id, "--json"]);
+    assert_eq!(child(&dir), (id.clone(), "failed".to_string()));
+    assert!(fine(&dir, &["quarantine", "list"]).stdout.contains("none"));
+    let verified = mainspring(&dir, &["verify", &id, "--json"]);
     assert_ne!(verified.exit, Some(0), "its journal stays broken");
     assert_eq!(verified.text("endedInQuarantine.reason"), "a disk failed");
     for again in ["end", "release"] {
-        assert_eq!(mainspring(&ground, &["quarantine", again, &id, "--reason", "again"]).exit, Some(20));
+        assert_eq!(mainspring(&dir, &["quarantine", again, &id, "--reason", "again"]).exit, Some(20));
     }
     // A changed note proves nothing.
-    let connection = Connection::open(database(&ground)).unwrap();
+    let connection = Connection::open(database(&dir)).unwrap();
     connection.execute("UPDATE notes SET reason = 'nothing'", []).unwrap();
     drop(connection);
-    let verified = mainspring(&ground, &["verify", &id, "--json"]);
+    let verified = mainspring(&dir, &["verify", &id, "--json"]);
     assert_eq!(verified.at("endedInQuarantine"), Value::Null, "{verified:?}");
 }
 
 #[test]
 fn a_release_verifies_first_and_cancels_what_nobody_waits_for() {
-    let ground = ground();
-    let (id, frame) = damaged(&ground, 0);
-    mainspring(&ground, &["resume", "p1", "--json"]);
-    let refused = mainspring(&ground, &["quarantine", "release", &id, "--reason", "repaired"]);
+    let dir = dir();
+    let (id, frame) = damaged(&dir, 0);
+    mainspring(&dir, &["resume", "p1", "--json"]);
+    let refused = mainspring(&dir, &["quarantine", "release", &id, "--reason", "repaired"]);
     assert_eq!(refused.exit, Some(40), "it is broken still: {refused:?}");
-    repair(&ground, &id, 0, &frame);
-    let released = fine(&ground, &["quarantine", "release", &id, "--reason", "repaired", "--json"]);
+    repair(&dir, &id, 0, &frame);
+    let released = fine(&dir, &["quarantine", "release", &id, "--reason", "repaired", "--json"]);
     assert_eq!(released.text("status"), "cancelled", "its parent has failed meanwhile");
-    mainspring(&ground, &["resume", "--all"]);
-    assert_eq!(child(&ground), (id.clone(), "cancelled".to_string()));
-    fine(&ground, &["verify", &id]);
+    mainspring(&dir, &["resume", "--all"]);
+    assert_eq!(child(&dir), (id.clone(), "cancelled".to_string()));
+    fine(&dir, &["verify", &id]);
 }
 
 #[test]
 fn erased_values_are_gone_and_verify_names_them() {
-    let ground = ground();
-    fine(&ground, &["run", "says.yaml", "--id", "s1", "--var", &format!("secret={SECRET}")]);
-    let refused = mainspring(&ground, &["erase", "s1", "--step", "third", "--reason", "request 17"]);
+    let dir = dir();
+    fine(&dir, &["run", "says.yaml", "--id", "s1", "--var", &format!("secret={SECRET}")]);
+    let refused = mainspring(&dir, &["erase", "s1", "--step", "third", "--reason", "request 17"]);
     assert_eq!(refused.exit, Some(10), "{refused:?}");
-    let erased = fine(&ground, &["erase", "s1", "--step", "first", "--reason", "request 17", "--json"]);
+    let erased = fine(&dir, &["erase", "s1", "--step", "first", "--reason", "request 17", "--json"]);
     assert!(erased.at("erased").as_u64().unwrap() >= 2, "{erased:?}");
-    let shown = fine(&ground, &["show", "s1", "--json"]);
+    let shown = fine(&dir, &["show", "s1", "--json"]);
     assert!(shown.stdout.contains("plain"), "the other step's output is there: {shown:?}");
-    fine(&ground, &["erase", "s1", "--reason", "request 17"]);
-    let verified = fine(&ground, &["verify", "s1", "--json"]);
+    fine(&dir, &["erase", "s1", "--reason", "request 17"]);
+    let verified = fine(&dir, &["verify", "s1", "--json"]);
     assert!(verified.stdout.contains("\"erased\":[{"), "{verified:?}");
     for name in ["journal.db", "journal.db-wal"] {
-        let bytes = fs::read(ground.root().join("state").join(name)).unwrap_or_default();
+        let bytes = fs::read(dir.root().join("state").join(name)).unwrap_or_default();
         assert!(!bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()), "{name}");
     }
     // Without its notes the erasure is not proven.
-    Connection::open(database(&ground)).unwrap().execute("DELETE FROM notes", []).unwrap();
-    let refused = mainspring(&ground, &["verify", "s1"]);
+    Connection::open(database(&dir)).unwrap().execute("DELETE FROM notes", []).unwrap();
+    let refused = mainspring(&dir, &["verify", "s1"]);
     assert!(refused.exit != Some(0) && refused.stdout.contains("no note"), "{refused:?}");
 }
 
 #[test]
 fn what_goes_on_is_not_erased() {
-    let ground = ground();
-    fine(&ground, &["run", "parent.yaml", "--id", "p1"]);
-    let refused = mainspring(&ground, &["erase", "p1", "--reason", "request 17"]);
+    let dir = dir();
+    fine(&dir, &["run", "parent.yaml", "--id", "p1"]);
+    let refused = mainspring(&dir, &["erase", "p1", "--reason", "request 17"]);
     assert_eq!(refused.exit, Some(20), "{refused:?}");
     assert!(refused.stderr.contains("cancel it first"), "{refused:?}");
 }

@@ -12,7 +12,7 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process_group};
 
 mod support;
-use support::{Answer, Ground, call, spawn};
+use support::{Answer, TestDir, call, spawn};
 
 /// The timeout of operations that take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,20 +23,20 @@ steps:
   - {id: pay, type: bash, command: 'echo paid >> log; read -r go < pipe', onInterrupted: fail}
 "#;
 
-fn state(ground: &Ground) -> PathBuf {
-    ground.root().join("home/.local/state/mainspring")
+fn state(dir: &TestDir) -> PathBuf {
+    dir.root().join("home/.local/state/mainspring")
 }
 
-fn ground(definition: &str) -> Ground {
-    let ground = Ground::new();
-    fs::write(ground.root().join("wf.yaml"), definition).unwrap();
-    let made = std::process::Command::new("mkfifo").arg(ground.root().join("pipe")).status().unwrap();
+fn dir(definition: &str) -> TestDir {
+    let dir = TestDir::new();
+    fs::write(dir.root().join("wf.yaml"), definition).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(dir.root().join("pipe")).status().unwrap();
     assert!(made.success());
-    ground
+    dir
 }
 
-fn paid(ground: &Ground) -> usize {
-    fs::read_to_string(ground.root().join("log")).unwrap_or_default().lines().count()
+fn paid(dir: &TestDir) -> usize {
+    fs::read_to_string(dir.root().join("log")).unwrap_or_default().lines().count()
 }
 
 fn wait(what: &str, is_so: impl Fn() -> bool) {
@@ -48,127 +48,126 @@ fn wait(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// Runs until the step has paid.
-fn run(ground: &Ground, id: &str) -> Child {
-    let before = paid(ground);
-    let child = spawn(ground.mainspring(&["run", "wf.yaml", "--id", id, "--json"]), b"");
-    wait("the step", || paid(ground) > before);
+fn run(dir: &TestDir, id: &str) -> Child {
+    let before = paid(dir);
+    let child = spawn(dir.mainspring(&["run", "wf.yaml", "--id", id, "--json"]), b"");
+    wait("the step", || paid(dir) > before);
     child
 }
 
-fn let_go(ground: &Ground) {
-    fs::OpenOptions::new().write(true).open(ground.root().join("pipe")).unwrap().write_all(b"go\n").unwrap();
+fn let_go(dir: &TestDir) {
+    fs::OpenOptions::new().write(true).open(dir.root().join("pipe")).unwrap().write_all(b"go\n").unwrap();
 }
 
-fn back_up(ground: &Ground, name: &str) -> PathBuf {
-    let file = ground.root().join(name);
-    let answer = call(ground.mainspring(&["backup", file.to_str().unwrap()]), b"");
+fn back_up(dir: &TestDir, name: &str) -> PathBuf {
+    let file = dir.root().join(name);
+    let answer = call(dir.mainspring(&["backup", file.to_str().unwrap()]), b"");
     assert_eq!(answer.exit, Some(0), "{answer:?}");
     file
 }
 
 /// Restores as documented: removes the database with its WAL, and copies the backup.
-fn restore(ground: &Ground, backup: &Path) {
+fn restore(dir: &TestDir, backup: &Path) {
     for ending in ["", "-wal", "-shm"] {
-        let _ = fs::remove_file(state(ground).join(format!("journal.db{ending}")));
+        let _ = fs::remove_file(state(dir).join(format!("journal.db{ending}")));
     }
-    fs::copy(backup, state(ground).join("journal.db")).unwrap();
+    fs::copy(backup, state(dir).join("journal.db")).unwrap();
 }
 
 #[track_caller]
-fn check_interrupted(ground: &Ground, id: &str, times_paid: usize) {
-    let answer = call(ground.mainspring(&["resume", id, "--json"]), b"");
+fn check_interrupted(dir: &TestDir, id: &str, times_paid: usize) {
+    let answer = call(dir.mainspring(&["resume", id, "--json"]), b"");
     assert_eq!((answer.exit, answer.text("error.code").as_str()), (Some(40), "interrupted"), "{answer:?}");
-    assert_eq!(paid(ground), times_paid, "it ran again");
-    let verified = call(ground.mainspring(&["verify", id]), b"");
+    assert_eq!(paid(dir), times_paid, "it ran again");
+    let verified = call(dir.mainspring(&["verify", id]), b"");
     assert_eq!(verified.exit, Some(0), "{verified:?}");
 }
 
 #[test]
 fn a_script_that_ended_after_the_backup_is_not_run_again() {
-    let ground = ground(PAYS);
-    let child = run(&ground, "e1");
-    let backup = back_up(&ground, "backup.db");
-    let_go(&ground);
+    let dir = dir(PAYS);
+    let child = run(&dir, "e1");
+    let backup = back_up(&dir, "backup.db");
+    let_go(&dir);
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
-    restore(&ground, &backup);
-    check_interrupted(&ground, "e1", 1);
+    restore(&dir, &backup);
+    check_interrupted(&dir, "e1", 1);
 }
 
 /// A killed process writes nothing at its end.
 #[test]
 fn nor_after_a_kill() {
-    let ground = ground(PAYS);
+    let dir = dir(PAYS);
     fs::write(
-        ground.root().join("wf.yaml"),
+        dir.root().join("wf.yaml"),
         PAYS.to_string() + "  - {id: stays, type: bash, command: 'echo stays >> log; read -r go < pipe'}\n",
     )
     .unwrap();
-    let mut child = run(&ground, "e1");
-    let backup = back_up(&ground, "backup.db");
-    let_go(&ground);
-    wait("the second step", || paid(&ground) == 2);
+    let mut child = run(&dir, "e1");
+    let backup = back_up(&dir, "backup.db");
+    let_go(&dir);
+    wait("the second step", || paid(&dir) == 2);
     child.kill().unwrap();
     child.wait().unwrap();
-    restore(&ground, &backup);
-    check_interrupted(&ground, "e1", 2);
+    restore(&dir, &backup);
+    check_interrupted(&dir, "e1", 2);
     // The second script belongs to an attempt that the restored store does not contain.
-    let_go(&ground);
+    let_go(&dir);
 }
 
 /// The first processes after the restore run other executions, and a later one loads this one.
 #[test]
 fn nor_by_a_later_process_than_the_first() {
-    let ground = ground(PAYS);
-    let child = run(&ground, "e1");
-    let backup = back_up(&ground, "backup.db");
-    let_go(&ground);
+    let dir = dir(PAYS);
+    let child = run(&dir, "e1");
+    let backup = back_up(&dir, "backup.db");
+    let_go(&dir);
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
-    restore(&ground, &backup);
+    restore(&dir, &backup);
     for id in ["e2", "e3"] {
-        let child = run(&ground, id);
-        let_go(&ground);
+        let child = run(&dir, id);
+        let_go(&dir);
         assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
     }
-    check_interrupted(&ground, "e1", 3);
+    check_interrupted(&dir, "e1", 3);
 }
 
 #[test]
 fn nor_when_the_whole_folder_is_put_back() {
-    let ground = ground(PAYS);
-    let child = run(&ground, "e1");
-    let aside = ground.root().join("aside");
+    let dir = dir(PAYS);
+    let child = run(&dir, "e1");
+    let aside = dir.root().join("aside");
     let copy = |from: &Path, to: &Path| {
         assert!(std::process::Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
     };
-    copy(&state(&ground), &aside);
-    let_go(&ground);
+    copy(&state(&dir), &aside);
+    let_go(&dir);
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
     // The process records were copied with the folder. This case is about a script without a record.
     fs::remove_dir_all(aside.join("processes")).unwrap();
     fs::create_dir(aside.join("processes")).unwrap();
-    fs::remove_dir_all(state(&ground)).unwrap();
-    copy(&aside, &state(&ground));
-    check_interrupted(&ground, "e1", 1);
+    fs::remove_dir_all(state(&dir)).unwrap();
+    copy(&aside, &state(&dir));
+    check_interrupted(&dir, "e1", 1);
 }
 
 /// Without a restore, a script that certainly never started is started for the first time.
 #[test]
 fn what_was_never_started_is_started_after_a_kill() {
-    let ground = ground(PAYS);
-    let mut child = run(&ground, "e1");
+    let dir = dir(PAYS);
+    let mut child = run(&dir, "e1");
     child.kill().unwrap();
     child.wait().unwrap();
     // The process record proves that the script started. Without it, the attempt was dispatched but not started.
-    let notes: Vec<_> =
-        fs::read_dir(state(&ground).join("processes")).unwrap().map(|note| note.unwrap().path()).collect();
+    let notes: Vec<_> = fs::read_dir(state(&dir).join("processes")).unwrap().map(|note| note.unwrap().path()).collect();
     assert_eq!(notes.len(), 1);
     let note = fs::read_to_string(&notes[0]).unwrap();
     let leader = note.lines().find_map(|line| line.strip_prefix("leader ")).unwrap().parse().unwrap();
     kill_process_group(Pid::from_raw(leader).unwrap(), Signal::KILL).unwrap();
     fs::remove_file(&notes[0]).unwrap();
-    let resumed = spawn(ground.mainspring(&["resume", "e1", "--json"]), b"");
-    wait("the step", || paid(&ground) == 2);
-    let_go(&ground);
+    let resumed = spawn(dir.mainspring(&["resume", "e1", "--json"]), b"");
+    wait("the step", || paid(&dir) == 2);
+    let_go(&dir);
     let answer = Answer::of(resumed.wait_with_output().unwrap());
     assert_eq!((answer.exit, answer.text("status").as_str()), (Some(0), "ok"), "{answer:?}");
 }
@@ -178,11 +177,11 @@ fn what_was_never_started_is_started_after_a_kill() {
 fn a_request_that_was_answered_after_the_backup_is_not_sent_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let ground = ground(&format!(
+    let dir = dir(&format!(
         "steps:\n  - {{id: pay, type: http, url: 'http://{address}/pay', method: POST, onInterrupted: fail}}\n"
     ));
     let allowing = |arguments: &[&str]| {
-        let mut command = ground.mainspring(arguments);
+        let mut command = dir.mainspring(arguments);
         command.env("MAINSPRING_HTTP_ALLOW", "127.0.0.0/8");
         command
     };
@@ -190,10 +189,10 @@ fn a_request_that_was_answered_after_the_backup_is_not_sent_again() {
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
-    let backup = back_up(&ground, "backup.db");
+    let backup = back_up(&dir, "backup.db");
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
     assert_eq!(Answer::of(child.wait_with_output().unwrap()).exit, Some(0));
-    restore(&ground, &backup);
+    restore(&dir, &backup);
     let answer = call(allowing(&["resume", "e1", "--json"]), b"");
     assert_eq!((answer.exit, answer.text("error.code").as_str()), (Some(40), "interrupted"), "{answer:?}");
     listener.set_nonblocking(true).unwrap();

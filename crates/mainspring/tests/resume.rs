@@ -6,7 +6,7 @@ use mainspring_engine::{Engine, Options, Reach, engine::now_ms, home::Home};
 use mainspring_kernel::{plan::Decision, value::Value};
 
 mod support;
-use support::{Answer, Ground, at, call, request, spawn, yaml};
+use support::{Answer, TestDir, at, call, request, spawn, yaml};
 
 /// Work, an approval, work: each step appends a line.
 fn gated(gate: &str) -> Value {
@@ -22,8 +22,8 @@ steps:
 
 /// Runs to the approval, and returns its token.
 #[track_caller]
-fn at_its_gate(ground: &Ground, id: &str, definition: &Value) -> String {
-    let answer = ground.ran(id, definition).expect(0, "needs_approval");
+fn at_its_gate(dir: &TestDir, id: &str, definition: &Value) -> String {
+    let answer = dir.ran(id, definition).expect(0, "needs_approval");
     answer.text("requiresApproval.resumeToken")
 }
 
@@ -39,10 +39,10 @@ const BEFORE_AND_AFTER: &str = "before 1\nafter\n";
 
 #[test]
 fn nothing_but_name_token_and_decision_is_needed_and_nothing_runs_again() {
-    let (ground, definition) = (Ground::new(), gated("prompt: Ship?, items: {sha: '@before.exitCode'}"));
-    let token = at_its_gate(&ground, "e", &definition);
-    let answer = ground.resumed("e", &token, "approve").expect(0, "ok");
-    assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
+    let (dir, definition) = (TestDir::new(), gated("prompt: Ship?, items: {sha: '@before.exitCode'}"));
+    let token = at_its_gate(&dir, "e", &definition);
+    let answer = dir.resumed("e", &token, "approve").expect(0, "ok");
+    assert_eq!(dir.file("log"), BEFORE_AND_AFTER);
     let kinds: Vec<Value> = answer.events().iter().map(|event| at(event, "type")).collect();
     let first_and_last = (kinds.first().cloned(), kinds.last().cloned());
     assert_eq!(first_and_last, (Some("execution.resumed".into()), Some("execution.finished".into())));
@@ -51,43 +51,43 @@ fn nothing_but_name_token_and_decision_is_needed_and_nothing_runs_again() {
 
 #[test]
 fn a_token_opens_its_own_gate_once() {
-    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
-    let token = at_its_gate(&ground, "e", &definition);
-    let foreign = at_its_gate(&ground, "other", &definition);
+    let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
+    let token = at_its_gate(&dir, "e", &definition);
+    let foreign = at_its_gate(&dir, "other", &definition);
     assert_ne!(token, foreign, "two executions have different tokens for the same gate");
-    fs::remove_file(ground.workspace().join("log")).unwrap();
+    fs::remove_file(dir.workspace().join("log")).unwrap();
     for wrong in [&foreign, "", "wrf_rt_", &token[..token.len() - 1], &format!("{token}0"), &token.to_uppercase()] {
-        assert_refused(ground.resumed("e", wrong, "approve"));
+        assert_refused(dir.resumed("e", wrong, "approve"));
     }
-    assert_refused(ground.resumed("nobody", &token, "approve"));
-    assert_eq!(ground.file("log"), "", "nothing ran");
-    ground.resumed("e", &token, "approve").expect(0, "ok");
-    assert_refused(ground.resumed("e", &token, "approve"));
-    assert_refused(ground.resumed("e", &token, "deny"));
-    assert_eq!(ground.file("log"), "after\n");
-    ground.resumed("other", &foreign, "approve").expect(0, "ok");
+    assert_refused(dir.resumed("nobody", &token, "approve"));
+    assert_eq!(dir.file("log"), "", "nothing ran");
+    dir.resumed("e", &token, "approve").expect(0, "ok");
+    assert_refused(dir.resumed("e", &token, "approve"));
+    assert_refused(dir.resumed("e", &token, "deny"));
+    assert_eq!(dir.file("log"), "after\n");
+    dir.resumed("other", &foreign, "approve").expect(0, "ok");
 }
 
 #[test]
 fn a_denial_cancels_and_closes_the_gate() {
-    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
-    let token = at_its_gate(&ground, "e", &definition);
-    let answer = ground.resumed("e", &token, "deny").expect(0, "cancelled");
+    let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
+    let token = at_its_gate(&dir, "e", &definition);
+    let answer = dir.resumed("e", &token, "deny").expect(0, "cancelled");
     assert_eq!(answer.text("error.code"), "approval_denied");
-    assert_refused(ground.resumed("e", &token, "approve"));
-    assert_eq!(ground.file("log"), BEFORE);
+    assert_refused(dir.resumed("e", &token, "approve"));
+    assert_eq!(dir.file("log"), BEFORE);
 }
 
 #[test]
 fn the_token_of_an_earlier_gate_opens_no_later_one() {
     let gate = "prompt: One?}\n  - {id: second, type: approval, prompt: Two?";
-    let (ground, definition) = (Ground::new(), gated(gate));
-    let first = at_its_gate(&ground, "e", &definition);
-    let second = ground.resumed("e", &first, "approve").expect(0, "needs_approval");
+    let (dir, definition) = (TestDir::new(), gated(gate));
+    let first = at_its_gate(&dir, "e", &definition);
+    let second = dir.resumed("e", &first, "approve").expect(0, "needs_approval");
     assert_eq!(second.text("requiresApproval.stepId"), "second");
-    assert_refused(ground.resumed("e", &first, "approve"));
-    ground.resumed("e", &second.text("requiresApproval.resumeToken"), "approve").expect(0, "ok");
-    assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
+    assert_refused(dir.resumed("e", &first, "approve"));
+    dir.resumed("e", &second.text("requiresApproval.resumeToken"), "approve").expect(0, "ok");
+    assert_eq!(dir.file("log"), BEFORE_AND_AFTER);
 }
 
 #[test]
@@ -104,8 +104,8 @@ steps:
 "#,
     );
     for order in [["left", "right"], ["right", "left"]] {
-        let ground = Ground::new();
-        let answer = ground.ran("e", &definition).expect(0, "needs_approval");
+        let dir = TestDir::new();
+        let answer = dir.ran("e", &definition).expect(0, "needs_approval");
         assert_eq!(answer.at("approvals").as_list().unwrap().len(), 2);
         assert_eq!(answer.at("requiresApproval"), answer.at("approvals.0"));
         let token_of = |step: &str| {
@@ -113,39 +113,39 @@ steps:
             let gate = gates.as_list().unwrap().iter().find(|gate| at(gate, "stepId").as_text() == Some(step)).cloned();
             at(&gate.unwrap(), "resumeToken").as_text().unwrap().to_string()
         };
-        let half = ground.resumed("e", &token_of(order[0]), "approve").expect(0, "needs_approval");
+        let half = dir.resumed("e", &token_of(order[0]), "approve").expect(0, "needs_approval");
         assert_eq!(half.text("requiresApproval.stepId"), order[1]);
         assert_eq!(half.at("approvals").as_list().unwrap().len(), 1);
-        assert_refused(ground.resumed("e", &token_of(order[0]), "approve"));
-        ground.resumed("e", &token_of(order[1]), "approve").expect(0, "ok");
-        assert_eq!(ground.file("log"), "after\n");
+        assert_refused(dir.resumed("e", &token_of(order[0]), "approve"));
+        dir.resumed("e", &token_of(order[1]), "approve").expect(0, "ok");
+        assert_eq!(dir.file("log"), "after\n");
     }
 }
 
 #[test]
 fn an_expired_token_opens_nothing_and_the_gate_decides_itself() {
     for (on_timeout, status, log) in [("deny", "cancelled", BEFORE), ("approve", "ok", BEFORE_AND_AFTER)] {
-        let ground = Ground::new();
+        let dir = TestDir::new();
         // One millisecond, or a time that is long enough for the call to reach the approval.
         for (id, ttl_ms) in [("short", 1), ("e", 1_500)] {
             let definition = gated(&format!("ttlMs: {ttl_ms}, onTimeout: {on_timeout}"));
-            let answer = ground.ran(id, &definition);
+            let answer = dir.ran(id, &definition);
             assert_eq!(answer.exit, Some(0), "{answer:?}");
             if let Value::Text(token) = answer.at("requiresApproval.resumeToken") {
-                wait_for_expiry(&ground, id);
-                assert_refused(ground.resumed(id, &token, "approve"));
-                assert_eq!(ground.file("log"), BEFORE, "nothing ran");
+                wait_for_expiry(&dir, id);
+                assert_refused(dir.resumed(id, &token, "approve"));
+                assert_eq!(dir.file("log"), BEFORE, "nothing ran");
             }
-            ground.ran(id, &definition).expect(0, status);
-            assert_eq!(ground.file("log"), log);
-            fs::remove_file(ground.workspace().join("log")).unwrap();
+            dir.ran(id, &definition).expect(0, status);
+            assert_eq!(dir.file("log"), log);
+            fs::remove_file(dir.workspace().join("log")).unwrap();
         }
     }
 }
 
 /// Returns when the approval has expired, or was decided while its process ended.
-fn wait_for_expiry(ground: &Ground, id: &str) {
-    let (loader, key) = ground.loader(id).unwrap();
+fn wait_for_expiry(dir: &TestDir, id: &str) {
+    let (loader, key) = dir.loader(id).unwrap();
     let state = loader.journal(key).unwrap().unwrap().journal.state;
     let expires_at = state.open_gates().next().map_or(0, |(_, gate)| gate.expires_at);
     while now_ms() < expires_at {
@@ -155,40 +155,40 @@ fn wait_for_expiry(ground: &Ground, id: &str) {
 
 #[test]
 fn who_is_no_approver_opens_nothing() {
-    let (ground, definition) = (Ground::new(), gated("approvers: [ann, bob]"));
-    let token = at_its_gate(&ground, "e", &definition);
-    let stranger = ground.resumed("e", &token, "approve");
-    assert!(stranger.text("error.message").contains("ann, bob"), "it says who may: {stranger:?}");
-    assert_refused(stranger);
-    assert_eq!(ground.file("log"), BEFORE);
+    let (dir, definition) = (TestDir::new(), gated("approvers: [ann, bob]"));
+    let token = at_its_gate(&dir, "e", &definition);
+    let denied = dir.resumed("e", &token, "approve");
+    assert!(denied.text("error.message").contains("ann, bob"), "it says who may: {denied:?}");
+    assert_refused(denied);
+    assert_eq!(dir.file("log"), BEFORE);
 }
 
 #[test]
 fn each_approver_counts_once() {
-    let me = mainspring_cli::place::user();
-    let (ground, definition) = (Ground::new(), gated(&format!("approvers: ['{me}', somebody-else], count: 2")));
-    let token = at_its_gate(&ground, "e", &definition);
-    let half = ground.resumed("e", &token, "approve").expect(0, "needs_approval");
+    let me = mainspring_cli::paths::user();
+    let (dir, definition) = (TestDir::new(), gated(&format!("approvers: ['{me}', somebody-else], count: 2")));
+    let token = at_its_gate(&dir, "e", &definition);
+    let half = dir.resumed("e", &token, "approve").expect(0, "needs_approval");
     assert_eq!(half.at("requiresApproval.approvedBy"), vec![Value::text(me)].into());
-    let again = ground.resumed("e", &token, "approve");
+    let again = dir.resumed("e", &token, "approve");
     assert!(again.text("error.message").contains("already"), "{again:?}");
     assert_refused(again);
-    assert_eq!(ground.file("log"), BEFORE);
-    approved_by_somebody_else(&ground);
-    ground.ran("e", &definition).expect(0, "ok");
-    assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
+    assert_eq!(dir.file("log"), BEFORE);
+    approved_by_somebody_else(&dir);
+    dir.ran("e", &definition).expect(0, "ok");
+    assert_eq!(dir.file("log"), BEFORE_AND_AFTER);
 }
 
 /// The operating system provides one user only, so the other approver decides through the engine.
-fn approved_by_somebody_else(ground: &Ground) {
-    let (loader, key) = ground.loader("e").unwrap();
+fn approved_by_somebody_else(dir: &TestDir) {
+    let (loader, key) = dir.loader("e").unwrap();
     let state = loader.journal(key).unwrap().unwrap().journal.state;
     let (instance, gate) = state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).next().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let options = Options {
-            home: Home::new(ground.state().join("e")),
-            key: ground.key(),
+            home: Home::new(dir.state().join("e")),
+            key: dir.key(),
             reach: Reach::named(),
             evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
             limits: None,
@@ -206,13 +206,13 @@ fn approved_by_somebody_else(ground: &Ground) {
 
 #[test]
 fn of_two_resumes_at_the_same_time_one_wins() {
-    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
+    let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
     for round in 0..5 {
         let id = format!("e{round}");
-        let token = at_its_gate(&ground, &id, &definition);
-        fs::remove_file(ground.workspace().join("log")).unwrap();
+        let token = at_its_gate(&dir, &id, &definition);
+        fs::remove_file(dir.workspace().join("log")).unwrap();
         let both: Vec<Answer> = thread::scope(|scope| {
-            let resume = || scope.spawn(|| ground.resumed(&id, &token, "approve"));
+            let resume = || scope.spawn(|| dir.resumed(&id, &token, "approve"));
             let both = [resume(), resume(), resume()];
             both.map(|one| one.join().unwrap()).into_iter().collect()
         });
@@ -220,34 +220,34 @@ fn of_two_resumes_at_the_same_time_one_wins() {
         assert_eq!(wins, 1, "{both:?}");
         let is_refusal = |code: &str| ["resume_mismatch", "folder_in_use"].contains(&code);
         assert!(both.iter().filter(|answer| answer.exit != Some(0)).all(|lost| is_refusal(&lost.text("error.code"))));
-        assert_eq!(ground.file("log"), "after\n");
+        assert_eq!(dir.file("log"), "after\n");
     }
 }
 
 #[test]
 fn executions_beside_each_other_do_not_meet() {
-    let ground = Ground::new();
+    let dir = TestDir::new();
     let definition = yaml("steps:\n  - {id: a, type: bash, command: 'echo \"$MAINSPRING_EXECUTION_ID\" >> log'}\n");
     thread::scope(|scope| {
         for id in ["one", "two", "../two", "three"] {
-            let (ground, definition) = (&ground, &definition);
-            scope.spawn(move || ground.ran(id, definition).expect(0, "ok"));
+            let (dir, definition) = (&dir, &definition);
+            scope.spawn(move || dir.ran(id, definition).expect(0, "ok"));
         }
     });
-    let mut log: Vec<String> = ground.file("log").lines().map(String::from).collect();
+    let mut log: Vec<String> = dir.file("log").lines().map(String::from).collect();
     log.sort();
     assert_eq!(log, ["../two", "one", "three", "two"]);
 }
 
 #[test]
 fn run_again_answers_the_same_and_runs_nothing() {
-    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
-    let waiting = ground.ran("e", &definition).expect(0, "needs_approval");
-    assert_eq!(ground.ran("e", &definition).envelope(), waiting.envelope());
+    let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
+    let waiting = dir.ran("e", &definition).expect(0, "needs_approval");
+    assert_eq!(dir.ran("e", &definition).envelope(), waiting.envelope());
     let token = waiting.text("requiresApproval.resumeToken");
-    let ended = ground.resumed("e", &token, "approve").expect(0, "ok");
-    assert_eq!(ground.ran("e", &definition).envelope(), ended.envelope());
-    assert_eq!(ground.file("log"), BEFORE_AND_AFTER);
+    let ended = dir.resumed("e", &token, "approve").expect(0, "ok");
+    assert_eq!(dir.ran("e", &definition).envelope(), ended.envelope());
+    assert_eq!(dir.file("log"), BEFORE_AND_AFTER);
 }
 
 #[test]
@@ -256,19 +256,19 @@ fn another_definition_under_the_same_name_breaks_the_contract_and_moves_nothing(
     let step = |id: &str| Value::map([("id", id.into()), ("type", "bash".into()), ("command", hangs.into())]);
     let (one, other) =
         (Value::map([("steps", vec![step("a")].into())]), Value::map([("steps", vec![step("b")].into())]));
-    let ground = Ground::new();
+    let dir = TestDir::new();
     for name in ["begun", "never"] {
-        assert!(Command::new("mkfifo").arg(ground.workspace().join(name)).status().unwrap().success());
+        assert!(Command::new("mkfifo").arg(dir.workspace().join(name)).status().unwrap().success());
     }
-    let mut child = spawn(ground.run("e", &one), &request(&one));
-    assert_eq!(ground.file("begun"), "begun\n");
+    let mut child = spawn(dir.run("e", &one), &request(&one));
+    assert_eq!(dir.file("begun"), "begun\n");
     child.kill().unwrap();
     child.wait().unwrap();
-    let refused = ground.ran("e", &other).expect(20, "failed");
+    let refused = dir.ran("e", &other).expect(20, "failed");
     assert_eq!(refused.text("error.code"), "hash_mismatch");
-    assert_eq!(ground.file("tries"), "\n", "what was interrupted is not touched by a call that is refused");
-    ground.ran("e", &one).expect(0, "ok");
-    assert_eq!(ground.file("tries"), "\n\n");
+    assert_eq!(dir.file("tries"), "\n", "what was interrupted is not touched by a call that is refused");
+    dir.ran("e", &one).expect(0, "ok");
+    assert_eq!(dir.file("tries"), "\n\n");
 }
 
 #[test]
@@ -283,13 +283,13 @@ fn branches_at_a_time_are_bounded_by_the_flag() {
     let parallel = Value::map([("id", "p".into()), ("type", "parallel".into()), ("steps", branches.into())]);
     let definition = Value::map([("steps", vec![parallel].into())]);
     for bound in [1, 2, 6] {
-        let ground = Ground::new();
-        assert!(Command::new("mkfifo").arg(ground.workspace().join("pipe")).status().unwrap().success());
-        let mut command = ground.run("e", &definition);
+        let dir = TestDir::new();
+        assert!(Command::new("mkfifo").arg(dir.workspace().join("pipe")).status().unwrap().success());
+        let mut command = dir.run("e", &definition);
         command.args(["--max-parallel", &bound.to_string()]);
         call(command, &request(&definition)).expect(0, "ok");
         let mut inside = 0;
-        let log = ground.file("log");
+        let log = dir.file("log");
         let most = log.lines().map(|line| {
             inside += if line == "+" { 1 } else { -1 };
             inside
@@ -306,27 +306,27 @@ fn the_bound_on_steps_is_a_policy() {
         "steps:\n  - {id: a, type: bash, command: 'echo >> log'}\n  - {id: b, type: bash, command: 'echo >> log'}\n",
     );
     for (bound, exit, status, lines) in [("1", 30, "failed", 1), ("2", 0, "ok", 2)] {
-        let ground = Ground::new();
-        let mut command = ground.run("e", &definition);
+        let dir = TestDir::new();
+        let mut command = dir.run("e", &definition);
         command.args(["--max-steps", bound]);
         call(command, &request(&definition)).expect(exit, status);
-        assert_eq!(ground.file("log").lines().count(), lines);
+        assert_eq!(dir.file("log").lines().count(), lines);
     }
 }
 
 #[test]
 fn an_executions_clock_stands_still_while_only_people_are_waited_for() {
-    let (ground, definition) = (Ground::new(), gated("prompt: Ship?"));
-    let mut command = ground.run("e", &definition);
+    let (dir, definition) = (TestDir::new(), gated("prompt: Ship?"));
+    let mut command = dir.run("e", &definition);
     let limit_ms = 20_000;
     command.args(["--timeout-ms", &limit_ms.to_string()]);
     let waiting = call(command, &request(&definition)).expect(0, "needs_approval");
     // The journal holds the remaining time, and the deadline is not among its wake-up times.
-    let (loader, key) = ground.loader("e").unwrap();
+    let (loader, key) = dir.loader("e").unwrap();
     let state = loader.journal(key).unwrap().unwrap().journal.state;
     let left = state.deadline_held.expect("the clock stands still");
     assert!(left > 0 && left <= limit_ms, "{left}");
     let gate_ends = state.open_gates().next().unwrap().1.expires_at;
     assert_eq!(state.wake_at(), Some(gate_ends), "nothing but the gate's own time is waited for");
-    ground.resumed("e", &waiting.text("requiresApproval.resumeToken"), "approve").expect(0, "ok");
+    dir.resumed("e", &waiting.text("requiresApproval.resumeToken"), "approve").expect(0, "ok");
 }

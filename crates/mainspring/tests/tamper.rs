@@ -105,9 +105,9 @@ impl Stage {
 
     /// Checks that the other executions verify.
     #[track_caller]
-    fn assert_neighbours_are_well(&self, store: &Arc<dyn Store>) {
+    fn assert_neighbors_are_well(&self, store: &Arc<dyn Store>) {
         for key in [self.ended, self.waiting] {
-            verify(store, key).expect("a neighbour verifies");
+            verify(store, key).expect("a neighbor verifies");
         }
     }
 
@@ -115,9 +115,9 @@ impl Stage {
     fn load(&self) -> String {
         block_on(async {
             let engine = open(self.folder.path()).await;
-            let refused = decide(&engine, self.victim).await.expect_err("it is set aside");
+            let refused = decide(&engine, self.victim).await.expect_err("it is quarantined");
             assert!(matches!(refused, EngineError::Quarantined(_)), "{refused}");
-            approve(&engine, self.waiting).await.expect("the neighbour goes on");
+            approve(&engine, self.waiting).await.expect("the neighbor goes on");
             engine.drain().await;
             drop(engine);
             let again = open(self.folder.path()).await;
@@ -239,7 +239,7 @@ fn flip_all(stage: &Stage, store: &Arc<dyn Store>, place: (&str, &str, &str), fr
         let why = verify(store, stage.victim).expect_err("a changed byte is seen");
         assert!(names(&why, frames), "byte {at} of {column} of {frames:?}: {why}");
     }
-    stage.assert_neighbours_are_well(store);
+    stage.assert_neighbors_are_well(store);
     intruder.execute(&update, [&copy]).unwrap();
     copy.len()
 }
@@ -320,7 +320,7 @@ fn every_damage_is_named_by_verify_and_sets_its_execution_aside() {
         assert!(changed > 0, "{what}: nothing was done");
         let why = verify(&store, stage.victim).expect_err(what);
         assert!(names(&why, &frames), "{what}: {frames:?} {why}");
-        stage.assert_neighbours_are_well(&store);
+        stage.assert_neighbors_are_well(&store);
         drop(store);
         let recorded = stage.load();
         assert!(names(&recorded, &frames), "{what}: {frames:?} {recorded}");
@@ -404,7 +404,7 @@ fn a_suffix_rewritten_with_hashes_that_fit_does_not_bear_the_seal() {
     let last = store.head(stage.victim).unwrap().unwrap().head.sequence;
     let why = verify(&store, stage.victim).unwrap_err();
     assert!(names(&why, &[last]) && why.contains("seal"), "{why}");
-    stage.assert_neighbours_are_well(&store);
+    stage.assert_neighbors_are_well(&store);
     drop(store);
     let recorded = stage.load();
     assert!(names(&recorded, &[last]) && recorded.contains("seal"), "{recorded}");
@@ -522,7 +522,7 @@ fn a_value_that_is_gone_without_a_sealed_note_is_refused() {
     let store = stage.store();
     let refused = verify(&store, stage.victim).unwrap_err();
     assert!(refused.contains("frame 0") && refused.contains("no note"), "{refused}");
-    stage.assert_neighbours_are_well(&store);
+    stage.assert_neighbors_are_well(&store);
     // Notes with another key, execution or position prove nothing.
     for (key, execution, place) in [(OTHER_KEY, stage.victim, 0), (KEY, stage.ended, 0), (KEY, stage.victim, 7)] {
         let subject = Subject::Erased { sequence: 0, place };

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if let Some(exit) = mainspring_cli::evaluating::serve_if_worker(std::env::args_os()) {
+    if let Some(exit) = mainspring_cli::evaluator::serve_if_worker(std::env::args_os()) {
         return exit.into();
     }
-    mainspring_cli::sandbox::main(std::env::args_os()).into()
+    mainspring_cli::workflow_cli::main(std::env::args_os()).into()
 }

@@ -10,10 +10,10 @@ use mainspring_server::{
 use super::remote;
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{Looked, look},
-    terminal::{Terminal, bold, dim, say},
-    text::{paragraph, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, dim, print_out},
+    output::text::{paragraph, shown},
+    read_store::{ReadStore, open_read_only},
 };
 
 /// List open approvals.
@@ -65,33 +65,32 @@ pub(crate) struct Named {
     pub(crate) can_decide: Option<bool>,
 }
 
-pub(crate) fn approvals(approvals: &Approvals, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn approvals(approvals: &Approvals, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     if let Some(client) = global.client()? {
         return remote::approvals(approvals, &client, global);
     }
-    let looked = look(global)?;
+    let opened = open_read_only(global)?;
     let after = approvals.cursor.as_deref().map(cursor).transpose()?;
     let limit = approvals.limit as usize;
-    let page =
-        deciders::pending(&*looked.store, &looked.loader, &looked.key, after.as_ref(), limit).map_err(refusal)?;
-    let waits = page.gates.iter().map(|pending| waits(&looked, pending)).collect::<Result<Vec<_>, _>>()?;
+    let page = deciders::pending(&*opened.store, &opened.loader, &opened.key, after.as_ref(), limit).map_err(error)?;
+    let waits = page.gates.iter().map(|pending| waits(&opened, pending)).collect::<Result<Vec<_>, _>>()?;
     let next = page.next.map(|(execution, step, gate)| format!("{execution}:{step}:{gate}"));
     show(&waits, next.as_deref(), global);
     if !page.broken.is_empty() {
         let names = page.broken.iter().map(|id| shown(id)).collect::<Vec<_>>().join(", ");
-        terminal.remark(&format!("left out, as their journals cannot be read: {names}; `mainspring verify` says why"));
+        terminal.note(&format!("left out, as their journals cannot be read: {names}; `mainspring verify` says why"));
     }
     Ok(Exit::Fine)
 }
 
-fn refusal(problem: Problem) -> Refusal {
-    Refusal::internal("store_unavailable", problem.whole())
+fn error(problem: Problem) -> CliError {
+    CliError::internal("store_unavailable", problem.whole())
 }
 
-fn waits(looked: &Looked, pending: &Pending) -> Result<Waits, Refusal> {
+fn waits(opened: &ReadStore, pending: &Pending) -> Result<Waits, CliError> {
     let Pending { listed, row, open } = pending;
-    let catalogue = looked.store.catalogue();
-    let members = deciders::named(catalogue, row, open).map_err(refusal)?;
+    let catalogue = opened.store.catalogue();
+    let members = deciders::named(catalogue, row, open).map_err(error)?;
     let approvers = match members {
         Some(members) => {
             let named = |member: &deciders::Approver| Named {
@@ -114,13 +113,13 @@ fn waits(looked: &Looked, pending: &Pending) -> Result<Waits, Refusal> {
         since: Some(listed.opened_at),
         until: open.gate.expires_at,
         default_action: open.gate.on_timeout.name().into(),
-        can_be_approved: deciders::are_enough(catalogue, row, open).map_err(refusal)?,
+        can_be_approved: deciders::are_enough(catalogue, row, open).map_err(error)?,
         url: None,
     })
 }
 
-fn cursor(text: &str) -> Result<Place, Refusal> {
-    let unknown = || Refusal::bad_input("bad_cursor", "--cursor must be what the page before has named");
+fn cursor(text: &str) -> Result<Place, CliError> {
+    let unknown = || CliError::bad_input("bad_cursor", "--cursor must be what the page before has named");
     let (execution, rest) = text.split_once(':').ok_or_else(unknown)?;
     let (step, gate) = rest.rsplit_once(':').ok_or_else(unknown)?;
     let execution = ExecutionKey::parse(execution).ok_or_else(unknown)?;
@@ -131,15 +130,15 @@ fn cursor(text: &str) -> Result<Place, Refusal> {
 pub(super) fn show(waits: &[Waits], next: Option<&str>, global: &Global) {
     if global.json {
         let gates: Vec<Value> = waits.iter().map(Waits::to_value).collect();
-        say!("{}", compact(&Value::map([("approvals", gates.into()), ("nextCursor", next.into())])));
+        print_out!("{}", compact(&Value::map([("approvals", gates.into()), ("nextCursor", next.into())])));
         return;
     }
     if waits.is_empty() {
-        say!("{}", dim("no open approvals"));
+        print_out!("{}", dim("no open approvals"));
     }
     waits.iter().for_each(Waits::show);
     if let Some(next) = next {
-        say!("{}", dim(&shown(&format!("there may be more: mainspring approvals --cursor {next}"))));
+        print_out!("{}", dim(&shown(&format!("there may be more: mainspring approvals --cursor {next}"))));
     }
 }
 
@@ -171,18 +170,18 @@ impl Waits {
 
     fn show(&self) {
         let workflow = self.workflow.as_deref().unwrap_or("-");
-        say!("{}  {}  at `{}`", bold(&shown(&self.execution)), shown(workflow), shown(&self.step));
-        say!("  {}", paragraph(&self.prompt));
+        print_out!("{}  {}  at `{}`", bold(&shown(&self.execution)), shown(workflow), shown(&self.step));
+        print_out!("  {}", paragraph(&self.prompt));
         let since = self.since.map(|since| format!("since {}, ", rfc3339(since))).unwrap_or_default();
-        say!("  waits {since}until {}, then {}", rfc3339(self.until), past(&self.default_action));
-        say!("  decide: {}", shown(&self.deciders()));
+        print_out!("  waits {since}until {}, then {}", rfc3339(self.until), past(&self.default_action));
+        print_out!("  decide: {}", shown(&self.deciders()));
         if self.can_be_approved == Some(false) {
-            say!("  too few approvers can decide: deny it, or make the approvers members in a role that decides");
+            print_out!("  too few approvers can decide: deny it, or make the approvers members in a role that decides");
         }
         if let Some(url) = &self.url {
-            say!("  {}", dim(&shown(url)));
+            print_out!("  {}", dim(&shown(url)));
         }
-        say!(
+        print_out!(
             "  {}",
             dim(&shown(&format!(
                 "mainspring approve {0} --step {1}    or    mainspring deny {0} --step {1}",

@@ -13,9 +13,9 @@ use mainspring_server::export::{Proof, verify};
 
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    terminal::{Terminal, bold, say, status},
-    text::{paragraph, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, print_out, status},
+    output::text::{paragraph, shown},
 };
 
 /// Verify exported audit logs
@@ -39,41 +39,41 @@ enum What {
 }
 
 /// Checks a file.
-pub(crate) fn audit(audit: &Audit, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn audit(audit: &Audit, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     let What::Verify { file, key } = &audit.what;
     let key = key.as_deref().map(keys::load).transpose()?;
     let found = verify(open(file)?, key.as_ref());
     if global.json {
-        say!("{}", compact(&answer(&found)));
+        print_out!("{}", compact(&answer(&found)));
     } else {
         tell(&found);
     }
     Ok(if found.is_ok() { Exit::Fine } else { Exit::NotSo })
 }
 
-fn open(file: &Path) -> Result<Box<dyn BufRead>, Refusal> {
+fn open(file: &Path) -> Result<Box<dyn BufRead>, CliError> {
     if file == Path::new("-") {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
-    let refused = |error| Refusal::bad_input("no_file", format!("{}: {error}", file.display()));
+    let refused = |error| CliError::bad_input("no_file", format!("{}: {error}", file.display()));
     Ok(Box::new(BufReader::new(File::open(file).map_err(refused)?)))
 }
 
 fn tell(found: &Result<Proof, String>) {
     match found {
         Ok(Proof { organization, entries, head: None, .. }) => {
-            say!("{} {}  {entries} entries: nothing to prove", bold(&shown(organization)), status("ok"));
+            print_out!("{} {}  {entries} entries: nothing to prove", bold(&shown(organization)), status("ok"));
         }
         Ok(Proof { organization, entries, head: Some(head), exported_at, is_sealed }) => {
-            say!("{} {}  {entries} entries follow each other", bold(&shown(organization)), status("ok"));
-            say!("  up to     {}, exported {}", shown(head), shown(exported_at));
+            print_out!("{} {}  {entries} entries follow each other", bold(&shown(organization)), status("ok"));
+            print_out!("  up to     {}, exported {}", shown(head), shown(exported_at));
             if *is_sealed {
-                say!("  sealed    by the installation, which has written all of it up to there");
+                print_out!("  sealed    by the installation, which has written all of it up to there");
             } else {
-                say!("  seal      not verified: the file could be forged as a whole; verify it with --key");
+                print_out!("  seal      not verified: the file could be forged as a whole; verify it with --key");
             }
         }
-        Err(why) => say!("{}  {}", status("failed"), paragraph(why)),
+        Err(why) => print_out!("{}  {}", status("failed"), paragraph(why)),
     }
 }
 

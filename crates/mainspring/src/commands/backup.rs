@@ -20,12 +20,12 @@ use rustix::fs::{RenameFlags, renameat_with};
 
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    ground::Ground,
-    naming::no_executions,
-    place,
-    terminal::{Terminal, bold, say, status},
-    text::{paragraph, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, print_out, status},
+    output::text::{paragraph, shown},
+    paths,
+    read_store::no_executions,
+    store_location::StoreLocation,
 };
 
 /// Back up the store of the data folder, even while it is in use
@@ -57,14 +57,14 @@ struct Proof {
 }
 
 /// Copies the store into a file.
-pub(crate) fn backup(backup: &Backup, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
-    let ground = Ground::of(global)?;
-    let Ground::Folder(home) = &ground else {
+pub(crate) fn backup(backup: &Backup, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
+    let location = StoreLocation::of(global)?;
+    let StoreLocation::Folder(home) = &location else {
         let message = "`backup` copies the store of a folder. This store is in PostgreSQL: use `pg_dump`, or `pg_basebackup` with an archive of the log, and stop all nodes before one is restored (docs/how-to/backup-and-restore.md)";
-        return Err(Refusal::bad_input("shared_store", message));
+        return Err(CliError::bad_input("shared_store", message));
     };
     if !home.journal().exists() {
-        return Err(no_executions(&ground));
+        return Err(no_executions(&location));
     }
     let target = Target::of(&backup.file, home, backup.force)?;
     let partial = Partial(target.partial()?);
@@ -72,7 +72,7 @@ pub(crate) fn backup(backup: &Backup, global: &Global, terminal: &Terminal) -> R
     let proof = prove(&partial.0, home)?;
     let is_whole = proof.unsealed.as_ref().is_none_or(Vec::is_empty);
     if !is_whole && target.is_there {
-        return Err(Refusal::internal("backup_unproved", format!("{}; the earlier backup stays", wrong(&proof))));
+        return Err(CliError::internal("backup_unproved", format!("{}; the earlier backup stays", wrong(&proof))));
     }
     target.take(&partial)?;
     answer(&target.path, &proof, is_whole, global, terminal);
@@ -89,8 +89,8 @@ struct Target {
 
 impl Target {
     /// Accepts an unused name, or with `--force` an earlier backup. The store itself is never a target.
-    fn of(file: &Path, home: &Home, is_forced: bool) -> Result<Self, Refusal> {
-        let refused = |why: &str| Refusal::bad_input("bad_backup_file", format!("{}: {why}", file.display()));
+    fn of(file: &Path, home: &Home, is_forced: bool) -> Result<Self, CliError> {
+        let refused = |why: &str| CliError::bad_input("bad_backup_file", format!("{}: {why}", file.display()));
         let name = file.file_name().ok_or_else(|| refused("it names no file"))?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = folder.canonicalize().map_err(|error| refused(&format!("its folder cannot be used: {error}")))?;
@@ -116,17 +116,17 @@ impl Target {
     }
 
     /// The temporary name of the copy until it is verified.
-    fn partial(&self) -> Result<PathBuf, Refusal> {
+    fn partial(&self) -> Result<PathBuf, CliError> {
         let mut nonce = [0; 8];
-        let failed = |error: getrandom::Error| Refusal::internal("no_random", error.to_string());
+        let failed = |error: getrandom::Error| CliError::internal("no_random", error.to_string());
         getrandom::fill(&mut nonce).map_err(failed)?;
         Ok(self.folder.join(format!(".mainspring-backup-{}.partial", hex(&nonce))))
     }
 
     /// Renames the verified copy to its name, atomically and durably.
-    fn take(&self, partial: &Partial) -> Result<(), Refusal> {
+    fn take(&self, partial: &Partial) -> Result<(), CliError> {
         let failed = |error: io::Error| {
-            Refusal::internal("backup_failed", format!("{} cannot be written: {error}", self.path.display()))
+            CliError::internal("backup_failed", format!("{} cannot be written: {error}", self.path.display()))
         };
         if self.is_there {
             fs::rename(&partial.0, &self.path).map_err(failed)?;
@@ -159,26 +159,26 @@ fn is_backup(path: &Path) -> bool {
 }
 
 /// Checks every page of a copy, and the seal of every head in it.
-fn prove(copy: &Path, home: &Home) -> Result<Proof, Refusal> {
+fn prove(copy: &Path, home: &Home) -> Result<Proof, CliError> {
     let inspection = SqliteStore::inspect(copy, true).map_err(EngineError::from)?;
     match inspection.check(true, None).map_err(EngineError::from)? {
         Checked::Sound => {}
         damaged => {
             let damages = if let Checked::Damaged(damages) = damaged { damages.join("; ") } else { String::new() };
             let message = format!(
-                "the store is damaged, and so is every copy of it: {damages}. Nothing was written; `mainspring doctor --deep` looks at the store, and docs/how-to/backup-and-restore.md has how an earlier backup is restored"
+                "the store is damaged, and so is every copy of it: {damages}. Nothing was written; `mainspring doctor --deep` checks the store, and docs/how-to/backup-and-restore.md has how an earlier backup is restored"
             );
-            return Err(Refusal::internal("store_damaged", message));
+            return Err(CliError::internal("store_damaged", message));
         }
     }
     let (bytes, format) = (fs::metadata(copy).map_or(0, |metadata| metadata.len()), inspection.format());
     let mut proof = Proof { bytes, format: format.found, executions: 0, unsealed: None, remark: None };
     let Some(store) = Box::new(inspection).store() else {
         proof.remark =
-            Some(format!("the seals were not looked at: the store has format {}, of an older release", format.found));
+            Some(format!("the seals were not checked: the store has format {}, of an older release", format.found));
         return Ok(proof);
     };
-    let key = keys::load(&place::key_file(&[home.folder()])).and_then(|key| home.check_key(&key).map(|()| key));
+    let key = keys::load(&paths::key_file(&[home.folder()])).and_then(|key| home.check_key(&key).map(|()| key));
     match key {
         Ok(key) => {
             let (executions, unsealed) = heads(&store, Some(key))?;
@@ -186,14 +186,14 @@ fn prove(copy: &Path, home: &Home) -> Result<Proof, Refusal> {
         }
         Err(error) => {
             proof.executions = heads(&store, None)?.0;
-            proof.remark = Some(format!("the seals were not looked at: {error}"));
+            proof.remark = Some(format!("the seals were not checked: {error}"));
         }
     }
     Ok(proof)
 }
 
 /// Counts the executions, and finds those whose journal does not end in a sealed head.
-fn heads(store: &Arc<dyn Store>, key: Option<[u8; 32]>) -> Result<(u64, Vec<String>), Refusal> {
+fn heads(store: &Arc<dyn Store>, key: Option<[u8; 32]>) -> Result<(u64, Vec<String>), CliError> {
     let loader = key.map(|key| Loader::new(store.clone(), key));
     let (mut count, mut unsealed, mut before) = (0, Vec::new(), None);
     loop {
@@ -213,7 +213,7 @@ fn wrong(proof: &Proof) -> String {
     let named = unsealed.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
     let more = if unsealed.len() > NAMED_MAX { "; …" } else { "" };
     format!(
-        "{} of {} journals do not verify: {named}{more}. `mainspring verify ID` looks at one in the store",
+        "{} of {} journals do not verify: {named}{more}. `mainspring verify ID` checks one in the store",
         unsealed.len(),
         proof.executions
     )
@@ -224,7 +224,7 @@ fn answer(path: &Path, proof: &Proof, is_whole: bool, global: &Global, terminal:
     let file = path.to_string_lossy();
     if global.json {
         let unsealed = unsealed.as_ref().map(|unsealed| unsealed.len() as u64);
-        say!(
+        print_out!(
             "{}",
             compact(&Value::map([
                 ("ok", is_whole.into()),
@@ -238,12 +238,12 @@ fn answer(path: &Path, proof: &Proof, is_whole: bool, global: &Global, terminal:
     } else {
         let word = status(if is_whole { "ok" } else { "failed" });
         let seals = if unsealed.is_some() && is_whole { ", every head sealed" } else { "" };
-        say!("{} {word}  {bytes} bytes, {executions} executions, every page sound{seals}", bold(&shown(&file)));
+        print_out!("{} {word}  {bytes} bytes, {executions} executions, every page sound{seals}", bold(&shown(&file)));
         if !is_whole {
-            say!("  {}", paragraph(&wrong(proof)));
+            print_out!("  {}", paragraph(&wrong(proof)));
         }
     }
     if let Some(remark) = remark {
-        terminal.remark(remark);
+        terminal.note(remark);
     }
 }

@@ -3,15 +3,15 @@
 //! `docs/reference/benchmarks.md` describes the workloads and the fields.
 
 mod disk;
-mod drive;
 mod effects;
-mod ground;
 mod http;
-mod line;
+mod load_generator;
+mod recording_store;
 mod recover;
-mod served;
-mod statements;
-mod tap;
+mod replay;
+mod report;
+mod server_process;
+mod test_store;
 #[cfg(test)]
 mod tests;
 mod workload;
@@ -28,18 +28,18 @@ use clap::{Args, ValueEnum};
 use mainspring_store::{Batch, PartOutcome, Store};
 
 use self::{
-    drive::{Bounds, Measured},
-    ground::{Ground, StoreUrl},
-    line::Line,
-    statements::Recording,
-    tap::{Look, Tapped},
+    load_generator::{Bounds, Measured},
+    recording_store::{CommitCallback, ObservedStore},
+    replay::Recording,
+    report::ReportLine,
+    test_store::{StoreUrl, TestStore},
     workload::Workload,
 };
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    seeing::Metrics,
-    terminal::Terminal,
+    error::{CliError, Exit},
+    output::terminal::Terminal,
+    telemetry::Metrics,
 };
 
 /// Measure throughput and latency
@@ -98,33 +98,33 @@ const DISK: Duration = Duration::from_secs(1);
 const THREADS: usize = 2;
 
 /// Runs the measurements in a temporary folder, and prints one JSON line for each.
-pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     bench.metrics.begin(global, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-    let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
+    let runtime = runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?;
     let home = global.home()?;
     let url = global.store.clone().map_or(StoreUrl::Sqlite, StoreUrl::Postgres);
     if bench.nodes > 1 && url == StoreUrl::Sqlite {
-        return Err(Refusal::bad_input("no_store", "several nodes need a store that they share: give --store URL"));
+        return Err(CliError::bad_input("no_store", "several nodes need a store that they share: give --store URL"));
     }
     if let Some(in_flight) = bench.fill {
         return runtime.block_on(recover::fill(&url, home.folder(), in_flight)).map(|()| Exit::Fine);
     }
     if bench.serve {
-        return runtime.block_on(served::serve(&url, home.folder())).map(|()| Exit::Fine);
+        return runtime.block_on(server_process::serve(&url, home.folder())).map(|()| Exit::Fine);
     }
     bench.check_via()?;
-    let ground = Ground::new(home.folder(), url, global.seeing.spans()?)?;
+    let test_store = TestStore::new(home.folder(), url, global.telemetry.spans()?)?;
     // An unusable store is an error before any measurement.
-    drop(ground.store("first")?);
+    drop(test_store.store("first")?);
     if !bench.no_floor {
-        let disk = disk::fdatasync(ground.folder(), DISK).map_err(|error| ground::unusable(&error))?;
-        let line = Line::new("floor", "fdatasync").with("floor", "fdatasync");
+        let disk = disk::fdatasync(test_store.folder(), DISK).map_err(|error| test_store::unusable(&error))?;
+        let line = ReportLine::new("floor", "fdatasync").with("floor", "fdatasync");
         line.rate("per_s", disk.each.len(), disk.all).times(&disk).print();
     }
     for workload in bench.workloads() {
         for &at_a_time in if bench.at_a_time.is_empty() { &[1, 256] } else { &bench.at_a_time[..] } {
-            runtime.block_on(bench.lines(&ground, workload, at_a_time))?;
+            runtime.block_on(bench.lines(&test_store, workload, at_a_time))?;
         }
     }
     Ok(Exit::Fine)
@@ -138,14 +138,14 @@ struct Traffic {
 }
 
 impl Traffic {
-    fn look(self: &Arc<Self>) -> Look {
+    fn callback(self: &Arc<Self>) -> CommitCallback {
         let counted = self.clone();
-        let look = move |batch: &Batch, _: &[PartOutcome]| {
+        let callback = move |batch: &Batch, _: &[PartOutcome]| {
             let frames = batch.parts.iter().map(|part| part.frames.len()).sum();
             counted.frames.fetch_add(frames, Ordering::Relaxed);
             counted.commits.fetch_add(1, Ordering::Relaxed);
         };
-        Box::new(look)
+        Box::new(callback)
     }
 }
 
@@ -165,35 +165,35 @@ impl Bench {
     }
 
     /// Measures one workload at one concurrency.
-    async fn lines(&self, ground: &Ground, workload: Workload, at_a_time: u32) -> Result<(), Refusal> {
+    async fn lines(&self, test_store: &TestStore, workload: Workload, at_a_time: u32) -> Result<(), CliError> {
         let place = format!("{}-{at_a_time}", workload.name());
         match workload {
             Workload::Recover => {
-                let recovered = recover::recover(ground, &place, at_a_time).await?;
-                let line = line("mainspring", ground, workload, at_a_time).with("in_flight", at_a_time);
+                let recovered = recover::recover(test_store, &place, at_a_time).await?;
+                let line = line("mainspring", test_store, workload, at_a_time).with("in_flight", at_a_time);
                 let line = line.number("reopened_s", recovered.reopened.as_secs_f64(), 3);
                 let line = line.number("recovered_s", recovered.recovered.as_secs_f64(), 3);
                 line.rate("per_s", at_a_time as usize, recovered.recovered).print();
             }
             Workload::Timers => {
-                let (measured, _) = self.measure(ground, &place, workload, at_a_time).await?;
+                let (measured, _) = self.measure(test_store, &place, workload, at_a_time).await?;
                 let timers = measured.each.len();
-                let line = line("mainspring", ground, workload, at_a_time).with("timers", timers as u64);
+                let line = line("mainspring", test_store, workload, at_a_time).with("timers", timers as u64);
                 line.rate("per_s", timers, measured.all).times(&measured).print();
             }
-            _ if self.via == Via::Http => self.through_a_server(ground, &place, workload, at_a_time).await?,
-            _ => self.throughput(ground, &place, workload, at_a_time).await?,
+            _ if self.via == Via::Http => self.through_a_server(test_store, &place, workload, at_a_time).await?,
+            _ => self.throughput(test_store, &place, workload, at_a_time).await?,
         }
         Ok(())
     }
 
     /// Rejects combinations that a server cannot run, before any measurement.
-    fn check_via(&self) -> Result<(), Refusal> {
+    fn check_via(&self) -> Result<(), CliError> {
         let of_engines = self.workload.iter().any(|workload| !workload.can_be_served());
         if self.via == Via::Http && (of_engines || self.nodes > 1 || self.load.is_some()) {
             let message = "--via http measures starts at one server as fast as they go: leave out --nodes, --load and the \
                 workloads timers and recover";
-            return Err(Refusal::bad_input("bad_via", message));
+            return Err(CliError::bad_input("bad_via", message));
         }
         Ok(())
     }
@@ -202,19 +202,19 @@ impl Bench {
     /// of an engine alone.
     async fn through_a_server(
         &self,
-        ground: &Ground,
+        test_store: &TestStore,
         place: &str,
         workload: Workload,
         at_a_time: u32,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CliError> {
         let before = http::cpu_time(std::process::id())?;
-        let (own, _) = self.measure(ground, place, workload, at_a_time).await?;
+        let (own, _) = self.measure(test_store, place, workload, at_a_time).await?;
         let own_cpu = http::cpu_time(std::process::id())?.saturating_sub(before);
-        let served = http::measure(ground, &format!("{place}-http"), workload, at_a_time, self.bounds()).await?;
+        let served = http::measure(test_store, &format!("{place}-http"), workload, at_a_time, self.bounds()).await?;
         let per_execution = |cpu: Duration, measured: &Measured| cpu.as_secs_f64() * 1e6 / measured.each.len() as f64;
         let (engine_us, server_us) = (per_execution(own_cpu, &own), per_execution(served.cpu, &served.starts));
         let executions = served.starts.each.len();
-        let line = line("mainspring", ground, workload, at_a_time).with("via", "http");
+        let line = line("mainspring", test_store, workload, at_a_time).with("via", "http");
         let line = line.with("executions", executions as u64).rate("per_s", executions, served.starts.all);
         let line = line.number("server_cpu_us", server_us, 1).number("engine_cpu_us", engine_us, 1);
         line.number("of_engine", server_us / engine_us, 2).times(&served.starts).print();
@@ -224,26 +224,26 @@ impl Bench {
     /// Measures a workload and its floor, and prints the ratio.
     async fn throughput(
         &self,
-        ground: &Ground,
+        test_store: &TestStore,
         place: &str,
         workload: Workload,
         at_a_time: u32,
-    ) -> Result<(), Refusal> {
-        let (measured, traffic) = self.measure(ground, place, workload, at_a_time).await?;
+    ) -> Result<(), CliError> {
+        let (measured, traffic) = self.measure(test_store, place, workload, at_a_time).await?;
         let executions = measured.each.len();
         let (frames, commits) = (traffic.frames.load(Ordering::Relaxed), traffic.commits.load(Ordering::Relaxed));
-        let ours = line("mainspring", ground, workload, at_a_time).with("nodes", self.nodes);
+        let ours = line("mainspring", test_store, workload, at_a_time).with("nodes", self.nodes);
         let ours = ours.with("executions", executions as u64);
         let ours = ours.rate("per_s", executions, measured.all).rate("frames_per_s", frames, measured.all);
         let mut ours = ours.rate("commits_per_s", commits, measured.all).times(&measured);
         let mut floor = None;
         if !self.no_floor {
-            let recording = self.record(ground, place, workload, at_a_time).await?;
+            let recording = self.record(test_store, place, workload, at_a_time).await?;
             let (executions, frames) = (recording.executions(), recording.frames());
-            let replayed = recording.replay(&*ground.store(&format!("{place}-statements"))?)?;
+            let replayed = recording.replay(&*test_store.store(&format!("{place}-statements"))?)?;
             let of_floor = rate(traffic.frames.load(Ordering::Relaxed), &measured) / rate(frames, &replayed);
             ours = ours.number("of_floor", of_floor, 3);
-            let line = line("floor", ground, workload, at_a_time).with("floor", "statements");
+            let line = line("floor", test_store, workload, at_a_time).with("floor", "statements");
             let line = line.with("executions", executions as u64).rate("per_s", executions, replayed.all);
             let line = line.rate("frames_per_s", frames, replayed.all);
             floor = Some(line.rate("commits_per_s", replayed.each.len(), replayed.all).times(&replayed));
@@ -255,7 +255,7 @@ impl Bench {
         match self.load {
             Some(percent) => {
                 let per_s = rate(executions, &measured) * f64::from(percent) / 100.0;
-                self.loaded(ground, &format!("{place}-load"), workload, percent, per_s).await
+                self.loaded(test_store, &format!("{place}-load"), workload, percent, per_s).await
             }
             None => Ok(()),
         }
@@ -264,15 +264,16 @@ impl Bench {
     /// Measures a workload at full speed.
     async fn measure(
         &self,
-        ground: &Ground,
+        test_store: &TestStore,
         place: &str,
         workload: Workload,
         at_a_time: u32,
-    ) -> Result<(Measured, Arc<Traffic>), Refusal> {
+    ) -> Result<(Measured, Arc<Traffic>), CliError> {
         let traffic = Arc::new(Traffic::default());
-        let tapped = |_| Ok(Arc::new(Tapped::new(ground.store(place)?, traffic.look())) as Arc<dyn Store>);
-        let engines = ground.engines((0..self.nodes).map(tapped).collect::<Result<_, Refusal>>()?).await?;
-        let measured = drive::closed(&engines, workload, at_a_time, self.bounds()).await?;
+        let tapped =
+            |_| Ok(Arc::new(ObservedStore::new(test_store.store(place)?, traffic.callback())) as Arc<dyn Store>);
+        let engines = test_store.engines((0..self.nodes).map(tapped).collect::<Result<_, CliError>>()?).await?;
+        let measured = load_generator::closed(&engines, workload, at_a_time, self.bounds()).await?;
         for engine in engines {
             engine.drain().await;
         }
@@ -282,16 +283,16 @@ impl Bench {
     /// Runs the workload again for a short time, to record its batches.
     async fn record(
         &self,
-        ground: &Ground,
+        test_store: &TestStore,
         place: &str,
         workload: Workload,
         at_a_time: u32,
-    ) -> Result<Recording, Refusal> {
-        let (recording, look) = Recording::begin();
-        let store = ground.store(&format!("{place}-recorded"))?;
-        let engine = ground.engine(Arc::new(Tapped::new(store, look)), effects::nothing()).await?;
+    ) -> Result<Recording, CliError> {
+        let (recording, callback) = Recording::begin();
+        let store = test_store.store(&format!("{place}-recorded"))?;
+        let engine = test_store.engine(Arc::new(ObservedStore::new(store, callback)), effects::nothing()).await?;
         let bounds = Bounds { duration: self.bounds().duration.min(RECORDED), ..self.bounds() };
-        drive::closed(std::slice::from_ref(&engine), workload, at_a_time, bounds).await?;
+        load_generator::closed(std::slice::from_ref(&engine), workload, at_a_time, bounds).await?;
         engine.drain().await;
         Ok(std::mem::take(&mut *recording.lock().unwrap_or_else(PoisonError::into_inner)))
     }
@@ -299,25 +300,25 @@ impl Bench {
     /// Measures a workload at a fixed rate below its maximum.
     async fn loaded(
         &self,
-        ground: &Ground,
+        test_store: &TestStore,
         place: &str,
         workload: Workload,
         percent: u32,
         per_s: f64,
-    ) -> Result<(), Refusal> {
-        let engine = ground.engine(ground.store(place)?, effects::nothing()).await?;
-        let measured = drive::open(&engine, workload, per_s, self.bounds()).await?;
+    ) -> Result<(), CliError> {
+        let engine = test_store.engine(test_store.store(place)?, effects::nothing()).await?;
+        let measured = load_generator::open(&engine, workload, per_s, self.bounds()).await?;
         engine.drain().await;
         let executions = measured.each.len();
-        let line = Line::new("mainspring", workload.name()).with("store", ground.url().name());
+        let line = ReportLine::new("mainspring", workload.name()).with("store", test_store.url().name());
         let line = line.with("load_percent", percent).with("executions", executions as u64);
         line.rate("per_s", executions, measured.all).times(&measured).print();
         Ok(())
     }
 }
 
-fn line(system: &str, ground: &Ground, workload: Workload, at_a_time: u32) -> Line {
-    Line::new(system, workload.name()).with("store", ground.url().name()).with("at_a_time", at_a_time)
+fn line(system: &str, test_store: &TestStore, workload: Workload, at_a_time: u32) -> ReportLine {
+    ReportLine::new(system, workload.name()).with("store", test_store.url().name()).with("at_a_time", at_a_time)
 }
 
 fn rate(count: usize, measured: &Measured) -> f64 {

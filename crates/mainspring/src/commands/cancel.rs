@@ -5,18 +5,19 @@ use mainspring_engine::Reach;
 use mainspring_kernel::{input::Input, limits::NAME_CHARS_MAX};
 
 use super::{
+    audit_entry,
+    delegate::delegate,
     follow::{From, Gates, follow},
-    hand_over::hand_over,
-    noted, remote,
+    remote,
     resume::leave,
 };
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{block_on, engine, find, look},
-    place,
+    error::{CliError, Exit},
+    output::terminal::Terminal,
+    paths,
+    read_store::{block_on, engine, find, open_read_only},
     runner::{self, Signals},
-    terminal::Terminal,
 };
 
 /// Cancel an execution.
@@ -30,31 +31,31 @@ pub(crate) struct Cancel {
 }
 
 /// Cancels an execution: running work is stopped, nothing new starts, and the history is kept.
-pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     if !(1..=NAME_CHARS_MAX).contains(&cancel.reason.chars().count()) {
         let message = format!("--reason must have 1 to {NAME_CHARS_MAX} characters");
-        return Err(Refusal::bad_input("bad_reason", message));
+        return Err(CliError::bad_input("bad_reason", message));
     }
     if let Some(client) = global.client()? {
         return remote::cancel(cancel, &client, global, terminal);
     }
-    let looked = look(global)?;
-    let row = find(&*looked.store, &cancel.id)?;
+    let opened = open_read_only(global)?;
+    let row = find(&*opened.store, &cancel.id)?;
     if mainspring_store::is_final(&row.status) {
-        return Err(Refusal::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
+        return Err(CliError::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
     }
-    let by = place::user();
-    let noted = noted::cancel(&row, &cancel.reason, &by);
+    let by = paths::user();
+    let entry = audit_entry::cancel(&row, &cancel.reason, &by);
     let input = Input::Cancel { reason: cancel.reason.clone(), by };
-    if looked.is_others() {
-        return Ok(hand_over(&looked, row.key, &input, noted, global)?.tell(global, terminal));
+    if opened.is_others() {
+        return Ok(delegate(&opened, row.key, &input, entry, global)?.tell(global, terminal));
     }
-    drop(looked);
+    drop(opened);
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
-        let before = runner::standing(&engine, row.key, |_, _| ())?;
-        engine.take(row.key, input, noted).await?;
+        let before = runner::snapshot(&engine, row.key, |_, _| ())?;
+        engine.take(row.key, input, entry).await?;
         engine.attend(row.key);
         let from = From::Frame(before.next_sequence);
         let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await;

@@ -6,10 +6,10 @@ use mainspring_store::postgres::PostgresStore;
 
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    settings::{ServerFlags, Settings},
-    terminal::{Terminal, dim, say},
-    text::shown,
+    error::{CliError, Exit},
+    output::terminal::{Terminal, dim, print_out},
+    output::text::shown,
+    server_settings::{ServerFlags, Settings},
 };
 
 /// Show the server's settings and the source of each
@@ -19,22 +19,22 @@ pub(crate) struct Config {
     flags: ServerFlags,
 }
 
-pub(crate) fn config(config: &Config, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn config(config: &Config, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     let settings = Settings::of(&config.flags, global)?;
     let shown_value =
         |name: &str, value: &str| if name == "store" { without_password(value) } else { value.to_string() };
     if global.json {
-        let one = |setting: &crate::settings::Setting| {
+        let one = |setting: &crate::server_settings::Setting| {
             let value = setting.value.as_deref().map(|value| shown_value(setting.name, value));
             let value = value.as_deref().map_or(Value::Null, Value::from);
             (setting.name, Value::map([("value", value), ("origin", setting.origin.as_str().into())]))
         };
-        say!("{}", compact(&Value::map(settings.all.iter().map(one))));
+        print_out!("{}", compact(&Value::map(settings.all.iter().map(one))));
         return Ok(Exit::Fine);
     }
     for setting in &settings.all {
         let value = setting.value.as_deref().map_or("-".to_string(), |value| shown_value(setting.name, value));
-        say!("{:<27} {:<40} {}", setting.name, shown(&value), dim(&shown(&setting.origin)));
+        print_out!("{:<27} {:<40} {}", setting.name, shown(&value), dim(&shown(&setting.origin)));
     }
     Ok(Exit::Fine)
 }

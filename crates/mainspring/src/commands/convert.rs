@@ -18,11 +18,11 @@ use mainspring_kernel::{
 
 use super::validate::{compiled, show, syntax_of};
 use crate::{
-    bounded,
     cli::Global,
-    exit::{Exit, Refusal},
-    terminal::{dim, say, tell},
-    text::shown,
+    error::{CliError, Exit},
+    output::terminal::{dim, print_err, print_out},
+    output::text::shown,
+    read_limited,
 };
 use mainspring_engine::envelope;
 
@@ -63,12 +63,12 @@ enum Format {
     Json,
 }
 
-pub(crate) fn convert(convert: &Convert, global: &Global) -> Result<Exit, Refusal> {
+pub(crate) fn convert(convert: &Convert, global: &Global) -> Result<Exit, CliError> {
     // The conversion itself checks no functions and schemas, so the definition is compiled first.
     if compiled(&convert.file, global)?.is_none() {
         return Ok(Exit::BadInput);
     }
-    let text = bounded::file(&convert.file).map_err(|why| Refusal::bad_input("unreadable", why))?;
+    let text = read_limited::file(&convert.file).map_err(|why| CliError::bad_input("unreadable", why))?;
     let to = match convert.to {
         To::Sequence => Notation::Sequence,
         To::Dataflow => Notation::Dataflow,
@@ -84,29 +84,29 @@ pub(crate) fn convert(convert: &Convert, global: &Global) -> Result<Exit, Refusa
 fn refused(found: &[Diagnostic], text: &[u8], file: &Path, global: &Global) -> Exit {
     show(found, &String::from_utf8_lossy(text), file);
     if global.json {
-        say!("{}", compact(&envelope::of_diagnostics(found)));
+        print_out!("{}", compact(&envelope::of_diagnostics(found)));
     }
     Exit::BadInput
 }
 
-fn write(convert: &Convert, global: &Global, source: &[u8], converted: &Converted) -> Result<Exit, Refusal> {
+fn write(convert: &Convert, global: &Global, source: &[u8], converted: &Converted) -> Result<Exit, CliError> {
     let written = match format(convert, global, source) {
         Format::Yaml => text::yaml(&converted.definition),
         Format::Json => text::json(&converted.definition),
     };
     for (old, new) in &converted.renamed {
-        tell!("{}", dim(&format!("{} is called {} now", shown(old), shown(new))));
+        print_err!("{}", dim(&format!("{} is called {} now", shown(old), shown(new))));
     }
     let Some(output) = &convert.output else {
-        say!("{}", written.trim_end());
+        print_out!("{}", written.trim_end());
         return Ok(Exit::Fine);
     };
     if is_same_file(output, &convert.file) {
         let message = format!("{} is the definition itself, whose comments would be lost", output.display());
-        return Err(Refusal::bad_input("same_file", format!("{message}; write it to another file")));
+        return Err(CliError::bad_input("same_file", format!("{message}; write it to another file")));
     }
     fs::write(output, written)
-        .map_err(|error| Refusal::bad_input("unwritable", format!("{}: {error}", output.display())))?;
+        .map_err(|error| CliError::bad_input("unwritable", format!("{}: {error}", output.display())))?;
     Ok(Exit::Fine)
 }
 

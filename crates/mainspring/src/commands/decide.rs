@@ -10,20 +10,21 @@ use mainspring_kernel::{
 };
 
 use super::{
+    audit_entry,
+    delegate::delegate,
     follow::{From, Gates, follow, no_approver},
-    hand_over::hand_over,
-    noted, remote,
+    remote,
     resume::leave,
-    summary::show_items,
 };
+use crate::output::summary::show_items;
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{Looked, block_on, engine, find, look},
-    place,
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, print_out},
+    output::text::paragraph,
+    paths,
+    read_store::{ReadStore, block_on, engine, find, open_read_only},
     runner::{self, Signals},
-    terminal::{Terminal, bold, say},
-    text::paragraph,
 };
 
 /// Approve.
@@ -54,74 +55,74 @@ pub(super) struct At {
     pub(super) reason: Option<String>,
 }
 
-pub(crate) fn approve(approve: &Approve, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn approve(approve: &Approve, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     decide(&approve.at, Decision::Approve, global, terminal)
 }
 
-pub(crate) fn deny(deny: &Deny, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn deny(deny: &Deny, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     decide(&deny.at, Decision::Deny, global, terminal)
 }
 
-fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     check_reason(at.reason.as_deref())?;
     if let Some(client) = global.client()? {
         return remote::decide(at, decision, &client, global, terminal);
     }
-    let looked = look(global)?;
-    let row = find(&*looked.store, &at.id)?;
-    let read = looked.loader.journal(row.key).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
+    let opened = open_read_only(global)?;
+    let row = find(&*opened.store, &at.id)?;
+    let read = opened.loader.journal(row.key).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
-    let family = Family::of(&looked.loader, &looked.key, &state)?;
-    let open = open_gate(&family, &state, at)?.clone();
-    let by = place::user();
+    let tree = Family::of(&opened.loader, &opened.key, &state)?;
+    let open = open_gate(&tree, &state, at)?.clone();
+    let by = paths::user();
     if !open.gate.accepts(open.gate.number, &by, mainspring_engine::engine::now_ms()) {
         return Err(no_approver(&open, &by));
     }
     if !global.json {
-        say!("{}", bold(&paragraph(&open.gate.prompt)));
+        print_out!("{}", bold(&paragraph(&open.gate.prompt)));
         show_items(&open.gate.items);
     }
     let reason = at.reason.as_deref().map_or(Value::Null, Value::from);
     let (instance, gate) = (open.instance.clone(), open.gate.number);
-    let noted = noted::decision(&row, &open, decision, &reason, &by);
+    let entry = audit_entry::decision(&row, &open, decision, &reason, &by);
     let input = Input::Decide { instance, gate, decision, by, reason };
-    if looked.is_others() {
-        let handed = hand_over(&looked, open.execution, &input, noted, global)?;
-        if handed.taken {
-            counted(&looked, &open, &input)?;
+    if opened.is_others() {
+        let delegated = delegate(&opened, open.execution, &input, entry, global)?;
+        if delegated.accepted {
+            counted(&opened, &open, &input)?;
         }
-        return Ok(handed.tell(global, terminal));
+        return Ok(delegated.tell(global, terminal));
     }
-    drop(looked);
+    drop(opened);
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
-        let before = runner::standing(&engine, row.key, |_, _| ())?;
-        let taken = engine.take(open.execution, input, noted).await?;
+        let before = runner::snapshot(&engine, row.key, |_, _| ())?;
+        let taken = engine.take(open.execution, input, entry).await?;
         let from = From::Frame(before.next_sequence);
         let exit = match taken {
             true => follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await,
-            false => Err(Refusal::contract("not_open", "the approval was already decided")),
+            false => Err(CliError::contract("not_open", "the approval was already decided")),
         };
         leave(&engine, exit, terminal, &mut signals).await
     })
 }
 
 /// Rejects a reason above the limit of journals and audit logs.
-fn check_reason(reason: Option<&str>) -> Result<(), Refusal> {
+fn check_reason(reason: Option<&str>) -> Result<(), CliError> {
     if reason.is_none_or(|reason| reason.chars().count() <= REASON_CHARS_MAX) {
         return Ok(());
     }
     let message = format!("--reason must have at most {REASON_CHARS_MAX} characters");
-    Err(Refusal::bad_input("reason_too_long", message))
+    Err(CliError::bad_input("reason_too_long", message))
 }
 
 /// Checks in the journal that a received decision counted. It did not if the gate was closed before.
-fn counted(looked: &Looked, open: &OpenGate, input: &Input) -> Result<(), Refusal> {
+fn counted(opened: &ReadStore, open: &OpenGate, input: &Input) -> Result<(), CliError> {
     let Input::Decide { instance: at, gate: number, decision: wanted, by: us, .. } = input else { return Ok(()) };
     let mut decisions = Vec::new();
-    let look = |_: &State, frame: &Frame| {
+    let collect = |_: &State, frame: &Frame| {
         for record in &frame.records {
             match record {
                 Record::GateDecided { instance, gate, decision, by, .. } if instance == at && gate == number => {
@@ -131,8 +132,11 @@ fn counted(looked: &Looked, open: &OpenGate, input: &Input) -> Result<(), Refusa
             }
         }
     };
-    let read =
-        looked.loader.frames(open.execution, look).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
+    let read = opened
+        .loader
+        .frames(open.execution, collect)
+        .map_err(EngineError::from)?
+        .ok_or(EngineError::NoSuchExecution)?;
     if decisions.iter().any(|(decision, by)| decision == wanted && by.as_deref() == Some(us)) {
         return Ok(());
     }
@@ -143,19 +147,19 @@ fn counted(looked: &Looked, open: &OpenGate, input: &Input) -> Result<(), Refusa
     let state = read.journal.state;
     let others = if others.is_empty() { format!("it is {}", state.status().name()) } else { others.join(", ") };
     let message = format!("the decision has no effect: the approval `{}` was already decided ({others})", open.path);
-    Err(Refusal::contract("not_open", message))
+    Err(CliError::contract("not_open", message))
 }
 
 /// Finds the selected gate, in the execution or in a child that it waits for.
-fn open_gate<'a>(family: &'a Family, state: &State, at: &At) -> Result<&'a OpenGate, Refusal> {
+fn open_gate<'a>(tree: &'a Family, state: &State, at: &At) -> Result<&'a OpenGate, CliError> {
     let names = |gates: &mut dyn Iterator<Item = &OpenGate>| {
         gates.map(|open| open.path.as_str()).collect::<Vec<_>>().join(", ")
     };
     let several = |gates: &[&OpenGate]| {
         let names = names(&mut gates.iter().copied());
-        Refusal::bad_input("several_gates", format!("several gates are open; name one with --step: {names}"))
+        CliError::bad_input("several_gates", format!("several gates are open; name one with --step: {names}"))
     };
-    let all: Vec<&OpenGate> = family.gates.iter().collect();
+    let all: Vec<&OpenGate> = tree.gates.iter().collect();
     let Some(step) = &at.step else {
         return match all.as_slice() {
             [] => Err(nobody(state, at)),
@@ -163,19 +167,19 @@ fn open_gate<'a>(family: &'a Family, state: &State, at: &At) -> Result<&'a OpenG
             _ => Err(several(&all)),
         };
     };
-    match family.named(step).as_slice() {
+    match tree.named(step).as_slice() {
         _ if all.is_empty() => Err(nobody(state, at)),
         [only] => Ok(only),
         [] => {
-            let names = names(&mut family.gates.iter());
-            Err(Refusal::contract("no_open_gate", format!("no gate is open at `{step}`; open are: {names}")))
+            let names = names(&mut tree.gates.iter());
+            Err(CliError::contract("no_open_gate", format!("no gate is open at `{step}`; open are: {names}")))
         }
         found => Err(several(found)),
     }
 }
 
-fn nobody(state: &State, at: &At) -> Refusal {
-    Refusal::contract(
+fn nobody(state: &State, at: &At) -> CliError {
+    CliError::contract(
         "no_open_gate",
         format!("`{}` has no open approval: its status is {}", at.id, state.status().name()),
     )

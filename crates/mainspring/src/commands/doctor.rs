@@ -9,16 +9,16 @@ mod database;
 mod disk;
 mod executions;
 mod exposed;
-mod file;
 mod folder;
 mod gates;
-mod held;
-mod machine;
-mod proof;
-mod reach;
+mod host;
+mod http_reach;
+mod integrity;
+mod oidc;
+mod open_files;
 mod server;
 mod settings;
-mod sign_in;
+mod sqlite;
 
 use std::sync::Arc;
 
@@ -30,10 +30,10 @@ use mainspring_store::{Inspection, Store, StoreError, sqlite::Stamp};
 use self::check::{Check, Report};
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    ground::Ground,
-    settings::{ServerFlags, Settings},
-    terminal::Terminal,
+    error::{CliError, Exit},
+    output::terminal::Terminal,
+    server_settings::{ServerFlags, Settings},
+    store_location::StoreLocation,
 };
 
 /// Check this installation, without changing anything
@@ -47,13 +47,13 @@ pub(crate) struct Doctor {
 }
 
 /// The installation that is checked.
-struct Patient {
+struct Installation {
     /// The settings, unless they are invalid.
     settings: Option<Settings>,
     /// The global flags with the effective settings.
     global: Global,
     /// The location of the store.
-    ground: Ground,
+    location: StoreLocation,
     /// The data folder of this machine, which exists for a shared store too.
     home: Home,
     /// The owner of that folder's lock: none, or a process with a pid if it is known.
@@ -96,7 +96,7 @@ impl Contents {
 }
 
 /// Runs all checks, and prints the report.
-pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     let mut report = Report::new(global.json);
     let settings = Settings::of(&doctor.flags, global);
     report.add(settings::check(&doctor.flags, &settings));
@@ -104,47 +104,47 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
     let global = settings.as_ref().map_or(global, |settings| &settings.global).clone();
     let home = match global.home() {
         Ok(home) => home,
-        Err(refusal) => {
-            report.add(Check::broken("folder", refusal.failure.message, "name a folder with --dir"));
+        Err(error) => {
+            report.add(Check::broken("folder", error.failure.message, "name a folder with --dir"));
             return Ok(report.end());
         }
     };
-    let ground = match &global.store {
-        Some(address) => Ground::Shared(address.clone()),
-        None => Ground::Folder(home.clone()),
+    let location = match &global.store {
+        Some(address) => StoreLocation::Shared(address.clone()),
+        None => StoreLocation::Folder(home.clone()),
     };
     // A node of a shared store has its own folder inside of the data folder.
     let held = if global.store.is_some() { Home::new(home.folder().join("node")) } else { home.clone() };
     let holder = held.holder();
-    let patient = Patient { settings: settings.ok(), global, ground, home, holder, is_deep: doctor.deep };
+    let installation = Installation { settings: settings.ok(), global, location, home, holder, is_deep: doctor.deep };
     report.add(settings::tokens());
-    folder::look(&patient, &mut report);
-    match &patient.ground {
-        Ground::Folder(_) => of_file(&patient, &mut report),
-        Ground::Shared(address) => {
-            let opened = database::look(address, &mut report);
+    folder::check(&installation, &mut report);
+    match &installation.location {
+        StoreLocation::Folder(_) => of_file(&installation, &mut report),
+        StoreLocation::Shared(address) => {
+            let opened = database::check(address, &mut report);
             let pinned = opened.as_ref().map(|opened| opened.metadata(mainspring_engine::keys::KEY_CHECK));
             let check = pinned.and_then(Result::ok).flatten().flatten();
-            report.add(settings::key(&patient, check.as_deref()));
-            of_store(&patient, opened, &mut report);
+            report.add(settings::key(&installation, check.as_deref()));
+            of_store(&installation, opened, &mut report);
         }
     }
-    report.extend(exposed::look(&patient));
-    machine::look(&patient, &mut report);
-    sign_in::look(&patient, &mut report);
-    server::look(&patient, &mut report);
+    report.extend(exposed::check(&installation));
+    host::check(&installation, &mut report);
+    oidc::check(&installation, &mut report);
+    server::check(&installation, &mut report);
     Ok(report.end())
 }
 
 /// Checks the store of a data folder. If no process owns the folder, the file is inspected without touching its WAL and
 /// index. If a process changed the file in the meantime, the results are discarded and the checks run again beside it.
-fn of_file(patient: &Patient, report: &mut Report) {
-    report.add(settings::key(patient, patient.home.key_check_text().as_deref()));
-    report.add(held::look(patient));
-    for is_alone in [patient.holder.is_none(), false] {
-        let (stamp, mut draft) = (Stamp::of(&patient.home.journal()), Vec::new());
-        let opened = file::look(patient, is_alone, &mut draft);
-        of_store(patient, opened, &mut draft);
+fn of_file(installation: &Installation, report: &mut Report) {
+    report.add(settings::key(installation, installation.home.key_check_text().as_deref()));
+    report.add(open_files::check(installation));
+    for is_alone in [installation.holder.is_none(), false] {
+        let (stamp, mut draft) = (Stamp::of(&installation.home.journal()), Vec::new());
+        let opened = sqlite::check(installation, is_alone, &mut draft);
+        of_store(installation, opened, &mut draft);
         if !is_alone || stamp.is_unchanged() {
             return report.extend(draft);
         }
@@ -152,35 +152,35 @@ fn of_file(patient: &Patient, report: &mut Report) {
 }
 
 /// Checks that are equal for all stores.
-fn of_store(patient: &Patient, opened: Option<Opened>, report: &mut impl Extend<Check>) {
+fn of_store(installation: &Installation, opened: Option<Opened>, report: &mut impl Extend<Check>) {
     let Some(opened) = opened else {
-        report.extend(executions::skipped("there is no store to look into"));
-        report.extend(reach::look(&Contents::Nothing));
+        report.extend(executions::skipped("there is no store to read"));
+        report.extend(http_reach::check(&Contents::Nothing));
         return;
     };
-    executions::look(patient, &*opened, report);
+    executions::check(installation, &*opened, report);
     let contents = Contents::of(opened);
-    report.extend(reach::look(&contents));
-    report.extend([gates::look(patient, &contents)]);
-    report.extend(proof::look(patient, &contents));
+    report.extend(http_reach::check(&contents));
+    report.extend([gates::check(installation, &contents)]);
+    report.extend(integrity::check(installation, &contents));
 }
 
 /// The check result for a store error.
 fn refused(name: &'static str, error: &StoreError) -> Check {
-    let says = error.to_string();
+    let message = error.to_string();
     match error {
         StoreError::Newer { .. } => {
-            let says = format!("{says}; this build is {}", env!("CARGO_PKG_VERSION"));
-            Check::broken(name, says, "`mainspring --version` says which release a program is")
+            let message = format!("{message}; this build is {}", env!("CARGO_PKG_VERSION"));
+            Check::broken(name, message, "`mainspring --version` says which release a program is")
         }
         StoreError::Damaged(_) => {
             // SQLite's message already contains the help.
-            let says = says.split(". Stop the engine").next().unwrap_or_default();
+            let message = message.split(". Stop the engine").next().unwrap_or_default();
             let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; docs/how-to/backup-and-restore.md)";
-            Check::broken(name, says, help)
+            Check::broken(name, message, help)
         }
         StoreError::Unavailable(_) => {
-            Check::broken(name, says, "correct what the message names, and run `mainspring doctor` again")
+            Check::broken(name, message, "correct what the message names, and run `mainspring doctor` again")
         }
     }
 }

@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{find, look},
-    terminal::{Terminal, say},
-    text::shown,
+    error::{CliError, Exit},
+    output::terminal::{Terminal, print_out},
+    output::text::shown,
+    read_store::{find, open_read_only},
 };
 
 /// Erase values of an ended execution.
@@ -36,17 +36,17 @@ pub(crate) struct Erase {
 }
 
 /// Erases values. The chain stays valid, and `verify` names the erased values.
-pub(crate) fn erase(erase: &Erase, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn erase(erase: &Erase, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     check_reason(&erase.reason)?;
     if let Some(client) = global.client()? {
         return remote::erase(erase, &client, global, terminal);
     }
-    let looked = look(global)?;
-    let row = find(&*looked.store, &erase.id)?;
+    let opened = open_read_only(global)?;
+    let row = find(&*opened.store, &erase.id)?;
     let steps: Vec<Value> = erase.step.iter().map(|step| step.as_str().into()).collect();
     let detail = Map::from([("steps".to_string(), steps.into())]);
     let work = |place: Place<'_>, act: &Act<'_>| erasing::erase(place, row.key, &erase.step, act);
-    let erased = acted(&looked, &row, ("execution.erase", &erase.reason, detail), work)?;
+    let erased = acted(&opened, &row, ("execution.erase", &erase.reason, detail), work)?;
     Ok(tell(&row.id, erased as u64, global, terminal))
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn erase(erase: &Erase, global: &Global, terminal: &Terminal) -> Resu
 pub(super) fn tell(id: &str, erased: u64, global: &Global, terminal: &Terminal) -> Exit {
     if global.json {
         let value = Value::map([("ok", true.into()), ("executionId", id.into()), ("erased", erased.into())]);
-        say!("{}", compact(&value));
+        print_out!("{}", compact(&value));
         return Exit::Fine;
     }
     let words = match erased {
@@ -62,6 +62,6 @@ pub(super) fn tell(id: &str, erased: u64, global: &Global, terminal: &Terminal) 
         1 => "1 value erased".to_string(),
         count => format!("{count} values erased"),
     };
-    terminal.remark(&format!("{}: {words}; copies in journals of its parent and children remain", shown(id)));
+    terminal.note(&format!("{}: {words}; copies in journals of its parent and children remain", shown(id)));
     Exit::Fine
 }

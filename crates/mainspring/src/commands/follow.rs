@@ -15,19 +15,19 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::{
-    asking::{Answer, ask},
-    noted,
+use super::audit_entry;
+use crate::output::{
+    prompt::{Answer, ask},
     summary::Summary,
 };
 use crate::{
     cli::Global,
-    exit::{self, Exit, Refusal},
-    place,
-    progress::Progress,
+    error::{self, CliError, Exit},
+    output::progress::Progress,
+    output::terminal::{Terminal, print_out},
+    paths,
     runner::print_event,
-    runner::{self, Followed, Signals, Standing},
-    terminal::{Terminal, say},
+    runner::{self, Followed, Signals, Snapshot},
 };
 
 /// The handling of open approvals.
@@ -58,36 +58,36 @@ pub(crate) async fn follow(
     global: &Global,
     terminal: &Terminal,
     signals: &mut Signals,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     let mut shown = match from {
         From::Frame(sequence) => sequence,
         From::Now if global.json => 0,
-        From::Now => runner::standing(engine, key, |_, _| ())?.next_sequence,
+        From::Now => runner::snapshot(engine, key, |_, _| ())?.next_sequence,
     };
     loop {
-        let (followed, standing) = to_rest(engine, key, shown, global, terminal, signals).await?;
-        shown = standing.next_sequence;
+        let (followed, snapshot) = until_settled(engine, key, shown, global, terminal, signals).await?;
+        shown = snapshot.next_sequence;
         if followed == Followed::Interrupted {
-            return interrupted(engine, &standing, global, terminal).await;
+            return interrupted(engine, &snapshot, global, terminal).await;
         }
-        let waits = standing.state.status() == ExecutionStatus::WaitingApproval;
-        if !waits || !decide_all(engine, &standing.state, gates, global, terminal, signals).await? {
-            return conclude(engine, &standing, global);
+        let waits = snapshot.state.status() == ExecutionStatus::WaitingApproval;
+        if !waits || !decide_all(engine, &snapshot.state, gates, global, terminal, signals).await? {
+            return conclude(engine, &snapshot, global);
         }
     }
 }
 
-async fn to_rest(
+async fn until_settled(
     engine: &Engine,
     key: ExecutionKey,
     shown: u64,
     global: &Global,
     terminal: &Terminal,
     signals: &mut Signals,
-) -> Result<(Followed, Standing), Refusal> {
+) -> Result<(Followed, Snapshot), CliError> {
     let mut watch = engine.watch(key);
     let mut frames = Vec::new();
-    let mut from = runner::standing(engine, key, |frame, _| frames.push(frame.clone()))?;
+    let mut from = runner::snapshot(engine, key, |frame, _| frames.push(frame.clone()))?;
     let plan = from.state.plan.clone();
     let id = name(&from.state);
     let (mut events, mut progress) = (Events::new(&id, &plan), Progress::new(*terminal));
@@ -116,7 +116,7 @@ async fn to_rest(
         }
     };
     shown.borrow_mut().1.finish();
-    Ok((followed?, runner::standing(engine, key, |_, _| ())?))
+    Ok((followed?, runner::snapshot(engine, key, |_, _| ())?))
 }
 
 /// The interval in which durations of running steps are redrawn.
@@ -144,11 +144,11 @@ async fn decide_all(
     global: &Global,
     terminal: &Terminal,
     signals: &mut Signals,
-) -> Result<bool, Refusal> {
-    let by = place::user();
+) -> Result<bool, CliError> {
+    let by = paths::user();
     let row = engine.store().execution(state.key).map_err(EngineError::from)?;
-    let family = Family::of(engine.loader(), engine.key(), state)?;
-    for open in &family.gates {
+    let tree = Family::of(engine.loader(), engine.key(), state)?;
+    for open in &tree.gates {
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
             Gates::Ask if !terminal.can_ask || global.json => return Ok(false),
@@ -158,35 +158,35 @@ async fn decide_all(
                 Answer::Elsewhere => return Ok(true),
             },
         };
-        let noted = row.as_ref().and_then(|row| noted::decision(row, open, decision, &reason, &by));
+        let entry = row.as_ref().and_then(|row| audit_entry::decision(row, open, decision, &reason, &by));
         let (instance, gate) = (open.instance.clone(), open.gate.number);
         let input = Input::Decide { instance, gate, decision, by: by.clone(), reason };
-        let taken = engine.take(open.execution, input, noted).await?;
+        let taken = engine.take(open.execution, input, entry).await?;
         if !taken && !still_open(engine, open)? {
-            terminal.remark("the approval was already decided, or its timeout has expired");
+            terminal.note("the approval was already decided, or its timeout has expired");
         } else if !taken {
             return Err(no_approver(open, &by));
         }
     }
-    Ok(!family.gates.is_empty())
+    Ok(!tree.gates.is_empty())
 }
 
 /// The interval in which an open prompt polls the gate.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(200);
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
 
-async fn asked(engine: &Engine, open: &OpenGate, signals: &mut Signals) -> Result<Answer, Refusal> {
-    ask(&open.gate.prompt, &open.gate.items, LOOK, signals, async || still_open(engine, open)).await
+async fn asked(engine: &Engine, open: &OpenGate, signals: &mut Signals) -> Result<Answer, CliError> {
+    ask(&open.gate.prompt, &open.gate.items, POLL_INTERVAL, signals, async || still_open(engine, open)).await
 }
 
-fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, Refusal> {
+fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, CliError> {
     let now = engine.state(open.execution)?;
     Ok(now.open_gates().any(|(instance, gate)| *instance == open.instance && gate.number == open.gate.number))
 }
 
 /// The error for a decision of a user who is no approver, or has approved already.
-pub(crate) fn no_approver(open: &OpenGate, by: &str) -> Refusal {
+pub(crate) fn no_approver(open: &OpenGate, by: &str) -> CliError {
     let message = format!("`{by}` cannot decide the approval `{}`: {}", open.path, who(&open.gate));
-    Refusal::contract("not_an_approver", message)
+    CliError::contract("not_an_approver", message)
 }
 
 /// The approvers of a gate, as text.
@@ -202,36 +202,36 @@ fn names(names: &[String]) -> String {
     if names.is_empty() { "nobody".into() } else { names.join(", ") }
 }
 
-fn conclude(engine: &Engine, standing: &Standing, global: &Global) -> Result<Exit, Refusal> {
-    let Standing { state, history, .. } = standing;
-    let family = Family::of(engine.loader(), engine.key(), state)?;
+fn conclude(engine: &Engine, snapshot: &Snapshot, global: &Global) -> Result<Exit, CliError> {
+    let Snapshot { state, history, .. } = snapshot;
+    let tree = Family::of(engine.loader(), engine.key(), state)?;
     if global.json {
         let id = name(state);
         let events = Events::new(&id, &state.plan);
-        events.gates(&family.gates, state.now).iter().for_each(print_event);
+        events.gates(&tree.gates, state.now).iter().for_each(print_event);
         print_event(&events.finished(state, state.now));
-        say!("{}", compact(&envelope::of_execution(state, history, &family.gates)));
+        print_out!("{}", compact(&envelope::of_execution(state, history, &tree.gates)));
     } else {
-        Summary::of(state, &family).show();
+        Summary::of(state, &tree).show();
     }
-    Ok(exit::of_execution(state))
+    Ok(error::of_execution(state))
 }
 
 async fn interrupted(
     engine: &Engine,
-    standing: &Standing,
+    snapshot: &Snapshot,
     global: &Global,
     terminal: &Terminal,
-) -> Result<Exit, Refusal> {
-    let id = name(&standing.state);
-    terminal.remark("stopping what runs …");
+) -> Result<Exit, CliError> {
+    let id = name(&snapshot.state);
+    terminal.note("stopping what runs …");
     engine.drain().await;
     let message = format!("interrupted; nothing is lost: `mainspring resume {id}` continues");
     if global.json {
-        let failure = Refusal::internal("interrupted", message.clone()).failure;
-        say!("{}", compact(&envelope::of_refusal(Some(&id), &failure)));
+        let failure = CliError::internal("interrupted", message.clone()).failure;
+        print_out!("{}", compact(&envelope::of_refusal(Some(&id), &failure)));
     }
-    terminal.remark(&message);
+    terminal.note(&message);
     Ok(Exit::Failed)
 }
 

@@ -8,10 +8,10 @@ use mainspring_store::{ExecutionRow, Filter};
 use super::remote;
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{look, no_executions},
-    terminal::{Terminal, bold, dim, duration, say, status},
-    text::{columns, cut, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, dim, duration, print_out, status},
+    output::text::{columns, cut, shown},
+    read_store::{no_executions, open_read_only},
 };
 
 /// List executions.
@@ -28,18 +28,18 @@ pub(crate) struct List {
     pub(super) limit: u32,
 }
 
-pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     if let Some(client) = global.client()? {
         return remote::list(list, &client, global, terminal);
     }
     let filter = Filter { statuses: list.status.clone(), workflow: list.workflow.clone(), ..Filter::default() };
-    let looked = look(global)?;
-    let rows = looked.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
+    let opened = open_read_only(global)?;
+    let rows = opened.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
     if rows.is_empty() && filter == Filter::default() {
-        return Err(no_executions(&looked.ground));
+        return Err(no_executions(&opened.location));
     }
     if global.json {
-        rows.iter().for_each(|row| say!("{}", compact(&row_value(row))));
+        rows.iter().for_each(|row| print_out!("{}", compact(&row_value(row))));
         return Ok(Exit::Fine);
     }
     print(&rows.iter().map(Row::from).collect::<Vec<_>>(), terminal);
@@ -84,10 +84,10 @@ impl From<&ExecutionRow> for Row {
 
 pub(crate) fn print(rows: &[Row], terminal: &Terminal) {
     if rows.is_empty() {
-        say!("{}", dim("none"));
+        print_out!("{}", dim("none"));
     }
     let room = terminal.is_live.then_some(terminal.width);
-    table(rows, room).iter().for_each(|line| say!("{line}"));
+    table(rows, room).iter().for_each(|line| print_out!("{line}"));
 }
 
 /// The gap between two columns.

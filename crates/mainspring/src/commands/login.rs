@@ -6,21 +6,21 @@ use clap::{Args, ValueHint};
 use mainspring_kernel::{json::compact, value::Value};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use super::asking::typed;
+use crate::output::prompt::typed;
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{
+    client::{
         Client,
         address::Address,
-        answer::Answer,
         credentials::{Credential, Credentials},
-        named::token_of_environment,
+        response::Response,
+        target::token_of_environment,
     },
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, dim, print_err, print_out},
+    output::text::shown,
+    read_store::block_on,
     runner::Signals,
-    terminal::{Terminal, bold, dim, say, tell},
-    text::shown,
 };
 
 /// Store a token for a server.
@@ -43,9 +43,9 @@ pub(crate) struct Logout {
 const TOKEN_BYTES_MAX: u64 = 4_096;
 
 /// Reads a token from standard input or a hidden prompt, verifies it at the server, and stores it.
-pub(crate) fn login(login: &Login, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn login(login: &Login, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     let address = named(login.url.as_deref(), global)?.ok_or_else(|| {
-        Refusal::contract("no_server", "name the server: `mainspring login https://mainspring.example.com`")
+        CliError::contract("no_server", "name the server: `mainspring login https://mainspring.example.com`")
     })?;
     // This fails before the prompt, so that no token is typed in vain.
     Client::new(address.clone(), "none", global.plain_http)?;
@@ -53,60 +53,60 @@ pub(crate) fn login(login: &Login, global: &Global, terminal: &Terminal) -> Resu
     let token = token(&address)?;
     let client = Client::new(address.clone(), &token, global.plain_http)?;
     let me = block_on(async { Ok(client.get("/api/me").await?) })?;
-    let answer = Answer::new(&client, "who asks", &me);
+    let answer = Response::new(&client, "who asks", &me);
     let (user, role, organization) = (answer.text("userId")?, answer.text("role")?, answer.text("organizationId")?);
     stored.put(&address, Some(Credential { token, plain_http: global.plain_http }));
     let file = stored.store()?;
     if global.json {
         let told =
             [("server", address.to_string()), ("organizationId", organization), ("userId", user), ("role", role)];
-        say!("{}", compact(&Value::map(told.map(|(key, value)| (key, Value::from(value.as_str()))))));
+        print_out!("{}", compact(&Value::map(told.map(|(key, value)| (key, Value::from(value.as_str()))))));
     } else {
         let who = format!("{} ({}) of {}", bold(&shown(&user)), shown(&role), shown(&organization));
-        say!("you are {who} at {}", bold(&shown(&address.to_string())));
-        say!(
+        print_out!("you are {who} at {}", bold(&shown(&address.to_string())));
+        print_out!(
             "{}",
             dim(&format!("the token is in {}; name the server with --server or MAINSPRING_SERVER", file.display()))
         );
     }
     if token_of_environment().is_some() {
-        terminal.remark("MAINSPRING_TOKEN is set, and goes before the one that is stored");
+        terminal.note("MAINSPRING_TOKEN is set, and goes before the one that is stored");
     }
     Ok(Exit::Fine)
 }
 
 /// Removes the stored token of a server.
-pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     let mut stored = Credentials::load()?;
     let address = match (named(logout.url.as_deref(), global)?, stored.only()) {
         (Some(address), _) => address,
         (None, Some(only)) => Address::parse(only)?,
-        (None, None) => return Err(Refusal::contract("no_server", "name the server: `mainspring logout URL`")),
+        (None, None) => return Err(CliError::contract("no_server", "name the server: `mainspring logout URL`")),
     };
     if !stored.put(&address, None) {
-        return Err(Refusal::bad_input("no_token", format!("there is no token for {address} here")));
+        return Err(CliError::bad_input("no_token", format!("there is no token for {address} here")));
     }
     stored.store()?;
     if global.json {
-        say!("{}", compact(&Value::map([("server", Value::from(address.to_string().as_str()))])));
+        print_out!("{}", compact(&Value::map([("server", Value::from(address.to_string().as_str()))])));
     } else {
-        say!("signed out of {}", bold(&shown(&address.to_string())));
-        say!("{}", dim("the token stays valid until it expires: DELETE /api/tokens/ID revokes it"));
+        print_out!("signed out of {}", bold(&shown(&address.to_string())));
+        print_out!("{}", dim("the token stays valid until it expires: DELETE /api/tokens/ID revokes it"));
     }
     Ok(Exit::Fine)
 }
 
 /// The server of the argument, or the one that all commands use.
-fn named(url: Option<&str>, global: &Global) -> Result<Option<Address>, Refusal> {
+fn named(url: Option<&str>, global: &Global) -> Result<Option<Address>, CliError> {
     let Some(url) = url else { return global.server() };
     if global.server.is_some() {
-        return Err(Refusal::bad_input("two_servers", "the server is named twice: leave out --server"));
+        return Err(CliError::bad_input("two_servers", "the server is named twice: leave out --server"));
     }
     Address::parse(url).map(Some)
 }
 
 /// Reads the token: a hidden line from a terminal, or a line of standard input.
-fn token(address: &Address) -> Result<String, Refusal> {
+fn token(address: &Address) -> Result<String, CliError> {
     let text = if io::stdin().is_terminal() { hidden(address)? } else { piped()? };
     let token = text.trim();
     let is_fine = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
@@ -114,20 +114,20 @@ fn token(address: &Address) -> Result<String, Refusal> {
         return Ok(token.to_string());
     }
     let message = "no token was given: one line with `msp_…`, as `mainspring up` and `mainspring token` show it";
-    Err(Refusal::contract("no_token", message))
+    Err(CliError::contract("no_token", message))
 }
 
-fn piped() -> Result<String, Refusal> {
+fn piped() -> Result<String, CliError> {
     let mut text = String::new();
     let mut source = io::stdin().lock().take(TOKEN_BYTES_MAX);
     let read = source.read_line(&mut text);
-    read.map_err(|error| Refusal::bad_input("no_token", format!("standard input: {error}")))?;
+    read.map_err(|error| CliError::bad_input("no_token", format!("standard input: {error}")))?;
     Ok(text)
 }
 
 /// Reads a line without echo. After an interrupt the terminal echoes again.
-fn hidden(address: &Address) -> Result<String, Refusal> {
-    let failed = |why: String| Refusal::bad_input("no_token", format!("the terminal cannot be read: {why}"));
+fn hidden(address: &Address) -> Result<String, CliError> {
+    let failed = |why: String| CliError::bad_input("no_token", format!("the terminal cannot be read: {why}"));
     block_on(async {
         let mut signals = Signals::new()?;
         let unseen = Unseen::begin().map_err(|error| failed(error.to_string()))?;
@@ -142,8 +142,8 @@ fn hidden(address: &Address) -> Result<String, Refusal> {
             line = typed() => line,
         };
         drop(unseen);
-        tell!();
-        line.ok_or_else(|| Refusal::internal("interrupted", "interrupted; nothing is stored"))
+        print_err!();
+        line.ok_or_else(|| CliError::internal("interrupted", "interrupted; nothing is stored"))
     })
 }
 

@@ -11,15 +11,15 @@ use mainspring_server::marks;
 
 use crate::{
     cli::Global,
-    evaluating::evaluator,
-    exit::{Exit, Refusal},
-    ground::Ground,
-    naming::{block_on, engine_with},
+    error::{CliError, Exit},
+    evaluator::evaluator,
+    output::terminal::{Terminal, print_out},
+    read_store::{block_on, engine_with},
     runner::{self, REACH_HELP, Rules, Signals, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
-    seeing::Metrics,
-    settings::LEASE_SECONDS,
-    terminal::{Terminal, say},
+    server_settings::LEASE_SECONDS,
+    store_location::StoreLocation,
+    telemetry::Metrics,
 };
 
 /// Run executions until stopped
@@ -40,36 +40,36 @@ pub(crate) struct Node {
 }
 
 /// The interval in which changes of the node's state are polled, to print them.
-pub(super) const LOOK: Duration = Duration::from_millis(250);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Runs until a signal stops it, or the store becomes unusable.
-pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     close_this_process()?;
     node.metrics.begin(global, terminal)?;
     let scripts = node.scripts.rules()?.in_force(global, true)?;
     if !global.json {
         let (mode, why) = words(&scripts);
-        terminal.remark(&format!("scripts: {mode} ({why})"));
+        terminal.note(&format!("scripts: {mode} ({why})"));
     }
-    close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.remark(said));
+    close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     // An execution that was enqueued with the key, and not by a server, has a workspace only if its request named
     // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
     let rules = Rules { scripts, needs_workspace };
     block_on(async {
         let mut signals = Signals::new()?;
-        let ground = Ground::of(global)?;
-        let engine = Arc::new(match &ground {
-            Ground::Folder(_) => engine_with(global, Reach::All, rules).await?,
-            ground => join(node.lease_seconds, ground, global, rules).await?,
+        let location = StoreLocation::of(global)?;
+        let engine = Arc::new(match &location {
+            StoreLocation::Folder(_) => engine_with(global, Reach::All, rules).await?,
+            location => join(node.lease_seconds, location, global, rules).await?,
         });
         node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
-        let marks = Arc::new(ground.marks(&global.home()?, *engine.key(), true));
+        let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
         marks::note_and_tell(&engine, &marks).await;
-        let noting = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
+        let marks_task = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
         let told = until_stopped(&engine, global, terminal, &mut signals).await;
         engine.drain().await;
-        noting.abort();
+        marks_task.abort();
         marks::note_and_tell(&engine, &marks).await;
         told
     })
@@ -78,12 +78,12 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
 /// Joins a shared store as a node. Its own folder contains the records of processes that it runs on this machine.
 pub(super) async fn join(
     lease_seconds: u64,
-    ground: &Ground,
+    location: &StoreLocation,
     global: &Global,
     rules: Rules,
-) -> Result<Engine, Refusal> {
-    let store = ground.store_to_work_on()?;
-    let key = ground.key(&*store)?;
+) -> Result<Engine, CliError> {
+    let store = location.store_to_work_on()?;
+    let key = location.key(&*store)?;
     let home = Home::new(global.home()?.folder().join("node"));
     let mut held = home.hold(&key)?;
     // Attempts of other machines are recorded there and not here, so a missing record does not prove that an
@@ -91,7 +91,7 @@ pub(super) async fn join(
     held.same_boot = false;
     // Processes that an earlier incarnation left running here: the nodes that took over count them as interrupted.
     end_leftovers(&home.processes(), GRACE_DEFAULT).await;
-    let spans = global.seeing.spans()?;
+    let spans = global.telemetry.spans()?;
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
     let sharing = Some(Sharing { terms: Terms { lease_ms: lease_seconds * 1_000 }, place: this_place() });
     let limits = Some(std::sync::Arc::new(mainspring_server::InForce) as std::sync::Arc<_>);
@@ -110,8 +110,8 @@ async fn until_stopped(
     global: &Global,
     terminal: &Terminal,
     signals: &mut Signals,
-) -> Result<Exit, Refusal> {
-    let mut again = tokio::time::interval(LOOK);
+) -> Result<Exit, CliError> {
+    let mut again = tokio::time::interval(POLL_INTERVAL);
     let mut told: Option<(BTreeSet<u32>, Option<String>)> = None;
     loop {
         tokio::select! {
@@ -121,7 +121,7 @@ async fn until_stopped(
         if let Some(why) = engine.why_stopped() {
             return Err(mainspring_engine::EngineError::Stopped(why).into());
         }
-        let now = (engine.held(), engine.trouble().map(|trouble| trouble.why));
+        let now = (engine.held(), engine.trouble().map(|error| error.why));
         if told.as_ref() != Some(&now) {
             tell(&now, global, terminal);
             told = Some(now);
@@ -129,16 +129,16 @@ async fn until_stopped(
     }
 }
 
-fn tell((held, trouble): &(BTreeSet<u32>, Option<String>), global: &Global, terminal: &Terminal) {
+fn tell((held, error): &(BTreeSet<u32>, Option<String>), global: &Global, terminal: &Terminal) {
     if global.json {
-        let held: Vec<Value> = held.iter().map(|partition| Value::from(u64::from(*partition))).collect();
-        let trouble = trouble.as_deref().map_or(Value::Null, Value::from);
-        say!("{}", compact(&Value::map([("held", Value::List(held)), ("trouble", trouble)])));
+        let partitions: Vec<Value> = held.iter().map(|partition| Value::from(u64::from(*partition))).collect();
+        let error = error.as_deref().map_or(Value::Null, Value::from);
+        print_out!("{}", compact(&Value::map([("partitions", Value::List(partitions)), ("error", error)])));
         return;
     }
     let partitions = if held.len() == 1 { "1 partition".to_string() } else { format!("{} partitions", held.len()) };
-    terminal.remark(&format!("working on {partitions}"));
-    if let Some(trouble) = trouble {
-        terminal.remark(&format!("error of the shared store: {trouble}"));
+    terminal.note(&format!("working on {partitions}"));
+    if let Some(error) = error {
+        terminal.note(&format!("error of the shared store: {error}"));
     }
 }

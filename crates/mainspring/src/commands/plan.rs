@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum, ValueHint};
 use super::validate::checked;
 use crate::{
     cli::Global,
-    draw,
-    exit::{Exit, Refusal},
-    terminal::{Terminal, say},
+    error::{CliError, Exit},
+    output::draw,
+    output::terminal::{Terminal, print_out},
 };
 
 /// Draw a plan.
@@ -35,18 +35,17 @@ enum Format {
     Dot,
 }
 
-pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     let Some((compiled, _)) = checked(&plan.file, global)? else { return Ok(Exit::BadInput) };
     let format = if global.json { Format::Json } else { plan.format };
     let drawing = match format {
-        Format::Text => draw::terminal(
-            &compiled.plan,
-            &draw::Style { colour: terminal.colour, width: terminal.width, ascii: false },
-        ),
+        Format::Text => {
+            draw::terminal(&compiled.plan, &draw::Style { color: terminal.color, width: terminal.width, ascii: false })
+        }
         Format::Json => mainspring_kernel::json::pretty(&compiled.plan.to_value()),
         Format::Mermaid => draw::mermaid(&compiled.plan),
         Format::Dot => draw::dot(&compiled.plan),
     };
-    say!("{}", drawing.trim_end());
+    print_out!("{}", drawing.trim_end());
     Ok(Exit::Fine)
 }

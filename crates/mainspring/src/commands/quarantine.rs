@@ -16,11 +16,11 @@ use mainspring_store::{AuditEntry, ExecutionRow, QuarantinedRow};
 use super::remote;
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{Looked, find, look},
-    place,
-    terminal::{Terminal, bold, dim, say},
-    text::{paragraph, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, dim, print_out},
+    output::text::{paragraph, shown},
+    paths,
+    read_store::{ReadStore, find, open_read_only},
 };
 
 /// List, release or end quarantined executions.
@@ -55,23 +55,23 @@ pub(crate) struct Which {
 const PAGE: usize = 1_000;
 
 /// Lists quarantined executions, or changes one.
-pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     if let Action::Release(which) | Action::End(which) = &quarantine.action {
         check_reason(&which.reason)?;
     }
     if let Some(client) = global.client()? {
         return remote::quarantine(quarantine, &client, global, terminal);
     }
-    let looked = look(global)?;
+    let opened = open_read_only(global)?;
     match &quarantine.action {
-        Action::List => list(&looked, global),
+        Action::List => list(&opened, global),
         Action::Release(which) => {
-            let row = find(&*looked.store, &which.id)?;
+            let row = find(&*opened.store, &which.id)?;
             let work = |place: Place<'_>, act: &Act<'_>| aside::release(place, row.key, act);
-            let released = acted(&looked, &row, ("quarantine.release", &which.reason, Map::new()), work)?;
+            let released = acted(&opened, &row, ("quarantine.release", &which.reason, Map::new()), work)?;
             let status = if released == Released::GoesOn { "released" } else { "cancelled" };
-            let who = looked.ground.who_works(&*looked.store);
-            let next = who.map_or_else(|| looked.ground.help(), |who| format!("{who} continues it"));
+            let who = opened.location.who_works(&*opened.store);
+            let next = who.map_or_else(|| opened.location.help(), |who| format!("{who} continues it"));
             let words = match released {
                 Released::GoesOn => format!("released; {next}"),
                 Released::Canceled => {
@@ -81,9 +81,9 @@ pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Te
             Ok(tell(&row.id, status, &words, global, terminal))
         }
         Action::End(which) => {
-            let row = find(&*looked.store, &which.id)?;
+            let row = find(&*opened.store, &which.id)?;
             let work = |place: Place<'_>, act: &Act<'_>| aside::force_end(place, row.key, act);
-            acted(&looked, &row, ("quarantine.end", &which.reason, Map::new()), work)?;
+            acted(&opened, &row, ("quarantine.end", &which.reason, Map::new()), work)?;
             let words = "ended; its journal stays as it is, and `mainspring verify` names the end";
             Ok(tell(&row.id, "ended", words, global, terminal))
         }
@@ -92,36 +92,36 @@ pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Te
 
 /// Changes an execution in the store, with an entry in its organization's audit log.
 pub(super) fn acted<T>(
-    looked: &Looked,
+    opened: &ReadStore,
     row: &ExecutionRow,
     (action, reason, mut detail): (&str, &str, Map),
     work: impl FnOnce(Place<'_>, &Act<'_>) -> Result<T, EngineError>,
-) -> Result<T, Refusal> {
-    let (store, by) = (looked.ground.store()?, place::user());
+) -> Result<T, CliError> {
+    let (store, by) = (opened.location.store()?, paths::user());
     detail.insert("reason".into(), reason.into());
     let audit: Vec<AuditEntry> = of_user(row, &by, action, detail).into_iter().collect();
-    let place = Place { store: &*store, loader: &looked.loader, home: looked.ground.home() };
-    Ok(work(place, &Act { key: &looked.key, by: &by, reason, audit: &audit })?)
+    let place = Place { store: &*store, loader: &opened.loader, home: opened.location.home() };
+    Ok(work(place, &Act { key: &opened.key, by: &by, reason, audit: &audit })?)
 }
 
 /// Rejects a reason that is empty or above the limit of audit logs.
-pub(super) fn check_reason(reason: &str) -> Result<(), Refusal> {
+pub(super) fn check_reason(reason: &str) -> Result<(), CliError> {
     if (1..=REASON_CHARS_MAX).contains(&reason.chars().count()) {
         return Ok(());
     }
-    Err(Refusal::bad_input("bad_reason", format!("--reason must have 1 to {REASON_CHARS_MAX} characters")))
+    Err(CliError::bad_input("bad_reason", format!("--reason must have 1 to {REASON_CHARS_MAX} characters")))
 }
 
-fn list(looked: &Looked, global: &Global) -> Result<Exit, Refusal> {
+fn list(opened: &ReadStore, global: &Global) -> Result<Exit, CliError> {
     let (mut after, mut is_any) = (None, false);
     loop {
-        let rows = looked.store.quarantined(None, after, PAGE).map_err(EngineError::from)?;
+        let rows = opened.store.quarantined(None, after, PAGE).map_err(EngineError::from)?;
         let Some(last) = rows.last() else { break };
         (after, is_any) = (Some(last.execution), true);
         rows.iter().for_each(|row| print(&name(row), &row.reason, global));
     }
     if !is_any && !global.json {
-        say!("{}", dim("none"));
+        print_out!("{}", dim("none"));
     }
     Ok(Exit::Fine)
 }
@@ -134,18 +134,18 @@ fn name(row: &QuarantinedRow) -> String {
 pub(super) fn print(id: &str, reason: &str, global: &Global) {
     if global.json {
         let value = Value::map([("executionId", id.into()), ("reason", reason.into())]);
-        return say!("{}", compact(&value));
+        return print_out!("{}", compact(&value));
     }
-    say!("{}  {}", bold(&shown(id)), paragraph(reason));
+    print_out!("{}  {}", bold(&shown(id)), paragraph(reason));
 }
 
 /// Prints the result for an execution.
 pub(super) fn tell(id: &str, status: &str, words: &str, global: &Global, terminal: &Terminal) -> Exit {
     if global.json {
         let value = Value::map([("ok", true.into()), ("executionId", id.into()), ("status", status.into())]);
-        say!("{}", compact(&value));
+        print_out!("{}", compact(&value));
     } else {
-        terminal.remark(&format!("{} {words}", shown(id)));
+        terminal.note(&format!("{} {words}", shown(id)));
     }
     Exit::Fine
 }

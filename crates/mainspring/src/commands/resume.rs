@@ -10,11 +10,11 @@ use mainspring_store::{StoreError, is_final};
 use super::follow::{From, Gates, follow};
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{block_on, engine, find, look},
+    error::{CliError, Exit},
+    output::terminal::Terminal,
+    read_store::{block_on, engine, find, open_read_only},
     runner::Signals,
-    seeing::Metrics,
-    terminal::Terminal,
+    telemetry::Metrics,
 };
 
 /// Resume executions.
@@ -42,7 +42,7 @@ struct Which {
 }
 
 /// Resumes one execution and shows its progress, or several without output.
-pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     resume.metrics.begin(global, terminal)?;
     block_on(async {
         let mut signals = Signals::new()?;
@@ -53,17 +53,17 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
             engine.drain().await;
             return exit;
         };
-        let row = find(&*look(global)?.store, id)?;
+        let row = find(&*open_read_only(global)?.store, id)?;
         if row.status == ExecutionStatus::Pending.name() {
             let message = "it is queued by a concurrency limit of its organization: run `mainspring up` or `mainspring \
                 node`";
-            return Err(Refusal::contract("queued", message));
+            return Err(CliError::contract("queued", message));
         }
         let engine = engine(global, Reach::named()).await?;
         engine.attend(row.key);
         let exit = match taken_in(&engine, row.key).await {
             Ok(()) => follow(&engine, row.key, Gates::Ask, From::Now, global, terminal, &mut signals).await,
-            Err(refusal) => Err(refusal),
+            Err(error) => Err(error),
         };
         leave(&engine, exit, terminal, &mut signals).await
     })
@@ -72,10 +72,10 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
 /// Drains a command's engine, once the inputs that other processes delegated to it are processed.
 pub(crate) async fn leave(
     engine: &Engine,
-    exit: Result<Exit, Refusal>,
+    exit: Result<Exit, CliError>,
     terminal: &Terminal,
     signals: &mut Signals,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     let is_interrupted = engine.is_draining();
     if !is_interrupted {
         until_idle(engine, terminal, Told::Once, signals).await?;
@@ -83,7 +83,7 @@ pub(crate) async fn leave(
     engine.drain().await;
     let letters = inbox::waiting(&**engine.store(), ROWS).map_err(EngineError::from)?;
     if !letters.is_empty() && !is_interrupted {
-        terminal.remark("an input arrived during shutdown: `mainspring resume --all` processes it");
+        terminal.note("an input arrived during shutdown: `mainspring resume --all` processes it");
     }
     exit
 }
@@ -94,9 +94,9 @@ const ASKED_IN_VAIN: u32 = 3;
 
 /// Waits until earlier inbox messages of the execution are received. The wait is bounded, since a message may be
 /// undeliverable.
-async fn taken_in(engine: &Engine, key: ExecutionKey) -> Result<(), Refusal> {
+async fn taken_in(engine: &Engine, key: ExecutionKey) -> Result<(), CliError> {
     let mut again = tokio::time::interval(ASK_AGAIN);
-    for _ in 0..LOOKS_FOR_LETTERS {
+    for _ in 0..INBOX_POLLS {
         again.tick().await;
         if !inbox::is_waiting(&**engine.store(), key, None).map_err(EngineError::from)? {
             return Ok(());
@@ -105,7 +105,7 @@ async fn taken_in(engine: &Engine, key: ExecutionKey) -> Result<(), Refusal> {
     Ok(())
 }
 
-const LOOKS_FOR_LETTERS: u32 = 40;
+const INBOX_POLLS: u32 = 40;
 
 /// Inbox messages read at most.
 const ROWS: usize = 10_000;
@@ -124,7 +124,7 @@ async fn until_idle(
     terminal: &Terminal,
     mut told: Told,
     signals: &mut Signals,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     let (mut asked_in_vain, mut newest_letter) = (0, 0);
     let mut again = tokio::time::interval(ASK_AGAIN);
     while asked_in_vain < ASKED_IN_VAIN {
@@ -140,7 +140,7 @@ async fn until_idle(
         let going = goes_on_by_itself(engine).await.map_err(EngineError::from)?;
         if let (Some(what), Told::Once) = (going.in_words(), told) {
             told = Told::Nothing;
-            terminal.remark(&format!("going on with {what}; Ctrl-C leaves it for `mainspring resume --all`"));
+            terminal.note(&format!("going on with {what}; Ctrl-C leaves it for `mainspring resume --all`"));
         }
         if letters.is_empty() && going == Going::Nothing {
             return Ok(Exit::Fine);
@@ -159,19 +159,19 @@ enum Going {
     Nothing,
     /// An execution is in memory although its row is settled or missing: it was just loaded, or is about to
     /// continue.
-    Resting,
+    Settling,
     /// A child execution that its parent does not wait for.
     Started,
     /// An execution that another process delegated.
-    HandedOver,
+    Delegated,
 }
 
 impl Going {
     fn in_words(self) -> Option<&'static str> {
         match self {
-            Self::Nothing | Self::Resting => None,
+            Self::Nothing | Self::Settling => None,
             Self::Started => Some("a workflow that was started and is not waited for"),
-            Self::HandedOver => Some("what was handed over meanwhile"),
+            Self::Delegated => Some("what other processes have delegated"),
         }
     }
 }
@@ -179,12 +179,12 @@ impl Going {
 /// The most urgent open work, over all executions that are running or have a timer for anything but a decision.
 async fn goes_on_by_itself(engine: &Engine) -> Result<Going, StoreError> {
     let pending = engine.pending().await;
-    let mut most = if pending.live.is_empty() { Going::Nothing } else { Going::Resting };
+    let mut most = if pending.live.is_empty() { Going::Nothing } else { Going::Settling };
     for execution in pending.live.into_iter().chain(pending.timed) {
         most = match engine.store().execution(execution)? {
             Some(row) if row.status == "waiting_approval" || is_final(&row.status) => most,
             Some(row) if is_child(&row.trigger_type) => Going::Started,
-            Some(_) => return Ok(Going::HandedOver),
+            Some(_) => return Ok(Going::Delegated),
             // The first commit of the execution is still in progress; the next poll sees its row.
             None => most,
         };

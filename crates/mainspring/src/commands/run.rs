@@ -25,18 +25,17 @@ use super::{
     validate::compiled,
 };
 use crate::{
-    bounded,
     cli::Global,
-    evaluating::evaluator,
-    exit::{Exit, Refusal},
-    ground::Ground,
-    naming::{block_on, engine},
-    place,
-    repeat::Asked,
+    error::{CliError, Exit},
+    evaluator::evaluator,
+    idempotency::RequestFingerprint,
+    output::terminal::{Terminal, bold, dim, print_out},
+    output::text::shown,
+    paths, read_limited,
+    read_store::{block_on, engine},
     runner::Signals,
-    seeing::Metrics,
-    terminal::{Terminal, bold, dim, say},
-    text::shown,
+    store_location::StoreLocation,
+    telemetry::Metrics,
     workflows,
 };
 
@@ -92,31 +91,31 @@ pub(crate) struct Run {
     metrics: Metrics,
 }
 
-pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     if let Some(client) = global.client()? {
         return remote::run(run, &client, global, terminal);
     }
     if run.save {
         let message = "--save saves at a server: name one with --server, or run the file here without it";
-        return Err(Refusal::contract("no_server", message));
+        return Err(CliError::contract("no_server", message));
     }
     let Some(compiled) = compiled(&run.file, global)? else { return Ok(Exit::BadInput) };
     let plan = Arc::new(compiled.plan);
     let workflows = workflows::find(&plan, &run.file, &run.workflows, global)?;
     let request = Request { workflows, ..request(run, with_calls(plan, run.max_calls))? };
-    request.admit(&*evaluator()).map_err(Refusal::unfit)?;
-    let asked = Asked::of(&request, run.workspace.is_some());
+    request.admit(&*evaluator()).map_err(CliError::unfit)?;
+    let fingerprint = RequestFingerprint::of(&request, run.workspace.is_some());
     if run.detach {
-        return detach(request, &asked, global);
+        return detach(request, &fingerprint, global);
     }
     if global.store.is_some() {
-        return elsewhere(run, request, &asked, global, terminal);
+        return elsewhere(run, request, &fingerprint, global, terminal);
     }
     run.metrics.begin(global, terminal)?;
     block_on(async {
         let mut signals = Signals::new()?;
-        let engine = engine(global, Reach::named()).await.map_err(|refusal| held(refusal, &run.file))?;
-        let exit = attached(&engine, request, &asked, run.yes, global, terminal, &mut signals).await;
+        let engine = engine(global, Reach::named()).await.map_err(|error| held(error, &run.file))?;
+        let exit = attached(&engine, request, &fingerprint, run.yes, global, terminal, &mut signals).await;
         leave(&engine, exit, terminal, &mut signals).await
     })
 }
@@ -141,23 +140,23 @@ const OTHERWISE: &str = "`mainspring resume ID` continues it with its first requ
 async fn attached(
     engine: &Engine,
     request: Request,
-    asked: &Asked,
+    fingerprint: &RequestFingerprint,
     yes: bool,
     global: &Global,
     terminal: &Terminal,
     signals: &mut Signals,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     let title = title(&request);
     let Submitted { execution, existed, .. } = engine.submit(request).await?;
     let state = engine.state(execution)?;
     if existed {
-        asked.check(&state, OTHERWISE)?;
+        fingerprint.check(&state, OTHERWISE)?;
     }
     engine.attend(execution);
     if !global.json {
         let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
         let again = if existed { ", which exists" } else { "" };
-        say!("{} {}", bold(&title), dim(&shown(&format!("{id}{again}"))));
+        print_out!("{} {}", bold(&title), dim(&shown(&format!("{id}{again}"))));
     }
     let gates = if yes { Gates::Approve } else { Gates::Ask };
     let from = if existed { From::Now } else { From::Frame(0) };
@@ -173,7 +172,7 @@ fn with_calls(plan: Arc<Plan>, max_calls: Option<u32>) -> Arc<Plan> {
     Arc::new(plan)
 }
 
-fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, Refusal> {
+fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, CliError> {
     let folder = run.workspace.clone().unwrap_or_else(|| PathBuf::from("."));
     Ok(Request {
         execution_id: run.id.clone(),
@@ -189,8 +188,8 @@ fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, Refusal> {
             allow_self_modification: false,
         },
         idempotency_key: run.idempotency_key.clone(),
-        workspace: Some(place::text(&place::workspace(&folder)?)?),
-        ..Request::new(plan, place::user())
+        workspace: Some(paths::text(&paths::workspace(&folder)?)?),
+        ..Request::new(plan, paths::user())
     })
 }
 
@@ -202,25 +201,25 @@ fn title(request: &Request) -> String {
 
 /// Parses the input. If none is given and the schema wants an object, it is an empty object, so that defaults
 /// apply.
-pub(super) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value, Refusal> {
+pub(super) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value, CliError> {
     let wanted = schema.and_then(|schema| schema.get("type"));
     let bytes = match given {
         None if wanted.and_then(Value::as_text) == Some("object") => return Ok(Map::new().into()),
         None => return Ok(Value::Null),
-        Some("-") => bounded::stdin(),
+        Some("-") => read_limited::stdin(),
         Some(given) => match given.strip_prefix('@') {
-            Some(path) => bounded::file(path.as_ref()),
+            Some(path) => read_limited::file(path.as_ref()),
             None => Ok(given.as_bytes().to_vec()),
         },
     };
-    let bytes = bytes.map_err(|why| Refusal::bad_input("bad_input", format!("--input: {why}")))?;
-    json::data(&bytes).map_err(|error| Refusal::bad_input("bad_input", format!("--input is not JSON: {error}")))
+    let bytes = bytes.map_err(|why| CliError::bad_input("bad_input", format!("--input: {why}")))?;
+    json::data(&bytes).map_err(|error| CliError::bad_input("bad_input", format!("--input is not JSON: {error}")))
 }
 
-pub(super) fn variables(given: &[String]) -> Result<Map, Refusal> {
+pub(super) fn variables(given: &[String]) -> Result<Map, CliError> {
     let mut variables = Map::new();
     for pair in given {
-        let refused = |why: &str| Refusal::bad_input("bad_variable", format!("--var {pair}: {why}"));
+        let refused = |why: &str| CliError::bad_input("bad_variable", format!("--var {pair}: {why}"));
         let (name, text) = pair.split_once('=').ok_or_else(|| refused("write NAME=VALUE"))?;
         if !mainspring_kernel::reference::is_name(name) {
             return Err(refused("a name is a letter or _, then letters, digits, _ and -"));
@@ -242,8 +241,8 @@ fn execution_id(text: &str) -> Result<String, String> {
 
 /// Delegates the execution to the process that owns the data folder, or to one that is started for it. Returns once
 /// the execution was received, so every later command finds it.
-fn detach(request: Request, asked: &Asked, global: &Global) -> Result<Exit, Refusal> {
-    let row = posted(request, asked, global)?;
+fn detach(request: Request, fingerprint: &RequestFingerprint, global: &Global) -> Result<Exit, CliError> {
+    let row = posted(request, fingerprint, global)?;
     detached(&row.id, &row.status, global);
     Ok(Exit::Fine)
 }
@@ -252,10 +251,10 @@ fn detach(request: Request, asked: &Asked, global: &Global) -> Result<Exit, Refu
 pub(super) fn detached(id: &str, status: &str, global: &Global) {
     if global.json {
         let told = [("executionId", Value::from(id)), ("status", status.into())];
-        say!("{}", json::compact(&Value::map(told)));
+        print_out!("{}", json::compact(&Value::map(told)));
     } else {
         let id = shown(id);
-        say!("{id}\n{}", dim(&format!("mainspring tail {id}")));
+        print_out!("{id}\n{}", dim(&format!("mainspring tail {id}")));
     }
 }
 
@@ -263,24 +262,24 @@ pub(super) fn detached(id: &str, status: &str, global: &Global) {
 fn elsewhere(
     run: &Run,
     request: Request,
-    asked: &Asked,
+    fingerprint: &RequestFingerprint,
     global: &Global,
     terminal: &Terminal,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     if run.yes {
         let message = "--yes approves what this process runs; a node runs this: `mainspring approvals` lists its gates, `mainspring approve` decides there";
-        return Err(Refusal::bad_input("shared_store", message));
+        return Err(CliError::bad_input("shared_store", message));
     }
-    let row = posted(request, asked, global)?;
+    let row = posted(request, fingerprint, global)?;
     tail(&Tail::of(row.key.to_string()), global, terminal)
 }
 
 /// Enqueues the start of the execution, and waits until it was received.
-fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionRow, Refusal> {
-    let ground = Ground::of(global)?;
-    ground.home().map_or(Ok(()), |home| home.create())?;
-    let store = ground.store()?;
-    let key = ground.key(&*store)?;
+fn posted(request: Request, fingerprint: &RequestFingerprint, global: &Global) -> Result<ExecutionRow, CliError> {
+    let location = StoreLocation::of(global)?;
+    location.home().map_or(Ok(()), |home| home.create())?;
+    let store = location.store()?;
+    let key = location.key(&*store)?;
     let id = request.execution_id.clone();
     let idempotency = request.idempotency_key.clone().map(|key| (request.plan.name.clone(), key));
     let existing = |store: &dyn Store| -> Result<Option<ExecutionRow>, EngineError> {
@@ -293,42 +292,42 @@ fn posted(request: Request, asked: &Asked, global: &Global) -> Result<ExecutionR
     let row = match existing(&*store)? {
         Some(row) => Some(row),
         None => {
-            let key = inbox::post_start(&*store, ground.home(), request, &key)?;
-            taken_in(&ground, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
+            let key = inbox::post_start(&*store, location.home(), request, &key)?;
+            taken_in(&location, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
         }
     };
     let row = row.ok_or_else(|| {
-        Refusal::internal("not_taken_in", format!("enqueued, and no engine has received it yet; {}", ground.help()))
+        CliError::internal("not_taken_in", format!("enqueued, and no engine has received it yet; {}", location.help()))
     })?;
     let read = Loader::new(store, key).journal(row.key).map_err(EngineError::from)?;
-    asked.check(&read.ok_or(EngineError::NoSuchExecution)?.journal.state, OTHERWISE)?;
+    fingerprint.check(&read.ok_or(EngineError::NoSuchExecution)?.journal.state, OTHERWISE)?;
     Ok(row)
 }
 
 /// The polling interval for the receipt of a message, and the number of polls.
-const LOOK: Duration = Duration::from_millis(50);
-const LOOKS: u32 = 200;
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const POLLS: u32 = 200;
 
 /// Waits a bounded time until the engine has processed a message. A background process is started whenever no
 /// process owns the data folder, because the owner may end at any moment. Nodes of a shared store are started by
 /// operators only.
 pub(crate) fn taken_in<T>(
-    ground: &Ground,
+    location: &StoreLocation,
     global: &Global,
     shows: impl Fn() -> Result<Option<T>, EngineError>,
-) -> Result<Option<T>, Refusal> {
+) -> Result<Option<T>, CliError> {
     block_on(async {
-        let (mut again, mut started_at) = (tokio::time::interval(LOOK), None);
-        for look in 0..LOOKS {
+        let (mut again, mut started_at) = (tokio::time::interval(POLL_INTERVAL), None);
+        for poll in 0..POLLS {
             again.tick().await;
             if let Some(shown) = shows()? {
                 return Ok(Some(shown));
             }
             // A started process needs some time to lock the folder.
-            let may_start = started_at.is_none_or(|started| look - started > 20);
-            if ground.home().is_some_and(|home| home.holder().is_none()) && may_start {
+            let may_start = started_at.is_none_or(|started| poll - started > 20);
+            if location.home().is_some_and(|home| home.holder().is_none()) && may_start {
                 start_in_background(global)?;
-                started_at = Some(look);
+                started_at = Some(poll);
             }
         }
         Ok(None)
@@ -336,14 +335,14 @@ pub(crate) fn taken_in<T>(
 }
 
 /// Starts a background process for enqueued messages, in a session of its own, so that it outlives the terminal.
-fn start_in_background(global: &Global) -> Result<(), Refusal> {
+fn start_in_background(global: &Global) -> Result<(), CliError> {
     let failed = |error: std::io::Error| {
-        Refusal::internal("not_started", format!("`setsid` cannot start the background process: {error}"))
+        CliError::internal("not_started", format!("`setsid` cannot start the background process: {error}"))
     };
     let this = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new("setsid");
     command.arg(this).args(["resume", "--posted", "--json", "--dir"]).arg(global.home()?.folder());
-    command.args(global.seeing.otlp.iter().flat_map(|address| ["--otlp", address]));
+    command.args(global.telemetry.otlp.iter().flat_map(|address| ["--otlp", address]));
     // The port belongs to the process that was started with `--metrics`.
     command.env_remove("MAINSPRING_METRICS");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -351,13 +350,13 @@ fn start_in_background(global: &Global) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn held(mut refusal: Refusal, file: &std::path::Path) -> Refusal {
-    if refusal.failure.code == "folder_in_use" {
+fn held(mut error: CliError, file: &std::path::Path) -> CliError {
+    if error.failure.code == "folder_in_use" {
         let help = format!(
             "; `mainspring run --detach {}` hands the execution to it, --dir names another folder",
             file.display()
         );
-        refusal.failure.message.push_str(&help);
+        error.failure.message.push_str(&help);
     }
-    refusal
+    error
 }

@@ -11,13 +11,13 @@ use mainspring_kernel::{
 
 use super::validate::{compiled, list, said, syntax_of};
 use crate::{
-    bounded,
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{Client, address::route, answer::Answer, client::Repeat},
-    terminal::{Terminal, bold, dim, say},
-    text::shown,
+    client::{Client, Repeat, address::route, response::Response},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, dim, print_out},
+    output::text::shown,
+    read_limited,
+    read_store::block_on,
 };
 
 /// Save a workflow on a server.
@@ -31,19 +31,19 @@ pub(crate) struct Save {
     slug: Option<String>,
 }
 
-pub(crate) fn save(save: &Save, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn save(save: &Save, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     let client = global.client_of("save")?;
     let body = block_on(saved(&save.file, save.slug.as_deref(), &client, global))?;
     let Some(body) = body else { return Ok(Exit::BadInput) };
-    let answer = Answer::new(&client, "a workflow", &body);
+    let answer = Response::new(&client, "a workflow", &body);
     let (slug, version, hash) = (answer.maybe_text("slug")?, answer.text("version")?, answer.text("workflowHash")?);
     let slug = slug.map_or_else(|| answer.text("id"), Ok)?;
     if global.json {
         let keys = ["id", "slug", "name", "version", "workflowHash", "enabled", "updatedAt", "warnings"];
-        say!("{}", compact(&Value::map(keys.map(|key| (key, answer.any(key))))));
+        print_out!("{}", compact(&Value::map(keys.map(|key| (key, answer.any(key))))));
     } else {
-        say!("{} {} {}", bold(&shown(&slug)), shown(&version), dim(&shown(&hash)));
-        say!("{}", dim(&shown(&format!("mainspring run {slug}"))));
+        print_out!("{} {} {}", bold(&shown(&slug)), shown(&version), dim(&shown(&hash)));
+        print_out!("{}", dim(&shown(&format!("mainspring run {slug}"))));
     }
     Ok(Exit::Fine)
 }
@@ -55,8 +55,8 @@ pub(crate) async fn saved(
     slug: Option<&str>,
     client: &Client,
     global: &Global,
-) -> Result<Option<Value>, Refusal> {
-    let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
+) -> Result<Option<Value>, CliError> {
+    let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
     let Ok(document) = read(&text, syntax_of(file)) else {
         // The compiler reports the syntax error with its position.
         return compiled(file, global).map(|_| None);
@@ -78,22 +78,22 @@ pub(crate) async fn saved(
             said(&list(&saved, "warnings"), Some(file));
             Ok(Some(saved))
         }
-        Err(trouble) if trouble.is("INVALID_DEFINITION") => {
+        Err(error) if error.is("INVALID_DEFINITION") => {
             // Local diagnostics have lines and columns. A server of another version may report other ones.
             if compiled(file, global)?.is_some() {
-                said(&list(&trouble.refusal.failure.details, "diagnostics"), Some(file));
-                return Err(trouble.into());
+                said(&list(&error.cli_error.failure.details, "diagnostics"), Some(file));
+                return Err(error.into());
             }
             Ok(None)
         }
-        Err(trouble) => Err(trouble.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// The file name without extension, which is the default slug.
-fn stem(file: &Path) -> Result<String, Refusal> {
+fn stem(file: &Path) -> Result<String, CliError> {
     let stem = file.file_stem().and_then(|stem| stem.to_str());
     let refused =
-        || Refusal::bad_input("no_slug", format!("{} has no name to run it by: say one with --slug", file.display()));
+        || CliError::bad_input("no_slug", format!("{} has no name to run it by: say one with --slug", file.display()));
     stem.map(ToString::to_string).ok_or_else(refused)
 }

@@ -11,13 +11,14 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::{remote, summary::Summary};
+use super::remote;
+use crate::output::summary::Summary;
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{find, look},
-    terminal::{Terminal, bold, dim, duration, say, sign},
-    text::{one_line, paragraph, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, dim, duration, print_out, sign},
+    output::text::{one_line, paragraph, shown},
+    read_store::{find, open_read_only},
 };
 
 /// Show an execution.
@@ -37,7 +38,7 @@ pub(crate) struct Show {
 }
 
 /// An execution as it is displayed, of a local store or of a server.
-pub(crate) struct Picture {
+pub(crate) struct ExecutionView {
     /// The name of the workflow.
     pub(crate) name: String,
     /// The hash of the definition that it started with: `sha256:…`.
@@ -53,32 +54,32 @@ pub(crate) struct Picture {
     pub(crate) summary: Summary,
 }
 
-pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     if let Some(client) = global.client()? {
         return remote::show(show, &client, global);
     }
-    let looked = look(global)?;
-    let row = find(&*looked.store, &show.id)?;
+    let opened = open_read_only(global)?;
+    let row = find(&*opened.store, &show.id)?;
     let mut history = History::default();
     let read =
-        looked.loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
+        opened.loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
-    let family = Family::of(&looked.loader, &looked.key, &state)?;
+    let tree = Family::of(&opened.loader, &opened.key, &state)?;
     if global.json {
         let (count, page) = (history.attempts.len(), show.page(history.attempts.len()));
         history.attempts = history.attempts.drain(page.clone()).collect();
-        show.answer(envelope::of_execution(&state, &history, &family.gates), count, row.started_by());
+        show.answer(envelope::of_execution(&state, &history, &tree.gates), count, row.started_by());
         return Ok(Exit::Fine);
     }
-    show.print(&Picture {
+    show.print(&ExecutionView {
         name: state.plan.name.clone().unwrap_or_else(|| "workflow".into()),
         workflow_hash: state.plan.workflow_hash.prefixed(),
         began: state.start.as_ref().map(|start| (start.at, start.by.clone(), row.key.to_string())),
         parent: row.started_by(),
         quarantined: read.quarantined,
         attempts: history.attempts,
-        summary: Summary::of(&state, &family),
+        summary: Summary::of(&state, &tree),
     });
     Ok(Exit::Fine)
 }
@@ -98,32 +99,32 @@ impl Show {
         if let (Value::Map(map), true) = (&mut envelope, self.page(count).len() < count) {
             map.insert("stepCount".into(), (count as u64).into());
         }
-        say!("{}", compact(&envelope));
+        print_out!("{}", compact(&envelope));
     }
 
     /// Prints an execution as text.
-    pub(super) fn print(&self, picture: &Picture) {
-        say!("{}  {}", bold(&shown(&picture.name)), dim(&shown(&picture.workflow_hash)));
-        if let Some((at, by, key)) = &picture.began {
-            say!("{}", dim(&format!("started {} by {}, key {}", rfc3339(*at), shown(by), shown(key))));
+    pub(super) fn print(&self, view: &ExecutionView) {
+        print_out!("{}  {}", bold(&shown(&view.name)), dim(&shown(&view.workflow_hash)));
+        if let Some((at, by, key)) = &view.began {
+            print_out!("{}", dim(&format!("started {} by {}, key {}", rfc3339(*at), shown(by), shown(key))));
         }
-        if let Some(parent) = &picture.parent {
-            say!("{}", dim(&shown(&format!("child of {parent}"))));
+        if let Some(parent) = &view.parent {
+            print_out!("{}", dim(&shown(&format!("child of {parent}"))));
         }
-        if let Some(reason) = &picture.quarantined {
-            say!("  quarantined: {}", paragraph(reason));
+        if let Some(reason) = &view.quarantined {
+            print_out!("  quarantined: {}", paragraph(reason));
         }
-        let (count, page) = (picture.attempts.len(), self.page(picture.attempts.len()));
-        for attempt in &picture.attempts[page.clone()] {
+        let (count, page) = (view.attempts.len(), self.page(view.attempts.len()));
+        for attempt in &view.attempts[page.clone()] {
             show_attempt(attempt, self.verbose);
         }
         if page.len() < count {
             let (first, last) = (page.start + 1, page.end);
             let range = if page.is_empty() { "none".into() } else { format!("{first} to {last}") };
             let more = if last < count { format!("; --skip {last} continues from here") } else { String::new() };
-            say!("  {}", dim(&format!("{range} of {count} attempts{more}")));
+            print_out!("  {}", dim(&format!("{range} of {count} attempts{more}")));
         }
-        picture.summary.show();
+        view.summary.show();
     }
 }
 
@@ -140,19 +141,19 @@ fn show_attempt(attempt: &AttemptHistory, verbose: bool) {
     words.extend(attempt.note.clone());
     let words = one_line(&words.join("; "));
     let words = if words.is_empty() { words } else { format!("  {words}") };
-    say!("  {} {}{number}{took}{words}", sign(attempt.status), shown(&attempt.step));
+    print_out!("  {} {}{number}{took}{words}", sign(attempt.status), shown(&attempt.step));
     for line in &attempt.log {
         let text = paragraph(line.get("text").and_then(Value::as_text).unwrap_or_default());
         let gap = if text.is_empty() { "" } else { " " };
-        say!("      {}{gap}{text}", dim("│"));
+        print_out!("      {}{gap}{text}", dim("│"));
     }
     if verbose {
-        say!("      {} {}", dim("because"), shown(&attempt.because));
+        print_out!("      {} {}", dim("because"), shown(&attempt.because));
         let details = attempt.failure.as_ref().map(|failure| &failure.details);
         for (what, value) in [("input", Some(&attempt.input)), ("output", Some(&attempt.output)), ("details", details)]
         {
             if let Some(value) = value.filter(|value| **value != Value::Null) {
-                say!("      {} {}", dim(what), shown(&compact(value)));
+                print_out!("      {} {}", dim(what), shown(&compact(value)));
             }
         }
     }

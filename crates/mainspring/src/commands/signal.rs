@@ -14,18 +14,19 @@ use mainspring_kernel::{
 use mainspring_store::ExecutionRow;
 
 use super::{
+    audit_entry,
+    delegate::delegate,
     follow::{From, Gates, follow},
-    hand_over::hand_over,
-    noted, remote,
+    remote,
     resume::leave,
 };
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{block_on, engine, find, look},
-    place,
+    error::{CliError, Exit},
+    output::terminal::Terminal,
+    paths,
+    read_store::{block_on, engine, find, open_read_only},
     runner::{self, Signals},
-    terminal::Terminal,
 };
 
 /// Send a signal.
@@ -44,60 +45,60 @@ pub(crate) struct Signal {
 }
 
 /// Sends a signal. It is stored if no step waits for it yet.
-pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     let payload = match &signal.payload {
         None => Value::Null,
         Some(text) => {
             let read = json::data(text.as_bytes());
-            read.map_err(|error| Refusal::bad_input("bad_payload", format!("--payload is not JSON: {error}")))?
+            read.map_err(|error| CliError::bad_input("bad_payload", format!("--payload is not JSON: {error}")))?
         }
     };
     check_payload(&payload)?;
     if let Some(client) = global.client()? {
         return remote::signal(signal, payload, &client, global, terminal);
     }
-    let looked = look(global)?;
-    let row = find(&*looked.store, &signal.id)?;
+    let opened = open_read_only(global)?;
+    let row = find(&*opened.store, &signal.id)?;
     if mainspring_store::is_final(&row.status) {
-        return Err(Refusal::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
+        return Err(CliError::contract("ended", format!("`{}` has ended: it is {}", row.id, row.status)));
     }
     let input = Input::Signal { id: signal.message_id()?, name: signal.name.clone(), payload };
-    let noted = noted::signal(&row, &signal.name, &place::user());
+    let entry = audit_entry::signal(&row, &signal.name, &paths::user());
     let state = || -> Result<State, EngineError> {
-        Ok(looked.loader.journal(row.key)?.ok_or(EngineError::NoSuchExecution)?.journal.state)
+        Ok(opened.loader.journal(row.key)?.ok_or(EngineError::NoSuchExecution)?.journal.state)
     };
-    if looked.is_others() {
+    if opened.is_others() {
         was_kept(&row, &state()?, &input)?;
-        let handed = hand_over(&looked, row.key, &input, noted, global)?;
-        if handed.taken && !was_kept(&row, &state()?, &input)? {
+        let delegated = delegate(&opened, row.key, &input, entry, global)?;
+        if delegated.accepted && !was_kept(&row, &state()?, &input)? {
             return Err(not_kept(&row, SignalRejection::Full));
         }
-        return Ok(handed.tell(global, terminal));
+        return Ok(delegated.tell(global, terminal));
     }
-    drop(looked);
+    drop(opened);
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = engine(global, Reach::named()).await?;
-        let before = runner::standing(&engine, row.key, |_, _| ())?;
-        let taken = engine.take(row.key, input.clone(), noted).await?;
+        let before = runner::snapshot(&engine, row.key, |_, _| ())?;
+        let taken = engine.take(row.key, input.clone(), entry).await?;
         let is_there = if taken { Ok(true) } else { was_kept(&row, &engine.state(row.key)?, &input) };
         let exit = match is_there {
             Ok(_) => {
                 if !taken {
-                    terminal.remark("nothing has changed: a signal of this identity came before");
+                    terminal.note("nothing has changed: a signal of this identity came before");
                 }
                 engine.attend(row.key);
                 let from = From::Frame(before.next_sequence);
                 follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await
             }
-            Err(refusal) => Err(refusal),
+            Err(error) => Err(error),
         };
         leave(&engine, exit, terminal, &mut signals).await
     })
 }
 
 /// Rejects a payload above the limit of signals.
-fn check_payload(payload: &Value) -> Result<(), Refusal> {
+fn check_payload(payload: &Value) -> Result<(), CliError> {
     let bytes = cbor::byte_count(payload);
     if bytes <= SIGNAL_BYTES_MAX {
         return Ok(());
@@ -105,11 +106,11 @@ fn check_payload(payload: &Value) -> Result<(), Refusal> {
     let message = format!(
         "--payload takes {bytes} bytes in binary form, and a signal brings {SIGNAL_BYTES_MAX} at the most: put large data into files and name them"
     );
-    Err(Refusal::bad_input("payload_too_large", message))
+    Err(CliError::bad_input("payload_too_large", message))
 }
 
 /// Returns true if the execution has received this signal already. A signal that it would not keep is an error.
-fn was_kept(row: &ExecutionRow, state: &State, input: &Input) -> Result<bool, Refusal> {
+fn was_kept(row: &ExecutionRow, state: &State, input: &Input) -> Result<bool, CliError> {
     let Input::Signal { id, name, payload } = input else { return Ok(true) };
     match state.signal_rejection(id, name, payload) {
         None => Ok(false),
@@ -118,20 +119,20 @@ fn was_kept(row: &ExecutionRow, state: &State, input: &Input) -> Result<bool, Re
     }
 }
 
-fn not_kept(row: &ExecutionRow, why: SignalRejection) -> Refusal {
-    Refusal::contract("signal_not_kept", format!("the signal is not kept: `{}` {}", row.id, why.words()))
+fn not_kept(row: &ExecutionRow, why: SignalRejection) -> CliError {
+    CliError::contract("signal_not_kept", format!("the signal is not kept: `{}` {}", row.id, why.words()))
 }
 
 impl Signal {
     /// The id of the message: the given one, or a random one.
-    pub(super) fn message_id(&self) -> Result<String, Refusal> {
+    pub(super) fn message_id(&self) -> Result<String, CliError> {
         self.signal_id.clone().map_or_else(fresh_id, Ok)
     }
 }
 
 /// A random id.
-pub(super) fn fresh_id() -> Result<String, Refusal> {
+pub(super) fn fresh_id() -> Result<String, CliError> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Refusal::internal("no_randomness", error.to_string()))?;
+    getrandom::fill(&mut bytes).map_err(|error| CliError::internal("no_randomness", error.to_string()))?;
     Ok(hex(&bytes))
 }

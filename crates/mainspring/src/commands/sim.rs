@@ -17,9 +17,9 @@ use mainspring_sim::{
 
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    terminal::{Terminal, dim, say, status, waits},
-    text::{one_line, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, dim, print_out, status, waits},
+    output::text::{one_line, shown},
 };
 
 /// Run scenarios on simulated nodes with injected faults
@@ -71,8 +71,8 @@ struct Simulated {
 }
 
 /// Runs every seed of every case. First each case must end without faults.
-pub(crate) fn sim(sim: &Sim, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
-    let unreadable = |error: scenario::Unreadable| Refusal::bad_input("bad_scenario", error.to_string());
+pub(crate) fn sim(sim: &Sim, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
+    let unreadable = |error: scenario::Unreadable| CliError::bad_input("bad_scenario", error.to_string());
     let mut simulated = Vec::new();
     for file in scenario::find(&sim.paths).map_err(unreadable)? {
         for case in scenario::read(&file).map_err(unreadable)? {
@@ -84,11 +84,11 @@ pub(crate) fn sim(sim: &Sim, global: &Global, _: &Terminal) -> Result<Exit, Refu
     if simulated.is_empty() {
         let message = "no cases were found that could be simulated; a scenario is a file named *.scenario.json or \
                        *.scenario.yaml, and cases with `accepted: false` run nowhere";
-        return Err(Refusal::bad_input("no_scenarios", message));
+        return Err(CliError::bad_input("no_scenarios", message));
     }
     let failed = simulated.iter().filter(|simulated| !run(simulated, sim, global)).count();
     if !global.json {
-        say!("\n{} passed, {failed} failed", simulated.len() - failed);
+        print_out!("\n{} passed, {failed} failed", simulated.len() - failed);
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::NotSo })
 }
@@ -98,10 +98,10 @@ fn is_asked_for(sim: &Sim, case: &Case) -> bool {
     is_named && case.expect.accepted != Some(false)
 }
 
-fn prepared(file: &Path, case: &Case) -> Result<Simulated, Refusal> {
+fn prepared(file: &Path, case: &Case) -> Result<Simulated, CliError> {
     let simulation = Simulation::of(case).map_err(|why| {
         let message = format!("{}: {:?} cannot be simulated: {why}", file.display(), case.name);
-        Refusal::bad_input("bad_scenario", message)
+        CliError::bad_input("bad_scenario", message)
     })?;
     Ok(Simulated { file: file.into(), name: case.name.clone(), simulation })
 }
@@ -136,10 +136,10 @@ fn run(simulated: &Simulated, sim: &Sim, global: &Global) -> bool {
         let seeds = sim.seeds.end - sim.seeds.start;
         let counts = format!("{seeds} seeds, {executions} executions, {calls} calls");
         let file = shown(&simulated.file.display().to_string());
-        say!("{word}  {}  {}", shown(&simulated.name), dim(&format!("{counts}, {file}")));
+        print_out!("{word}  {}  {}", shown(&simulated.name), dim(&format!("{counts}, {file}")));
         for (step, times) in &repeated {
             let what = format!("`{step}` was called again {times} times after it had succeeded, because a node died");
-            say!("      {} {}", waits("note:"), one_line(&what));
+            print_out!("      {} {}", waits("note:"), one_line(&what));
         }
     }
     failed == 0
@@ -161,20 +161,24 @@ fn show_seed(report: &SeedReport, simulated: &Simulated, sim: &Sim, global: &Glo
             ("failures", texts.into()),
             ("reproduce", if holds { Value::Null } else { reproduce(report.seed, simulated, sim).into() }),
         ]);
-        return say!("{}", compact(&line));
+        return print_out!("{}", compact(&line));
     }
     if holds && sim.verbose {
-        say!("      seed {}: {} executions, {} calls", report.seed, report.executions, report.calls);
+        print_out!("      seed {}: {} executions, {} calls", report.seed, report.executions, report.calls);
     }
     if holds {
         return;
     }
-    say!("      seed {} failed; reproduce it with\n        {}", report.seed, reproduce(report.seed, simulated, sim));
+    print_out!(
+        "      seed {} failed; reproduce it with\n        {}",
+        report.seed,
+        reproduce(report.seed, simulated, sim)
+    );
     for failure in report.failures.iter().take(SHOWN_MAX) {
-        say!("{}", failure.lines().map(|line| format!("        {}", shown(line))).collect::<Vec<_>>().join("\n"));
+        print_out!("{}", failure.lines().map(|line| format!("        {}", shown(line))).collect::<Vec<_>>().join("\n"));
     }
     if report.failures.len() > SHOWN_MAX {
-        say!("        and {} more", report.failures.len() - SHOWN_MAX);
+        print_out!("        and {} more", report.failures.len() - SHOWN_MAX);
     }
 }
 

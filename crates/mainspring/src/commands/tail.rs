@@ -6,14 +6,15 @@ use clap::Args;
 use mainspring_engine::{EngineError, family::Family, progress::Events};
 use mainspring_kernel::frame::Frame;
 
-use super::{remote, summary::Summary};
+use super::remote;
+use crate::output::summary::Summary;
 use crate::{
     cli::Global,
-    exit::{self, Exit, Refusal},
-    naming::{Looked, block_on, find, look},
-    progress::Progress,
+    error::{self, CliError, Exit},
+    output::progress::Progress,
+    output::terminal::{Terminal, print_out},
+    read_store::{ReadStore, block_on, find, open_read_only},
     runner::{self, Signals},
-    terminal::{Terminal, say},
 };
 
 /// Follow an execution.
@@ -34,27 +35,27 @@ impl Tail {
 }
 
 /// The polling interval of the store.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Polls for a delegated execution before it counts as unknown.
-const LOOKS_FOR_A_START: u32 = 50;
+const POLLS_FOR_A_START: u32 = 50;
 
 /// Polls without a running engine before the user is told.
-const LOOKS_ALONE: u32 = 20;
+const POLLS_ALONE: u32 = 20;
 
 /// Follows an execution until it has settled.
-pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     if let Some(client) = global.client()? {
         return remote::tail(tail, client, global, terminal);
     }
     block_on(async {
         let mut signals = Signals::new()?;
-        let mut again = tokio::time::interval(LOOK);
-        let looked = look(global)?;
-        let mut looks = 0;
+        let mut again = tokio::time::interval(POLL_INTERVAL);
+        let opened = open_read_only(global)?;
+        let mut polls = 0;
         let row = loop {
-            match find(&*looked.store, &tail.id) {
-                Err(_) if looks < LOOKS_FOR_A_START && looked.is_worked_on() => looks += 1,
+            match find(&*opened.store, &tail.id) {
+                Err(_) if polls < POLLS_FOR_A_START && opened.is_worked_on() => polls += 1,
                 found => break found?,
             }
             again.tick().await;
@@ -66,28 +67,28 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
                 () = signals.any() => return Ok(Exit::Fine),
                 _ = again.tick() => {}
             }
-            let state = shown.look(&looked, row.key, global)?;
-            let rests = runner::rests(state.status());
-            if rests || tail.no_follow {
-                let family = Family::of(&looked.loader, &looked.key, &state)?;
-                let is_worked_on = looked.is_worked_on();
-                if family.is_about_to_move && is_worked_on && !tail.no_follow {
+            let state = shown.poll(&opened, row.key, global)?;
+            let is_settled = runner::is_settled(state.status());
+            if is_settled || tail.no_follow {
+                let tree = Family::of(&opened.loader, &opened.key, &state)?;
+                let is_worked_on = opened.is_worked_on();
+                if tree.is_about_to_move && is_worked_on && !tail.no_follow {
                     continue;
                 }
                 shown.progress.finish();
                 if !global.json {
-                    Summary::of(&state, &family).show();
+                    Summary::of(&state, &tree).show();
                 }
-                return Ok(exit::of_execution(&state));
+                return Ok(error::of_execution(&state));
             }
-            alone = if looked.is_worked_on() { 0 } else { alone + 1 };
-            if alone > LOOKS_ALONE {
+            alone = if opened.is_worked_on() { 0 } else { alone + 1 };
+            if alone > POLLS_ALONE {
                 shown.progress.finish();
-                let help = match looked.ground.home() {
+                let help = match opened.location.home() {
                     Some(_) => format!("`mainspring resume {}` continues", tail.id),
-                    None => looked.ground.help(),
+                    None => opened.location.help(),
                 };
-                terminal.remark(&format!("no process runs it: {help}"));
+                terminal.note(&format!("no process runs it: {help}"));
                 return Ok(Exit::Fine);
             }
             if !global.json {
@@ -103,14 +104,14 @@ struct Shown {
 }
 
 impl Shown {
-    fn look(
+    fn poll(
         &mut self,
-        looked: &Looked,
+        opened: &ReadStore,
         key: mainspring_kernel::key::ExecutionKey,
         global: &Global,
-    ) -> Result<mainspring_kernel::state::State, Refusal> {
+    ) -> Result<mainspring_kernel::state::State, CliError> {
         let mut frames: Vec<Frame> = Vec::new();
-        let read = looked.loader.frames(key, |_, frame| frames.push(frame.clone())).map_err(EngineError::from)?;
+        let read = opened.loader.frames(key, |_, frame| frames.push(frame.clone())).map_err(EngineError::from)?;
         let state = read.ok_or(EngineError::NoSuchExecution)?.journal.state;
         let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
         let mut events = Events::new(&id, &state.plan);
@@ -121,19 +122,19 @@ impl Shown {
                     continue;
                 }
                 match (global.json, event) {
-                    (true, Some(event)) => say!("{}", mainspring_kernel::json::compact(&event)),
+                    (true, Some(event)) => print_out!("{}", mainspring_kernel::json::compact(&event)),
                     (true, None) => {}
                     (false, _) => self.progress.record(&state.plan, record, frame.now),
                 }
             }
             let is_told = global.json && frame.sequence >= self.next;
             if let Some(event) = events.cancel_requested(&frame.records, frame.now).filter(|_| is_told) {
-                say!("{}", mainspring_kernel::json::compact(&event));
+                print_out!("{}", mainspring_kernel::json::compact(&event));
             }
         }
         self.next = frames.last().map_or(0, |frame| frame.sequence + 1);
         if global.json && state.ended_at.is_some() {
-            say!("{}", mainspring_kernel::json::compact(&events.finished(&state, state.now)));
+            print_out!("{}", mainspring_kernel::json::compact(&events.finished(&state, state.now)));
         }
         Ok(state)
     }

@@ -8,9 +8,9 @@ use mainspring_sim::{CaseReport, run_case, scenario};
 
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    terminal::{Terminal, dim, say, status, waits},
-    text::{one_line, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, dim, print_out, status, waits},
+    output::text::{one_line, shown},
 };
 
 /// Run scenarios.
@@ -28,8 +28,8 @@ pub(crate) struct Test {
 }
 
 /// Runs every case in every mode. First every file must be readable.
-pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
-    let unreadable = |error: scenario::Unreadable| Refusal::bad_input("bad_scenario", error.to_string());
+pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
+    let unreadable = |error: scenario::Unreadable| CliError::bad_input("bad_scenario", error.to_string());
     let files = scenario::find(&test.paths).map_err(unreadable)?;
     let mut cases = Vec::new();
     for file in &files {
@@ -40,14 +40,14 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, R
         cases.retain(|(_, case)| case.name.contains(only));
     }
     if cases.is_empty() {
-        return Err(Refusal::bad_input(
+        return Err(CliError::bad_input(
             "no_scenarios",
             "no cases were found; a scenario is a file named *.scenario.json or *.scenario.yaml",
         ));
     }
     let failed = cases.iter().filter(|(file, case)| !show(file, &run_case(case), test.verbose, global)).count();
     if !global.json {
-        say!("\n{} passed, {failed} failed", cases.len() - failed);
+        print_out!("\n{} passed, {failed} failed", cases.len() - failed);
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::NotSo })
 }
@@ -63,7 +63,7 @@ fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> boo
             ("failures", texts(&report.failures).into()),
             ("warnings", texts(&report.warnings).into()),
         ]);
-        say!("{}", compact(&line));
+        print_out!("{}", compact(&line));
         return holds;
     }
     let word = if holds { status("ok") } else { status("failed") };
@@ -72,15 +72,15 @@ fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> boo
         1 => "one way, ".to_string(),
         ways => format!("{ways} ways, "),
     };
-    say!("{word}  {}  {}", shown(&report.name), dim(&format!("{ways}{}", shown(&file.display().to_string()))));
+    print_out!("{word}  {}  {}", shown(&report.name), dim(&format!("{ways}{}", shown(&file.display().to_string()))));
     for failure in &report.failures {
-        say!("{}", indent(failure));
+        print_out!("{}", indent(failure));
     }
     for warning in &report.warnings {
-        say!("      {} {}", waits("warning:"), one_line(warning));
+        print_out!("      {} {}", waits("warning:"), one_line(warning));
     }
     if let Some(mode) = report.modes.first().filter(|_| verbose) {
-        say!("{}", indent(&mode.picture));
+        print_out!("{}", indent(&mode.picture));
     }
     holds
 }

@@ -6,11 +6,11 @@ use mainspring_server::{first, tokens::issue};
 
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    ground::Ground,
-    place,
-    settings::{ServerFlags, Settings},
-    terminal::{Terminal, say},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, print_out},
+    paths,
+    server_settings::{ServerFlags, Settings},
+    store_location::StoreLocation,
 };
 
 /// Create a token for a member of the server
@@ -29,22 +29,25 @@ pub(crate) struct Token {
     flags: ServerFlags,
 }
 
-pub(crate) fn token(token: &Token, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn token(token: &Token, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     let settings = Settings::of(&token.flags, global)?;
-    let ground = Ground::of(&settings.global)?;
-    if ground.home().is_some_and(|home| !home.journal().exists()) {
+    let location = StoreLocation::of(&settings.global)?;
+    if location.home().is_some_and(|home| !home.journal().exists()) {
         let message = "there is no server's store here yet; `mainspring up` makes one, with a token";
-        return Err(Refusal::bad_input("no_store", message));
+        return Err(CliError::bad_input("no_store", message));
     }
-    let store = ground.store()?;
-    let key = ground.key(&*store)?;
+    let store = location.store()?;
+    let key = location.key(&*store)?;
     let of = (token.organization.as_str(), token.member.as_str());
-    let made = issue(store.catalogue(), &key, of, &token.name, &place::user());
-    let text = made.map_err(|problem| Refusal::bad_input("no_token", problem.whole()))?;
+    let made = issue(store.catalogue(), &key, of, &token.name, &paths::user());
+    let text = made.map_err(|problem| CliError::bad_input("no_token", problem.whole()))?;
     if global.json {
-        say!("{}", compact(&Value::map([("token", text.as_str())].map(|(key, value)| (key, Value::from(value))))));
+        print_out!(
+            "{}",
+            compact(&Value::map([("token", text.as_str())].map(|(key, value)| (key, Value::from(value)))))
+        );
     } else {
-        say!("{text}");
+        print_out!("{text}");
     }
     Ok(Exit::Fine)
 }

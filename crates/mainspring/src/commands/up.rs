@@ -25,16 +25,16 @@ use tokio::{net::TcpListener, time::MissedTickBehavior};
 use super::node;
 use crate::{
     cli::Global,
-    evaluating::evaluator,
-    exit::{Exit, Refusal},
-    fetching::Fetcher,
-    ground::Ground,
-    naming::engine_with,
+    client::oidc_fetch::Fetcher,
+    error::{CliError, Exit},
+    evaluator::evaluator,
+    output::terminal::{Terminal, bold, dim, print_out},
+    read_store::engine_with,
     runner::{REACH_HELP, Rules, Signals},
     scripts::{close_folder, close_this_process, words},
-    seeing::Metrics,
-    settings::{ServerFlags, Settings, files_max},
-    terminal::{Terminal, bold, dim, say},
+    server_settings::{ServerFlags, Settings, files_max},
+    store_location::StoreLocation,
+    telemetry::Metrics,
 };
 
 /// Open files of an effect on average: a request has one, a script up to four.
@@ -61,39 +61,39 @@ pub(crate) struct Up {
 }
 
 /// Serves until a signal stops it, or the store becomes unusable.
-pub(crate) fn up(up: &Up, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn up(up: &Up, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     close_this_process()?;
     let settings = Settings::of(&up.flags, global)?;
     up.metrics.begin(&settings.global, terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Refusal::internal("no_runtime", error.to_string()))?;
+    let runtime = runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?;
     let done = runtime.block_on(run(&settings, terminal));
     // Tasks that still wait for an unresponsive store must not delay the exit.
     runtime.shutdown_background();
     done
 }
 
-async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> {
+async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, CliError> {
     let mut signals = Signals::new()?;
     let cannot = |error: std::io::Error| {
         let message = format!("{} cannot be listened on: {error}; name another with --listen", settings.listen);
-        Refusal::bad_input("listen", message)
+        CliError::bad_input("listen", message)
     };
     let listener = TcpListener::bind(settings.listen).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     let base = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let global = &settings.global;
     let scripts = settings.scripts.in_force(global, true)?;
-    close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.remark(said));
+    close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     let rules = Rules { scripts: scripts.clone(), needs_workspace: true };
-    let ground = Ground::of(global)?;
-    let engine = match &ground {
-        Ground::Folder(_) => engine_with(global, Reach::All, rules).await?,
-        ground => node::join(settings.lease_seconds, ground, global, rules).await?,
+    let location = StoreLocation::of(global)?;
+    let engine = match &location {
+        StoreLocation::Folder(_) => engine_with(global, Reach::All, rules).await?,
+        location => node::join(settings.lease_seconds, location, global, rules).await?,
     };
     let engine = Arc::new(engine);
     engine.limit_effects(settings.effects_at_a_time);
-    let marks = Arc::new(ground.marks(&global.home()?, *engine.key(), true));
+    let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let workspaces = global.home()?.folder().join("workspaces");
     let release = env!("CARGO_PKG_VERSION");
     let oidc = settings.oidc.clone().map(provider).transpose()?;
@@ -103,15 +103,15 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
         Served { base: base_url, workspaces, release, rates, connections_max, oidc, marks: Some(marks.clone()) };
     let app = App::new(engine.clone(), evaluator(), served);
     let token = first::begin(app.catalogue(), engine.key())
-        .map_err(|problem| Refusal::internal("first_start", problem.whole()))?;
+        .map_err(|problem| CliError::internal("first_start", problem.whole()))?;
     if matches!(scripts, Scripts::Uncontained) && has_several_organizations(app.catalogue())? {
-        terminal.remark(
+        terminal.note(
             "Scripts of every organization run uncontained, with all rights of this user: their members can read the data \
              of each other. Say `--scripts contained` or `--scripts off` unless you trust all of them.",
         );
     }
     marks::note_and_tell(&engine, &marks).await;
-    let noting = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
+    let marks_task = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
     let sweeping =
         tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
@@ -125,20 +125,20 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, Refusal> 
     });
     let served = served.await;
     engine.drain().await;
-    noting.abort();
+    marks_task.abort();
     sweeping.abort();
     marks::note_and_tell(&engine, &marks).await;
-    served.map_err(|error| Refusal::internal("serving", error.to_string()))?;
+    served.map_err(|error| CliError::internal("serving", error.to_string()))?;
     match engine.why_stopped() {
         Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),
         None => Ok(Exit::Fine),
     }
 }
 
-fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, Refusal> {
+fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, CliError> {
     let listing = Listing { most: ReadLimit::of(2), ..Listing::default() };
     let listed = Shelf::of(catalogue, "").list::<Organization>(listing);
-    Ok(listed.map_err(|problem| Refusal::internal("first_start", problem.whole()))?.rows.len() > 1)
+    Ok(listed.map_err(|problem| CliError::internal("first_start", problem.whole()))?.rows.len() > 1)
 }
 
 /// The number of connections: the open file limit, less files for the store and for concurrent effects.
@@ -148,15 +148,15 @@ pub(super) fn connections_max(effects_at_a_time: usize) -> usize {
 }
 
 /// The OpenID Connect provider.
-fn provider(settings: oidc::Settings) -> Result<Arc<oidc::Provider>, Refusal> {
+fn provider(settings: oidc::Settings) -> Result<Arc<oidc::Provider>, CliError> {
     Ok(Arc::new(oidc::Provider::new(settings, Arc::new(Fetcher::new()?))))
 }
 
 /// Returns once the engine has stopped by itself.
 async fn stopped(engine: Arc<Engine>) {
-    let mut look = tokio::time::interval(node::LOOK);
+    let mut again = tokio::time::interval(node::POLL_INTERVAL);
     while engine.why_stopped().is_none() {
-        look.tick().await;
+        again.tick().await;
     }
 }
 
@@ -169,7 +169,7 @@ enum FirstToken {
 }
 
 impl FirstToken {
-    fn of(token: String, folder: &Path, terminal: &Terminal) -> Result<Self, Refusal> {
+    fn of(token: String, folder: &Path, terminal: &Terminal) -> Result<Self, CliError> {
         if terminal.is_live {
             return Ok(Self::Shown(token));
         }
@@ -180,7 +180,7 @@ impl FirstToken {
                  starts again",
                 path.display()
             );
-            Refusal::internal("first_token", message)
+            CliError::internal("first_token", message)
         })?;
         Ok(Self::Written(path))
     }
@@ -206,9 +206,9 @@ async fn sweep(engine: Arc<Engine>, workspaces: PathBuf, keep_minutes: u64) {
         again.tick().await;
         let (engine, workspaces) = (engine.clone(), workspaces.clone());
         let times = (now_ms(), keep_minutes.saturating_mul(60_000));
-        let look = move || workspaces::sweep(&**engine.store(), &workspaces, times, remove_workspace);
+        let sweep = move || workspaces::sweep(&**engine.store(), &workspaces, times, remove_workspace);
         // Store errors are reported elsewhere, and the next interval retries.
-        let _ = tokio::task::spawn_blocking(look).await;
+        let _ = tokio::task::spawn_blocking(sweep).await;
     }
 }
 
@@ -228,32 +228,36 @@ fn greet(base: &str, token: Option<&FirstToken>, scripts: &Scripts, settings: &S
             ("tokenFile", file.as_deref().into()),
             ("scripts", scripts),
         ];
-        say!("{}", compact(&Value::map(said)));
+        print_out!("{}", compact(&Value::map(said)));
         return;
     }
-    say!("{} is up at {}", bold("mainspring"), bold(base));
-    say!("  {}  {base}/docs", dim("routes"));
+    print_out!("{} is up at {}", bold("mainspring"), bold(base));
+    print_out!("  {}  {base}/docs", dim("routes"));
     match token {
         Some(FirstToken::Written(path)) => {
-            say!("  {}   you are `{}`; your token is in the file", dim("owner"), first::OWNER);
-            say!("          {}", path.display());
-            say!("          mainspring login {base} < FILE    stores it; remove the file then");
+            print_out!("  {}   you are `{}`; your token is in the file", dim("owner"), first::OWNER);
+            print_out!("          {}", path.display());
+            print_out!("          mainspring login {base} < FILE    stores it; remove the file then");
         }
         Some(FirstToken::Shown(token)) => {
-            say!("  {}   you are `{}`, and this is your token. It is shown only once:", dim("owner"), first::OWNER);
-            say!("          {token}");
-            say!("          mainspring login {base}    asks for it");
+            print_out!(
+                "  {}   you are `{}`, and this is your token. It is shown only once:",
+                dim("owner"),
+                first::OWNER
+            );
+            print_out!("          {token}");
+            print_out!("          mainspring login {base}    asks for it");
         }
-        None => say!(
+        None => print_out!(
             "  {}   `mainspring login {base}` asks for your token; `mainspring token` makes a new one",
             dim("owner")
         ),
     }
-    say!("  {}  {mode}: {why}", dim("scripts"));
+    print_out!("  {}  {mode}: {why}", dim("scripts"));
     if let Some(oidc) = &settings.oidc {
-        say!("  {}  {base}/sign-in/oidc    with {}", dim("sign-in"), oidc.issuer);
+        print_out!("  {}  {base}/sign-in/oidc    with {}", dim("sign-in"), oidc.issuer);
     }
     if !settings.listen.ip().is_loopback() {
-        terminal.remark("It is reached from other machines, and speaks no TLS: put a proxy before it that does.");
+        terminal.note("It is reached from other machines, and speaks no TLS: put a proxy before it that does.");
     }
 }

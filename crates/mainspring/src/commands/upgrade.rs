@@ -12,11 +12,11 @@ use mainspring_store::{Store, sqlite::SqliteStore};
 
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    ground::Ground,
-    naming::no_executions,
-    place,
-    terminal::{Terminal, say},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, print_out},
+    paths,
+    read_store::no_executions,
+    store_location::StoreLocation,
 };
 
 /// Upgrade the store of an older release to the format of this one
@@ -32,15 +32,15 @@ pub(crate) struct Upgrade {
 }
 
 /// Upgrades the store, and seals the inbox messages of the older release.
-pub(crate) fn upgrade(upgrade: &Upgrade, global: &Global, terminal: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn upgrade(upgrade: &Upgrade, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
     let unsealed = if upgrade.accept_unsealed { Unsealed::Accepted } else { Unsealed::OfThisUpgrade };
-    let ground = Ground::of(global)?;
-    let sealed = match &ground {
-        Ground::Folder(home) => {
+    let location = StoreLocation::of(global)?;
+    let sealed = match &location {
+        StoreLocation::Folder(home) => {
             if !home.journal().exists() {
-                return Err(no_executions(&ground));
+                return Err(no_executions(&location));
             }
-            let key = home.key(&place::key_file(&[home.folder()]))?;
+            let key = home.key(&paths::key_file(&[home.folder()]))?;
             home.check_key(&key)?;
             // The lock excludes other processes from here on.
             let held = home.hold(&key)?;
@@ -49,18 +49,18 @@ pub(crate) fn upgrade(upgrade: &Upgrade, global: &Global, terminal: &Terminal) -
             drop(held);
             sealed
         }
-        Ground::Shared(_) => {
-            let store = ground.store_to_work_on()?;
-            let key = ground.key(&*store)?;
+        StoreLocation::Shared(_) => {
+            let store = location.store_to_work_on()?;
+            let key = location.key(&*store)?;
             seal_older(&store, &key, unsealed)?
         }
     };
     if global.json {
-        say!("{}", compact(&Value::map([("ok", true.into()), ("messagesSealed", (sealed as u64).into())])));
+        print_out!("{}", compact(&Value::map([("ok", true.into()), ("messagesSealed", (sealed as u64).into())])));
     } else {
-        terminal.remark("the store has the format of this release");
+        terminal.note("the store has the format of this release");
         if sealed > 0 {
-            terminal.remark(&format!("inbox messages of the older release that count: {sealed}"));
+            terminal.note(&format!("inbox messages of the older release that count: {sealed}"));
         }
     }
     Ok(Exit::Fine)

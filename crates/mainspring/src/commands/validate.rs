@@ -11,14 +11,14 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    bounded,
     cli::Global,
-    evaluating::compile,
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{address::route, answer::Answer, client::Repeat},
-    terminal::{Terminal, bold, dim, say, status, tell},
-    text::{paragraph, shown},
+    client::{Repeat, address::route, response::Response},
+    error::{CliError, Exit},
+    evaluator::compile,
+    output::terminal::{Terminal, bold, dim, print_err, print_out, status},
+    output::text::{paragraph, shown},
+    read_limited,
+    read_store::block_on,
 };
 use mainspring_engine::envelope;
 
@@ -30,7 +30,7 @@ pub(crate) struct Validate {
     file: PathBuf,
 }
 
-pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     let Some((compiled, there)) = checked(&validate.file, global)? else { return Ok(Exit::BadInput) };
     let plan = &compiled.plan;
     if global.json {
@@ -39,13 +39,18 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
             let own = compiled.warnings.iter().map(Diagnostic::to_value);
             answer.insert("warnings".into(), own.chain(there).collect::<Vec<_>>().into());
         }
-        say!("{}", compact(&answer));
+        print_out!("{}", compact(&answer));
     } else {
         let name = shown(plan.name.as_deref().unwrap_or("workflow"));
         // A step with `forEach` is two steps of the plan, and counts as one.
         let written = (0..plan.steps.len() as u32).filter(|step| !plan.is_body_of_each(*step)).count();
         let steps = if written == 1 { "1 step".to_string() } else { format!("{written} steps") };
-        say!("{} {} {}", bold(&name), status("ok"), dim(&format!("{steps}, {}", compiled.workflow_hash.prefixed())));
+        print_out!(
+            "{} {} {}",
+            bold(&name),
+            status("ok"),
+            dim(&format!("{steps}, {}", compiled.workflow_hash.prefixed()))
+        );
     }
     Ok(Exit::Fine)
 }
@@ -53,15 +58,15 @@ pub(crate) fn validate(validate: &Validate, global: &Global, _: &Terminal) -> Re
 /// Compiles the file of a definition, and validates it at the server that a flag names. Returns the plan with the
 /// additional warnings of the server, or prints the diagnostics and returns `None`. A server of the environment is
 /// not asked, because a file needs none.
-pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<(Compiled, Vec<Value>)>, Refusal> {
+pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<(Compiled, Vec<Value>)>, CliError> {
     let Some(compiled) = compiled(file, global)? else { return Ok(None) };
     let client = if global.server.is_some() { global.client()? } else { None };
     let Some(client) = client else { return Ok(Some((compiled, Vec::new()))) };
-    let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
+    let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
     let body = Value::map([("definition", Value::from(String::from_utf8_lossy(&text).as_ref()))]);
     let route = route(&["api", "definitions", "validate"], &[]);
     let answer = block_on(async { Ok(client.post(&route, &body, Repeat::May).await?) })?;
-    let there = Answer::new(&client, "what it says of a definition", &answer);
+    let there = Response::new(&client, "what it says of a definition", &answer);
     if there.word("status", &[("valid", true), ("invalid", false)])? {
         let (own, hash) = (compiled.workflow_hash.prefixed(), there.text("workflowHash")?);
         if own == hash {
@@ -75,11 +80,11 @@ pub(crate) fn checked(file: &Path, global: &Global) -> Result<Option<(Compiled, 
             "{} reads the definition otherwise: its hash is {hash} there and {own} here; is one of the two programs older?",
             client.address()
         );
-        return Err(Refusal::contract("other_hash", message));
+        return Err(CliError::contract("other_hash", message));
     }
     said(&list(&answer, "errors"), Some(file));
     if global.json {
-        say!("{}", compact(&answer));
+        print_out!("{}", compact(&answer));
     }
     Ok(None)
 }
@@ -97,18 +102,18 @@ pub(crate) fn said(found: &[Value], file: Option<&Path>) {
         let place = [number("line"), number("column")].into_iter().flatten().collect::<String>();
         let head = format!("{}[{}]: {}", shown(text("severity")), shown(text("code")), paragraph(text("message")));
         let word = if text("severity") == Severity::Warning.name() { "waiting" } else { "failed" };
-        tell!("{}", status(word).replace(word, &head));
+        print_err!("{}", status(word).replace(word, &head));
         let file = file.map(|file| format!("{}:{place} ", file.display())).unwrap_or_default();
-        tell!("--> {}{}", shown(&file), shown(text("path")));
+        print_err!("--> {}{}", shown(&file), shown(text("path")));
         if !text("help").is_empty() {
-            tell!(" = {}", shown(text("help")));
+            print_err!(" = {}", shown(text("help")));
         }
     }
 }
 
 /// Compiles the file of a definition. Prints the diagnostics, and returns `None` if there are errors.
-pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>, Refusal> {
-    let text = bounded::file(file).map_err(|why| Refusal::bad_input("unreadable", why))?;
+pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>, CliError> {
+    let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
     let compiled =
         read(&text, syntax_of(file)).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
     let source = String::from_utf8_lossy(&text);
@@ -120,7 +125,7 @@ pub(crate) fn compiled(file: &Path, global: &Global) -> Result<Option<Compiled>,
         Err(diagnostics) => {
             show(&diagnostics, &source, file);
             if global.json {
-                say!("{}", compact(&envelope::of_diagnostics(&diagnostics)));
+                print_out!("{}", compact(&envelope::of_diagnostics(&diagnostics)));
             }
             Ok(None)
         }
@@ -147,6 +152,6 @@ pub(crate) fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
         } else {
             status("waiting").replace("waiting", head)
         };
-        tell!("{head}\n{rest}");
+        print_err!("{head}\n{rest}");
     }
 }

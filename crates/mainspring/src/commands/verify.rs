@@ -8,10 +8,10 @@ use mainspring_store::{ExecutionRow, Filter};
 use super::remote;
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::{Looked, find, look, no_executions},
-    terminal::{Terminal, bold, say, status},
-    text::{paragraph, shown},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, print_out, status},
+    output::text::{paragraph, shown},
+    read_store::{ReadStore, find, no_executions, open_read_only},
 };
 
 /// Verify journals.
@@ -29,31 +29,31 @@ pub(crate) struct Verify {
 const PAGE: usize = 1000;
 
 /// Verifies journals: every hash, every value, every decision repeated, the sealed head.
-pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn verify(verify: &Verify, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     if let Some(client) = global.client()? {
         return remote::verify(verify, &client, global);
     }
-    let looked = look(global)?;
+    let opened = open_read_only(global)?;
     if let Some(id) = &verify.id {
-        return Ok(one(&looked, &find(&*looked.store, id)?, global));
+        return Ok(one(&opened, &find(&*opened.store, id)?, global));
     }
     let (mut exit, mut before) = (Exit::Fine, None);
     loop {
-        let rows = looked.store.executions(&Filter::default(), before, PAGE).map_err(EngineError::from)?;
+        let rows = opened.store.executions(&Filter::default(), before, PAGE).map_err(EngineError::from)?;
         let Some(last) = rows.last() else {
-            return if before.is_some() { Ok(exit) } else { Err(no_executions(&looked.ground)) };
+            return if before.is_some() { Ok(exit) } else { Err(no_executions(&opened.location)) };
         };
         before = Some(last.key);
         for row in &rows {
-            if one(&looked, row, global) != Exit::Fine {
+            if one(&opened, row, global) != Exit::Fine {
                 exit = Exit::NotSo;
             }
         }
     }
 }
 
-fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
-    let found = match looked.loader.verify_with_columns(row.key) {
+fn one(opened: &ReadStore, row: &ExecutionRow, global: &Global) -> Exit {
+    let found = match opened.loader.verify_with_columns(row.key) {
         Ok(Some((verified, differences))) if differences.is_empty() => Ok(verified),
         Ok(Some((_, differences))) => {
             let named: Vec<String> = differences.iter().map(ToString::to_string).collect();
@@ -66,9 +66,9 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
         Err(error) => Err(error.to_string()),
     };
     let exit = if found.is_ok() { Exit::Fine } else { Exit::NotSo };
-    let ended = looked.loader.forced_end(row.key).ok().flatten();
+    let ended = opened.loader.forced_end(row.key).ok().flatten();
     if global.json {
-        say!("{}", compact(&answer(row, &found, ended.as_ref())));
+        print_out!("{}", compact(&answer(row, &found, ended.as_ref())));
         return exit;
     }
     let ended = ended.map(|note| {
@@ -82,14 +82,14 @@ fn one(looked: &Looked, row: &ExecutionRow, global: &Global) -> Exit {
             let erased: Vec<_> =
                 verified.erased.iter().map(|(frame, place)| format!("frame {frame}, value {place}")).collect();
             let erased = if erased.is_empty() { String::new() } else { format!("; erased: {}", erased.join("; ")) };
-            say!(
+            print_out!(
                 "{id} {}  {} frames in the chain, {} decided again with the same result, head sealed{erased}{ended}",
                 status("ok"),
                 verified.frames,
                 verified.decided_again
             );
         }
-        Err(why) => say!("{id} {}  {}", status("failed"), paragraph(&format!("{why}{ended}"))),
+        Err(why) => print_out!("{id} {}  {}", status("failed"), paragraph(&format!("{why}{ended}"))),
     }
     exit
 }

@@ -8,11 +8,11 @@ use mainspring_kernel::{
 
 use crate::{
     cli::Global,
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{Client, Trouble, address::route, answer::Answer},
-    terminal::{Terminal, bold, dim, say},
-    text::{columns, shown},
+    client::{Client, ClientError, address::route, response::Response},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, dim, print_out},
+    output::text::{columns, shown},
+    read_store::block_on,
 };
 
 /// List the workflows of a server.
@@ -23,19 +23,19 @@ pub(crate) struct Workflows {}
 const PAGE: usize = 100;
 const ROWS_MAX: usize = 100_000;
 
-pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<Exit, Refusal> {
+pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
     let client = global.client_of("workflows")?;
     let found = block_on(async { Ok(all(&client).await?) })?;
     if global.json {
-        found.iter().for_each(|workflow| say!("{}", compact(workflow)));
+        found.iter().for_each(|workflow| print_out!("{}", compact(workflow)));
         return Ok(Exit::Fine);
     }
     if found.is_empty() {
-        say!("{}", dim("none"));
+        print_out!("{}", dim("none"));
     }
     let mut rows = Vec::new();
     for workflow in &found {
-        let answer = Answer::new(&client, "a workflow", workflow);
+        let answer = Response::new(&client, "a workflow", workflow);
         let id = answer.text("id")?;
         let note = if answer.flag("enabled")? { "" } else { "disabled" };
         let name = answer.maybe_text("slug")?.unwrap_or_else(|| id.clone());
@@ -50,20 +50,20 @@ pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<
         let pad = |column: usize| " ".repeat(widths[column] - columns(&row[column]));
         let [slug, version, updated, name, note] = row;
         let line = format!("{}{}  {version}{}  {}  {name}{}  {note}", bold(slug), pad(0), pad(1), dim(updated), pad(3));
-        say!("{}", line.trim_end());
+        print_out!("{}", line.trim_end());
     }
     Ok(Exit::Fine)
 }
 
 /// Fetches all workflows without their definitions.
-async fn all(client: &Client) -> Result<Vec<Value>, Trouble> {
+async fn all(client: &Client) -> Result<Vec<Value>, ClientError> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     while found.len() < ROWS_MAX {
         let limit = PAGE.to_string();
         let mut query = vec![("limit", limit.as_str())];
         query.extend(cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
         let page = client.get(&route(&["api", "workflows"], &query)).await?;
-        let answer = Answer::new(client, "a page of workflows", &page);
+        let answer = Response::new(client, "a page of workflows", &page);
         let without_data = |workflow: &Value| {
             let own = workflow.as_map().into_iter().flatten().filter(|(key, _)| *key != "data");
             Value::Map(own.map(|(key, value)| (key.clone(), value.clone())).collect::<Map>())

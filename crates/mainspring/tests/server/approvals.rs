@@ -6,7 +6,7 @@ use super::{
     client::{Client, Reply},
     commands::Caller,
     process::{Organization, Server, everywhere},
-    starts::{save, start},
+    start::{save, start},
     support::call,
 };
 
@@ -156,10 +156,10 @@ fn log_of(client: &Client) -> Vec<Value> {
 
 /// The newest audit entry of an action: actor, target and detail.
 #[track_caller]
-fn noted(client: &Client, action: &str) -> (String, String, Value) {
+fn audited(client: &Client, action: &str) -> (String, String, Value) {
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_text).unwrap().to_string();
     let entry = log_of(client).into_iter().rev().find(|entry| text(entry, "action") == action);
-    let entry = entry.unwrap_or_else(|| panic!("nothing is noted of {action}: {:?}", log_of(client)));
+    let entry = entry.unwrap_or_else(|| panic!("no audit entry for {action}: {:?}", log_of(client)));
     (text(&entry, "actor"), text(&entry, "target"), entry.get("detail").unwrap().clone())
 }
 
@@ -174,11 +174,11 @@ fn every_decision_is_seen_with_who_when_and_why() {
         let Named { ours, bob, cem, id } = Named::asking(&server);
         let token = bob.get(&format!("/api/executions/{id}")).text_at("resumeToken");
         decide(&bob, &id, &token, true).expect(200);
-        let (actor, target, detail) = noted(&ours.owner, "approval.decide");
+        let (actor, target, detail) = audited(&ours.owner, "approval.decide");
         assert_eq!((actor.as_str(), target.as_str(), of(&detail, "reason")), ("bob", id.as_str(), "because".into()));
         let body = Value::map([("approve", Value::Bool(true)), ("resumeToken", token.as_str().into())]);
         cem.post(&format!("/api/executions/{id}/approve"), &body).expect(200);
-        assert_eq!(of(&noted(&ours.owner, "approval.decide").2, "reason"), Value::Null);
+        assert_eq!(of(&audited(&ours.owner, "approval.decide").2, "reason"), Value::Null);
         let steps = ours.owner.get(&format!("/api/executions/{id}/steps")).expect(200).json();
         let steps = steps.get("steps").and_then(Value::as_list).unwrap();
         let decisions = of(&steps[0], "decisions");
@@ -229,7 +229,7 @@ fn a_gate_that_nobody_decides_in_time_is_in_the_log() {
         let id = start(&owner, "ship", "r1", variables).expect(202).text_at("executionId");
         let is_over = || owner.get(&format!("/api/executions/{id}/wait")).text_at("status") == "cancelled";
         assert!(std::iter::repeat_with(is_over).any(|is_over| is_over));
-        let (actor, target, detail) = noted(&owner, "approval.decide");
+        let (actor, target, detail) = audited(&owner, "approval.decide");
         assert_eq!((actor.as_str(), target), ("(timeout)", id));
         assert_eq!((of(&detail, "step"), of(&detail, "decision")), ("gate".into(), "deny".into()));
         assert_eq!(of(&owner.get("/api/audit/verify").expect(200).json(), "ok"), Value::Bool(true));
@@ -247,21 +247,21 @@ fn what_is_done_beside_the_server_is_in_its_log() {
         let Some(mut approve) = place.command(&["approve", &posted, "--reason", "from here"]) else { return };
         let done = approve.output().unwrap();
         assert!(done.status.success(), "{done:?}");
-        let (actor, target, detail) = noted(&owner, "approval.decide.posted");
+        let (actor, target, detail) = audited(&owner, "approval.decide.posted");
         assert_eq!((of(&detail, "by"), of(&detail, "reason")), ("command line".into(), "from here".into()));
         assert!(target == posted && actor != "owner", "{actor} {target}");
         let arguments: [&[&str]; 2] = [&["signal", &cancelled, "go"], &["cancel", &cancelled, "--reason", "enough"]];
         for (arguments, action) in arguments.iter().zip(["execution.signal.posted", "execution.cancel.posted"]) {
             let done = place.command(arguments).unwrap().output().unwrap();
             assert!(done.status.success(), "{done:?}");
-            assert_eq!(noted(&owner, action).1, cancelled);
+            assert_eq!(audited(&owner, action).1, cancelled);
         }
         assert_eq!(server.stop(), Some(0));
         let done = place.command(&["deny", &direct]).unwrap().output().unwrap();
         assert!(done.status.success(), "{done:?}");
         let server = place.start();
         let owner = server.client(&token);
-        let (by, target, detail) = noted(&owner, "approval.decide");
+        let (by, target, detail) = audited(&owner, "approval.decide");
         assert_eq!((by, target, of(&detail, "decision")), (actor, direct, "deny".into()));
         assert_eq!(of(&owner.get("/api/audit/verify").expect(200).json(), "ok"), Value::Bool(true));
     });

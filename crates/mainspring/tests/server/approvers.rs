@@ -13,7 +13,7 @@ use super::{
     client::{Client, Reply},
     commands::Caller,
     process::{Organization, Server, everywhere},
-    starts::start,
+    start::start,
 };
 
 const CANNOT: &str = "approver_cannot_decide";

@@ -6,7 +6,7 @@ use mainspring_kernel::value::{Map, Value};
 
 use super::{
     process::{Organization, Server, everywhere},
-    starts::{echo, save, start},
+    start::{echo, save, start},
     support::MAINSPRING,
 };
 
@@ -32,11 +32,11 @@ fn an_export_is_the_whole_log_and_is_proven_without_the_server() {
         let exported = ours.owner.get("/api/audit/export").expect(200);
         assert_eq!(exported.header("content-type"), Some("application/x-ndjson"));
         let lines: Vec<&str> = exported.text.lines().collect();
-        assert_eq!(lines.len(), 2 + MEMBERS, "the head, the organisation's beginning, and every member");
+        assert_eq!(lines.len(), 2 + MEMBERS, "the head, the organization's beginning, and every member");
         let log = ours.owner.get("/api/audit?limit=200").expect(200).json();
         let first = &log.get("entries").and_then(Value::as_list).unwrap()[0];
         assert!(lines[1].contains(first.get("hash").and_then(Value::as_text).unwrap()));
-        assert!(!exported.text.contains("default"), "nothing of another organisation");
+        assert!(!exported.text.contains("default"), "nothing of another organization");
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("audit.ndjson");
         std::fs::write(&file, &exported.text).unwrap();
@@ -96,7 +96,7 @@ fn what_a_workflow_starts_and_does_not_wait_for_is_in_the_log() {
 }
 
 #[test]
-fn the_log_says_what_was_changed_and_what_lets_in_as_it_comes_and_goes() {
+fn the_log_has_an_entry_for_each_change_and_for_each_credential() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let ours = Organization::new(&server, "acme");

@@ -4,7 +4,7 @@ use mainspring_kernel::value::Value;
 
 use super::{
     process::{Organization, Server},
-    starts::save,
+    start::save,
 };
 
 #[test]
@@ -30,7 +30,7 @@ fn a_version_is_a_semantic_version() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
-    save(&owner, "hello", super::starts::echo());
+    save(&owner, "hello", super::start::echo());
     let edit = |version: &str| {
         owner.put("/api/workflows/hello", &Value::map([("version", Value::from(version)), ("data", data(1, version))]))
     };

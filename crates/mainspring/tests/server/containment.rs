@@ -7,7 +7,7 @@ use mainspring_kernel::value::{Map, Value};
 use super::{
     escapes::{run, said},
     process::{Organization, Server},
-    starts::{save, start},
+    start::{save, start},
     support::MAINSPRING,
 };
 

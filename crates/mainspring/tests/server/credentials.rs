@@ -30,7 +30,7 @@ fn a_token_is_checked_stored_used_and_taken_away() {
     assert_refused(&login(&caller, &url, "msp_wrong"), 20, &["the token is unknown or has expired"]);
     assert_refused(&login(&caller, &url, ""), 20, &["no token was given"]);
     assert_refused(&login(&caller, "localhost:1", &token), 10, &["must be an URL like"]);
-    assert!(!file.exists(), "what does not let in is not stored");
+    assert!(!file.exists(), "a token that is not valid is not stored");
     let stored = login(&caller, &format!("{url}/"), &token);
     assert!(stored.exit == Some(0) && stored.stdout.contains("you are owner (owner) of default"), "{stored:?}");
     assert!(!stored.stdout.contains(&token) && !stored.stderr.contains(&token));

@@ -8,7 +8,7 @@ use mainspring_kernel::{
 use super::{
     client::Client,
     process::{Organization, Server},
-    starts::{echo, save, start},
+    start::{echo, save, start},
 };
 
 fn gate() -> Value {

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::{
     client::Client,
     process::{Organization, Server},
-    starts::{save, start},
+    start::{save, start},
 };
 
 /// One attempt.

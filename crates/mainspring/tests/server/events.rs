@@ -10,7 +10,7 @@ use mainspring_kernel::{
 use super::{
     client::{Client, chunk, head},
     process::{Organization, Server, everywhere},
-    starts::{save, start},
+    start::{save, start},
 };
 
 /// A watcher of an execution.

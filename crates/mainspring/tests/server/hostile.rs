@@ -21,7 +21,7 @@ use mainspring_store::postgres::server as postgres;
 use super::{
     client::Client,
     process::{Organization, Server, peak_kib},
-    starts::{save, start},
+    start::{save, start},
 };
 use attacks::{ATTACKS, Sent, Target};
 

@@ -8,7 +8,7 @@ use mainspring_kernel::{
 use super::{
     client::{Client, Reply},
     process::{Organization, Place, everywhere},
-    starts::{save, start},
+    start::{save, start},
 };
 
 fn gate() -> Value {

@@ -13,18 +13,18 @@ use super::{
     client::{Client, Reply},
     process::{Organization, Server},
     secured::before,
-    starts::{save, start},
+    start::{save, start},
     support::MAINSPRING,
 };
 
 /// A server with a provider.
-struct Ground {
+struct TestDir {
     _folder: TempDir,
     provider: Provider,
     server: Server,
 }
 
-impl Ground {
+impl TestDir {
     /// Starts both, with further arguments of the server.
     fn new(more: &[&str]) -> Self {
         let (folder, provider) = (tempfile::tempdir().unwrap(), Provider::start());
@@ -123,11 +123,11 @@ fn split(url: &str) -> (String, String) {
 
 #[test]
 fn a_member_comes_in_goes_on_and_goes_out() {
-    let ground = Ground::new(&[]);
-    ground.member("ada@example.com", "member");
+    let dir = TestDir::new(&[]);
+    dir.member("ada@example.com", "member");
     // Addresses are compared without case.
-    ground.provider.claims(&[("email", "Ada@Example.com".into())]);
-    let browser = ground.browser();
+    dir.provider.claims(&[("email", "Ada@Example.com".into())]);
+    let browser = dir.browser();
     let away = browser.get("/sign-in/oidc?next=/approve/x%3Fagain=1").expect(303);
     let cookie = away.header("set-cookie").unwrap();
     for word in ["mainspring-oidc=", "HttpOnly", "SameSite=Lax", "Max-Age=600", "Path=/"] {
@@ -149,25 +149,25 @@ fn a_member_comes_in_goes_on_and_goes_out() {
     let token = listed.get("tokens").and_then(Value::as_list).unwrap()[0].clone();
     assert_eq!(token.get("name").and_then(Value::as_text), Some("signed in by 127.0.0.1"));
     assert!(token.get("expiresAt").and_then(Value::as_text).is_some(), "{token:?}");
-    let audit = ground.audit();
-    let issuer = ground.provider.issuer();
+    let audit = dir.audit();
+    let issuer = dir.provider.issuer();
     assert!(audit.contains("\"oidc\"") && audit.contains(&issuer) && audit.contains("session.create"), "{audit}");
     assert!(!audit.contains("248289761001") && !audit.contains(SECRET), "{audit}");
     // Signing out deletes the token.
     let cookie = format!("mainspring={}", browser.cookies.borrow()["mainspring"]);
-    let origin = format!("http://{}", ground.server.address);
-    let before = ground.tokens().len();
+    let origin = format!("http://{}", dir.server.address);
+    let before = dir.tokens().len();
     let headers = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
-    ground.server.nobody().send("DELETE", "/api/session", &headers, None).expect(204);
-    assert!(!browser.is_in() && ground.tokens().len() == before - 1);
+    dir.server.nobody().send("DELETE", "/api/session", &headers, None).expect(204);
+    assert!(!browser.is_in() && dir.tokens().len() == before - 1);
     // Revoking the token or removing the member ends the session too.
     browser.sign_in().expect(200);
     assert!(browser.is_in());
-    let id = ground.tokens().iter().find_map(|token| {
+    let id = dir.tokens().iter().find_map(|token| {
         let is_ours = token.get("userId").and_then(Value::as_text) == Some("ada@example.com");
         token.get("id").and_then(Value::as_text).filter(|_| is_ours).map(ToString::to_string)
     });
-    let owner = ground.server.owner();
+    let owner = dir.server.owner();
     owner.send("DELETE", &format!("/api/tokens/{}", id.unwrap()), &[], None).expect(204);
     assert!(!browser.is_in());
     browser.sign_in().expect(200);
@@ -178,33 +178,33 @@ fn a_member_comes_in_goes_on_and_goes_out() {
 
 #[test]
 fn keys_of_each_kind_sign_and_new_ones_are_found() {
-    let ground = Ground::new(&[]);
-    ground.member("ada@example.com", "viewer");
-    ground.browser().sign_in().expect(200);
-    ground.browser().sign_in().expect(200);
-    assert_eq!(ground.provider.ways().asked_for_keys, 1, "they are kept");
+    let dir = TestDir::new(&[]);
+    dir.member("ada@example.com", "viewer");
+    dir.browser().sign_in().expect(200);
+    dir.browser().sign_in().expect(200);
+    assert_eq!(dir.provider.ways().asked_for_keys, 1, "they are kept");
     for (place, key) in [Key::p256("second"), Key::ed25519("third"), Key::p256("fourth")].into_iter().enumerate() {
-        ground.provider.ways().keys.push(key);
-        let browser = ground.browser();
+        dir.provider.ways().keys.push(key);
+        let browser = dir.browser();
         browser.sign_in().expect(200);
         assert!(browser.is_in());
-        assert_eq!(ground.provider.ways().asked_for_keys, 2 + place, "they are asked for where one is missing");
+        assert_eq!(dir.provider.ways().asked_for_keys, 2 + place, "they are asked for where one is missing");
     }
     // A member has at most twenty sessions; the oldest is ended.
-    let browsers: Vec<_> = (0..21).map(|_| ground.browser()).collect();
+    let browsers: Vec<_> = (0..21).map(|_| dir.browser()).collect();
     browsers.iter().for_each(|browser| drop(browser.sign_in().expect(200)));
     assert!(!browsers[0].is_in() && browsers[1].is_in() && browsers[20].is_in());
-    assert_eq!(ground.tokens().len(), 21, "and the owner's");
+    assert_eq!(dir.tokens().len(), 21, "and the owner's");
 }
 
 #[test]
 fn unknown_people_become_what_the_settings_say() {
-    let closed = Ground::new(&[]);
+    let closed = TestDir::new(&[]);
     let browser = closed.browser();
     let page = browser.sign_in().expect(403);
     assert!(page.text.contains("ask an admin") && !browser.has("mainspring"), "{page:?}");
     assert!(!closed.audit().contains("session.create") && closed.tokens().len() == 1);
-    let open = Ground::new(&[
+    let open = TestDir::new(&[
         "--oidc-organization",
         "default",
         "--oidc-first-role",
@@ -270,13 +270,13 @@ const REFUSED: [Case; 24] = [
 
 #[test]
 fn what_is_not_proven_lets_nobody_in() {
-    let ground = Ground::new(&[]);
-    ground.member("ada@example.com", "member");
-    ground.member("bot@example.com", "agent");
+    let dir = TestDir::new(&[]);
+    dir.member("ada@example.com", "member");
+    dir.member("bot@example.com", "agent");
     let mut wrong = Vec::new();
     for (name, change, status, why) in REFUSED {
-        change(&mut ground.provider.ways());
-        let browser = ground.browser();
+        change(&mut dir.provider.ways());
+        let browser = dir.browser();
         let page = browser.sign_in();
         if page.status != status || !page.text.contains(why) || browser.has("mainspring") {
             wrong.push(format!("{name}: {page:?}"));
@@ -284,36 +284,36 @@ fn what_is_not_proven_lets_nobody_in() {
         if page.text.contains(SECRET) || page.text.contains("eyJ") || page.text.contains("248289761001") {
             wrong.push(format!("{name} says too much: {page:?}"));
         }
-        ground.provider.claims(&[]);
-        ground.provider.ways().sign = Sign::Key;
+        dir.provider.claims(&[]);
+        dir.provider.ways().sign = Sign::Key;
     }
     // A forged signature by a key of the same type, under the published key id.
-    ground.provider.ways().keys.push(Key::p256("second"));
-    ground.provider.ways().sign = Sign::Other(Key::p256("second").into());
-    let page = ground.browser().sign_in();
+    dir.provider.ways().keys.push(Key::p256("second"));
+    dir.provider.ways().sign = Sign::Other(Key::p256("second").into());
+    let page = dir.browser().sign_in();
     if page.status != 401 || !page.text.contains("signature") {
         wrong.push(format!("forged: {page:?}"));
     }
     // A signature by an unpublished key.
-    let hidden = ground.provider.ways().keys.pop().unwrap();
-    ground.provider.ways().keys.insert(0, Key::ed25519("third"));
-    ground.provider.ways().sign = Sign::Other(hidden.into());
-    let page = ground.browser().sign_in();
+    let hidden = dir.provider.ways().keys.pop().unwrap();
+    dir.provider.ways().keys.insert(0, Key::ed25519("third"));
+    dir.provider.ways().sign = Sign::Other(hidden.into());
+    let page = dir.browser().sign_in();
     if page.status != 401 || !page.text.contains("publishes") {
         wrong.push(format!("hidden: {page:?}"));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(ground.tokens().len(), 1, "nothing was made");
-    ground.provider.ways().sign = Sign::Key;
-    says(&mut ground.provider.ways(), "aud", list(&[CLIENT, "others"]));
-    says(&mut ground.provider.ways(), "azp", CLIENT);
-    ground.browser().sign_in().expect(200);
+    assert_eq!(dir.tokens().len(), 1, "nothing was made");
+    dir.provider.ways().sign = Sign::Key;
+    says(&mut dir.provider.ways(), "aud", list(&[CLIENT, "others"]));
+    says(&mut dir.provider.ways(), "azp", CLIENT);
+    dir.browser().sign_in().expect(200);
 }
 
 #[test]
 fn only_the_browser_that_went_comes_back_and_once() {
-    let ground = Ground::new(&[]);
-    ground.member("ada@example.com", "member");
+    let dir = TestDir::new(&[]);
+    dir.member("ada@example.com", "member");
     let mut wrong = Vec::new();
     let mut check = |name: &str, browser: &Browser, back: &str, status: u16, why: &str| {
         let page = browser.get(back);
@@ -322,13 +322,13 @@ fn only_the_browser_that_went_comes_back_and_once() {
         }
     };
     // Without its cookie, and with the cookie of another browser that is signing in.
-    let back = ground.browser().comes_back("/");
-    check("no cookie", &ground.browser(), &back, 400, "No sign-in of this browser is pending");
-    let (one, other) = (ground.browser(), ground.browser());
+    let back = dir.browser().comes_back("/");
+    check("no cookie", &dir.browser(), &back, 400, "No sign-in of this browser is pending");
+    let (one, other) = (dir.browser(), dir.browser());
     let (back, _) = (one.comes_back("/"), other.comes_back("/"));
     check("another browser", &other, &back, 400, "state");
     check("it was the one chance", &other, &back, 400, "No sign-in of this browser is pending");
-    let forged = ground.browser();
+    let forged = dir.browser();
     forged.comes_back("/");
     forged.cookies.borrow_mut().values_mut().for_each(|value| value.replace_range(20..24, "AAAA"));
     check("a forged cookie", &forged, &back, 400, "No sign-in of this browser is pending");
@@ -343,11 +343,11 @@ fn only_the_browser_that_went_comes_back_and_once() {
         ("an error of its own", "code=", "error=%3Cb%3E&code=", 403, "an error of its own"),
         ("twice", "&state=", "&state=a&state=", 400, "query"),
     ] {
-        let browser = ground.browser();
+        let browser = dir.browser();
         let back = browser.comes_back("/").replacen(from, to, 1);
         check(name, &browser, &back, status, why);
     }
-    let browser = ground.browser();
+    let browser = dir.browser();
     let back = browser.comes_back("/");
     let again = browser.clone();
     browser.get(&back).expect(200);
@@ -359,17 +359,17 @@ fn only_the_browser_that_went_comes_back_and_once() {
 
 #[test]
 fn nobody_is_sent_to_another_site() {
-    let ground = Ground::new(&[]);
+    let dir = TestDir::new(&[]);
     for next in
         ["https://evil.example", "//evil.example", "/\\evil.example", "/\t/evil.example", "javascript:alert(1)", ""]
     {
-        let browser = ground.browser();
+        let browser = dir.browser();
         let page = browser.get(&format!("/sign-in/oidc?next={}", encoded(next))).expect(400);
         assert!(page.header("location").is_none() && !browser.has("mainspring-oidc"), "{next}: {page:?}");
     }
-    ground.browser().get("/sign-in/oidc?to=/docs").expect(400);
-    ground.member("ada@example.com", "member");
-    let browser = ground.browser();
+    dir.browser().get("/sign-in/oidc?to=/docs").expect(400);
+    dir.member("ada@example.com", "member");
+    let browser = dir.browser();
     let back = browser.comes_back("/a?b=\"><script>alert(1)</script>".replace(' ', "").as_str());
     let page = browser.get(&back).expect(200);
     assert!(!page.text.contains("<script>"), "{page:?}");
@@ -382,8 +382,8 @@ fn is_general(page: &Reply) -> bool {
 
 #[test]
 fn a_provider_that_does_not_answer_holds_up_nobody_else() {
-    let ground = Ground::new(&[]);
-    ground.member("ada@example.com", "member");
+    let dir = TestDir::new(&[]);
+    dir.member("ada@example.com", "member");
     let tries = [
         (Mood::NoJson, "no JSON"),
         (Mood::Elsewhere, "302"),
@@ -391,26 +391,26 @@ fn a_provider_that_does_not_answer_holds_up_nobody_else() {
         (Mood::Silent, "longer than 5 s"),
     ];
     for (place, (mood, why)) in tries.into_iter().enumerate() {
-        ground.provider.ways().mood = mood;
-        let page = ground.browser().get("/sign-in/oidc").expect(503);
+        dir.provider.ways().mood = mood;
+        let page = dir.browser().get("/sign-in/oidc").expect(503);
         assert!(is_general(&page) && !page.text.contains(why), "{page:?}");
         // Admins read the reason, and nobody fills their log.
-        assert_eq!(ground.audit().contains(why), place < 3, "{why}");
-        ground.server.owner().get("/api/me").expect(200);
+        assert_eq!(dir.audit().contains(why), place < 3, "{why}");
+        dir.server.owner().get("/api/me").expect(200);
     }
-    ground.provider.ways().mood = Mood::Well;
-    ground.provider.ways().calls_itself = Some("https://evil.example".into());
-    let page = ground.browser().get("/sign-in/oidc").expect(503);
+    dir.provider.ways().mood = Mood::Well;
+    dir.provider.ways().calls_itself = Some("https://evil.example".into());
+    let page = dir.browser().get("/sign-in/oidc").expect(503);
     assert!(is_general(&page) && !page.text.contains("evil.example"), "{page:?}");
-    assert_eq!(ground.audit().matches("session.failed").count(), 3);
-    ground.provider.ways().calls_itself = None;
+    assert_eq!(dir.audit().matches("session.failed").count(), 3);
+    dir.provider.ways().calls_itself = None;
     // The metadata are cached from now on, so only the token request fails.
-    let browser = ground.browser();
+    let browser = dir.browser();
     let back = browser.comes_back("/");
-    ground.provider.ways().mood = Mood::NoJson;
+    dir.provider.ways().mood = Mood::NoJson;
     browser.get(&back).expect(503);
-    ground.provider.ways().mood = Mood::Well;
-    ground.browser().sign_in().expect(200);
+    dir.provider.ways().mood = Mood::Well;
+    dir.browser().sign_in().expect(200);
     // A provider that is unreachable.
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -422,14 +422,14 @@ fn a_provider_that_does_not_answer_holds_up_nobody_else() {
 
 #[test]
 fn another_claim_names_members_and_never_who_runs_the_installation() {
-    let ground = Ground::new(&["--oidc-claim", "sub", "--oidc-organization", "default", "--oidc-first-role", "member"]);
-    ground.provider.claims(&[("email", Value::Null)]);
-    let browser = ground.browser();
+    let dir = TestDir::new(&["--oidc-claim", "sub", "--oidc-organization", "default", "--oidc-first-role", "member"]);
+    dir.provider.claims(&[("email", Value::Null)]);
+    let browser = dir.browser();
     browser.sign_in().expect(200);
     assert_eq!(browser.get("/api/me").expect(200).text_at("userId"), "248289761001");
     for (sub, why) in [("owner", "runs the installation"), ("a:b", "colon"), ("ä", "letter"), ("a b", "letter")] {
-        ground.provider.claims(&[("sub", sub.into())]);
-        let browser = ground.browser();
+        dir.provider.claims(&[("sub", sub.into())]);
+        let browser = dir.browser();
         let page = browser.sign_in().expect(403);
         assert!(page.text.contains(why) && !browser.has("mainspring"), "{page:?}");
     }
@@ -437,11 +437,11 @@ fn another_claim_names_members_and_never_who_runs_the_installation() {
 
 #[test]
 fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
-    let ground = Ground::new(&["--oidc-organization", "acme", "--oidc-first-role", "member"]);
-    let page = ground.browser().sign_in().expect(503);
+    let dir = TestDir::new(&["--oidc-organization", "acme", "--oidc-first-role", "member"]);
+    let page = dir.browser().sign_in().expect(503);
     assert!(is_general(&page) && !page.text.contains("acme"), "{page:?}");
-    let ours = Organization::new(&ground.server, "acme");
-    let browser = ground.browser();
+    let ours = Organization::new(&dir.server, "acme");
+    let browser = dir.browser();
     browser.sign_in().expect(200);
     assert_eq!(browser.get("/api/me").expect(200).text_at("organizationId"), "acme");
     // The page of an approval leads to the provider and back.
@@ -452,7 +452,7 @@ fn people_sign_in_to_the_organization_that_is_named_and_to_no_other() {
     let listed = ours.owner.get("/api/approvals").expect(200).json();
     let approval = listed.get("approvals").and_then(Value::as_list).unwrap()[0].clone();
     let link = split(approval.get("url").and_then(Value::as_text).unwrap()).1;
-    let other = ground.browser();
+    let other = dir.browser();
     let page = other.get(&link).expect(401);
     let way = format!("/sign-in/oidc?next={}", encoded(&link));
     assert!(page.text.contains(&format!("<a href=\"{way}\">Sign in with 127.0.0.1</a>")), "{page:?}");
@@ -476,10 +476,10 @@ fn one_node_sends_a_browser_away_and_another_takes_it_back() {
     assert!(moved.is_in());
     // A server with another key rejects the cookie.
     let elsewhere = tempfile::tempdir().unwrap();
-    let stranger = begin(elsewhere.path(), "data", &provider.issuer(), &more);
+    let server = begin(elsewhere.path(), "data", &provider.issuer(), &more);
     let browser = Browser::new(&first);
     let back = browser.comes_back("/docs");
-    Browser { address: stranger.address.clone(), ..browser }.get(&back).expect(400);
+    Browser { address: server.address.clone(), ..browser }.get(&back).expect(400);
 }
 
 #[test]
@@ -495,10 +495,10 @@ fn a_provider_is_checked_by_its_certificate_and_secrets_go_nowhere_without() {
     let browser = Browser::new(&server);
     browser.sign_in().expect(200);
     assert!(browser.is_in());
-    let stranger = begin(folder.path(), "other", &public, &more);
-    let page = Browser::new(&stranger).get("/sign-in/oidc").expect(503);
+    let server = begin(folder.path(), "other", &public, &more);
+    let page = Browser::new(&server).get("/sign-in/oidc").expect(503);
     let audit = |server: &Server| server.owner().get("/api/audit?limit=200").expect(200).text;
-    assert!(is_general(&page) && audit(&stranger).contains("certificate"), "{page:?} {}", audit(&stranger));
+    assert!(is_general(&page) && audit(&server).contains("certificate"), "{page:?} {}", audit(&server));
     // The metadata name a plain HTTP endpoint on another machine for codes and the client secret.
     provider.ways().token_endpoint = Some("http://192.0.2.1/token".into());
     let server = begin_as(folder.path(), "third", &public, &more, &trusting);
@@ -632,27 +632,27 @@ fn the_doctor_looks_at_the_provider() {
 
 #[test]
 fn who_was_removed_comes_back_when_an_admin_says_so_and_a_name_belongs_to_one_person() {
-    let ground = Ground::new(&["--oidc-organization", "default", "--oidc-first-role", "viewer"]);
+    let dir = TestDir::new(&["--oidc-organization", "default", "--oidc-first-role", "viewer"]);
     let ada = &format!("/api/members/{}", encoded("ada@example.com"));
-    ground.browser().sign_in().expect(200);
-    ground.server.owner().send("DELETE", ada, &[], None).expect(204);
-    let page = ground.browser().sign_in().expect(403);
+    dir.browser().sign_in().expect(200);
+    dir.server.owner().send("DELETE", ada, &[], None).expect(204);
+    let page = dir.browser().sign_in().expect(403);
     assert!(page.text.contains("was removed"), "{page:?}");
-    ground.member("ada@example.com", "member");
-    ground.browser().sign_in().expect(200);
+    dir.member("ada@example.com", "member");
+    dir.browser().sign_in().expect(200);
     // The e-mail address belongs to another person now.
-    ground.provider.claims(&[("sub", "another".into())]);
-    let page = ground.browser().sign_in().expect(403);
+    dir.provider.claims(&[("sub", "another".into())]);
+    let page = dir.browser().sign_in().expect(403);
     assert!(page.text.contains("somebody else") && page.text.contains("forgetIdentity"), "{page:?}");
-    let kept = ground.tokens().len();
+    let kept = dir.tokens().len();
     let forgotten = Value::map([("forgetIdentity", Value::Bool(true))]);
-    ground.server.owner().put(ada, &forgotten).expect(200);
-    ground.browser().sign_in().expect(200);
-    assert!(ground.tokens().len() > kept, "no credential was revoked");
-    assert!(ground.audit().contains("forgotIssuer"));
-    ground.provider.claims(&[("sub", "a third".into())]);
-    ground.browser().sign_in().expect(403);
-    ground.server.owner().send("DELETE", ada, &[], None).expect(204);
-    ground.member("ada@example.com", "member");
-    ground.browser().sign_in().expect(200);
+    dir.server.owner().put(ada, &forgotten).expect(200);
+    dir.browser().sign_in().expect(200);
+    assert!(dir.tokens().len() > kept, "no credential was revoked");
+    assert!(dir.audit().contains("forgotIssuer"));
+    dir.provider.claims(&[("sub", "a third".into())]);
+    dir.browser().sign_in().expect(403);
+    dir.server.owner().send("DELETE", ada, &[], None).expect(204);
+    dir.member("ada@example.com", "member");
+    dir.browser().sign_in().expect(200);
 }

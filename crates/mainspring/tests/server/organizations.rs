@@ -5,7 +5,7 @@ use mainspring_kernel::{json::compact, value::Map};
 use super::{
     client::{Client, Reply},
     process::{Organization, Server},
-    starts::{echo, save, start},
+    start::{echo, save, start},
 };
 
 fn patch(client: &Client, body: &str) -> Reply {
@@ -13,7 +13,7 @@ fn patch(client: &Client, body: &str) -> Reply {
 }
 
 #[test]
-fn nothing_starts_in_a_new_organisation_before_its_runtime_is_turned_on() {
+fn nothing_starts_in_a_new_organization_before_its_runtime_is_turned_on() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();

@@ -10,7 +10,7 @@ use mainspring_kernel::{json, value::Value};
 use super::{
     client::Client,
     process::{Organization, Server},
-    starts::{save, start},
+    start::{save, start},
 };
 
 /// An HTTP server on its own port, which responds with 200 or redirects.

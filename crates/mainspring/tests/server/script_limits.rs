@@ -11,7 +11,7 @@ use super::{
     client::Client,
     escapes::{run, running, said, until},
     process::Server,
-    starts::{save, start},
+    start::{save, start},
 };
 
 fn step(name: &str, fields: &[(&str, Value)]) -> Value {

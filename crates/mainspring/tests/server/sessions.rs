@@ -45,7 +45,7 @@ fn a_cookie_stands_for_its_token_and_ends_with_it() {
 }
 
 #[test]
-fn signing_in_takes_a_token_that_lets_in_and_comes_from_here() {
+fn signing_in_takes_a_valid_token_from_the_same_origin() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let nobody = server.nobody();

@@ -5,7 +5,7 @@ use mainspring_kernel::value::{Map, Value};
 use super::{
     client::{Client, Reply},
     process::{Organization, Server, everywhere},
-    starts::{echo, save, start},
+    start::{echo, save, start},
 };
 
 fn of(reply: &Reply, key: &str) -> Value {

@@ -11,7 +11,7 @@ use mainspring_kernel::value::Value;
 use super::{
     client::Client,
     process::{Organization, Server},
-    starts::{save, start},
+    start::{save, start},
 };
 
 /// Timeout of every wait.
@@ -129,14 +129,14 @@ impl Unread {
 }
 
 #[test]
-fn strangers_who_read_nothing_hold_up_neither_health_nor_tenants() {
+fn anonymous_clients_that_read_nothing_block_neither_health_nor_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let [ours, theirs] = ["acme", "globex"].map(|id| Organization::new(&server, id));
     let bytes = server.nobody().get("/openapi.json").expect(200).text.len();
     // Each of 68 addresses requests more than 4 MiB of responses.
     let streams = (4 << 20) / bytes + 1;
-    let strangers: Vec<Unread> = (2..70)
+    let anonymous: Vec<Unread> = (2..70)
         .map(|from| {
             let mut one = Unread::open(&server.address, from);
             one.get("/healthz", None);
@@ -157,7 +157,7 @@ fn strangers_who_read_nothing_hold_up_neither_health_nor_tenants() {
         owner.get("/api/me").expect(200);
         owner.get("/api/workflows").expect(200);
     }
-    drop(strangers);
+    drop(anonymous);
 }
 
 /// A workflow whose JSON is about a MiB.
@@ -220,15 +220,15 @@ fn a_member_who_reads_nothing_leaves_memory_to_its_organization() {
 }
 
 #[test]
-fn a_connection_works_on_few_requests_until_a_credential_is_let_in() {
+fn a_connection_processes_few_requests_until_it_is_authenticated() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start_with(folder.path(), &["--anonymous-rate-limit-per-second", "0"]);
     let owner = server.owner();
-    let (mut stranger, mut known) = (Unread::open(&server.address, 1), Unread::open(&server.address, 1));
-    (0..40).for_each(|_| stranger.get("/docs", None));
-    (0..32).for_each(|_| assert_eq!(stranger.next(), Some(Came::Fine)));
-    stranger.ping();
-    assert_eq!(stranger.next(), Some(Came::Alive), "the others wait until these are read");
+    let (mut anonymous, mut known) = (Unread::open(&server.address, 1), Unread::open(&server.address, 1));
+    (0..40).for_each(|_| anonymous.get("/docs", None));
+    (0..32).for_each(|_| assert_eq!(anonymous.next(), Some(Came::Fine)));
+    anonymous.ping();
+    assert_eq!(anonymous.next(), Some(Came::Alive), "the others wait until these are read");
     (0..40).for_each(|_| known.get("/api/me", Some(owner.token())));
     (0..40).for_each(|_| assert_eq!(known.next(), Some(Came::Fine)));
 }

@@ -10,7 +10,7 @@ use mainspring_kernel::{
 use super::{
     commands::at_a_terminal,
     process::Server,
-    starts::{save, start},
+    start::{save, start},
     support::MAINSPRING,
 };
 
@@ -156,7 +156,7 @@ fn an_edit_of_what_has_changed_since_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = server.owner();
-    save(&owner, "hello", super::starts::echo());
+    save(&owner, "hello", super::start::echo());
     let tag = owner.get("/api/workflows/hello").expect(200).header("etag").unwrap().to_string();
     let edit = |tag: &str, name: &str| {
         let body = format!(r#"{{"name": "{name}"}}"#);
@@ -171,7 +171,7 @@ fn an_edit_of_what_has_changed_since_is_refused() {
     assert_eq!(history.get("history").and_then(Value::as_list).unwrap().len(), 1);
     // The id is reused by another workflow, with versions of its own.
     owner.send("DELETE", "/api/workflows/hello", &[], None).expect(204);
-    save(&owner, "hello", super::starts::echo());
+    save(&owner, "hello", super::start::echo());
     edit(&tag, "fourth").expect(412);
     let all = owner.send("POST", "/api/workflows/sync-all", &[("if-match", &tag)], Some(r#"{"workflows": []}"#));
     assert!(all.expect(400).text.contains("If-Match"));

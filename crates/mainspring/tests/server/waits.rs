@@ -8,7 +8,7 @@ use mainspring_kernel::{
 use super::{
     client::{Client, Reply},
     process::{Organization, Server, everywhere},
-    starts::{echo, save},
+    start::{echo, save},
 };
 
 /// Starts a workflow with additional fields of the request and a query.

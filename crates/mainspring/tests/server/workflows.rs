@@ -7,7 +7,7 @@ use mainspring_kernel::value::Value;
 use super::{
     client::Client,
     process::{Server, everywhere},
-    starts::{echo, save},
+    start::{echo, save},
 };
 
 /// Some fields of a workflow as texts; empty for null.

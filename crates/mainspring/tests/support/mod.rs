@@ -25,7 +25,7 @@ pub(crate) const WORKFLOW: &str = env!("CARGO_BIN_EXE_workflow");
 pub(crate) const MAINSPRING: &str = env!("CARGO_BIN_EXE_mainspring");
 
 /// An isolated test folder with a home and a workspace.
-pub(crate) struct Ground {
+pub(crate) struct TestDir {
     root: TempDir,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Answer {
     pub(crate) stderr: String,
 }
 
-impl Ground {
+impl TestDir {
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         for folder in ["home", "workspace"] {

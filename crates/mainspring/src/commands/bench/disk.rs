@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::drive::Measured;
+use super::load_generator::Measured;
 
 /// Appends and syncs blocks for the given duration.
 pub(super) fn fdatasync(folder: &Path, duration: Duration) -> io::Result<Measured> {

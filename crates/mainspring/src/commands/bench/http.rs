@@ -24,11 +24,11 @@ use mainspring_kernel::{
 use tokio::net::TcpStream;
 
 use super::{
-    drive::{Bounds, Measured},
-    ground::{Ground, StoreUrl},
+    load_generator::{Bounds, Measured},
+    test_store::{StoreUrl, TestStore},
     workload::Workload,
 };
-use crate::exit::Refusal;
+use crate::error::CliError;
 
 /// The result of a measurement at a server.
 pub(super) struct Served {
@@ -39,24 +39,24 @@ pub(super) struct Served {
 }
 
 /// The polling interval for the end of the executions.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The workflow's id at the server.
 const WORKFLOW: &str = "bench";
 
-fn failed(what: impl Into<String>) -> Refusal {
-    Refusal::internal("bench_failed", format!("the server that is measured: {}", what.into()))
+fn failed(what: impl Into<String>) -> CliError {
+    CliError::internal("bench_failed", format!("the server that is measured: {}", what.into()))
 }
 
 /// Starts executions from `at_a_time` callers, each with its own connection, and waits until all have ended.
 pub(super) async fn measure(
-    ground: &Ground,
+    test_store: &TestStore,
     place: &str,
     workload: Workload,
     at_a_time: u32,
     bounds: Bounds,
-) -> Result<Served, Refusal> {
-    let server = Server::begin(ground, place)?;
+) -> Result<Served, CliError> {
+    let server = Server::begin(test_store, place)?;
     let mut connection = server.connect().await?;
     let limits = Value::map([("perUser", Value::from(u32::MAX)), ("perOrganization", u32::MAX.into())]);
     connection.ask("PATCH", "/api/organization", Some(&Value::map([("limits", limits)]))).await?;
@@ -88,7 +88,7 @@ async fn starts(
     bounds: Bounds,
     began: Instant,
     numbers: Arc<AtomicU64>,
-) -> Result<Vec<Duration>, Refusal> {
+) -> Result<Vec<Duration>, CliError> {
     let mut each = Vec::new();
     while began.elapsed() < bounds.duration {
         let number = numbers.fetch_add(1, Ordering::Relaxed);
@@ -115,16 +115,16 @@ struct Server {
 }
 
 impl Server {
-    fn begin(ground: &Ground, place: &str) -> Result<Self, Refusal> {
+    fn begin(test_store: &TestStore, place: &str) -> Result<Self, CliError> {
         let mut command = Command::new("/proc/self/exe");
-        command.args(["bench", "--serve", "--dir"]).arg(ground.place(place));
+        command.args(["bench", "--serve", "--dir"]).arg(test_store.place(place));
         // The address is passed in the environment: other users can read arguments, and it may contain a password.
-        match ground.url() {
+        match test_store.url() {
             StoreUrl::Sqlite => command.env_remove("MAINSPRING_STORE"),
             StoreUrl::Postgres(address) => command.env("MAINSPRING_STORE", address),
         };
         // Opening the store here registers its schema for removal.
-        drop(ground.store(place)?);
+        drop(test_store.store(place)?);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         let mut said = String::new();
@@ -141,7 +141,7 @@ impl Server {
         }
     }
 
-    async fn connect(&self) -> Result<Connection, Refusal> {
+    async fn connect(&self) -> Result<Connection, CliError> {
         let stream = TcpStream::connect(&self.address).await.map_err(|error| failed(error.to_string()))?;
         let _ = stream.set_nodelay(true);
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| failed(error.to_string()))?;
@@ -165,7 +165,7 @@ struct Connection {
 }
 
 impl Connection {
-    async fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
+    async fn ask(&mut self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, CliError> {
         let method = Method::from_bytes(method.as_bytes()).map_err(|error| failed(error.to_string()))?;
         let bytes = body.map(|body| Bytes::from(compact(body))).unwrap_or_default();
         let request = Request::builder().method(method).uri(path);
@@ -182,8 +182,8 @@ impl Connection {
         json::read(&bytes).map(|read| read.value).map_err(|_| failed(format!("{path} is answered with no JSON")))
     }
 
-    async fn all_ended(&mut self) -> Result<(), Refusal> {
-        let mut again = tokio::time::interval(LOOK_AGAIN);
+    async fn all_ended(&mut self) -> Result<(), CliError> {
+        let mut again = tokio::time::interval(POLL_INTERVAL);
         loop {
             let open = self.ask("GET", "/api/executions?status=pending,running&limit=1", None).await?;
             if open.get("executions").and_then(Value::as_list).is_some_and(|list| list.is_empty()) {
@@ -195,7 +195,7 @@ impl Connection {
 }
 
 /// The processor time of a process so far, over all its threads.
-pub(super) fn cpu_time(process: u32) -> Result<Duration, Refusal> {
+pub(super) fn cpu_time(process: u32) -> Result<Duration, CliError> {
     let path = format!("/proc/{process}/stat");
     let stat = std::fs::read_to_string(&path).map_err(|error| failed(format!("{path}: {error}")))?;
     // The fields after the name, which may contain any character: 14 and 15 of the whole line.

@@ -19,11 +19,11 @@ use tokio::sync::Notify;
 
 use super::{
     effects::{self, Endless},
-    ground::{self, Ground, StoreUrl},
-    tap::{Look, Tapped},
+    recording_store::{CommitCallback, ObservedStore},
+    test_store::{self, StoreUrl, TestStore},
     workload::Workload,
 };
-use crate::{exit::Refusal, terminal::say};
+use crate::{error::CliError, output::terminal::print_out};
 
 /// The line that the killed process prints once all executions are in flight.
 const FILLED: &str = "filled";
@@ -32,7 +32,7 @@ const FILLED: &str = "filled";
 const SUBMITTED_AT_A_TIME: u64 = 2048;
 
 /// The polling interval that detects a stopped engine.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The durations of a recovery.
 pub(super) struct Recovered {
@@ -43,15 +43,15 @@ pub(super) struct Recovered {
 }
 
 /// Kills a process with `in_flight` executions, and measures the recovery.
-pub(super) async fn recover(ground: &Ground, place: &str, in_flight: u32) -> Result<Recovered, Refusal> {
-    fill_and_kill(ground, place, in_flight)?;
-    let (ends, look) = Ends::expected(u64::from(in_flight));
+pub(super) async fn recover(test_store: &TestStore, place: &str, in_flight: u32) -> Result<Recovered, CliError> {
+    fill_and_kill(test_store, place, in_flight)?;
+    let (ends, callback) = Ends::expected(u64::from(in_flight));
     let began = Instant::now();
-    let store = Arc::new(Tapped::new(ground.store(place)?, look));
-    let engine = ground::engine(store, effects::nothing(), None).await?;
+    let store = Arc::new(ObservedStore::new(test_store.store(place)?, callback));
+    let engine = test_store::engine(store, effects::nothing(), None).await?;
     engine.pending().await;
     let reopened = began.elapsed();
-    while tokio::time::timeout(LOOK_AGAIN, ends.all.notified()).await.is_err() {
+    while tokio::time::timeout(POLL_INTERVAL, ends.all.notified()).await.is_err() {
         if let Some(why) = engine.why_stopped() {
             return Err(EngineError::Stopped(why).into());
         }
@@ -68,10 +68,10 @@ struct Ends {
 }
 
 impl Ends {
-    fn expected(count: u64) -> (Arc<Self>, Look) {
+    fn expected(count: u64) -> (Arc<Self>, CommitCallback) {
         let ends = Arc::new(Self { left: AtomicU64::new(count), all: Notify::new() });
         let counted = ends.clone();
-        let look = move |batch: &Batch, answers: &[PartOutcome]| {
+        let callback = move |batch: &Batch, answers: &[PartOutcome]| {
             let durable = batch.parts.iter().zip(answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
             let changes = durable.filter_map(|(part, _)| part.change.as_ref());
             let ended = changes.filter(|change| change.completed_at.is_some()).count() as u64;
@@ -79,17 +79,17 @@ impl Ends {
                 counted.all.notify_one();
             }
         };
-        (ends, Box::new(look))
+        (ends, Box::new(callback))
     }
 }
 
 /// Starts another process of this executable, so that a whole process is killed.
-fn fill_and_kill(ground: &Ground, place: &str, in_flight: u32) -> Result<(), Refusal> {
-    let failed = |what: &str| Refusal::internal("bench_failed", format!("the process that is to be killed: {what}"));
+fn fill_and_kill(test_store: &TestStore, place: &str, in_flight: u32) -> Result<(), CliError> {
+    let failed = |what: &str| CliError::internal("bench_failed", format!("the process that is to be killed: {what}"));
     let mut command = Command::new("/proc/self/exe");
-    command.args(["bench", "--fill", &in_flight.to_string(), "--dir"]).arg(ground.place(place));
+    command.args(["bench", "--fill", &in_flight.to_string(), "--dir"]).arg(test_store.place(place));
     // The address is passed in the environment: other users can read arguments, and it may contain a password.
-    match ground.url() {
+    match test_store.url() {
         StoreUrl::Sqlite => command.env_remove("MAINSPRING_STORE"),
         StoreUrl::Postgres(address) => command.env("MAINSPRING_STORE", address),
     };
@@ -111,9 +111,10 @@ fn kill(child: &mut Child) -> std::io::Result<()> {
 }
 
 /// The process to be killed: fills its store, reports that, and waits.
-pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Result<(), Refusal> {
+pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Result<(), CliError> {
     let endless = Endless::new(u64::from(in_flight));
-    let engine = ground::engine(ground::store_at(url, folder)?, Executors::new(vec![endless.clone()]), None).await?;
+    let engine =
+        test_store::engine(test_store::store_at(url, folder)?, Executors::new(vec![endless.clone()]), None).await?;
     let request = Workload::Recover.request()?;
     let numbers = Arc::new(AtomicU64::new(0));
     let callers: Vec<_> = (0..SUBMITTED_AT_A_TIME.min(u64::from(in_flight)))
@@ -128,10 +129,10 @@ pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Resul
         })
         .collect();
     for caller in callers {
-        caller.await.map_err(|error| Refusal::internal("bench_failed", error.to_string()))??;
+        caller.await.map_err(|error| CliError::internal("bench_failed", error.to_string()))??;
     }
     endless.all_begun().await;
-    say!("{FILLED}");
+    print_out!("{FILLED}");
     // The parent kills this process. If the parent dies first, the input ends, and so does this process.
     let wait = || std::io::stdin().lock().read_to_end(&mut Vec::new());
     let _ = tokio::task::spawn_blocking(wait).await;

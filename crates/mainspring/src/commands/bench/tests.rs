@@ -8,10 +8,11 @@ use std::{
 use mainspring_store::{Filter, ReadLimit, Store, memory::MemoryStore, sqlite::SqliteStore};
 
 use super::{
-    drive::{self, Bounds},
-    effects, ground,
-    statements::Recording,
-    tap::Tapped,
+    effects,
+    load_generator::{self, Bounds},
+    recording_store::ObservedStore,
+    replay::Recording,
+    test_store,
     workload::Workload,
 };
 
@@ -27,12 +28,14 @@ fn contents(store: &dyn Store) -> Vec<String> {
 }
 
 async fn check(workload: Workload, recorded: Arc<dyn Store>, replayed: &dyn Store) {
-    let (recording, look) = Recording::begin();
+    let (recording, callback) = Recording::begin();
     // Raises the epoch, so that it differs from that of the other store and fences must be replaced.
     recorded.claim(0, "somebody before").unwrap();
-    let engine = ground::engine(Arc::new(Tapped::new(recorded.clone(), look)), effects::nothing(), None).await.unwrap();
+    let engine = test_store::engine(Arc::new(ObservedStore::new(recorded.clone(), callback)), effects::nothing(), None)
+        .await
+        .unwrap();
     let bounds = Bounds { duration: Duration::MAX, executions_max: 20 };
-    let measured = drive::closed(std::slice::from_ref(&engine), workload, 8, bounds).await.unwrap();
+    let measured = load_generator::closed(std::slice::from_ref(&engine), workload, 8, bounds).await.unwrap();
     assert_eq!(measured.each.len(), 20);
     engine.drain().await;
     let recording = std::mem::take(&mut *recording.lock().unwrap_or_else(PoisonError::into_inner));

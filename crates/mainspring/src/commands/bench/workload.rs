@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use mainspring_engine::request::Request;
 use mainspring_kernel::{document::Document, value::Value};
 
-use crate::{evaluating, exit::Refusal};
+use crate::{error::CliError, evaluator};
 
 /// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,11 +67,11 @@ impl Workload {
     }
 
     /// The start request, equal for all executions except for the input.
-    pub(super) fn request(self) -> Result<Request, Refusal> {
-        let compiled = evaluating::compile(&Document::placeless(self.definition()));
+    pub(super) fn request(self) -> Result<Request, CliError> {
+        let compiled = evaluator::compile(&Document::placeless(self.definition()));
         let plan = compiled.map_err(|diagnostics| {
             let first = diagnostics.first().map(|diagnostic| diagnostic.message.clone()).unwrap_or_default();
-            Refusal::internal("bench_failed", format!("the workload {} does not compile: {first}", self.name()))
+            CliError::internal("bench_failed", format!("the workload {} does not compile: {first}", self.name()))
         });
         Ok(Request::new(Arc::new(plan?.plan), "bench"))
     }

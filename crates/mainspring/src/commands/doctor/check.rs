@@ -7,13 +7,13 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    exit::Exit,
-    terminal::{BAD, GOOD, WAITS, bold, dim, paint, say},
-    text::{one_line, paragraph},
+    error::Exit,
+    output::terminal::{BAD, GOOD, WAITS, bold, dim, paint, print_out},
+    output::text::{one_line, paragraph},
 };
 
 /// Columns of the longest check name.
-const NAME_COLUMNS: usize = 16;
+const NAME_COLUMNS: usize = 20;
 
 /// The state of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) state: State,
     /// The message, one sentence.
-    pub(super) says: String,
+    pub(super) message: String,
     /// The help: a command or a change.
     help: Option<String>,
     /// Details as data, for programs.
@@ -44,18 +44,18 @@ pub(super) struct Check {
 
 impl Check {
     /// A check that is fine.
-    pub(super) fn ok(name: &'static str, says: impl Into<String>) -> Self {
-        Self { name, state: State::Ok, says: says.into(), help: None, detail: Map::new() }
+    pub(super) fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self { name, state: State::Ok, message: message.into(), help: None, detail: Map::new() }
     }
 
     /// A check with a warning.
-    pub(super) fn warning(name: &'static str, says: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { state: State::Warning, help: Some(help.into()), ..Self::ok(name, says) }
+    pub(super) fn warning(name: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { state: State::Warning, help: Some(help.into()), ..Self::ok(name, message) }
     }
 
     /// A broken check.
-    pub(super) fn broken(name: &'static str, says: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { state: State::Broken, help: Some(help.into()), ..Self::ok(name, says) }
+    pub(super) fn broken(name: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { state: State::Broken, help: Some(help.into()), ..Self::ok(name, message) }
     }
 
     /// A check that could not run, with the reason.
@@ -73,7 +73,7 @@ impl Check {
         let mut map = Map::from([
             ("check".to_string(), Value::from(self.name)),
             ("state".to_string(), self.state.word().into()),
-            ("says".to_string(), self.says.as_str().into()),
+            ("message".to_string(), self.message.as_str().into()),
             ("help".to_string(), self.help.as_deref().into()),
         ]);
         if !self.detail.is_empty() {
@@ -122,18 +122,19 @@ impl Report {
     pub(super) fn add(&mut self, check: Check) {
         self.told.push((check.name, check.state));
         if self.json {
-            say!("{}", compact(&check.object()));
+            print_out!("{}", compact(&check.object()));
             return;
         }
-        let why = (check.state == State::Skipped).then(|| check.says.clone());
+        let why = (check.state == State::Skipped).then(|| check.message.clone());
         if why.is_some() && self.why_skipped == why {
             return;
         }
         self.why_skipped = why;
-        let says = if check.state == State::Skipped { dim(&one_line(&check.says)) } else { paragraph(&check.says) };
-        say!("  {} {:<NAME_COLUMNS$} {says}", check.state.sign(), check.name);
+        let message =
+            if check.state == State::Skipped { dim(&one_line(&check.message)) } else { paragraph(&check.message) };
+        print_out!("  {} {:<NAME_COLUMNS$} {message}", check.state.sign(), check.name);
         if let Some(help) = &check.help {
-            say!("    {:<NAME_COLUMNS$} → {}", "", paragraph(help));
+            print_out!("    {:<NAME_COLUMNS$} → {}", "", paragraph(help));
         }
     }
 
@@ -155,7 +156,7 @@ impl Report {
                     format!("{} {broken}; warnings: {warnings}; {rest}", paint(BAD, "broken:"))
                 }
             };
-            say!("\n{verdict}");
+            print_out!("\n{verdict}");
         }
         if broken.is_empty() { Exit::Fine } else { Exit::NotSo }
     }

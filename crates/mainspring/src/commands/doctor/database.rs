@@ -9,7 +9,7 @@ use mainspring_store::{
 use super::{
     Opened,
     check::{Check, Report},
-    file, refused,
+    refused, sqlite,
 };
 
 /// The oldest tested major version of PostgreSQL.
@@ -24,10 +24,10 @@ const ROUND_SLOW_US: u64 = 20_000;
 
 /// The checks that need a connection.
 const BEHIND: [&str; 6] =
-    ["database rights", "database disk", "database clock", "database way", "connections", "format"];
+    ["database permissions", "database disk", "database clock", "database connection", "connections", "format"];
 
 /// Checks the server, the role and the schema.
-pub(super) fn look(address: &str, report: &mut Report) -> Option<Opened> {
+pub(super) fn check(address: &str, report: &mut Report) -> Option<Opened> {
     let inspection = match PostgresStore::inspect(address) {
         Ok(inspection) => inspection,
         Err(error @ StoreError::Newer { .. }) => {
@@ -51,25 +51,25 @@ pub(super) fn look(address: &str, report: &mut Report) -> Option<Opened> {
     report.add(way(server));
     report.add(connections(server));
     let before = "copy the schema with pg_dump before a node starts: older builds do not read it then";
-    report.add(file::format(inspection.format(), before));
+    report.add(sqlite::format(inspection.format(), before));
     Some(Box::new(inspection))
 }
 
 fn version(server: &InspectedServer, address: &str) -> Check {
     let shown = PostgresStore::shown_address(address).unwrap_or_default();
-    let says = format!("{shown} is PostgreSQL {}", server.version);
+    let message = format!("{shown} is PostgreSQL {}", server.version);
     let check = if server.reads_only {
-        let says = format!("{says}, which takes no writes: a standby, or one that was set so");
+        let message = format!("{message}, which takes no writes: a standby, or one that was set so");
         Check::broken(
             "store",
-            says,
+            message,
             "give the address of the primary; of several hosts the first that takes writes is used",
         )
     } else if server.major < MAJOR_TRIED {
-        let says = format!("{says}, older than any that this was tried with");
-        Check::warning("store", says, format!("bring it to {MAJOR_TRIED} or later"))
+        let message = format!("{message}, older than any that this was tried with");
+        Check::warning("store", message, format!("bring it to {MAJOR_TRIED} or later"))
     } else {
-        Check::ok("store", says)
+        Check::ok("store", message)
     };
     check.with("version", server.version.as_str())
 }
@@ -77,30 +77,34 @@ fn version(server: &InspectedServer, address: &str) -> Check {
 fn rights(inspection: &PostgresInspection) -> Check {
     let (server, locked) = (inspection.server(), inspection.locked_tables());
     if !locked.is_empty() {
-        let says = format!("the role may not read and write {}", locked.join(", "));
-        return Check::broken("database rights", says, "grant the role USAGE on the schema, and all on its tables");
+        let message = format!("the role may not read and write {}", locked.join(", "));
+        return Check::broken(
+            "database permissions",
+            message,
+            "grant the role USAGE on the schema, and all on its tables",
+        );
     }
     if inspection.format().found == 0 && !server.may_create {
-        let says = "nothing is there yet, and the role may not make a schema";
+        let message = "nothing is there yet, and the role may not make a schema";
         return Check::broken(
-            "database rights",
-            says,
+            "database permissions",
+            message,
             "grant the role CREATE on the database, or make a schema of its own for it",
         );
     }
-    Check::ok("database rights", "the role has the required permissions; each session sets its isolation level")
+    Check::ok("database permissions", "the role has the required permissions; each session sets its isolation level")
 }
 
 fn disk(server: &InspectedServer) -> Check {
     if !server.fsync {
-        let says = "fsync is off: acknowledged commits may not survive a crash of the server";
-        return Check::broken("database disk", says, "set fsync = on, and restart the server");
+        let message = "fsync is off: acknowledged commits may not survive a crash of the server";
+        return Check::broken("database disk", message, "set fsync = on, and restart the server");
     }
     if !server.full_page_writes {
-        let says = "full_page_writes is off: a page that is torn in a power cut cannot be repaired";
+        let message = "full_page_writes is off: a page that is torn in a power cut cannot be repaired";
         return Check::warning(
             "database disk",
-            says,
+            message,
             "set full_page_writes = on, unless the filesystem never tears a page",
         );
     }
@@ -110,14 +114,14 @@ fn disk(server: &InspectedServer) -> Check {
 fn clock(server: &InspectedServer) -> Check {
     let ahead = server.clock_ahead_ms;
     let side = if ahead < 0 { "behind" } else { "ahead of" };
-    let says = format!("its clock is {} ms {side} that of this machine", ahead.unsigned_abs());
+    let message = format!("its clock is {} ms {side} that of this machine", ahead.unsigned_abs());
     let check = if ahead.unsigned_abs() > CLOCK_APART_MS_MAX {
-        let says = format!("{says}: a node on this machine holds nothing until its clock is right");
-        Check::broken("database clock", says, "set the clocks, and let NTP keep them")
+        let message = format!("{message}: a node on this machine holds nothing until its clock is right");
+        Check::broken("database clock", message, "set the clocks, and let NTP keep them")
     } else if ahead.unsigned_abs() > CLOCK_APART_MS {
-        Check::warning("database clock", says, "set the clocks, and let NTP keep them")
+        Check::warning("database clock", message, "set the clocks, and let NTP keep them")
     } else {
-        Check::ok("database clock", says)
+        Check::ok("database clock", message)
     };
     check.with("aheadMs", ahead)
 }
@@ -127,32 +131,33 @@ fn way(server: &InspectedServer) -> Check {
     let round = format!("a round trip takes {}.{:02} ms", server.round_us / 1_000, server.round_us % 1_000 / 10);
     let check = match (&server.tls, server.is_local) {
         (None, false) => {
-            let says = format!("{round}, without TLS: everyone on the network path can read and change the traffic");
-            Check::warning("database way", says, "ask for it in the address: sslmode=verify-full")
+            let message = format!("{round}, without TLS: everyone on the network path can read and change the traffic");
+            Check::warning("database connection", message, "ask for it in the address: sslmode=verify-full")
         }
         _ if server.round_us > ROUND_SLOW_US => {
-            let says = format!("{round}, and every step waits for some");
-            Check::warning("database way", says, "move the nodes nearer to the database")
+            let message = format!("{round}, and every step waits for some");
+            Check::warning("database connection", message, "move the nodes nearer to the database")
         }
-        (Some(tls), _) => Check::ok("database way", format!("{round}, by {tls}")),
-        (None, true) => Check::ok("database way", format!("{round}, on this machine")),
+        (Some(tls), _) => Check::ok("database connection", format!("{round}, by {tls}")),
+        (None, true) => Check::ok("database connection", format!("{round}, on this machine")),
     };
     check.with("roundMicroseconds", server.round_us).with("tls", server.tls.as_deref())
 }
 
 fn connections(server: &InspectedServer) -> Check {
     let InspectedServer { connections, connections_max, connections_of_node, .. } = *server;
-    let says = format!("{connections} of {connections_max} are in use, and a node takes up to {connections_of_node}");
+    let message =
+        format!("{connections} of {connections_max} are in use, and a node takes up to {connections_of_node}");
     let of_role = server.connections_of_role_max.filter(|max| *max < connections_of_node);
     let check = match of_role {
         Some(max) => {
-            let says = format!("{says}; the role may have {max} at a time");
-            Check::warning("connections", says, "ALTER ROLE … CONNECTION LIMIT: as many as all nodes take together")
+            let message = format!("{message}; the role may have {max} at a time");
+            Check::warning("connections", message, "ALTER ROLE … CONNECTION LIMIT: as many as all nodes take together")
         }
         None if connections.saturating_add(connections_of_node) > connections_max => {
-            Check::warning("connections", says, "raise max_connections, or let fewer others connect")
+            Check::warning("connections", message, "raise max_connections, or let fewer others connect")
         }
-        None => Check::ok("connections", says),
+        None => Check::ok("connections", message),
     };
     check.with("used", connections).with("max", connections_max)
 }
@@ -209,7 +214,10 @@ mod tests {
             ),
         ];
         for (check, state, said) in table {
-            assert!(check.state == state && check.says.contains(said) && !check.says.contains("secret"), "{check:?}");
+            assert!(
+                check.state == state && check.message.contains(said) && !check.message.contains("secret"),
+                "{check:?}"
+            );
         }
     }
 }

@@ -66,7 +66,7 @@ const FILESYSTEMS: [(u64, &str, Kind); 19] = [
 ];
 
 /// Checks the disk of the folder, or of its nearest existing parent.
-pub(super) fn look(folder: &Path, is_there: bool, report: &mut Report) {
+pub(super) fn check(folder: &Path, is_there: bool, report: &mut Report) {
     let existing = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     match statfs(existing) {
         Ok(found) => {
@@ -95,26 +95,26 @@ fn number(found: &StatFs) -> u64 {
 fn filesystem(number: u64) -> Check {
     let known = FILESYSTEMS.iter().find(|(known, ..)| *known == number);
     let Some((_, name, kind)) = known else {
-        let says = format!("the folder is on a filesystem of the kind {number:#x}, of which nothing is known here");
-        return Check::ok("filesystem", says);
+        let message = format!("the folder is on a filesystem of the kind {number:#x}, of which nothing is known here");
+        return Check::ok("filesystem", message);
     };
     let check = match kind {
         Kind::Local => Check::ok("filesystem", format!("the folder is on {name}")),
         Kind::Network => {
-            let says = format!("the folder is on {name}, where locks and syncs are not always what SQLite needs");
+            let message = format!("the folder is on {name}, where locks and syncs are not always what SQLite needs");
             Check::warning(
                 "filesystem",
-                says,
+                message,
                 "move it to a disk of this machine, or keep executions in PostgreSQL with --store",
             )
         }
         Kind::Memory => {
-            let says = format!("the folder is on {name}, which is memory: a restart of the machine takes it");
-            Check::warning("filesystem", says, "move it to a disk")
+            let message = format!("the folder is on {name}, which is memory: a restart of the machine takes it");
+            Check::warning("filesystem", message, "move it to a disk")
         }
         Kind::Layer => {
-            let says = format!("the folder is on {name}, which goes with its container");
-            Check::warning("filesystem", says, "mount a volume there, or move it to a disk")
+            let message = format!("the folder is on {name}, which goes with its container");
+            Check::warning("filesystem", message, "mount a volume there, or move it to a disk")
         }
     };
     check.with("kind", *name)
@@ -122,18 +122,18 @@ fn filesystem(number: u64) -> Check {
 
 fn space(free_bytes: u64, free_files: u64) -> Check {
     let mib = free_bytes / (1024 * 1024);
-    let says = format!("{}.{} GiB are free", mib / 1024, mib % 1024 * 10 / 1024);
+    let message = format!("{}.{} GiB are free", mib / 1024, mib % 1024 * 10 / 1024);
     let help = "make room, or move the folder to a larger disk";
     let check = match () {
         () if free_bytes < FREE_BYTES_NONE => Check::broken("space", format!("only {mib} MiB are free"), help),
         () if free_files == 0 => {
-            Check::broken("space", format!("{says}, but for no file more"), "remove files (`df -i`)")
+            Check::broken("space", format!("{message}, but for no file more"), "remove files (`df -i`)")
         }
         () if free_bytes < FREE_BYTES_LOW => Check::warning("space", format!("only {mib} MiB are free"), help),
         () if free_files < FREE_FILES_LOW => {
-            Check::warning("space", format!("{says}, but for {free_files} files only"), "remove files (`df -i`)")
+            Check::warning("space", format!("{message}, but for {free_files} files only"), "remove files (`df -i`)")
         }
-        () => Check::ok("space", says),
+        () => Check::ok("space", message),
     };
     check.with("freeBytes", free_bytes)
 }
@@ -173,14 +173,14 @@ fn sync(median_us: u64) -> Check {
     };
     let check = match () {
         () if median_us < SYNC_TOO_QUICK_US => {
-            let says = format!(
+            let message = format!(
                 "a sync takes {took}, which no disk achieves: acknowledged commits may not survive a power failure"
             );
-            Check::warning("sync", says, "look whether this is memory, or a virtual disk that ignores flushes")
+            Check::warning("sync", message, "check whether this is memory, or a virtual disk that ignores flushes")
         }
         () if median_us > SYNC_SLOW_US => {
-            let says = format!("a sync takes {took}, and every step waits for some");
-            Check::warning("sync", says, "take a quicker disk, or look what else keeps this one busy")
+            let message = format!("a sync takes {took}, and every step waits for some");
+            Check::warning("sync", message, "take a quicker disk, or find out what else keeps this one busy")
         }
         () => Check::ok("sync", format!("a sync takes {took}")),
     };
@@ -215,7 +215,7 @@ mod tests {
             (filesystem(1), State::Ok, "0x1"),
         ];
         for (check, state, said) in table {
-            assert!(check.state == state && check.says.contains(said), "{check:?}");
+            assert!(check.state == state && check.message.contains(said), "{check:?}");
         }
     }
 

@@ -4,7 +4,7 @@ use mainspring_engine::engine::now_ms;
 use mainspring_kernel::{time::rfc3339, value::Value};
 use mainspring_store::{InspectedExecution, InspectedExecutions, InspectedNode, Inspection, StoreError};
 
-use super::{Patient, check::Check, refused};
+use super::{Installation, check::Check, refused};
 
 /// Executions that are named in a message.
 const NAMED_MAX: usize = 3;
@@ -32,10 +32,11 @@ pub(super) fn skipped(why: &str) -> Vec<Check> {
 }
 
 /// Checks the executions of the store.
-pub(super) fn look(patient: &Patient, store: &dyn Inspection, report: &mut impl Extend<Check>) {
+pub(super) fn check(installation: &Installation, store: &dyn Inspection, report: &mut impl Extend<Check>) {
     let now = now_ms();
     let seen = store.nodes();
-    let is_up = patient.holder.is_some() || matches!(&seen, Ok(Some(nodes)) if nodes.iter().any(|node| node.is_alive));
+    let is_up =
+        installation.holder.is_some() || matches!(&seen, Ok(Some(nodes)) if nodes.iter().any(|node| node.is_alive));
     let late = store.overdue(now.saturating_sub(LATE_MS), NAMED_MAX);
     let forgotten = store.waiting_since(now.saturating_sub(FORGOTTEN_DAYS * DAY_MS), NAMED_MAX);
     report.extend([
@@ -63,9 +64,9 @@ fn quarantine(listed: InspectedExecutions) -> Check {
     let one = |named: &InspectedExecution| {
         format!("{} ({})", named.id, named.reason.as_deref().unwrap_or("no reason is known"))
     };
-    let says = format!("{} quarantined: {}", executions(listed.count, "is", "are"), all(&listed, one));
+    let message = format!("{} quarantined: {}", executions(listed.count, "is", "are"), all(&listed, one));
     let help = format!("`mainspring verify {}` shows the defect, `mainspring show` the attempts", first(&listed));
-    Check::broken("quarantine", says, help).with("count", listed.count).with("first", names(&listed))
+    Check::broken("quarantine", message, help).with("count", listed.count).with("first", names(&listed))
 }
 
 fn timers(listed: InspectedExecutions, is_up: bool) -> Check {
@@ -75,18 +76,18 @@ fn timers(listed: InspectedExecutions, is_up: bool) -> Check {
     let check = match (count, is_up) {
         (0, _) => return Check::ok("timers", format!("no wake-up is more than {seconds} s late")),
         (_, false) => {
-            let says =
+            let message =
                 format!("{} due, and no process runs them: start `mainspring up`", executions(count, "is", "are"));
-            Check::ok("timers", says)
+            Check::ok("timers", message)
         }
         (_, true) => {
-            let says = format!(
+            let message = format!(
                 "{} not woken although an engine runs: {}",
                 executions(count, "was", "were"),
                 all(&listed, due)
             );
             let help = "check the log of the process that runs them, and mainspring_timer_lateness_seconds";
-            Check::warning("timers", says, help)
+            Check::warning("timers", message, help)
         }
     };
     check.with("count", count).with("first", names(&listed))
@@ -101,9 +102,9 @@ fn approvals(listed: InspectedExecutions) -> Check {
         format!("{} at {} since {since}", named.id, named.reason.as_deref().unwrap_or_default())
     };
     let (count, gates) = (listed.count, if listed.count == 1 { "approval is open" } else { "approvals are open" });
-    let says = format!("{count} {gates} for more than {FORGOTTEN_DAYS} days: {}", all(&listed, gate));
+    let message = format!("{count} {gates} for more than {FORGOTTEN_DAYS} days: {}", all(&listed, gate));
     let help = format!("`mainspring approve {0}` or `mainspring deny {0}`", first(&listed));
-    Check::warning("approvals", says, help).with("count", count).with("first", names(&listed))
+    Check::warning("approvals", message, help).with("count", count).with("first", names(&listed))
 }
 
 fn nodes(nodes: Vec<InspectedNode>) -> Check {
@@ -114,13 +115,17 @@ fn nodes(nodes: Vec<InspectedNode>) -> Check {
     let check = match (alive.as_slice(), silent.as_slice()) {
         ([], []) => Check::ok("nodes", "no node is registered; only nodes of a shared store register"),
         (alive, silent @ [_, ..]) => {
-            let says = format!("expired leases: {}; {} alive", list(silent), alive.len());
-            Check::warning("nodes", says, "check that these nodes run and reach the store; other nodes have taken over")
+            let message = format!("expired leases: {}; {} alive", list(silent), alive.len());
+            Check::warning(
+                "nodes",
+                message,
+                "check that these nodes run and reach the store; other nodes have taken over",
+            )
         }
         (alive, []) => match other {
             Some(node) => {
-                let says = format!("alive: {}; {} is of another release than this build", list(alive), node.name);
-                Check::warning("nodes", says, "continue the upgrade, one node after the other")
+                let message = format!("alive: {}; {} is of another release than this build", list(alive), node.name);
+                Check::warning("nodes", message, "continue the upgrade, one node after the other")
             }
             None => Check::ok("nodes", format!("alive: {}", list(alive))),
         },
@@ -137,11 +142,11 @@ fn clock(now: u64, newest_ms: Option<u64>) -> Check {
             Check::broken("clock", format!("the clock of this machine shows {time}, which is in the past"), help)
         }
         Some(newest) if newest > now.saturating_add(CLOCK_BACK_MS) => {
-            let says = format!(
+            let message = format!(
                 "the clock of this machine shows {time}, and the newest frame is from {}: the clock went back",
                 rfc3339(newest)
             );
-            Check::broken("clock", says, help)
+            Check::broken("clock", message, help)
         }
         _ => Check::ok("clock", format!("it is {time}; all times are kept in UTC, whatever TZ says")),
     }
@@ -199,7 +204,7 @@ mod tests {
             (clock(NOW, Some(NOW + CLOCK_BACK_MS + 1)), State::Broken, "went back"),
         ];
         for (check, state, said) in table {
-            assert!(check.state == state && check.says.contains(said), "{check:?}");
+            assert!(check.state == state && check.message.contains(said), "{check:?}");
         }
     }
 }

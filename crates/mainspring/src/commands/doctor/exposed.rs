@@ -2,41 +2,41 @@
 
 use std::net::ToSocketAddrs;
 
-use super::{Patient, check::Check};
+use super::{Installation, check::Check};
 use crate::{
     commands::up::FIRST_TOKEN,
-    seeing::{ADDRESS_VARIABLE, warning},
+    telemetry::{ADDRESS_VARIABLE, warning},
 };
 
 /// Checks the metrics address in the environment, and the first token. Absent ones give no check.
-pub(super) fn look(patient: &Patient) -> Vec<Check> {
+pub(super) fn check(installation: &Installation) -> Vec<Check> {
     let address = std::env::var(ADDRESS_VARIABLE).ok().filter(|address| !address.is_empty());
     let metrics = address.map(|address| metrics(&address));
-    let file = patient.home.folder().join(FIRST_TOKEN);
+    let file = installation.home.folder().join(FIRST_TOKEN);
     let token = file.exists().then(|| {
-        let says = format!("the owner's first token still lies in {}", file.display());
+        let message = format!("the owner's first token still lies in {}", file.display());
         let help = "store it with `mainspring login`, and remove the file";
-        Check::warning("first token", says, help)
+        Check::warning("first token", message, help)
     });
     metrics.into_iter().chain(token).collect()
 }
 
 fn metrics(address: &str) -> Check {
-    let says = format!("{ADDRESS_VARIABLE} shows them at http://{address}/metrics");
+    let message = format!("{ADDRESS_VARIABLE} shows them at http://{address}/metrics");
     let bound = match address.to_socket_addrs().map(|mut found| found.next()) {
         Ok(Some(bound)) => bound,
         Ok(None) | Err(_) => {
-            let says = format!("{ADDRESS_VARIABLE}: {address} is no address of this machine");
-            return Check::broken("metrics", says, "give an address and a port, as 127.0.0.1:9464");
+            let message = format!("{ADDRESS_VARIABLE}: {address} is no address of this machine");
+            return Check::broken("metrics", message, "give an address and a port, as 127.0.0.1:9464");
         }
     };
     match warning(bound) {
         Some(why) => {
             let help = "bind a loopback address, or let a firewall admit your scraper alone";
             let why = why.split(": ").next().unwrap_or(why);
-            Check::warning("metrics", format!("{says}; {why}"), help)
+            Check::warning("metrics", format!("{message}; {why}"), help)
         }
-        None => Check::ok("metrics", format!("{says}, to this machine alone")),
+        None => Check::ok("metrics", format!("{message}, to this machine alone")),
     }
 }
 
@@ -56,7 +56,7 @@ mod tests {
         ];
         for (address, state, said) in table {
             let check = metrics(address);
-            assert!(check.state == state && check.says.contains(said), "{check:?}");
+            assert!(check.state == state && check.message.contains(said), "{check:?}");
         }
     }
 }

@@ -8,27 +8,26 @@ use rustix::{
 };
 
 use super::{
-    Patient,
+    Installation,
     check::{Check, Report},
     disk,
     settings::OTHERS,
 };
-use crate::ground::Ground;
+use crate::store_location::StoreLocation;
 
 /// Write permissions of group and others.
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Checks the folder and its disk.
-pub(super) fn look(patient: &Patient, report: &mut Report) {
-    let folder = patient.home.folder();
-    let check = check(folder);
+pub(super) fn check(installation: &Installation, report: &mut Report) {
+    let folder = installation.home.folder();
     let is_there = folder.is_dir();
-    report.add(check);
-    disk::look(folder, is_there, report);
-    report.add(lock(patient));
+    report.add(data_folder(folder));
+    disk::check(folder, is_there, report);
+    report.add(lock(installation));
 }
 
-fn check(folder: &Path) -> Check {
+fn data_folder(folder: &Path) -> Check {
     let shown = folder.display();
     let metadata = match fs::metadata(folder) {
         Ok(metadata) => metadata,
@@ -46,23 +45,23 @@ fn check(folder: &Path) -> Check {
         return Check::broken("folder", format!("{shown} is no folder"), name_another);
     }
     if access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_err() {
-        let says = format!("this user may not read and write {shown}, which belongs to the user {}", metadata.uid());
-        return Check::broken("folder", says, "run this as that user, or give the folder to this one with chown");
+        let message = format!("this user may not read and write {shown}, which belongs to the user {}", metadata.uid());
+        return Check::broken("folder", message, "run this as that user, or give the folder to this one with chown");
     }
     let mode = metadata.mode() & 0o777;
     let help = format!("`chmod 700 {shown}`");
     let check = match () {
         () if mode & OTHERS_WRITE != 0 => {
-            let says = format!("other users can write to {shown} (mode {mode:o}), and could approve");
-            Check::broken("folder", says, help)
+            let message = format!("other users can write to {shown} (mode {mode:o}), and could approve");
+            Check::broken("folder", message, help)
         }
         () if mode & OTHERS != 0 => {
-            let says = format!("others may read {shown} (mode {mode:o}), where inputs and outputs are as they were");
-            Check::warning("folder", says, help)
+            let message = format!("others may read {shown} (mode {mode:o}), where inputs and outputs are as they were");
+            Check::warning("folder", message, help)
         }
         () if metadata.uid() != getuid().as_raw() => {
-            let says = format!("{shown} belongs to the user {}, and not to this one", metadata.uid());
-            Check::warning("folder", says, "run this, and what works on it, as that user")
+            let message = format!("{shown} belongs to the user {}, and not to this one", metadata.uid());
+            Check::warning("folder", message, "run this, and what works on it, as that user")
         }
         () => Check::ok("folder", format!("{shown} is yours alone")),
     };
@@ -71,12 +70,12 @@ fn check(folder: &Path) -> Check {
 
 /// Checks the lock. The operating system releases it when its process ends, so a pid that is left in the file means
 /// nothing.
-fn lock(patient: &Patient) -> Check {
-    let whose = match patient.ground {
-        Ground::Folder(_) => "the folder",
-        Ground::Shared(_) => "the folder of this machine's node",
+fn lock(installation: &Installation) -> Check {
+    let whose = match installation.location {
+        StoreLocation::Folder(_) => "the folder",
+        StoreLocation::Shared(_) => "the folder of this machine's node",
     };
-    let Some(holder) = patient.holder else {
+    let Some(holder) = installation.holder else {
         return Check::ok("lock", format!("no process runs {whose}"));
     };
     let Some(pid) = holder else {
@@ -89,9 +88,10 @@ fn lock(patient: &Patient) -> Check {
     let check = if is_alive {
         Check::ok("lock", format!("the process {pid} works on {whose}"))
     } else {
-        let says = format!("{whose} is held, as it says by the process {pid}, which is not there");
-        let help = "look for it in another container that has this folder; `lsof` on the file `lock` shows the process";
-        Check::warning("lock", says, help)
+        let message = format!("{whose} is locked by the process {pid}, which does not run here");
+        let help =
+            "search for it in another container that has this folder; `lsof` on the file `lock` shows the process";
+        Check::warning("lock", message, help)
     };
     check.with("pid", u64::from(pid)).with("isAlive", is_alive)
 }

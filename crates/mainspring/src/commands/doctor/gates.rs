@@ -7,8 +7,8 @@ use mainspring_kernel::value::Value;
 use mainspring_server::{deciders, problem::Answer};
 use mainspring_store::Store;
 
-use super::{Contents, Patient, check::Check};
-use crate::{ground::Ground, place};
+use super::{Contents, Installation, check::Check};
+use crate::{paths, store_location::StoreLocation};
 
 const NAME: &str = "approvers";
 
@@ -23,7 +23,7 @@ const PAGE: usize = 200;
 const NAMED_MAX: usize = 3;
 
 /// Checks whether enough users can approve each open approval.
-pub(super) fn look(patient: &Patient, contents: &Contents) -> Check {
+pub(super) fn check(installation: &Installation, contents: &Contents) -> Check {
     let store = match contents {
         Contents::Nothing => return Check::ok(NAME, "no gate waits"),
         Contents::Older => {
@@ -31,12 +31,12 @@ pub(super) fn look(patient: &Patient, contents: &Contents) -> Check {
         }
         Contents::Store(store) => store,
     };
-    let file = match &patient.ground {
-        Ground::Folder(home) => place::key_file(&[home.folder()]),
-        Ground::Shared(_) => place::key_file(&[]),
+    let file = match &installation.location {
+        StoreLocation::Folder(home) => paths::key_file(&[home.folder()]),
+        StoreLocation::Shared(_) => paths::key_file(&[]),
     };
     let Ok(key) = keys::load(&file) else { return Check::skipped(NAME, "no journal can be read without the key") };
-    match found(store, key, patient.is_deep) {
+    match found(store, key, installation.is_deep) {
         Ok(found) => found.check(),
         Err(problem) => Check::skipped(NAME, format!("what waits cannot be read: {}", problem.whole())),
     }
@@ -45,7 +45,7 @@ pub(super) fn look(patient: &Patient, contents: &Contents) -> Check {
 /// The result of the search.
 #[derive(Debug, Default)]
 struct Found {
-    looked: usize,
+    checked: usize,
     /// Approvals with too few approvers: execution and step.
     stuck: Vec<(String, String)>,
     /// True if the search ended at the limit.
@@ -58,13 +58,13 @@ fn found(store: &Arc<dyn Store>, key: [u8; 32], is_deep: bool) -> Answer<Found> 
     loop {
         let page = deciders::pending(&**store, &loader, &key, after.as_ref(), PAGE)?;
         for pending in &page.gates {
-            found.looked += 1;
+            found.checked += 1;
             if deciders::are_enough(store.catalogue(), &pending.row, &pending.open)? == Some(false) {
                 found.stuck.push((pending.row.id.clone(), pending.open.step.clone()));
             }
         }
         after = page.next;
-        found.is_cut = after.is_some() && !is_deep && found.looked >= GATES_MAX;
+        found.is_cut = after.is_some() && !is_deep && found.checked >= GATES_MAX;
         if after.is_none() || found.is_cut {
             return Ok(found);
         }
@@ -77,25 +77,25 @@ impl Found {
         let gates = |count: usize, one: &str, many: &str| {
             format!("{count} {}", if count == 1 { format!("gate {one}") } else { format!("gates {many}") })
         };
-        let cut = if self.is_cut { ", of the newest that wait; --deep looks at all" } else { "" };
+        let cut = if self.is_cut { ", of the newest that wait; --deep reads all" } else { "" };
         if count == 0 {
-            let says = match self.looked {
+            let message = match self.checked {
                 0 => "no gate waits".to_string(),
-                looked => format!("enough can decide at {}{cut}", gates(looked, "that waits", "that wait")),
+                checked => format!("enough can decide at {}{cut}", gates(checked, "that waits", "that wait")),
             };
-            return Check::ok(NAME, says);
+            return Check::ok(NAME, message);
         }
         let named: Vec<String> =
             self.stuck.iter().take(NAMED_MAX).map(|(id, step)| format!("{id} at {step}")).collect();
         let more = if count > NAMED_MAX { ", …" } else { "" };
-        let says =
+        let message =
             format!("{} for more than can decide: {}{more}{cut}", gates(count, "waits", "wait"), named.join(", "));
         let (id, step) = &self.stuck[0];
         let help = format!(
-            "`mainspring approvals` says who is named; make them members in a role that decides, or `mainspring deny {id} --step {step}`"
+            "`mainspring approvals` lists the approvers; make them members in a role that decides, or `mainspring deny {id} --step {step}`"
         );
         let first: Vec<Value> = self.stuck.iter().take(NAMED_MAX).map(|(id, _)| id.as_str().into()).collect();
-        Check::warning(NAME, says, help).with("count", count as u64).with("first", first)
+        Check::warning(NAME, message, help).with("count", count as u64).with("first", first)
     }
 }
 
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn what_is_found_is_named() {
-        let of = |looked, stuck: usize, is_cut| {
+        let of = |checked, stuck: usize, is_cut| {
             let stuck = (0..stuck).map(|number| (format!("e{number}"), "ship".to_string())).collect();
-            Found { looked, stuck, is_cut }.check()
+            Found { checked, stuck, is_cut }.check()
         };
         let table = [
             (of(0, 0, false), State::Ok, "no gate waits"),
@@ -121,7 +121,7 @@ mod tests {
             ),
         ];
         for (check, state, said) in table {
-            assert!(check.state == state && check.says.contains(said), "{check:?}");
+            assert!(check.state == state && check.message.contains(said), "{check:?}");
         }
     }
 }

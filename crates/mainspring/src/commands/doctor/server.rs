@@ -15,18 +15,18 @@ use mainspring_kernel::{
 use tokio::time::timeout;
 
 use super::{
-    Patient,
+    Installation,
     check::{Check, Report},
 };
 use crate::{
-    ground::Ground,
-    naming::block_on,
-    remote::{
-        Client, Trouble,
+    client::{
+        Client, ClientError,
         address::Address,
         credentials::{Credential, Credentials},
-        named::token_of_environment,
+        target::token_of_environment,
     },
+    read_store::block_on,
+    store_location::StoreLocation,
 };
 
 /// Timeout of a response.
@@ -38,7 +38,7 @@ const CLOCK_APART_MS: u64 = 5_000;
 /// A placeholder: the requested routes need no token.
 const NO_TOKEN: &str = "none";
 
-const NAMES: [&str; 5] = ["server", "server ready", "server clock", "server way", "server token"];
+const NAMES: [&str; 5] = ["server", "server ready", "server clock", "server transport", "server token"];
 
 /// A server to check.
 struct Named {
@@ -48,13 +48,13 @@ struct Named {
 }
 
 /// Checks the server.
-pub(super) fn look(patient: &Patient, report: &mut Report) {
+pub(super) fn check(installation: &Installation, report: &mut Report) {
     let skipped = |why: &str| NAMES.map(|name| Check::skipped(name, why));
-    let named = match patient.global.server_beside() {
+    let named = match installation.global.server_beside() {
         Ok(Some(address)) => Some(Named { address, is_meant: true }),
-        Ok(None) => usual(patient),
-        Err(refusal) => {
-            report.add(Check::broken("server", refusal.failure.message, "correct --server or MAINSPRING_SERVER"));
+        Ok(None) => usual(installation),
+        Err(error) => {
+            report.add(Check::broken("server", error.failure.message, "correct --server or MAINSPRING_SERVER"));
             report.extend(NAMES[1..].iter().map(|name| Check::skipped(name, "see server")).collect::<Vec<_>>());
             return;
         }
@@ -72,8 +72,9 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
             return report.extend(skipped(&format!("what answers at {} is another program", named.address)));
         }
         said => {
-            let says = said.map_or_else(|why| why, |_| format!("what answers at {} is no Mainspring", named.address));
-            report.add(Check::broken("server", says, "`mainspring up` starts one; look at its address and at its log"));
+            let message =
+                said.map_or_else(|why| why, |_| format!("what answers at {} is no Mainspring", named.address));
+            report.add(Check::broken("server", message, "`mainspring up` starts one; check its address and its log"));
             report.extend(NAMES[1..].iter().map(|name| Check::skipped(name, "see server")).collect::<Vec<_>>());
             return;
         }
@@ -82,13 +83,13 @@ pub(super) fn look(patient: &Patient, report: &mut Report) {
     report.add(ready(ask(&named.address, "/readyz")));
     report.add(clock(&headers, now_ms()));
     report.add(way(&named.address));
-    report.add(token(patient, &named));
+    report.add(token(installation, &named));
 }
 
 /// The server of the settings, if an engine runs on this store.
-fn usual(patient: &Patient) -> Option<Named> {
-    let settings = patient.settings.as_ref()?;
-    let is_possible = patient.holder.is_some() || matches!(patient.ground, Ground::Shared(_));
+fn usual(installation: &Installation) -> Option<Named> {
+    let settings = installation.settings.as_ref()?;
+    let is_possible = installation.holder.is_some() || matches!(installation.location, StoreLocation::Shared(_));
     let mut listen: SocketAddr = settings.listen;
     if !is_possible || listen.port() == 0 {
         return None;
@@ -107,13 +108,13 @@ fn usual(patient: &Patient) -> Option<Named> {
 /// Sends a request without a token.
 fn ask(address: &Address, route: &str) -> Result<(StatusCode, HeaderMap, Value), String> {
     // Plain HTTP is allowed, since no token is sent.
-    let client = Client::new(address.clone(), NO_TOKEN, true).map_err(|refusal| refusal.failure.message)?;
+    let client = Client::new(address.clone(), NO_TOKEN, true).map_err(|error| error.failure.message)?;
     let asked = block_on(async {
-        let late = || Trouble::unreachable(address, "it takes too long");
-        let (status, headers, body) = timeout(ANSWER, client.look(route)).await.map_err(|_| late())??;
+        let late = || ClientError::unreachable(address, "it takes too long");
+        let (status, headers, body) = timeout(ANSWER, client.get_once(route)).await.map_err(|_| late())??;
         Ok((status, headers, json::value(&body).unwrap_or_else(|_| Map::new().into())))
     });
-    asked.map_err(|refusal| refusal.failure.message)
+    asked.map_err(|error| error.failure.message)
 }
 
 fn release(address: &Address, release: &str) -> Check {
@@ -121,8 +122,8 @@ fn release(address: &Address, release: &str) -> Check {
     let check = if release == build {
         Check::ok("server", format!("{address} is up, and of this release ({release})"))
     } else {
-        let says = format!("{address} is up, and of the release {release}, where this program is {build}");
-        Check::warning("server", says, "continue the upgrade, or use the program of that release")
+        let message = format!("{address} is up, and of the release {release}, where this program is {build}");
+        Check::warning("server", message, "continue the upgrade, or use the program of that release")
     };
     check.with("release", release)
 }
@@ -149,35 +150,35 @@ fn clock(headers: &HeaderMap, now: u64) -> Check {
     let there = u64::try_from(there.as_millis()).unwrap_or(u64::MAX);
     let apart = there.abs_diff(now);
     if apart > CLOCK_APART_MS {
-        let says = format!("its clock and that of this machine are {} s apart", apart / 1_000);
-        return Check::warning("server clock", says, "set the clocks, and let NTP keep them");
+        let message = format!("its clock and that of this machine are {} s apart", apart / 1_000);
+        return Check::warning("server clock", message, "set the clocks, and let NTP keep them");
     }
     Check::ok("server clock", "its clock is that of this machine, to some seconds")
 }
 
 fn way(address: &Address) -> Check {
     match (address.is_plain(), address.is_loopback()) {
-        (false, _) => Check::ok("server way", "TLS, with a certificate of an authority that is trusted here"),
-        (true, true) => Check::ok("server way", "on this machine"),
+        (false, _) => Check::ok("server transport", "TLS, with a certificate of an authority that is trusted here"),
+        (true, true) => Check::ok("server transport", "on this machine"),
         (true, false) => {
-            let says = "plain HTTP to another machine: everyone on the network path can read and use tokens";
-            Check::warning("server way", says, "put a proxy with TLS before it, and name it with https")
+            let message = "plain HTTP to another machine: everyone on the network path can read and use tokens";
+            Check::warning("server transport", message, "put a proxy with TLS before it, and name it with https")
         }
     }
 }
 
 /// Checks that the server accepts the stored token.
-fn token(patient: &Patient, named: &Named) -> Check {
+fn token(installation: &Installation, named: &Named) -> Check {
     let stored = Credentials::load().ok().and_then(|stored| stored.of(&named.address).cloned());
     let of_environment = || token_of_environment().map(|token| Credential { token, plain_http: false });
     let Some(credential) = named.is_meant.then(of_environment).flatten().or(stored) else {
         let why = format!("there is none for it here; `mainspring login {}` stores one", named.address);
         return Check::skipped("server token", why);
     };
-    let plain_http = patient.global.plain_http || credential.plain_http;
+    let plain_http = installation.global.plain_http || credential.plain_http;
     let me = Client::new(named.address.clone(), &credential.token, plain_http).and_then(|client| {
         block_on(async {
-            let late = || Trouble::unreachable(&named.address, "it takes too long");
+            let late = || ClientError::unreachable(&named.address, "it takes too long");
             Ok(timeout(ANSWER, client.get("/api/me")).await.map_err(|_| late())??)
         })
     });
@@ -187,9 +188,9 @@ fn token(patient: &Patient, named: &Named) -> Check {
             let (user, role, organization) = (text("userId"), text("role"), text("organizationId"));
             Check::ok("server token", format!("the token is valid for {user} ({role}) of {organization}"))
         }
-        Err(refusal) => {
+        Err(error) => {
             let help = format!("`mainspring login {}` stores another; MAINSPRING_TOKEN goes before it", named.address);
-            Check::broken("server token", refusal.failure.message, help)
+            Check::broken("server token", error.failure.message, help)
         }
     }
 }
@@ -227,7 +228,7 @@ mod tests {
             (way(&at("http://flows.example.com")), State::Warning, "plain HTTP"),
         ];
         for (check, state, said) in table {
-            assert!(check.state == state && check.says.contains(said), "{check:?}");
+            assert!(check.state == state && check.message.contains(said), "{check:?}");
         }
     }
 }

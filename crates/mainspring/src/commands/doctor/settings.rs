@@ -5,27 +5,27 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 use mainspring_engine::keys;
 use mainspring_kernel::value::{Map, Value};
 
-use super::{Patient, check::Check};
+use super::{Installation, check::Check};
 use crate::{
+    client::credentials::{self, Credentials},
     commands::config::without_password,
-    exit::Refusal,
-    ground::Ground,
-    place,
-    remote::credentials::{self, Credentials},
-    settings::{ServerFlags, Setting, Settings},
+    error::CliError,
+    paths,
+    server_settings::{ServerFlags, Setting, Settings},
+    store_location::StoreLocation,
 };
 
 /// All permissions of group and others.
 pub(super) const OTHERS: u32 = 0o077;
 
 /// Checks the settings, and reports the origin of each.
-pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, Refusal>) -> Check {
+pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, CliError>) -> Check {
     let file = flags.file().map(|(path, _)| path);
     let settings = match settings {
         Ok(settings) => settings,
-        Err(refusal) => {
+        Err(error) => {
             let help = "correct the named setting; `mainspring config` shows the effective values, docs/reference/configuration.md describes all settings";
-            return Check::broken("settings", refusal.failure.message.clone(), help);
+            return Check::broken("settings", error.failure.message.clone(), help);
         }
     };
     let shown = |setting: &Setting| {
@@ -44,7 +44,7 @@ pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, Refusal>) -
         None => "there is no file".into(),
     };
     let given = if given.is_empty() { "all as usual".to_string() } else { given.join(", ") };
-    let says = format!("{read}; {given}");
+    let message = format!("{read}; {given}");
     let one = |setting: &Setting| {
         let value =
             Value::map([("value", shown(setting).as_deref().into()), ("origin", setting.origin.as_str().into())]);
@@ -57,10 +57,10 @@ pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, Refusal>) -
     let is_open = file.as_ref().filter(|path| settings.all.iter().any(has_secret) && others_may_read(path));
     let check = match is_open {
         Some(path) => {
-            let says = format!("{says}; others may read the file, which has the address of the store");
-            Check::warning("settings", says, format!("`chmod 600 {}`", path.display()))
+            let message = format!("{message}; others may read the file, which has the address of the store");
+            Check::warning("settings", message, format!("`chmod 600 {}`", path.display()))
         }
-        None => Check::ok("settings", says),
+        None => Check::ok("settings", message),
     };
     check.with("settings", Value::Map(detail))
 }
@@ -73,7 +73,7 @@ fn others_may_read(path: &Path) -> bool {
 pub(super) fn tokens() -> Check {
     let file = match credentials::file() {
         Ok(file) => file,
-        Err(refusal) => return Check::skipped("tokens", refusal.failure.message),
+        Err(error) => return Check::skipped("tokens", error.failure.message),
     };
     if !file.exists() {
         return Check::ok("tokens", "no token for a server is stored");
@@ -81,20 +81,20 @@ pub(super) fn tokens() -> Check {
     let is_open = others_may_read(&file);
     match Credentials::load() {
         Ok(_) => Check::ok("tokens", format!("{} is yours alone", file.display())),
-        Err(refusal) if is_open => {
-            Check::broken("tokens", refusal.failure.message, format!("`chmod 600 {}`", file.display()))
+        Err(error) if is_open => {
+            Check::broken("tokens", error.failure.message, format!("`chmod 600 {}`", file.display()))
         }
-        Err(refusal) => {
-            Check::broken("tokens", refusal.failure.message, "move the file away, and `mainspring login` again")
+        Err(error) => {
+            Check::broken("tokens", error.failure.message, "move the file away, and `mainspring login` again")
         }
     }
 }
 
 /// Checks the installation's key, and that the data folder or the store was created with it.
-pub(super) fn key(patient: &Patient, begun_with: Option<&str>) -> Check {
-    let file = match &patient.ground {
-        Ground::Folder(home) => place::key_file(&[home.folder()]),
-        Ground::Shared(_) => place::key_file(&[]),
+pub(super) fn key(installation: &Installation, begun_with: Option<&str>) -> Check {
+    let file = match &installation.location {
+        StoreLocation::Folder(home) => paths::key_file(&[home.folder()]),
+        StoreLocation::Shared(_) => paths::key_file(&[]),
     };
     if begun_with.is_none() && fs::symlink_metadata(&file).is_err() {
         return Check::ok("key", format!("there is none yet; the first start makes {}", file.display()));
@@ -112,11 +112,11 @@ pub(super) fn key(patient: &Patient, begun_with: Option<&str>) -> Check {
     };
     match begun_with {
         Some(check) if !keys::is_key_of(check, &key) => {
-            let says = format!(
+            let message = format!(
                 "{} is not the key that the store was created with: no journal can be verified",
                 file.display()
             );
-            Check::broken("key", says, "put back the copy that you keep, or name its file with MAINSPRING_KEY_FILE")
+            Check::broken("key", message, "put back the copy that you keep, or name its file with MAINSPRING_KEY_FILE")
         }
         Some(_) => {
             Check::ok("key", format!("{} is private, and the key that the store was created with", file.display()))

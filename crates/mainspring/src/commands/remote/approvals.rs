@@ -2,16 +2,20 @@
 
 use crate::{
     cli::Global,
+    client::{Client, ClientError, address::route, response::Response},
     commands::approvals::{Approvals, Named, Waits, show},
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{Client, Trouble, address::route, answer::Answer},
+    error::{CliError, Exit},
+    read_store::block_on,
 };
 
 use super::find::PAGE_ROWS;
 
 /// Lists the open approvals of a server.
-pub(in crate::commands) fn approvals(approvals: &Approvals, client: &Client, global: &Global) -> Result<Exit, Refusal> {
+pub(in crate::commands) fn approvals(
+    approvals: &Approvals,
+    client: &Client,
+    global: &Global,
+) -> Result<Exit, CliError> {
     let (mut waits, mut cursor, limit) = (Vec::new(), approvals.cursor.clone(), approvals.limit as usize);
     block_on(async {
         loop {
@@ -19,7 +23,7 @@ pub(in crate::commands) fn approvals(approvals: &Approvals, client: &Client, glo
             let mut query = vec![("limit", rows.as_str())];
             query.extend(cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
             let page = client.get(&route(&["api", "approvals"], &query)).await?;
-            let answer = Answer::new(client, "a page of approvals", &page);
+            let answer = Response::new(client, "a page of approvals", &page);
             for gate in answer.objects("approvals", "an approval")? {
                 waits.push(read(gate)?);
             }
@@ -28,7 +32,7 @@ pub(in crate::commands) fn approvals(approvals: &Approvals, client: &Client, glo
             let is_over = next.is_none() || next == cursor;
             cursor = next;
             if is_over || waits.len() >= limit {
-                return Ok::<_, Refusal>(());
+                return Ok::<_, CliError>(());
             }
         }
     })?;
@@ -36,9 +40,9 @@ pub(in crate::commands) fn approvals(approvals: &Approvals, client: &Client, glo
     Ok(Exit::Fine)
 }
 
-fn read(answer: Answer<'_>) -> Result<Waits, Trouble> {
+fn read(answer: Response<'_>) -> Result<Waits, ClientError> {
     let gate = answer.object("gate", "a gate")?;
-    let named = |one: Answer<'_>| Ok(Named { user: one.text("userId")?, can_decide: Some(one.flag("canDecide")?) });
+    let named = |one: Response<'_>| Ok(Named { user: one.text("userId")?, can_decide: Some(one.flag("canDecide")?) });
     let approvers = answer.objects("approvers", "an approver")?.into_iter().map(named);
     Ok(Waits {
         execution: answer.text("executionId")?,
@@ -47,7 +51,7 @@ fn read(answer: Answer<'_>) -> Result<Waits, Trouble> {
             .map_or_else(|| answer.maybe_text("workflowId"), |name| Ok(Some(name)))?,
         step: answer.text("stepId")?,
         prompt: answer.text("message")?,
-        approvers: approvers.collect::<Result<Vec<_>, Trouble>>()?,
+        approvers: approvers.collect::<Result<Vec<_>, ClientError>>()?,
         owner: answer.maybe_text("userId")?,
         count: gate.number("count")?,
         approved_by: gate.texts("approvedBy")?,

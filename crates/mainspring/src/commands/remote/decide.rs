@@ -4,21 +4,21 @@ use mainspring_kernel::{plan::Decision, value::Value};
 
 use super::{
     find::{find, user},
-    inputs::handed,
+    inputs::delegated,
 };
+use crate::output::summary::show_items;
 use crate::{
     cli::Global,
-    commands::{decide::At, hand_over::Handed, summary::show_items},
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{
-        Client,
+    client::{
+        Client, Repeat,
         address::route,
-        client::Repeat,
         execution::{Execution, Gate},
     },
-    terminal::{Terminal, bold, say},
-    text::paragraph,
+    commands::{decide::At, delegate::Delegated},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, print_out},
+    output::text::paragraph,
+    read_store::block_on,
 };
 
 /// Decides at a gate of an execution of a server.
@@ -28,19 +28,19 @@ pub(in crate::commands) fn decide(
     client: &Client,
     global: &Global,
     terminal: &Terminal,
-) -> Result<Exit, Refusal> {
-    let handed = block_on(async {
+) -> Result<Exit, CliError> {
+    let delegated = block_on(async {
         let id = find(client, &at.id).await?;
         let execution = Execution::get(client, &id).await?;
         let gate = open_gate(&execution, at)?;
         let Some(token) = &gate.token else { return Err(no_approver(client, gate).await?) };
         if !global.json {
-            say!("{}", bold(&paragraph(&gate.prompt)));
+            print_out!("{}", bold(&paragraph(&gate.prompt)));
             show_items(&gate.items);
         }
         send(client, &id, gate, token, decision, at.reason.as_deref()).await
     })?;
-    Ok(handed.tell(global, terminal))
+    Ok(delegated.tell(global, terminal))
 }
 
 /// Sends a decision, without retries: a repeated decision could apply to the gate of a later round.
@@ -51,18 +51,18 @@ pub(super) async fn send(
     token: &str,
     decision: Decision,
     reason: Option<&str>,
-) -> Result<Handed, Refusal> {
+) -> Result<Delegated, CliError> {
     let body = Value::map([
         ("approve", Value::Bool(decision == Decision::Approve)),
         ("resumeToken", token.into()),
         ("reason", reason.map_or(Value::Null, Value::from)),
     ]);
     let done = client.post(&route(&["api", "executions", id, "approve"], &[]), &body, Repeat::MustNot).await;
-    let done = done.map_err(|trouble| match trouble.is("INVALID_RESUME_TOKEN") {
-        true => trouble.saying("not_open", too_late(&gate.path)),
-        false => trouble.into(),
+    let done = done.map_err(|error| match error.is("INVALID_RESUME_TOKEN") {
+        true => error.saying("not_open", too_late(&gate.path)),
+        false => error.into(),
     })?;
-    Ok(handed(client, &done)?)
+    Ok(delegated(client, &done)?)
 }
 
 fn too_late(path: &str) -> String {
@@ -70,7 +70,7 @@ fn too_late(path: &str) -> String {
 }
 
 /// Builds the error for a user who is not an approver of the gate.
-pub(super) async fn no_approver(client: &Client, gate: &Gate) -> Result<Refusal, Refusal> {
+pub(super) async fn no_approver(client: &Client, gate: &Gate) -> Result<CliError, CliError> {
     let by = user(client).await?;
     let names = |names: &[String]| if names.is_empty() { "nobody".into() } else { names.join(", ") };
     let who = match gate.approvers.as_slice() {
@@ -79,20 +79,20 @@ pub(super) async fn no_approver(client: &Client, gate: &Gate) -> Result<Refusal,
     };
     let (count, has) = (gate.count, names(&gate.approved_by));
     let message = format!("`{by}` cannot decide the approval `{}`: {who}, {count} must approve, {has} has", gate.path);
-    Ok(Refusal::contract("not_an_approver", message))
+    Ok(CliError::contract("not_an_approver", message))
 }
 
 /// Finds the open gate that the arguments name, or the only open one.
-fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, Refusal> {
+fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, CliError> {
     let all: Vec<&Gate> = execution.gates.iter().collect();
     let names = |gates: &[&Gate]| gates.iter().map(|gate| gate.path.as_str()).collect::<Vec<_>>().join(", ");
     let several = |gates: &[&Gate]| {
         let message = format!("several gates are open; name one with --step: {}", names(gates));
-        Refusal::bad_input("several_gates", message)
+        CliError::bad_input("several_gates", message)
     };
     if all.is_empty() {
         let status = execution.listed.status.name();
-        return Err(Refusal::contract(
+        return Err(CliError::contract(
             "no_open_gate",
             format!("`{}` has no open approval: its status is {status}", at.id),
         ));
@@ -104,7 +104,7 @@ fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, Refusal>
         [only] => Ok(only),
         [] => {
             let message = format!("no gate is open at `{step}`; open are: {}", names(&all));
-            Err(Refusal::contract("no_open_gate", message))
+            Err(CliError::contract("no_open_gate", message))
         }
         found => Err(several(found)),
     }

@@ -3,8 +3,8 @@
 use mainspring_kernel::value::Value;
 
 use crate::{
-    exit::Refusal,
-    remote::{Client, Trouble, address::route, answer::Answer, execution::Listed},
+    client::{Client, ClientError, address::route, execution::Listed, response::Response},
+    error::CliError,
 };
 
 /// Number of newest executions that are searched for a prefix.
@@ -29,7 +29,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Returns the next page, which is empty after the last one.
-    pub(super) async fn next(&mut self) -> Result<Vec<Listed>, Trouble> {
+    pub(super) async fn next(&mut self) -> Result<Vec<Listed>, ClientError> {
         if self.is_over || self.left == 0 {
             return Ok(Vec::new());
         }
@@ -38,7 +38,7 @@ impl<'a> Pages<'a> {
         query.push(("limit", &limit));
         query.extend(self.cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
         let page = self.client.get(&route(&["api", "executions"], &query)).await?;
-        let answer = Answer::new(self.client, "a page of executions", &page);
+        let answer = Response::new(self.client, "a page of executions", &page);
         let rows = answer.objects("executions", "an execution")?.into_iter().map(Listed::read);
         let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
         rows.truncate(self.left);
@@ -52,15 +52,15 @@ impl<'a> Pages<'a> {
 }
 
 /// Resolves a name to the id of an execution.
-pub(super) async fn find(client: &Client, name: &str) -> Result<String, Refusal> {
+pub(super) async fn find(client: &Client, name: &str) -> Result<String, CliError> {
     if name == "last" {
         return last(client).await;
     }
     if !name.is_empty() {
         match client.get(&route(&["api", "executions", name], &[])).await {
-            Ok(value) => return Ok(Answer::new(client, "an execution", &value).text("id")?),
-            Err(trouble) if trouble.is("NOT_FOUND") => {}
-            Err(trouble) => return Err(trouble.into()),
+            Ok(value) => return Ok(Response::new(client, "an execution", &value).text("id")?),
+            Err(error) if error.is("NOT_FOUND") => {}
+            Err(error) => return Err(error.into()),
         }
     }
     let mut pages = Pages::new(client, Vec::new(), ROWS_SEARCHED);
@@ -74,7 +74,7 @@ pub(super) async fn find(client: &Client, name: &str) -> Result<String, Refusal>
             if found.is_some() {
                 let message =
                     format!("several executions begin with `{name}`; give more of the name (`mainspring list`)");
-                return Err(Refusal::bad_input("ambiguous_execution", message));
+                return Err(CliError::bad_input("ambiguous_execution", message));
             }
             found = Some(row.id);
         }
@@ -83,7 +83,7 @@ pub(super) async fn find(client: &Client, name: &str) -> Result<String, Refusal>
 
 /// Finds the last execution that the caller has started. Executions of other users are excluded, so `mainspring cancel
 /// last` never cancels one of those.
-async fn last(client: &Client) -> Result<String, Refusal> {
+async fn last(client: &Client) -> Result<String, CliError> {
     let me = user(client).await?;
     let mut pages = Pages::new(client, Vec::new(), ROWS_SEARCHED);
     loop {
@@ -93,7 +93,7 @@ async fn last(client: &Client) -> Result<String, Refusal> {
                 "`{me}` has started nothing at {} yet; `mainspring list` shows what others have",
                 client.address()
             );
-            return Err(Refusal::bad_input("no_such_execution", message));
+            return Err(CliError::bad_input("no_such_execution", message));
         }
         if let Some(row) = page.into_iter().find(|row| !row.is_child && row.started_by.as_deref() == Some(&me)) {
             return Ok(row.id);
@@ -102,13 +102,13 @@ async fn last(client: &Client) -> Result<String, Refusal> {
 }
 
 /// Returns the name of the user of the token.
-pub(super) async fn user(client: &Client) -> Result<String, Trouble> {
+pub(super) async fn user(client: &Client) -> Result<String, ClientError> {
     let me: Value = client.get("/api/me").await?;
-    Answer::new(client, "who asks", &me).text("userId")
+    Response::new(client, "who asks", &me).text("userId")
 }
 
-fn unknown(client: &Client, name: &str) -> Refusal {
+fn unknown(client: &Client, name: &str) -> CliError {
     let message =
         format!("there is no execution `{name}` at {}; `mainspring list` shows those there are", client.address());
-    Refusal::bad_input("no_such_execution", message)
+    CliError::bad_input("no_such_execution", message)
 }

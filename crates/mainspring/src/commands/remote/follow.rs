@@ -15,15 +15,15 @@ use tokio::{
 };
 
 use crate::{
-    exit::Refusal,
-    progress::{Happened, Progress},
-    remote::{
-        Client, Trouble,
+    client::{
+        Client, ClientError,
         events::{Event, FINISHED, watch},
         execution::{Execution, attempts},
     },
+    error::CliError,
+    output::progress::{Happened, Progress},
+    output::terminal::{Terminal, duration, print_out},
     runner::{Signals, print_event},
-    terminal::{Terminal, duration, say},
 };
 
 /// The output format of events.
@@ -39,9 +39,9 @@ pub(super) enum Told {
 }
 
 /// The reason for the end.
-pub(super) enum Rest {
+pub(super) enum Followed {
     /// The execution has ended, or only gates are open.
-    Rests(Box<Execution>),
+    Settled(Box<Execution>),
     /// This process was asked to stop.
     Interrupted,
 }
@@ -67,7 +67,7 @@ const WAITS: [&str; 2] = ["signal", "sleep"];
 pub(super) struct Following<'a> {
     client: &'a Client,
     id: String,
-    events: Receiver<Result<Event, Trouble>>,
+    events: Receiver<Result<Event, ClientError>>,
     is_over: bool,
     told: Told,
     progress: Progress,
@@ -98,23 +98,23 @@ impl<'a> Following<'a> {
     }
 
     /// Prints events until only gates are open, the execution ends, or a signal interrupts the process.
-    pub(super) async fn until_rest(&mut self, signals: &mut Signals) -> Result<Rest, Refusal> {
+    pub(super) async fn until_settled(&mut self, signals: &mut Signals) -> Result<Followed, CliError> {
         let mut tick = interval(REDRAW);
-        let resting = resting(self.client.clone(), self.id.clone());
-        tokio::pin!(resting);
+        let settled = settled(self.client.clone(), self.id.clone());
+        tokio::pin!(settled);
         let is_redrawn = self.terminal.is_live && self.told == Told::Lines;
         loop {
             tokio::select! {
                 () = signals.any() => {
                     self.progress.finish();
-                    return Ok(Rest::Interrupted);
+                    return Ok(Followed::Interrupted);
                 }
                 event = self.events.recv(), if !self.is_over => self.take(event).await?,
-                rested = &mut resting => {
-                    let execution = rested?;
+                settled = &mut settled => {
+                    let execution = settled?;
                     self.catch_up(&execution).await?;
                     self.progress.finish();
-                    return Ok(Rest::Rests(Box::new(execution)));
+                    return Ok(Followed::Settled(Box::new(execution)));
                 }
                 _ = tick.tick(), if is_redrawn => self.progress.tick(),
             }
@@ -122,7 +122,7 @@ impl<'a> Following<'a> {
     }
 
     /// Prints all events up to now.
-    pub(super) async fn as_it_stands(&mut self) -> Result<Execution, Refusal> {
+    pub(super) async fn as_it_stands(&mut self) -> Result<Execution, CliError> {
         let execution = Execution::get(self.client, &self.id).await?;
         self.catch_up(&execution).await?;
         self.progress.finish();
@@ -131,7 +131,7 @@ impl<'a> Following<'a> {
 
     /// Waits for the events up to the given state of the execution. They come by another connection, so they may be
     /// late.
-    async fn catch_up(&mut self, execution: &Execution) -> Result<(), Refusal> {
+    async fn catch_up(&mut self, execution: &Execution) -> Result<(), CliError> {
         let attempts = match execution.has_ended() {
             true => Vec::new(),
             false => attempts(self.client, &self.id).await?.1,
@@ -157,17 +157,17 @@ impl<'a> Following<'a> {
     }
 
     /// Prints an event and all others that are available.
-    async fn take(&mut self, event: Option<Result<Event, Trouble>>) -> Result<(), Refusal> {
+    async fn take(&mut self, event: Option<Result<Event, ClientError>>) -> Result<(), CliError> {
         let Some(event) = event else {
             self.is_over = true;
             return Ok(());
         };
         let mut batch = vec![event?];
-        let mut trouble = None;
+        let mut error = None;
         while let Ok(next) = self.events.try_recv() {
             match next {
                 Ok(event) => batch.push(event),
-                Err(found) => trouble = Some(found),
+                Err(found) => error = Some(found),
             }
         }
         let details = self.details(&batch).await?;
@@ -176,16 +176,16 @@ impl<'a> Following<'a> {
             self.is_over |= event.kind == FINISHED;
             match self.told {
                 Told::Lines => self.show(event, &details),
-                Told::Out => say!("{}", compact(&event.data)),
+                Told::Out => print_out!("{}", compact(&event.data)),
                 Told::Beside if event.kind == "approval.required" => {}
                 Told::Beside => print_event(&event.data),
             }
         }
-        trouble.map_or(Ok(()), |trouble| Err(trouble.into()))
+        error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Reads the details that events lack: console output of functions, and the reason of a wait.
-    async fn details(&self, batch: &[Event]) -> Result<BTreeMap<(String, u64), AttemptHistory>, Refusal> {
+    async fn details(&self, batch: &[Event]) -> Result<BTreeMap<(String, u64), AttemptHistory>, CliError> {
         let is_wanted = |event: &Event| {
             let waits = event.kind == "step.started" && WAITS.contains(&text(event, "stepType"));
             waits || event.data.get("logLines").is_some()
@@ -196,8 +196,8 @@ impl<'a> Following<'a> {
         match attempts(self.client, &self.id).await {
             Ok((_, rows)) => Ok(rows.into_iter().map(|row| ((row.step.clone(), row.attempt.into()), row)).collect()),
             // Events are printed without details if the server is unavailable; `mainspring show` prints them.
-            Err(trouble) if trouble.may_pass() => Ok(BTreeMap::new()),
-            Err(trouble) => Err(trouble.into()),
+            Err(error) if error.may_pass() => Ok(BTreeMap::new()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -231,7 +231,7 @@ impl Seen {
 }
 
 /// Waits until the execution ends or only gates are open.
-async fn resting(client: Client, id: String) -> Result<Execution, Refusal> {
+async fn settled(client: Client, id: String) -> Result<Execution, CliError> {
     let mut unanswered = 0;
     loop {
         match client.wait(&id).await {
@@ -240,17 +240,17 @@ async fn resting(client: Client, id: String) -> Result<Execution, Refusal> {
                 let execution = Execution::read(&client, &value)?;
                 // The next step is about to start if the execution waits for an approval and has no open gate.
                 let waits = execution.listed.status == ExecutionStatus::WaitingApproval;
-                match execution.rests() {
+                match execution.is_settled() {
                     true if !waits || !execution.gates.is_empty() => return Ok(execution),
                     true => sleep(AGAIN).await,
                     false => {}
                 }
             }
-            Err(trouble) if trouble.may_pass() && unanswered < UNANSWERED_MAX => {
+            Err(error) if error.may_pass() && unanswered < UNANSWERED_MAX => {
                 unanswered += 1;
                 sleep(AGAIN).await;
             }
-            Err(trouble) => return Err(trouble.into()),
+            Err(error) => return Err(error.into()),
         }
     }
 }

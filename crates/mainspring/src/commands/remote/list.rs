@@ -10,11 +10,11 @@ use mainspring_kernel::{
 use super::find::Pages;
 use crate::{
     cli::Global,
+    client::{Client, address::route, execution::Listed, response::Response},
     commands::list::{List, Row, print},
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{Client, address::route, answer::Answer, execution::Listed},
-    terminal::{Terminal, say},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, print_out},
+    read_store::block_on,
 };
 
 /// Lists the executions of a server.
@@ -23,7 +23,7 @@ pub(in crate::commands) fn list(
     client: &Client,
     global: &Global,
     terminal: &Terminal,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     let mut query = Vec::new();
     if !list.status.is_empty() {
         query.push(("status", list.status.join(",")));
@@ -45,10 +45,10 @@ pub(in crate::commands) fn list(
     block_on(name_workflows(client, &mut rows))?;
     if rows.is_empty() && !is_narrowed {
         let message = format!("there are no executions at {}; `mainspring run WORKFLOW` starts one", client.address());
-        return Err(Refusal::bad_input("no_executions", message));
+        return Err(CliError::bad_input("no_executions", message));
     }
     if global.json {
-        rows.iter().for_each(|row| say!("{}", compact(&value(row))));
+        rows.iter().for_each(|row| print_out!("{}", compact(&value(row))));
         return Ok(Exit::Fine);
     }
     print(&rows.into_iter().map(|row| row.row).collect::<Vec<Row>>(), terminal);
@@ -59,14 +59,14 @@ pub(in crate::commands) fn list(
 const NAMED_MAX: usize = 20;
 
 /// Replaces the ids of workflows by slugs. An id stays if its workflow cannot be read.
-async fn name_workflows(client: &Client, rows: &mut [Listed]) -> Result<(), Refusal> {
+async fn name_workflows(client: &Client, rows: &mut [Listed]) -> Result<(), CliError> {
     let ids: BTreeSet<String> = rows.iter().filter_map(|row| row.row.workflow.clone()).collect();
     let mut slugs = BTreeMap::new();
     for id in ids.into_iter().take(NAMED_MAX) {
         match client.get(&route(&["api", "workflows", &id], &[])).await {
-            Ok(workflow) => drop(slugs.insert(id, Answer::new(client, "a workflow", &workflow).maybe_text("slug")?)),
-            Err(trouble) if trouble.is("NOT_FOUND") || trouble.is("FORBIDDEN") || trouble.is("CONFLICT") => {}
-            Err(trouble) => return Err(trouble.into()),
+            Ok(workflow) => drop(slugs.insert(id, Response::new(client, "a workflow", &workflow).maybe_text("slug")?)),
+            Err(error) if error.is("NOT_FOUND") || error.is("FORBIDDEN") || error.is("CONFLICT") => {}
+            Err(error) => return Err(error.into()),
         }
     }
     for row in rows {

@@ -4,14 +4,14 @@ use mainspring_kernel::value::Value;
 
 use crate::{
     cli::Global,
+    client::{Client, Repeat, address::route, response::Response},
     commands::{
         erase::{self, Erase},
         quarantine::{Action, Quarantine, print, tell},
     },
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{Client, address::route, answer::Answer, client::Repeat},
-    terminal::{Terminal, dim, say},
+    error::{CliError, Exit},
+    output::terminal::{Terminal, dim, print_out},
+    read_store::block_on,
 };
 
 /// Lists the quarantined executions of a server, or acts on one. An unreadable execution must be named by its whole id.
@@ -20,7 +20,7 @@ pub(in crate::commands) fn quarantine(
     client: &Client,
     global: &Global,
     terminal: &Terminal,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     let (which, verb) = match &quarantine.action {
         Action::List => return list(client, global),
         Action::Release(which) => (which, "release"),
@@ -29,7 +29,7 @@ pub(in crate::commands) fn quarantine(
     let body = Value::map([("reason", which.reason.as_str().into())]);
     let route = route(&["api", "executions", &which.id, verb], &[]);
     let done = block_on(async { Ok(client.post(&route, &body, Repeat::MustNot).await?) })?;
-    let answer = Answer::new(client, "what came of it", &done);
+    let answer = Response::new(client, "what came of it", &done);
     let (id, status) = (answer.text("executionId")?, answer.text("status")?);
     let words = match status.as_str() {
         "cancelled" => "released and cancelled, because its parent has continued without it",
@@ -39,13 +39,13 @@ pub(in crate::commands) fn quarantine(
     Ok(tell(&id, &status, words, global, terminal))
 }
 
-fn list(client: &Client, global: &Global) -> Result<Exit, Refusal> {
+fn list(client: &Client, global: &Global) -> Result<Exit, CliError> {
     let (mut cursor, mut is_any) = (None::<String>, false);
     loop {
         let query: Vec<(&str, &str)> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
         let route = route(&["api", "quarantine"], &query);
         let page = block_on(async { Ok(client.get(&route).await?) })?;
-        let answer = Answer::new(client, "a page of quarantined executions", &page);
+        let answer = Response::new(client, "a page of quarantined executions", &page);
         for row in answer.objects("quarantined", "a quarantined execution")? {
             is_any = true;
             print(&row.text("executionId")?, &row.text("reason")?, global);
@@ -58,7 +58,7 @@ fn list(client: &Client, global: &Global) -> Result<Exit, Refusal> {
         cursor = next;
     }
     if !is_any && !global.json {
-        say!("{}", dim("none"));
+        print_out!("{}", dim("none"));
     }
     Ok(Exit::Fine)
 }
@@ -69,7 +69,7 @@ pub(in crate::commands) fn erase(
     client: &Client,
     global: &Global,
     terminal: &Terminal,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     let steps: Vec<Value> = erase.step.iter().map(|step| step.as_str().into()).collect();
     let body = Value::map([("reason", erase.reason.as_str().into()), ("steps", steps.into())]);
     let done = block_on(async {
@@ -77,6 +77,6 @@ pub(in crate::commands) fn erase(
         let route = route(&["api", "executions", &id, "erase"], &[]);
         Ok(client.post(&route, &body, Repeat::May).await?)
     })?;
-    let answer = Answer::new(client, "what was erased", &done);
+    let answer = Response::new(client, "what was erased", &done);
     Ok(erase::tell(&answer.text("executionId")?, answer.number("erased")?, global, terminal))
 }

@@ -12,38 +12,37 @@ use mainspring_kernel::{
 
 use super::{
     decide::{no_approver, send},
-    follow::{Following, Rest, Told},
+    follow::{Followed, Following, Told},
 };
+use crate::output::prompt::{Answer as Said, ask};
 use crate::{
     cli::Global,
+    client::{
+        Client, Repeat,
+        address::route,
+        error::Kind,
+        execution::{Execution, Gate, attempts},
+        response::Response,
+    },
     commands::{
-        asking::{Answer as Said, ask},
         follow::Gates,
         run::{Run, detached, input, variables},
         save::saved,
         signal::fresh_id,
         validate::{list, said},
     },
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{
-        Client,
-        address::route,
-        answer::Answer,
-        client::Repeat,
-        execution::{Execution, Gate, attempts},
-        trouble::Kind,
-    },
+    error::{CliError, Exit},
+    output::terminal::{Terminal, bold, dim, print_out},
+    output::text::shown,
+    read_store::block_on,
     runner::{Signals, print_event},
-    terminal::{Terminal, bold, dim, say},
-    text::shown,
 };
 
 /// Interval at which a displayed question is checked for decisions by others, interval at which a decision is checked
 /// at its node, and number of those checks.
-const LOOK: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 const ARRIVED: Duration = Duration::from_millis(200);
-const ARRIVED_LOOKS: u32 = 100;
+const ARRIVED_POLLS: u32 = 100;
 
 /// A saved workflow of a server.
 struct Workflow {
@@ -69,11 +68,11 @@ pub(in crate::commands) fn run(
     client: &Client,
     global: &Global,
     terminal: &Terminal,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     if let Some(flag) = run.flag_of_this_machine() {
         let message =
             format!("{flag} is for executions of this machine; a server runs a workflow as it is saved there");
-        return Err(Refusal::bad_input("not_at_a_server", message));
+        return Err(CliError::bad_input("not_at_a_server", message));
     }
     let variables = variables(&run.variables)?;
     block_on(async {
@@ -82,12 +81,12 @@ pub(in crate::commands) fn run(
             let workflow = workflow(run, client, global, terminal).await?;
             let input = input(run.input.as_deref(), workflow.data.get("inputSchema"))?;
             let started = start(run, client, &workflow, input, variables).await?;
-            Ok::<_, Refusal>((workflow, started))
+            Ok::<_, CliError>((workflow, started))
         };
         let (workflow, started) = tokio::select! {
             () = signals.any() => {
                 let message = "interrupted before the server has answered: `mainspring list` tells whether it was started";
-                return Err(Refusal::internal("interrupted", message));
+                return Err(CliError::internal("interrupted", message));
             }
             prepared = prepared => prepared?,
         };
@@ -100,7 +99,7 @@ pub(in crate::commands) fn run(
         }
         if !global.json {
             let again = if started.existed { ", which exists" } else { "" };
-            say!("{} {}", bold(&workflow.title()), dim(&shown(&format!("{}{again}", started.id))));
+            print_out!("{} {}", bold(&workflow.title()), dim(&shown(&format!("{}{again}", started.id))));
         }
         let gates = if run.yes { Gates::Approve } else { Gates::Ask };
         Attached { client, gates, global, terminal, decided: BTreeSet::new() }.follow(&started.id, &mut signals).await
@@ -116,44 +115,44 @@ impl Workflow {
 
 /// Finds the workflow by id or slug. A file is refused, since a server runs saved workflows only; `--save` saves it
 /// first.
-async fn workflow(run: &Run, client: &Client, global: &Global, terminal: &Terminal) -> Result<Workflow, Refusal> {
+async fn workflow(run: &Run, client: &Client, global: &Global, terminal: &Terminal) -> Result<Workflow, CliError> {
     let name = run.file.to_str().unwrap_or_default();
     let save_first = |what: &str| {
         let file = run.file.display();
         let message = format!(
             "{what}: `mainspring save {file}` puts it there, and `mainspring run --save {file}` runs it as well"
         );
-        Refusal::bad_input("not_saved", message)
+        CliError::bad_input("not_saved", message)
     };
     if !run.save && is_file_name(&run.file) {
         return Err(save_first("a server runs workflows that are saved there, and this is a file"));
     }
     let body = if run.save {
         let Some(body) = saved(&run.file, None, client, global).await? else {
-            return Err(Refusal::bad_input("invalid_definition", "the definition is invalid, and nothing was saved"));
+            return Err(CliError::bad_input("invalid_definition", "the definition is invalid, and nothing was saved"));
         };
         let of = |key: &str| body.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
-        terminal.remark(&format!("saved {} {}", of("slug"), of("version")));
+        terminal.note(&format!("saved {} {}", of("slug"), of("version")));
         body
     } else {
         match client.get(&route(&["api", "workflows", name], &[])).await {
-            Err(trouble) if trouble.is("NOT_FOUND") && run.file.is_file() => {
+            Err(error) if error.is("NOT_FOUND") && run.file.is_file() => {
                 return Err(save_first(&format!(
                     "there is no workflow `{name}` at {}, and a file of that name here",
                     client.address()
                 )));
             }
-            Err(trouble) if trouble.is("NOT_FOUND") => {
+            Err(error) if error.is("NOT_FOUND") => {
                 let message = format!(
                     "there is no workflow `{name}` at {}; `mainspring workflows` lists those there are",
                     client.address()
                 );
-                return Err(trouble.saying("no_such_workflow", message));
+                return Err(error.saying("no_such_workflow", message));
             }
             body => body?,
         }
     };
-    let answer = Answer::new(client, "a workflow", &body);
+    let answer = Response::new(client, "a workflow", &body);
     let (id, name) = (answer.text("id")?, answer.text("name")?);
     Ok(Workflow { id, name, data: answer.any("data"), warnings: list(&body, "warnings") })
 }
@@ -172,7 +171,7 @@ async fn start(
     workflow: &Workflow,
     input: Value,
     variables: Map,
-) -> Result<Started, Refusal> {
+) -> Result<Started, CliError> {
     let request = run.idempotency_key.clone().map_or_else(fresh_id, Ok)?;
     let body = [
         ("workflowId", Value::from(workflow.id.as_str())),
@@ -182,17 +181,17 @@ async fn start(
     ];
     let body = Value::map(body.into_iter().chain(policy(run).map(|policy| ("runtime", policy))));
     let done = client.post(&route(&["api", "triggers", "manual", "run"], &[]), &body, Repeat::May).await;
-    let done = done.map_err(|trouble| match trouble.kind {
+    let done = done.map_err(|error| match error.kind {
         Kind::Broken | Kind::Unreachable => {
-            let why = trouble.refusal.failure.message.clone();
+            let why = error.cli_error.failure.message.clone();
             let message = format!(
                 "{why}; the same with --idempotency-key {request} starts it once, whether it was started or not"
             );
-            trouble.saying("server_unreachable", message)
+            error.saying("server_unreachable", message)
         }
-        _ => trouble.into(),
+        _ => error.into(),
     })?;
-    let answer = Answer::new(client, "what was started", &done);
+    let answer = Response::new(client, "what was started", &done);
     let (id, status) = (answer.text("executionId")?, answer.text("status")?);
     Ok(Started { id, status, existed: answer.flag("existed")?, warnings: list(&done, "warnings") })
 }
@@ -221,13 +220,13 @@ struct Attached<'a> {
 }
 
 impl Attached<'_> {
-    async fn follow(mut self, id: &str, signals: &mut Signals) -> Result<Exit, Refusal> {
+    async fn follow(mut self, id: &str, signals: &mut Signals) -> Result<Exit, CliError> {
         let told = if self.global.json { Told::Beside } else { Told::Lines };
         let mut following = Following::new(self.client, id, told, self.terminal);
         loop {
-            let execution = match following.until_rest(signals).await? {
-                Rest::Rests(execution) => execution,
-                Rest::Interrupted => return Ok(self.left(id)),
+            let execution = match following.until_settled(signals).await? {
+                Followed::Settled(execution) => execution,
+                Followed::Interrupted => return Ok(self.left(id)),
             };
             if execution.has_ended() || !self.decide_all(&execution, signals).await? {
                 return self.conclude(&execution).await;
@@ -236,7 +235,7 @@ impl Attached<'_> {
     }
 
     /// Decides at every open gate; false if no decision was made.
-    async fn decide_all(&mut self, execution: &Execution, signals: &mut Signals) -> Result<bool, Refusal> {
+    async fn decide_all(&mut self, execution: &Execution, signals: &mut Signals) -> Result<bool, CliError> {
         let mut has_decided = false;
         for gate in &execution.gates {
             let Some(token) = &gate.token else {
@@ -260,31 +259,31 @@ impl Attached<'_> {
             };
             self.decided.insert(token.clone());
             match send(self.client, execution.id(), gate, token, decision, Some(reason)).await {
-                Ok(handed) if handed.taken => {}
+                Ok(delegated) if delegated.accepted => {}
                 Ok(_) => self.arrived(execution.id(), gate, token).await?,
-                Err(refusal) if refusal.failure.code == "not_open" => {
-                    self.terminal.remark("the approval was already decided, or its timeout has expired");
+                Err(error) if error.failure.code == "not_open" => {
+                    self.terminal.note("the approval was already decided, or its timeout has expired");
                 }
-                Err(refusal) => return Err(refusal),
+                Err(error) => return Err(error),
             }
             has_decided = true;
         }
         Ok(has_decided)
     }
 
-    async fn asked(&self, id: &str, gate: &Gate, token: &str, signals: &mut Signals) -> Result<Said, Refusal> {
+    async fn asked(&self, id: &str, gate: &Gate, token: &str, signals: &mut Signals) -> Result<Said, CliError> {
         let still_open = async || match Execution::get(self.client, id).await {
             Ok(execution) => Ok(execution.gates.iter().any(|open| open.token.as_deref() == Some(token))),
             // A question stays open while the server is unavailable.
-            Err(trouble) if trouble.may_pass() => Ok(true),
-            Err(trouble) => Err(trouble.into()),
+            Err(error) if error.may_pass() => Ok(true),
+            Err(error) => Err(error.into()),
         };
-        ask(&gate.prompt, &gate.items, LOOK, signals, still_open).await
+        ask(&gate.prompt, &gate.items, POLL_INTERVAL, signals, still_open).await
     }
 
     /// Waits until a decision that the server has forwarded to another node is applied.
-    async fn arrived(&self, id: &str, gate: &Gate, token: &str) -> Result<(), Refusal> {
-        for _ in 0..ARRIVED_LOOKS {
+    async fn arrived(&self, id: &str, gate: &Gate, token: &str) -> Result<(), CliError> {
+        for _ in 0..ARRIVED_POLLS {
             let execution = Execution::get(self.client, id).await?;
             let now = execution.gates.iter().find(|open| open.token.as_deref() == Some(token));
             if now.is_none_or(|now| now.approved_by.len() > gate.approved_by.len()) {
@@ -295,7 +294,7 @@ impl Attached<'_> {
         Ok(())
     }
 
-    async fn conclude(&self, execution: &Execution) -> Result<Exit, Refusal> {
+    async fn conclude(&self, execution: &Execution) -> Result<Exit, CliError> {
         let now = now_ms();
         if !self.global.json {
             execution.summary(now).show();
@@ -310,7 +309,7 @@ impl Attached<'_> {
             let finished = finished.into_iter().chain([("status", execution.word().into())]);
             print_event(&Value::map(finished));
         }
-        say!("{}", compact(&execution.envelope(attempts(self.client, id).await?.0)));
+        print_out!("{}", compact(&execution.envelope(attempts(self.client, id).await?.0)));
         Ok(execution.exit())
     }
 
@@ -321,10 +320,10 @@ impl Attached<'_> {
             self.client.address()
         );
         if self.global.json {
-            let failure = Refusal::internal("interrupted", message.clone()).failure;
-            say!("{}", compact(&envelope::of_refusal(Some(id), &failure)));
+            let failure = CliError::internal("interrupted", message.clone()).failure;
+            print_out!("{}", compact(&envelope::of_refusal(Some(id), &failure)));
         }
-        self.terminal.remark(&message);
+        self.terminal.note(&message);
         Exit::Failed
     }
 }

@@ -5,16 +5,16 @@ use mainspring_engine::engine::now_ms;
 use super::find::find;
 use crate::{
     cli::Global,
-    commands::show::{Picture, Show},
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{
+    client::{
         Client,
         execution::{Execution, attempts},
     },
+    commands::show::{ExecutionView, Show},
+    error::{CliError, Exit},
+    read_store::block_on,
 };
 
-pub(in crate::commands) fn show(show: &Show, client: &Client, global: &Global) -> Result<Exit, Refusal> {
+pub(in crate::commands) fn show(show: &Show, client: &Client, global: &Global) -> Result<Exit, CliError> {
     let (execution, (mut values, attempts)) = block_on(async {
         let id = find(client, &show.id).await?;
         // Steps are read first. The execution that is read afterwards is newer and has everything that they refer to.
@@ -29,7 +29,7 @@ pub(in crate::commands) fn show(show: &Show, client: &Client, global: &Global) -
     }
     let row = &execution.listed.row;
     let by = execution.listed.started_by.clone().unwrap_or_else(|| "nobody".into());
-    show.print(&Picture {
+    show.print(&ExecutionView {
         name: execution.workflow_name.clone().unwrap_or_else(|| "workflow".into()),
         workflow_hash: execution.listed.workflow_hash.clone(),
         began: Some((row.started_at, by, execution.id().to_string())),

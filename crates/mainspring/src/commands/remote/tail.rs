@@ -2,18 +2,18 @@
 
 use super::{
     find::find,
-    follow::{Following, Rest, Told},
+    follow::{Followed, Following, Told},
 };
 use mainspring_engine::engine::now_ms;
 
 use crate::{
     cli::Global,
+    client::Client,
     commands::tail::Tail,
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::Client,
+    error::{CliError, Exit},
+    output::terminal::Terminal,
+    read_store::block_on,
     runner::Signals,
-    terminal::Terminal,
 };
 
 /// Follows an execution of a server until it ends or waits only for approvals.
@@ -22,7 +22,7 @@ pub(in crate::commands) fn tail(
     client: Client,
     global: &Global,
     terminal: &Terminal,
-) -> Result<Exit, Refusal> {
+) -> Result<Exit, CliError> {
     block_on(async {
         let mut signals = Signals::new()?;
         let id = tokio::select! {
@@ -34,9 +34,9 @@ pub(in crate::commands) fn tail(
         let execution = if tail.no_follow {
             following.as_it_stands().await?
         } else {
-            match following.until_rest(&mut signals).await? {
-                Rest::Rests(execution) => *execution,
-                Rest::Interrupted => return Ok(Exit::Fine),
+            match following.until_settled(&mut signals).await? {
+                Followed::Settled(execution) => *execution,
+                Followed::Interrupted => return Ok(Exit::Fine),
             }
         };
         if !global.json {

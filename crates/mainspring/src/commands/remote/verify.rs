@@ -13,12 +13,12 @@ use mainspring_kernel::{
 use super::find::{Pages, find};
 use crate::{
     cli::Global,
+    client::{Client, ClientError, address::route, response::Response},
     commands::verify::Verify,
-    exit::{Exit, Refusal},
-    naming::block_on,
-    remote::{Client, Trouble, address::route, answer::Answer},
-    terminal::{bold, say, status},
-    text::{paragraph, shown},
+    error::{CliError, Exit},
+    output::terminal::{bold, print_out, status},
+    output::text::{paragraph, shown},
+    read_store::block_on,
 };
 
 /// Frames per page.
@@ -28,7 +28,7 @@ const PAGE_FRAMES: usize = 200;
 const CHECKED: &str = "each with its hash, none missing between; not checked from here: decisions and the seal of the head (`mainspring verify` where the store is)";
 
 /// Verifies the chain of one journal, or of all journals and the audit log.
-pub(in crate::commands) fn verify(verify: &Verify, client: &Client, global: &Global) -> Result<Exit, Refusal> {
+pub(in crate::commands) fn verify(verify: &Verify, client: &Client, global: &Global) -> Result<Exit, CliError> {
     block_on(async {
         if let Some(id) = &verify.id {
             return journal(client, &find(client, id).await?, global).await;
@@ -49,13 +49,13 @@ pub(in crate::commands) fn verify(verify: &Verify, client: &Client, global: &Glo
         }
         if is_empty {
             let message = format!("there are no executions at {}", client.address());
-            return Err(Refusal::bad_input("no_executions", message));
+            return Err(CliError::bad_input("no_executions", message));
         }
         if audit(client, global).await? == Exit::Fine { Ok(exit) } else { Ok(Exit::NotSo) }
     })
 }
 
-async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, Refusal> {
+async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, CliError> {
     let mut chain = Chain::default();
     let mut cursor: Option<String> = None;
     let limit = PAGE_FRAMES.to_string();
@@ -63,7 +63,7 @@ async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, Ref
         let (before, mut query) = (chain.next, vec![("limit", limit.as_str())]);
         query.extend(cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
         let page = client.get(&route(&["api", "executions", id, "journal"], &query)).await?;
-        let page = Answer::new(client, "a journal", &page);
+        let page = Response::new(client, "a journal", &page);
         cursor = page.maybe_text("nextCursor")?;
         match chain.add(&page)? {
             Ok(()) if cursor.is_none() => break Ok(chain.next),
@@ -88,7 +88,7 @@ struct Chain {
 
 impl Chain {
     /// Verifies the frames of a page. The inner error describes a broken chain.
-    fn add(&mut self, page: &Answer<'_>) -> Result<Result<(), String>, Trouble> {
+    fn add(&mut self, page: &Response<'_>) -> Result<Result<(), String>, ClientError> {
         for frame in page.objects("frames", "a frame")? {
             let digits = frame.text("frame")?;
             let mut bytes = vec![0; digits.len() / 2];
@@ -132,38 +132,42 @@ fn tell_journal(id: &str, found: Result<u64, String>, global: &Global) -> Exit {
             }
             Err(why) => drop(map.insert("error".into(), why.as_str().into())),
         }
-        say!("{}", compact(&Value::Map(map)));
+        print_out!("{}", compact(&Value::Map(map)));
         return exit;
     }
     match found {
-        Ok(frames) => say!("{} {}  {frames} frames in the chain, {CHECKED}", bold(&shown(id)), status("ok")),
-        Err(why) => say!("{} {}  {}", bold(&shown(id)), status("failed"), paragraph(&why)),
+        Ok(frames) => print_out!("{} {}  {frames} frames in the chain, {CHECKED}", bold(&shown(id)), status("ok")),
+        Err(why) => print_out!("{} {}  {}", bold(&shown(id)), status("failed"), paragraph(&why)),
     }
     exit
 }
 
 /// Prints the server's verification of its audit log, or that the token may not read it.
-async fn audit(client: &Client, global: &Global) -> Result<Exit, Refusal> {
+async fn audit(client: &Client, global: &Global) -> Result<Exit, CliError> {
     let told = match client.get("/api/audit/verify").await {
-        Err(trouble) if trouble.is("FORBIDDEN") => None,
+        Err(error) if error.is("FORBIDDEN") => None,
         told => Some(told?),
     };
     if global.json {
         let told = told.clone().unwrap_or_default();
-        say!("{}", compact(&Value::map([("auditLog", told)])));
+        print_out!("{}", compact(&Value::map([("auditLog", told)])));
     }
     let Some(told) = told else {
         if !global.json {
-            say!("{}  not looked at: this token may not read it", bold("audit log"));
+            print_out!("{}  not checked: this token may not read it", bold("audit log"));
         }
         return Ok(Exit::Fine);
     };
-    let answer = Answer::new(client, "the proof of the audit log", &told);
+    let answer = Response::new(client, "the proof of the audit log", &told);
     let (is_so, entries, error) = (answer.flag("ok")?, answer.number("entries")?, answer.maybe_text("error")?);
     if !global.json && is_so {
-        say!("{} {}  {entries} entries in the chain, head sealed, as the server says", bold("audit log"), status("ok"));
+        print_out!(
+            "{} {}  {entries} entries in the chain, head sealed, as the server says",
+            bold("audit log"),
+            status("ok")
+        );
     } else if !global.json {
-        say!("{} {}  {}", bold("audit log"), status("failed"), paragraph(&error.unwrap_or_default()));
+        print_out!("{} {}  {}", bold("audit log"), status("failed"), paragraph(&error.unwrap_or_default()));
     }
     Ok(if is_so { Exit::Fine } else { Exit::NotSo })
 }

@@ -1,0 +1,255 @@
+//! The HTTP client of a server: addresses, credentials, requests, event streams and errors.
+//!
+//! Responses are untrusted input: sizes are bounded, types are checked, and text is escaped before it reaches a
+//! terminal. Unknown fields are ignored, since a newer server may send them. Only requests that are safe to repeat are
+//! retried.
+
+pub(crate) mod address;
+pub(crate) mod connect;
+mod connection;
+pub(crate) mod credentials;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod execution;
+pub(crate) mod oidc_fetch;
+pub(crate) mod response;
+pub(crate) mod target;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use hyper::{
+    HeaderMap, Method, Response, StatusCode,
+    body::Incoming,
+    header::{HeaderValue, LOCATION, RETRY_AFTER},
+};
+use mainspring_kernel::{
+    json::{self, compact},
+    value::Value,
+};
+use tokio::time::{sleep, timeout};
+
+pub(crate) use self::error::ClientError;
+use self::{
+    address::Address,
+    connection::{Asked, Endpoint},
+};
+use crate::{error::CliError, tls};
+
+/// Timeouts of a response's head and of its body.
+const PATIENCE: Duration = Duration::from_secs(60);
+const BODY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// The wait of a long poll at the server, and the timeout of its request, which is longer.
+const WAIT_MS: u64 = 30_000;
+const WAIT_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of a response. The largest are list pages, which end soon after 8 MiB.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Attempts of a request that may be retried, and the pause before each.
+const TRIES: u32 = 6;
+const PAUSES_MS: [u64; TRIES as usize] = [0, 0, 200, 500, 1_000, 2_000];
+
+/// Retries after `429 Too Many Requests`, and the largest `Retry-After` in seconds that is waited for.
+const TURNS_AWAY: u32 = 5;
+const RETRY_AFTER_SECONDS_MAX: u64 = 30;
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    endpoint: Endpoint,
+}
+
+/// Says whether a request may be sent again after its response was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// The request changes nothing, or its idempotency key lets the server recognize it.
+    May,
+    /// The first request may have been processed, and a second one would be processed again.
+    MustNot,
+}
+
+impl Client {
+    /// A client with a token. Plain HTTP to another machine is an error unless `plain_http` allows it.
+    pub(crate) fn new(address: Address, token: &str, plain_http: bool) -> Result<Self, CliError> {
+        if address.is_plain() && !address.is_loopback() && !plain_http {
+            let message = format!(
+                "{address} is another machine, and plain http shows the token to everybody on the way: use https, or say --plain-http (MAINSPRING_PLAIN_HTTP=true) where the way is safe"
+            );
+            return Err(CliError::contract("plain_http", message));
+        }
+        let mut credential = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+            CliError::contract(
+                "no_token",
+                "the token has characters that no token has; `mainspring login` stores another",
+            )
+        })?;
+        credential.set_sensitive(true);
+        let tls = if address.is_plain() { tls::trusting_mozilla() } else { tls::trusting()? };
+        Ok(Self { endpoint: Endpoint { address, credential, plain_http, tls } })
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.endpoint.address
+    }
+
+    /// Sends a GET request, with retries.
+    pub(crate) async fn get(&self, route: &str) -> Result<Value, ClientError> {
+        self.ask(Method::GET, route, None, PATIENCE, Repeat::May).await
+    }
+
+    /// Sends a GET request once, and returns status, headers and body of any response.
+    pub(crate) async fn get_once(&self, route: &str) -> Result<(StatusCode, HeaderMap, Bytes), ClientError> {
+        let answer = self.endpoint.send(&asked(Method::GET, route, None, PATIENCE)).await?;
+        let headers = answer.headers().clone();
+        let (status, body) = self.read(answer).await?;
+        Ok((status, headers, body))
+    }
+
+    /// Sends a POST request, with retries if `repeat` allows them.
+    pub(crate) async fn post(&self, route: &str, body: &Value, repeat: Repeat) -> Result<Value, ClientError> {
+        self.ask(Method::POST, route, Some(body), PATIENCE, repeat).await
+    }
+
+    /// Long-polls an execution: returns it once it has settled, or unsettled after [`WAIT_MS`].
+    pub(crate) async fn wait(&self, id: &str) -> Result<Value, ClientError> {
+        let route = address::route(&["api", "executions", id, "wait"], &[("timeoutMs", &WAIT_MS.to_string())]);
+        self.ask(Method::GET, &route, None, WAIT_PATIENCE, Repeat::May).await
+    }
+
+    /// Opens an event stream after the last event that was received.
+    pub(crate) async fn stream(&self, route: &str, last: Option<&str>) -> Result<Response<Incoming>, ClientError> {
+        let mut asked = asked(Method::GET, route, None, PATIENCE);
+        asked.headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
+            asked.headers.insert("last-event-id", last);
+        }
+        let answer = self.endpoint.send(&asked).await?;
+        if !answer.status().is_success() {
+            let (status, body) = self.read(answer).await?;
+            return Err(self.said(status, None, &body));
+        }
+        let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if kind.split(';').next().unwrap_or_default().trim() != "text/event-stream" {
+            return Err(self.nonsense("it sends no stream of events"));
+        }
+        Ok(answer)
+    }
+
+    /// The error for a response that does not follow the API.
+    pub(crate) fn nonsense(&self, what: &str) -> ClientError {
+        ClientError::nonsense(self.address(), what)
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        route: &str,
+        body: Option<&Value>,
+        patience: Duration,
+        repeat: Repeat,
+    ) -> Result<Value, ClientError> {
+        let asked = asked(method, route, body, patience);
+        let (mut tries, mut turns_away) = (1, 0);
+        loop {
+            let error = match self.once(&asked).await {
+                Ok(Ok(value)) => return Ok(value),
+                Ok(Err(Away { seconds, error })) if turns_away < TURNS_AWAY => {
+                    turns_away += 1;
+                    sleep(Duration::from_secs(seconds.ok_or(error)?)).await;
+                    continue;
+                }
+                Ok(Err(Away { error, .. })) | Err(error) => error,
+            };
+            // A server that refuses the first connection is reported at once. A server that was reachable before
+            // may be restarting.
+            let never_there = tries == 1 && error.kind == error::Kind::Unreachable;
+            if repeat == Repeat::MustNot || never_there || !error.may_pass() || tries >= TRIES {
+                return Err(error);
+            }
+            sleep(Duration::from_millis(PAUSES_MS[tries as usize])).await;
+            tries += 1;
+        }
+    }
+
+    async fn once(&self, asked: &Asked) -> Result<Result<Value, Away>, ClientError> {
+        let answer = self.endpoint.send(asked).await?;
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        let (_, body) = self.read(answer).await?;
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let error = self.said(status, None, &body);
+            return Ok(Err(Away { seconds: retry_after(&headers), error }));
+        }
+        if !status.is_success() {
+            return Err(self.said(status, headers.get(LOCATION), &body));
+        }
+        if status == StatusCode::NO_CONTENT {
+            return Ok(Ok(Value::Null));
+        }
+        json::value(&body).map(Ok).map_err(|error| self.nonsense(&format!("its answer is no JSON: {error}")))
+    }
+
+    async fn read(&self, answer: Response<Incoming>) -> Result<(StatusCode, Bytes), ClientError> {
+        let status = answer.status();
+        let broken = |why: &str| ClientError::broken(self.address(), why);
+        let read = timeout(BODY_PATIENCE, Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect()).await;
+        let read = read.map_err(|_| broken("its answer takes too long"))?.map_err(|error| {
+            let is_long = error.is::<http_body_util::LengthLimitError>();
+            let long = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
+            if is_long { self.nonsense(&long) } else { broken(&error.to_string()) }
+        })?;
+        Ok((status, read.to_bytes()))
+    }
+
+    /// The error for a response without success.
+    fn said(&self, status: StatusCode, location: Option<&HeaderValue>, body: &[u8]) -> ClientError {
+        if status.is_redirection() {
+            let to = location.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
+            let what = format!("it answers {} and points to {to}; if that is the server, name it so", status.as_u16());
+            return self.nonsense(&what);
+        }
+        let body = json::value(body).ok();
+        ClientError::of_answer(self.address(), status.as_u16(), body.as_ref())
+    }
+}
+
+/// A response `429 Too Many Requests`.
+struct Away {
+    /// Seconds to wait; `None` if the server asks for too many.
+    seconds: Option<u64>,
+    error: ClientError,
+}
+
+/// Seconds to wait by `Retry-After`: 1 without the header, `None` if it is invalid or above the bound.
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let Some(given) = headers.get(RETRY_AFTER) else { return Some(1) };
+    given.to_str().ok()?.trim().parse().ok().filter(|seconds| *seconds <= RETRY_AFTER_SECONDS_MAX)
+}
+
+fn asked(method: Method, route: &str, body: Option<&Value>, patience: Duration) -> Asked {
+    let body = body.map(|body| Bytes::from(compact(body))).unwrap_or_default();
+    Asked { method, route: route.to_string(), headers: HeaderMap::new(), body, patience }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compares the seconds to wait after a response with this `Retry-After`.
+    fn check(given: Option<&str>, seconds: Option<u64>) {
+        let headers = given.map(|given| (RETRY_AFTER, HeaderValue::from_str(given).unwrap()));
+        assert_eq!(retry_after(&headers.into_iter().collect()), seconds, "{given:?}");
+    }
+
+    #[test]
+    fn a_server_says_when_it_has_room_again() {
+        check(None, Some(1));
+        check(Some("0"), Some(0));
+        check(Some("2"), Some(2));
+        check(Some(" 30 "), Some(30));
+        for unbearable in ["31", "3600", "18446744073709551616", "-1", "2.5", "", "Wed, 21 Oct 2026 07:28:00 GMT"] {
+            check(Some(unbearable), None);
+        }
+    }
+}

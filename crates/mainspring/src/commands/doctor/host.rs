@@ -1,0 +1,157 @@
+//! Checks the machine: bash, containers, the sandbox of untrusted code, the limit of open files.
+
+use std::{process::Stdio, time::Duration};
+
+use mainspring_effects::shell::{
+    bash,
+    contain::{Landlock, Scripts},
+};
+use mainspring_engine::evaluator::WORKER_ARGUMENT;
+use mainspring_kernel::{json, value::Value};
+use mainspring_sandbox::{WorkerCommand, Workers};
+use rustix::process::{Resource, getrlimit};
+use tokio::{process::Command, time::timeout};
+
+use super::{
+    Installation,
+    check::{Check, Report},
+};
+use crate::{cli::Global, error::CliError, read_store::block_on, scripts::words, server_settings::Settings};
+
+/// Timeout of `bash --version`.
+const BASH: Duration = Duration::from_secs(5);
+
+/// A running step has three open files, and a watcher of a server one.
+const FILES_MIN: u64 = 1024;
+
+/// The confinements that a sandbox worker reports, and their names for people.
+const HOLDS: [(&str, &str); 5] = [
+    ("resourceLimits", "limits of memory and files"),
+    ("noNewPrivileges", "no rights beyond its own"),
+    ("systemCalls", "a short list of system calls (seccomp)"),
+    ("endsWithParent", "an end with its parent"),
+    ("noCapabilities", "no capabilities"),
+];
+
+/// Checks the machine.
+pub(super) fn check(installation: &Installation, report: &mut Report) {
+    report.add(shell());
+    report.extend(installation.settings.as_ref().map(|settings| containment(settings, &installation.global)));
+    report.add(confinement());
+    report.add(files(getrlimit(Resource::Nofile).current));
+}
+
+fn shell() -> Check {
+    let Some(path) = bash() else {
+        let help = "install bash, or add it to the PATH of the user that runs this";
+        return Check::broken("bash", "there is no bash in the PATH, and steps run in one", help);
+    };
+    let asked = block_on(async {
+        let mut command = Command::new(&path);
+        command.arg("--version").env_clear().kill_on_drop(true);
+        let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
+        let output = timeout(BASH, output).await.map_err(|_| CliError::internal("bash", "it does not answer"))?;
+        output.map_err(|error| CliError::internal("bash", error.to_string()))
+    });
+    let shown = path.display();
+    match asked {
+        Ok(output) if output.status.success() => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            let version = said.lines().next().unwrap_or_default().to_string();
+            Check::ok("bash", format!("{shown} is {version}")).with("version", version)
+        }
+        Ok(output) => Check::broken("bash", format!("{shown} does not run: {}", output.status), "install it anew"),
+        Err(error) => {
+            Check::broken("bash", format!("{shown} does not run: {}", error.failure.message), "install it anew")
+        }
+    }
+}
+
+/// Checks how scripts of a server would run on this machine.
+fn containment(settings: &Settings, global: &Global) -> Check {
+    match settings.scripts.in_force(global, false) {
+        Ok(scripts) => {
+            let (mode, why) = words(&scripts);
+            let message = format!("scripts of a server are {mode}: {why}");
+            let check = match (&scripts, settings.scripts.is_off()) {
+                (Scripts::Contained(container), _) if container.walls().landlock != Landlock::Full => Check::warning(
+                    "scripts",
+                    message,
+                    "take Linux 6.12 or later: its Landlock is the second wall of scripts",
+                ),
+                (Scripts::Contained(container), _) if !container.counts_memory() => Check::warning(
+                    "scripts",
+                    message,
+                    "give the server control groups if untrusted users write scripts: `Delegate=yes` in its unit (docs/how-to/run-scripts.md)",
+                ),
+                (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", message),
+                (Scripts::Uncontained, _) => Check::warning("scripts", message, "say `--scripts contained`"),
+                (Scripts::Off(_), false) => Check::warning("scripts", message, "correct what the message names"),
+            };
+            check.with("mode", mode)
+        }
+        Err(error) => Check::warning("scripts", error.failure.message, "name a folder with --dir"),
+    }
+}
+
+/// Checks the confinement that a sandbox worker of this executable reports.
+fn confinement() -> Check {
+    let command = WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![WORKER_ARGUMENT.into()] };
+    match Workers::with_count(command, 1).hello().result {
+        Ok(said) => held(&json::value(said.as_bytes()).unwrap_or_default()),
+        Err(fault) => {
+            let message = format!("no worker for `code` steps and schemas could be started: {}", fault.message);
+            Check::broken("sandbox", message, "check that /proc is there, and how many processes this user may have")
+        }
+    }
+}
+
+fn held(said: &Value) -> Check {
+    let missing = HOLDS.iter().filter(|(key, _)| said.get(key).and_then(Value::as_bool) != Some(true));
+    let missing: Vec<&str> = missing.map(|(_, words)| *words).collect();
+    let check = if missing.is_empty() {
+        Check::ok("sandbox", "functions run in processes that are held by limits and by seccomp")
+    } else {
+        let message =
+            format!("functions run, and the system refuses what would hold them beyond that: {}", missing.join(", "));
+        Check::warning("sandbox", message, "allow prctl, seccomp and setrlimit to the container, or run on Linux")
+    };
+    check.with("held", said.clone())
+}
+
+fn files(current: Option<u64>) -> Check {
+    match current {
+        None => Check::ok("open files", "as many as there are"),
+        Some(current) if current < FILES_MIN => {
+            let message = format!("{current} at a time, where {FILES_MIN} are little for a server");
+            Check::warning("open files", message, "`ulimit -n 65536`, or LimitNOFILE of the service")
+                .with("limit", current)
+        }
+        Some(current) => Check::ok("open files", format!("{current} at a time")).with("limit", current),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::check::State, *};
+
+    #[test]
+    fn what_the_machine_says_is_weighed() {
+        let all = |keys: &[(&str, &str)]| Value::map(keys.iter().map(|(key, _)| (*key, Value::from(true))));
+        let table = [
+            (held(&all(&HOLDS)), State::Ok, "seccomp"),
+            (
+                held(&all(&HOLDS[..2])),
+                State::Warning,
+                "system calls (seccomp), an end with its parent, no capabilities",
+            ),
+            (held(&Value::Null), State::Warning, "limits of memory"),
+            (files(None), State::Ok, "as many"),
+            (files(Some(FILES_MIN)), State::Ok, "1024"),
+            (files(Some(FILES_MIN - 1)), State::Warning, "1023"),
+        ];
+        for (check, state, said) in table {
+            assert!(check.state == state && check.message.contains(said), "{check:?}");
+        }
+    }
+}

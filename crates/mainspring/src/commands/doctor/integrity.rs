@@ -1,0 +1,107 @@
+//! Checks integrity with `--deep`: decides every journal again, and verifies every audit log up to its sealed head.
+
+use std::sync::Arc;
+
+use mainspring_engine::{keys, load::Loader};
+use mainspring_server::{export::prove, marks::Marks};
+use mainspring_store::{Filter, Store, StoreError};
+
+use super::{Contents, Installation, check::Check, refused};
+use crate::{paths, store_location::StoreLocation};
+
+/// Executions read at a time.
+const PAGE: usize = 1000;
+
+/// Broken journals and logs that are named in a message.
+const NAMED_MAX: usize = 3;
+
+const NAMES: [&str; 2] = ["journals", "audit logs"];
+
+/// Verifies all journals and audit logs with `--deep`.
+pub(super) fn check(installation: &Installation, contents: &Contents) -> Vec<Check> {
+    let skipped = |why: &str| NAMES.map(|name| Check::skipped(name, why)).to_vec();
+    if !installation.is_deep {
+        return skipped("--deep proves them");
+    }
+    let store = match contents {
+        Contents::Nothing => return skipped("nothing is in the store yet"),
+        Contents::Older => {
+            return skipped(
+                "the format of the store is older than this build reads; the next start brings it to the newest",
+            );
+        }
+        Contents::Store(store) => store,
+    };
+    let file = match &installation.location {
+        StoreLocation::Folder(home) => paths::key_file(&[home.folder()]),
+        StoreLocation::Shared(_) => paths::key_file(&[]),
+    };
+    let Ok(key) = keys::load(&file) else {
+        return skipped("nothing can be proved without the key");
+    };
+    let marks = installation.location.marks(&installation.home, key, false);
+    let organizations = contents.organizations().unwrap_or_else(|| Ok(Vec::new()));
+    let audit_logs = organizations.and_then(|organizations| audit_logs(&**store, &key, &organizations, &marks));
+    let proofs = [journals(store, key), audit_logs];
+    proofs.into_iter().zip(NAMES).map(|(proof, name)| proof.unwrap_or_else(|error| refused(name, &error))).collect()
+}
+
+fn journals(store: &Arc<dyn Store>, key: [u8; 32]) -> Result<Check, StoreError> {
+    let loader = Loader::new(store.clone(), key);
+    let (mut proven, mut frames, mut broken, mut before) = (0_u64, 0, Vec::new(), None);
+    loop {
+        let rows = store.executions(&Filter::default(), before, PAGE)?;
+        let Some(last) = rows.last() else { break };
+        before = Some(last.key);
+        for row in &rows {
+            match loader.verify_with_columns(row.key) {
+                Ok(Some((verified, differences))) => {
+                    (proven, frames) = (proven + 1, frames + verified.frames);
+                    broken.extend(differences.iter().map(|difference| format!("{}: {difference}", row.id)));
+                }
+                Ok(None) => broken.push(format!("{}: its journal is missing", row.id)),
+                Err(error) => broken.push(format!("{}: {error}", row.id)),
+            }
+        }
+    }
+    let (all, verb) = (counted(proven, "journal", "journals"), if proven == 1 { "is" } else { "are" });
+    let message = format!("{all} with {} {verb} what was written", counted(frames, "frame", "frames"));
+    Ok(verdict(
+        "journals",
+        message,
+        &broken,
+        "`mainspring verify ID` checks one; compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`)",
+    ))
+}
+
+fn audit_logs(store: &dyn Store, key: &[u8; 32], organizations: &[String], marks: &Marks) -> Result<Check, StoreError> {
+    let (mut entries, mut broken) = (0, Vec::new());
+    for organization in organizations {
+        let (count, wrong) = prove(store.catalogue(), key, organization, Some(marks))?;
+        entries += count;
+        broken.extend(wrong.map(|why| format!("{organization}: {why}")));
+    }
+    let (all, verb) = (counted(entries, "entry", "entries"), if entries == 1 { "is" } else { "are" });
+    let whose = counted(organizations.len() as u64, "organization", "organizations");
+    let message = format!("{all} of {whose} {verb} what was written");
+    Ok(verdict(
+        "audit logs",
+        message,
+        &broken,
+        "compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`), and with exports of the log",
+    ))
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn verdict(name: &'static str, sound: String, broken: &[String], help: &str) -> Check {
+    if broken.is_empty() {
+        return Check::ok(name, sound);
+    }
+    let more = if broken.len() > NAMED_MAX { "; …" } else { "" };
+    let named = broken.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let message = format!("{} not what was written: {named}{more}", broken.len());
+    Check::broken(name, message, help).with("count", broken.len() as u64)
+}

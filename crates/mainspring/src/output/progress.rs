@@ -1,0 +1,289 @@
+//! Live progress of an execution: one line for each result of a step, and on a terminal a redrawn footer of running
+//! steps.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    time::{Duration, Instant},
+};
+
+use anstyle::AnsiColor;
+use mainspring_kernel::{
+    history::Children,
+    plan::{Plan, Work},
+    record::{FailureDisposition, Record},
+    value::Value,
+};
+
+use crate::{
+    output::terminal::{BAD, GOOD, Terminal, WAITS, dim, duration, paint, print_out},
+    output::text::{one_line, shown},
+};
+
+/// Prints the progress of an execution.
+pub(crate) struct Progress {
+    terminal: Terminal,
+    /// The start of each step, in milliseconds since the epoch.
+    began: BTreeMap<String, u64>,
+    /// Running steps, in the order of their start.
+    running: Vec<(String, Running)>,
+    children: Children,
+    footer: usize,
+}
+
+/// An event of a step, as far as it is shown. It comes from a record, or from an event of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// The step started. `goes_out` is true if it performs attempts.
+    Began { goes_out: bool },
+    /// An attempt started; `child` is the execution that it runs.
+    Attempt { attempt: u32, child: Option<String> },
+    /// An attempt failed and will be retried.
+    Retried { code: String, in_ms: Option<u64> },
+    /// The step waits; `words` says for what.
+    Waits { words: String },
+    /// The step opened an approval.
+    Asks { prompt: String },
+    /// An approval was decided; `by` is `None` if it timed out.
+    Decided { decision: String, by: Option<String> },
+    /// The step completed.
+    Completed,
+    /// The step failed.
+    Failed { message: String, disposition: FailureDisposition },
+    /// The step was skipped.
+    Skipped { reason: String },
+    /// The function of the step logged lines.
+    Logged { lines: Vec<String> },
+    /// The step was canceled.
+    Cancelled { reason: String },
+}
+
+/// A running attempt.
+struct Running {
+    since: Instant,
+    /// The text beside the name: the execution that the attempt runs.
+    words: String,
+}
+
+impl Running {
+    fn of(words: String) -> Self {
+        Self { since: Instant::now(), words }
+    }
+}
+
+/// Footer lines. More would not fit above the cursor of a small terminal.
+const FOOTER_LINES_MAX: usize = 10;
+
+/// Columns of a footer line that are not its name: the sign and the duration.
+const FOOTER_MARGIN: usize = 20;
+
+impl Progress {
+    /// An empty progress display.
+    pub(crate) fn new(terminal: Terminal) -> Self {
+        Self { terminal, began: BTreeMap::new(), running: Vec::new(), children: Children::default(), footer: 0 }
+    }
+
+    /// Shows the event of a record.
+    pub(crate) fn record(&mut self, plan: &Plan, record: &Record, now: u64) {
+        if let Record::CancelRequested { reason, by } = record {
+            self.cancelling(reason, by);
+        }
+        match record {
+            Record::Queued { queue } => self.queue(Some(queue.name())),
+            Record::Admitted => self.queue(None),
+            _ => {}
+        }
+        if let Some((name, happened)) = self.happened(plan, record, now) {
+            self.step(&name, happened, now);
+        }
+    }
+
+    /// Shows that a cancel was requested.
+    pub(crate) fn cancelling(&mut self, reason: &str, by: &str) {
+        self.clear_footer();
+        line(paint(WAITS, "■"), "cancel", &format!("{reason}, asked for by {by}"), None);
+        self.draw_footer();
+    }
+
+    /// Shows that the execution waits for admission, or with `None` that it was admitted.
+    pub(crate) fn queue(&mut self, waiting_for: Option<&str>) {
+        self.clear_footer();
+        match waiting_for {
+            Some("admission") => line(paint(WAITS, "…"), "queue", "waits to be admitted", None),
+            Some(whose) => {
+                line(paint(WAITS, "…"), "queue", &format!("as many of its {whose} are running as may; waits"), None);
+            }
+            None => line(paint(GOOD, "✓"), "queue", "admitted", None),
+        }
+        self.draw_footer();
+    }
+
+    /// Shows an event of a step.
+    pub(crate) fn step(&mut self, name: &str, happened: Happened, now: u64) {
+        self.clear_footer();
+        self.print(name, &happened, now);
+        self.take_in(name, &happened, now);
+        self.draw_footer();
+    }
+
+    /// Applies a record without showing it, so that later events have their context.
+    pub(crate) fn remember(&mut self, plan: &Plan, record: &Record, now: u64) {
+        if let Some((name, happened)) = self.happened(plan, record, now) {
+            self.take_in(&name, &happened, now);
+        }
+    }
+
+    /// Redraws the footer.
+    pub(crate) fn tick(&mut self) {
+        self.clear_footer();
+        self.draw_footer();
+    }
+
+    /// Removes the footer, so that only finished lines remain on the screen.
+    pub(crate) fn finish(&mut self) {
+        self.running.clear();
+        self.clear_footer();
+    }
+
+    /// The step that a record is about, and its event.
+    fn happened(&mut self, plan: &Plan, record: &Record, now: u64) -> Option<(String, Happened)> {
+        let instance = record.instance()?;
+        let child = self.children.of_record(plan, record, now);
+        let work = &plan.step(instance.step).work;
+        Some((instance.name(plan), of_record(work, record, child.map(|child| child.to_string()), now)?))
+    }
+
+    fn take_in(&mut self, name: &str, happened: &Happened, now: u64) {
+        let running = match happened {
+            Happened::Began { goes_out } => {
+                self.began.insert(name.to_string(), now);
+                goes_out.then(|| Running::of(String::new()))
+            }
+            Happened::Attempt { child, .. } => Some(Running::of(runs(child))),
+            Happened::Logged { .. } => return,
+            _ => None,
+        };
+        let place = self.running.iter().position(|(running, _)| running == name);
+        match (place, running) {
+            (Some(place), Some(running)) => self.running[place].1 = running,
+            (Some(place), None) => drop(self.running.remove(place)),
+            (None, Some(running)) => self.running.push((name.to_string(), running)),
+            (None, None) => {}
+        }
+    }
+
+    fn print(&self, name: &str, happened: &Happened, now: u64) {
+        let took = || self.began.get(name).map(|at| now.saturating_sub(*at));
+        match happened {
+            Happened::Began { .. } => {}
+            Happened::Attempt { attempt, child } => {
+                if !self.terminal.is_live {
+                    let again = if *attempt > 1 { format!("attempt {attempt}") } else { String::new() };
+                    let words: Vec<_> = [again, runs(child)].into_iter().filter(|words| !words.is_empty()).collect();
+                    line(dim("▸"), name, &words.join(", "), None);
+                }
+            }
+            Happened::Retried { code, in_ms } => {
+                let next = in_ms.map_or("again".into(), |ms| format!("again in {}", duration(ms)));
+                line(paint(WAITS, "↻"), name, &format!("{code}; {next}"), took());
+            }
+            Happened::Waits { words } => line(paint(WAITS, "…"), name, words, None),
+            Happened::Asks { prompt } => line(paint(WAITS, "?"), name, prompt, None),
+            Happened::Decided { decision, by } => {
+                let by = by.as_deref().unwrap_or("the end of its time");
+                line(paint(WAITS, "!"), name, &format!("{decision} by {by}"), None);
+            }
+            Happened::Completed => line(paint(GOOD, "✓"), name, "", took()),
+            Happened::Failed { message, disposition } => {
+                let through = match disposition {
+                    FailureDisposition::Failed => "",
+                    FailureDisposition::Tolerated => " (tolerated)",
+                    FailureDisposition::Handled => " (a failure edge takes it up)",
+                };
+                line(paint(BAD, "✗"), name, &format!("{message}{through}"), took());
+            }
+            Happened::Skipped { reason } => line(dim("○"), name, &format!("skipped: {reason}"), None),
+            Happened::Logged { lines } => lines.iter().for_each(|text| line(dim("│"), name, text, None)),
+            Happened::Cancelled { reason } => line(dim("■"), name, &format!("cancelled: {reason}"), took()),
+        }
+    }
+
+    fn draw_footer(&mut self) {
+        if !self.terminal.is_live {
+            return;
+        }
+        let room = self.terminal.width.saturating_sub(FOOTER_MARGIN).max(1);
+        for (name, Running { since, words }) in self.running.iter().take(FOOTER_LINES_MAX) {
+            let name: String = name.chars().take(room).collect();
+            // A line that wraps would take two rows, and clearing the footer would then miss one.
+            let has_room = name.chars().count() + words.chars().count() < room;
+            let words = if has_room { words.as_str() } else { "" };
+            line(paint(AnsiColor::Cyan.on_default(), "▸"), &name, words, Some(millis(since.elapsed())));
+        }
+        self.footer = self.running.len().min(FOOTER_LINES_MAX);
+        let _ = std::io::stdout().flush();
+    }
+
+    fn clear_footer(&mut self) {
+        if self.footer > 0 {
+            let mut out = anstream::stdout().lock();
+            let _ = write!(out, "\x1b[{}A\x1b[J", self.footer);
+            let _ = out.flush();
+            self.footer = 0;
+        }
+    }
+}
+
+fn of_record(work: &Work, record: &Record, child: Option<String>, now: u64) -> Option<Happened> {
+    Some(match record {
+        Record::StepStarted { .. } => Happened::Began { goes_out: work.goes_out() },
+        Record::AttemptStarted { attempt, .. } => Happened::Attempt { attempt: *attempt, child },
+        Record::AttemptFailed { fault, retry_at, .. } => {
+            Happened::Retried { code: fault.code.clone(), in_ms: retry_at.map(|at| at.saturating_sub(now)) }
+        }
+        Record::WaitStarted { until, .. } => Happened::Waits { words: wait(work, *until, now) },
+        Record::GateOpened { question, .. } => {
+            let prompt = question.value().get("prompt").and_then(Value::as_text).unwrap_or_default();
+            Happened::Asks { prompt: prompt.to_string() }
+        }
+        Record::GateDecided { decision, by, .. } => {
+            Happened::Decided { decision: decision.name().into(), by: by.clone() }
+        }
+        Record::StepCompleted { .. } => Happened::Completed,
+        Record::StepFailed { fault, disposition, .. } => {
+            Happened::Failed { message: fault.failure().message, disposition: *disposition }
+        }
+        Record::StepSkipped { reason, .. } => Happened::Skipped { reason: reason.words().into() },
+        Record::StepLogged { lines, .. } => {
+            let text = |logged: &Value| logged.get("text").and_then(Value::as_text).unwrap_or_default().to_string();
+            Happened::Logged { lines: lines.value().as_list().unwrap_or_default().iter().map(text).collect() }
+        }
+        Record::StepCancelled { reason, .. } => Happened::Cancelled { reason: reason.clone() },
+        _ => return None,
+    })
+}
+
+/// The text for an attempt that runs an execution.
+fn runs(child: &Option<String>) -> String {
+    child.as_ref().map(|child| format!("runs {child}")).unwrap_or_default()
+}
+
+/// The text for a step that waits: the signal or time, and the timeout.
+fn wait(work: &Work, until: Option<u64>, now: u64) -> String {
+    let time = until.map(|at| duration(at.saturating_sub(now)));
+    match (work, time) {
+        (Work::Signal { name }, None) => format!("waits for the signal {name}"),
+        (Work::Signal { name }, Some(time)) => format!("waits for the signal {name}, at most {time}"),
+        (_, time) => format!("waits for {}", time.unwrap_or_default()),
+    }
+}
+
+fn line(sign: String, name: &str, words: &str, took: Option<u64>) {
+    let took = took.map(|ms| dim(&format!("  {}", duration(ms)))).unwrap_or_default();
+    let words = if words.is_empty() { String::new() } else { format!("  {}", one_line(words)) };
+    print_out!("  {sign} {}{words}{took}", shown(name));
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

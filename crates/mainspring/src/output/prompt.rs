@@ -1,0 +1,86 @@
+//! Prompts the user at the terminal for a decision.
+
+use std::{
+    io::{self, Write},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use mainspring_kernel::{plan::Decision, value::Value};
+use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
+
+use super::summary::show_items;
+use crate::{
+    error::CliError,
+    output::terminal::{bold, print_out},
+    output::text::paragraph,
+    runner::Signals,
+};
+
+/// The result of a prompt.
+pub(crate) enum Answer {
+    Decided(Decision),
+    /// The user decides later.
+    Later,
+    /// The gate was closed while the prompt was open, by another user or by its timeout.
+    Elsewhere,
+}
+
+/// Prompts for a decision, and polls whether the gate is still open. The execution continues while the prompt is
+/// open, and Ctrl-C leaves the gate open.
+pub(crate) async fn ask(
+    question: &str,
+    items: &Value,
+    poll_interval: Duration,
+    signals: &mut Signals,
+    still_open: impl AsyncFn() -> Result<bool, CliError>,
+) -> Result<Answer, CliError> {
+    print_out!("\n  {}", bold(&paragraph(question)));
+    show_items(items);
+    let mut poll = tokio::time::interval(poll_interval);
+    prompt();
+    loop {
+        tokio::select! {
+            () = signals.any() => {
+                print_out!();
+                return Ok(Answer::Later);
+            }
+            _ = poll.tick() => {
+                if !still_open().await? {
+                    print_out!();
+                    return Ok(Answer::Elsewhere);
+                }
+            }
+            line = typed() => match line.as_deref().map(str::trim) {
+                Some("y" | "yes") => return Ok(Answer::Decided(Decision::Approve)),
+                Some("n" | "no") => return Ok(Answer::Decided(Decision::Deny)),
+                Some("l" | "later") | None => return Ok(Answer::Later),
+                Some(_) => prompt(),
+            },
+        }
+    }
+}
+
+fn prompt() {
+    let mut out = anstream::stdout().lock();
+    let _ = write!(out, "  {} ", bold("[y]es, [n]o, [l]ater?"));
+    let _ = out.flush();
+}
+
+/// The next typed line; `None` at the end of input. One thread reads for the whole process, because a second one
+/// would consume its lines.
+pub(crate) async fn typed() -> Option<String> {
+    static LINES: OnceLock<Mutex<UnboundedReceiver<String>>> = OnceLock::new();
+    let lines = LINES.get_or_init(|| {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            for line in io::stdin().lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Mutex::new(receiver)
+    });
+    lines.lock().await.recv().await
+}

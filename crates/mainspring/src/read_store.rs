@@ -1,0 +1,134 @@
+//! Resolves the execution that a command line names, and opens the data folder or the store for it.
+
+use std::sync::Arc;
+
+use mainspring_engine::{Engine, EngineError, Reach, home::Home, keys, load::Loader, request::is_child};
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
+
+use crate::{cli::Global, error::CliError, paths, runner, store_location::StoreLocation};
+
+/// Rows that are searched for the beginning of a name.
+const ROWS_SEARCHED: usize = 10_000;
+
+impl Global {
+    /// The data folder that `--dir` names, or the default one.
+    pub(crate) fn home(&self) -> Result<Home, CliError> {
+        match &self.dir {
+            Some(given) => Ok(Home::new(given)),
+            None => Ok(Home::new(paths::state_home()?.join("mainspring"))),
+        }
+    }
+}
+
+/// A store that is opened for reading, with everything needed to load journals from it.
+pub(crate) struct ReadStore {
+    pub(crate) location: StoreLocation,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) loader: Loader,
+    pub(crate) key: [u8; 32],
+}
+
+impl ReadStore {
+    /// True if an engine runs the executions now.
+    pub(crate) fn is_worked_on(&self) -> bool {
+        self.location.who_works(&*self.store).is_some()
+    }
+
+    /// True if an input is sent to the inbox, and not decided by this process. A shared store belongs to its nodes,
+    /// even if none is running.
+    pub(crate) fn is_others(&self) -> bool {
+        matches!(self.location, StoreLocation::Shared(_)) || self.is_worked_on()
+    }
+}
+
+/// Opens the data folder without its lock, or the shared store.
+pub(crate) fn open_read_only(global: &Global) -> Result<ReadStore, CliError> {
+    let location = StoreLocation::of(global)?;
+    let (store, key): (Arc<dyn Store>, _) = match &location {
+        StoreLocation::Folder(home) => {
+            if !home.journal().exists() {
+                return Err(no_executions(&location));
+            }
+            let key = keys::load(&paths::key_file(&[home.folder()]))?;
+            home.check_key(&key)?;
+            (Arc::new(SqliteStore::open_read_only(&home.journal()).map_err(EngineError::from)?), key)
+        }
+        StoreLocation::Shared(_) => {
+            let store = location.store()?;
+            if !keys::is_begun(&*store)? {
+                return Err(no_executions(&location));
+            }
+            let key = keys::load(&paths::key_file(&[]))?;
+            keys::check_store(&*store, &key)?;
+            (store, key)
+        }
+    };
+    let loader = Loader::new(store.clone(), key);
+    Ok(ReadStore { location, store, loader, key })
+}
+
+/// The error of a read-only command if there are no executions.
+pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
+    let place = location.home().map_or("the store".to_string(), |home| home.folder().display().to_string());
+    let message = format!("there are no executions in {place}; `mainspring run FILE` makes one");
+    CliError::bad_input("no_executions", message)
+}
+
+/// Locks the data folder and runs an engine on it.
+pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, CliError> {
+    engine_with(global, reach, runner::Rules::default()).await
+}
+
+/// Like [`engine`], with rules for scripts.
+pub(crate) async fn engine_with(global: &Global, reach: Reach, rules: runner::Rules) -> Result<Engine, CliError> {
+    if global.store.is_some() {
+        let message = "this command runs executions of a data folder; executions of a shared store are run by its nodes (`mainspring node --store …`)";
+        return Err(CliError::bad_input("shared_store", message));
+    }
+    let home = global.home()?;
+    let key = home.key(&paths::key_file(&[home.folder()]))?;
+    runner::open_with(home, key, reach, global.telemetry.spans()?, rules).await
+}
+
+/// Finds an execution by its name, its key, the beginning of either, or `last`.
+pub(crate) fn find(store: &dyn Store, name: &str) -> Result<ExecutionRow, CliError> {
+    let failed = |error| CliError::from(EngineError::from(error));
+    if let Some(row) = store.execution_by_id(name).map_err(failed)? {
+        return Ok(row);
+    }
+    if let Some(key) = ExecutionKey::parse(name)
+        && let Some(row) = store.execution(key).map_err(failed)?
+    {
+        return Ok(row);
+    }
+    let rows = store.executions(&Filter::default(), None, ROWS_SEARCHED).map_err(failed)?;
+    if name == "last" {
+        // `last` means the last execution that a person started, and not one of its children.
+        let is_root = |row: &ExecutionRow| !is_child(&row.trigger_type);
+        return rows.into_iter().find(is_root).ok_or_else(|| unknown(name));
+    }
+    let begins = |row: &ExecutionRow| row.id.starts_with(name) || row.key.to_string().starts_with(name);
+    let mut found = rows.into_iter().filter(|row| !name.is_empty() && begins(row));
+    match (found.next(), found.next()) {
+        (Some(row), None) => Ok(row),
+        (Some(_), Some(_)) => {
+            let message = format!("several executions begin with `{name}`; give more of the name (`mainspring list`)");
+            Err(CliError::bad_input("ambiguous_execution", message))
+        }
+        (None, _) => Err(unknown(name)),
+    }
+}
+
+fn unknown(name: &str) -> CliError {
+    CliError::bad_input(
+        "no_such_execution",
+        format!("there is no execution `{name}`; `mainspring list` shows those there are"),
+    )
+}
+
+/// Runs a future on a runtime of one thread.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?.block_on(work)
+}

@@ -1,0 +1,166 @@
+//! The location of executions: a data folder of this machine, or a store that several machines share.
+
+use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
+
+use mainspring_engine::{EngineError, home::Home, keys};
+use mainspring_server::marks::Marks;
+use mainspring_store::{
+    Store,
+    postgres::{Options, PostgresStore},
+    sqlite::SqliteStore,
+};
+
+use rustix::fs::Access;
+
+use crate::{cli::Global, error::CliError, paths};
+
+/// The location of executions.
+#[derive(Debug, Clone)]
+pub(crate) enum StoreLocation {
+    /// A data folder. One process at a time runs an engine on it.
+    Folder(Home),
+    /// The address of a shared store. Its nodes run the engines.
+    Shared(String),
+}
+
+impl StoreLocation {
+    /// The location that the flags name, or the default data folder.
+    pub(crate) fn of(global: &Global) -> Result<Self, CliError> {
+        match &global.store {
+            Some(address) => Ok(Self::Shared(address.clone())),
+            None => Ok(Self::Folder(global.home()?)),
+        }
+    }
+
+    /// The installation's key. It is created only for a new data folder or a new store. All nodes of a shared store
+    /// use one key.
+    pub(crate) fn key(&self, store: &dyn Store) -> Result<[u8; 32], CliError> {
+        match self {
+            Self::Folder(home) => {
+                let key = home.key(&paths::key_file(&[home.folder()]))?;
+                home.check_key(&key)?;
+                Ok(key)
+            }
+            Self::Shared(_) => Ok(keys::of_store(store, &paths::key_file(&[]))?),
+        }
+    }
+
+    /// The store, opened to write inbox messages. A store of an older format is an error, since nodes of the older
+    /// release may still use it.
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>, CliError> {
+        match self {
+            Self::Folder(home) => Ok(Arc::new(SqliteStore::open_current(&home.journal()).map_err(EngineError::from)?)),
+            Self::Shared(address) => open(address, false),
+        }
+    }
+
+    /// The store, opened by a process that runs its executions. A store of an older format is upgraded.
+    pub(crate) fn store_to_work_on(&self) -> Result<Arc<dyn Store>, CliError> {
+        match self {
+            Self::Folder(home) => Ok(Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?)),
+            Self::Shared(address) => open(address, true),
+        }
+    }
+
+    /// The audit marks: the furthest entry seen of each audit log, which detect that a log was truncated. They are
+    /// stored next to the key, because an attacker who restores an old store may not be able to write there. If the
+    /// key's folder is not writable, as with a mounted secret, they are stored in this machine's data folder. Both
+    /// places are read, since a folder can become read-only or writable later. `makes` is false for read-only
+    /// commands, which create nothing.
+    pub(crate) fn marks(&self, home: &Home, key: [u8; 32], makes: bool) -> Marks {
+        let (file, store, former) = match self {
+            Self::Folder(home) => {
+                let folder = home.folder().canonicalize().unwrap_or_else(|_| home.folder().to_path_buf());
+                (paths::key_file(&[home.folder()]), folder.display().to_string(), None)
+            }
+            Self::Shared(address) => {
+                // An unreadable address gives an empty name, which is harmless: such an address opens no store
+                // either.
+                let store = PostgresStore::identity(address).unwrap_or_default();
+                (paths::key_file(&[]), store, former_name(address))
+            }
+        };
+        let beside = file.parent().unwrap_or(Path::new("."));
+        let heads = beside.join("audit-heads");
+        let is_usable = if makes {
+            DirBuilder::new().recursive(true).mode(0o700).create(&heads).is_ok()
+                && rustix::fs::access(&heads, Access::WRITE_OK).is_ok()
+        } else {
+            heads.is_dir()
+        };
+        let [first, second] = if is_usable { [beside, home.folder()] } else { [home.folder(), beside] };
+        let marks = Marks::of(first, &store, key).and_in(second, &store);
+        match former {
+            Some(former) => marks.and_in(first, former),
+            None => marks,
+        }
+    }
+
+    /// The data folder, unless the store is shared. A process that enqueues a message notifies the engine through a
+    /// socket there.
+    pub(crate) fn home(&self) -> Option<&Home> {
+        match self {
+            Self::Folder(home) => Some(home),
+            Self::Shared(_) => None,
+        }
+    }
+
+    /// The process or nodes that run the executions, as text; `None` if there are none.
+    pub(crate) fn who_works(&self, store: &dyn Store) -> Option<String> {
+        match self {
+            Self::Folder(home) => {
+                let holder = home.holder()?;
+                Some(holder.map_or("another process".to_string(), |pid| format!("the process {pid}")))
+            }
+            Self::Shared(_) => match store.cluster_view().ok()?.nodes.len() {
+                0 => None,
+                1 => Some("the node".into()),
+                count => Some(format!("one of {count} nodes")),
+            },
+        }
+    }
+
+    /// The command that starts a process which runs the executions, as help text.
+    pub(crate) fn help(&self) -> String {
+        match self {
+            Self::Folder(_) => "run `mainspring resume --all`".into(),
+            Self::Shared(_) => "`mainspring node --store …` starts a node".into(),
+        }
+    }
+}
+
+/// The name under which earlier versions stored the marks of a store: its address without user, password and
+/// parameters. `None` if parameters select the store, because several stores then shared one name; their marks
+/// start anew.
+fn former_name(address: &str) -> Option<&str> {
+    let (base, parameters) = address.split_once('?').unwrap_or((address, ""));
+    let tells_apart = |parameter: &str| ["schema=", "host="].iter().any(|name| parameter.starts_with(name));
+    let place = base.rsplit_once('@').map_or(base, |(_, place)| place);
+    (!parameters.split('&').any(tells_apart)).then_some(place)
+}
+
+/// Opens a shared store by its address. `upgrades` allows the upgrade of an older format, which is an error
+/// otherwise.
+pub(crate) fn open(address: &str, upgrades: bool) -> Result<Arc<dyn Store>, CliError> {
+    PostgresStore::check_address(address).map_err(|error| CliError::bad_input("bad_store", error.to_string()))?;
+    let options = Options { upgrades, ..Options::default() };
+    Ok(Arc::new(PostgresStore::open_with(address, options).map_err(EngineError::from)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_an_earlier_version_are_found_unless_several_stores_shared_them() {
+        let table = [
+            ("postgres://u:p@h:1/d", Some("h:1/d")),
+            ("postgres://h/d?sslmode=require", Some("postgres://h/d")),
+            ("postgres://u@h/d?schema=staging", None),
+            ("postgres:///d?user=a@b&host=/run/pg1", None),
+        ];
+        for (address, former) in table {
+            assert_eq!(former_name(address), former, "{address}");
+        }
+    }
+}
