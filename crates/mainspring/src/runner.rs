@@ -95,7 +95,7 @@ pub async fn open_with(
     rules: Rules,
 ) -> Result<Engine, CliError> {
     let (allow, traces) = (http_allow()?, spans.is_some());
-    let limits = (reach == Reach::All).then(|| Arc::new(mainspring_server::InForce) as Arc<_>);
+    let limits = (reach == Reach::All).then(|| Arc::new(mainspring_server::StoredLimits) as Arc<_>);
     let options = Options { home, key, reach, evaluator: evaluator(), spans, limits };
     Ok(Engine::open(options, |home, held| executors_with(allow, traces, rules, home, held)).await?)
 }

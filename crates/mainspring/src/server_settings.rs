@@ -16,8 +16,8 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_server::{
-    rate::{PER_SECOND_MAX, Rates, proxy},
-    signing_in::origin,
+    auth::session::origin,
+    http::rate_limit::{PER_SECOND_MAX, Rates, proxy},
 };
 
 use rustix::process::{Resource, getrlimit};
@@ -136,7 +136,7 @@ pub(crate) struct Settings {
     /// The retention of workspaces after the end of their execution.
     pub(crate) keep_minutes: u64,
     /// The OpenID Connect provider, if one is configured.
-    pub(crate) oidc: Option<mainspring_server::oidc::Settings>,
+    pub(crate) oidc: Option<mainspring_server::auth::oidc::Settings>,
     /// The global flags with the effective data folder and store.
     pub(crate) global: Global,
 }
@@ -264,7 +264,7 @@ fn usual(name: &str) -> Option<String> {
         "rateLimitPerSecond" => Some(Rates::default().per_token.to_string()),
         "anonymousRateLimitPerSecond" => Some(Rates::default().per_address.to_string()),
         "dataDir" => paths::state_home().ok().map(|home| home.join("mainspring").display().to_string()),
-        name => mainspring_server::oidc::usual(name).map(Into::into),
+        name => mainspring_server::auth::oidc::default_of(name).map(Into::into),
     }
 }
 

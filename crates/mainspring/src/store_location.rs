@@ -3,7 +3,7 @@
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
 use mainspring_engine::{EngineError, home::Home, keys};
-use mainspring_server::marks::Marks;
+use mainspring_server::services::audit_marks::Marks;
 use mainspring_store::{
     Store,
     postgres::{Options, PostgresStore},

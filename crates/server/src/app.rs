@@ -1,5 +1,5 @@
 //! State shared by all requests: the [`App`] that axum passes to handlers, and the settings of the server. Blocking
-//! work goes through [`App::run`] or [`App::look`], so that it takes a request slot and has a compile budget.
+//! work goes through [`App::run`] or [`App::run_short`], so that it takes a request slot and has a compile budget.
 
 use std::{
     path::PathBuf,
@@ -11,21 +11,22 @@ use mainspring_store::Catalogue;
 use tokio::time::timeout;
 
 use crate::{
-    budget::Budget,
-    bus::Bus,
-    compiling::Plans,
-    door::Rights,
-    feed::Feeds,
-    known::{Known, Watched},
-    marks::Marks,
-    oidc::Provider,
-    problem::{Answer, Code, Problem},
-    rate::{Limiter, Rates, clock},
-    receiving::Bodies,
-    refusals::Refusals,
-    responses::{Responses, untaken},
+    auth::{
+        credential_cache::{CatalogueWatch, CredentialCache},
+        middleware::RoutePolicies,
+        oidc::Provider,
+        refusals::Refusals,
+    },
+    http::{
+        event_bus::Bus,
+        problem::{Code, Problem, Result},
+        rate_limit::{Limiter, Rates, clock},
+        request_bodies::Bodies,
+        request_slots::{Kind, Slot, Slots, WAIT_MAX, current},
+        response_memory::{Responses, responses_unread},
+    },
     routes::Readiness,
-    slots::{Kind, Slot, Slots, WAIT_MAX, current},
+    services::{audit_marks::Marks, compile::Plans, compile_budget::Budget, event_feed::Feeds},
 };
 
 /// Settings of the server, fixed at its start.
@@ -69,9 +70,9 @@ pub struct Shared {
     pub(crate) feeds: Feeds,
     pub(crate) bus: Bus,
     pub(crate) limiter: Limiter,
-    pub(crate) known: Known,
-    pub(crate) watched: Watched,
-    pub(crate) rights: OnceLock<Rights>,
+    pub(crate) credential_cache: CredentialCache,
+    pub(crate) catalogue_watch: CatalogueWatch,
+    pub(crate) policies: OnceLock<RoutePolicies>,
     slots: Slots,
     pub(crate) bodies: Bodies,
     pub(crate) responses: Responses,
@@ -85,9 +86,10 @@ impl App {
         let (plans, bus) = (Plans::default(), Bus::default());
         let feeds = Feeds::of_connections(settings.connections_max);
         let clock = clock();
-        let (limiter, known) = (Limiter::new(settings.rates.clone(), clock.clone()), Known::new(clock.clone()));
+        let (limiter, credential_cache) =
+            (Limiter::new(settings.rates.clone(), clock.clone()), CredentialCache::new(clock.clone()));
         let refusals = Refusals::new(clock);
-        let (watched, rights) = (Watched::of(engine.clone()), OnceLock::new());
+        let (catalogue_watch, policies) = (CatalogueWatch::of(engine.clone()), OnceLock::new());
         let (slots, bodies, responses) = (Slots::default(), Bodies::default(), Responses::default());
         let shared = Shared {
             engine,
@@ -97,9 +99,9 @@ impl App {
             feeds,
             bus,
             limiter,
-            known,
-            watched,
-            rights,
+            credential_cache,
+            catalogue_watch,
+            policies,
             slots,
             bodies,
             responses,
@@ -111,7 +113,7 @@ impl App {
 
     /// The catalogue of the store. Changes made through it invalidate the credential cache.
     pub fn catalogue(&self) -> &dyn Catalogue {
-        &self.watched
+        &self.catalogue_watch
     }
 
     /// The same server with a new compile budget, for one request.
@@ -134,10 +136,10 @@ impl App {
     ///
     /// # Errors
     /// Fails with 503 if no slot is free in time.
-    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
+    pub async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Result<T> + Send + 'static) -> Result<T> {
         let app = self.for_one_request();
         // The message of a panic may contain data of other callers, and goes to the log only.
-        let broke_off = |why: String| {
+        let panicked = |why: String| {
             Problem::new(Code::InternalError, "The server failed at this request. Its log has the reason.").because(why)
         };
         let slot = self.slot().await?;
@@ -147,17 +149,17 @@ impl App {
             drop(slot);
             done
         });
-        done.await.map_err(|error| broke_off(error.to_string()))?
+        done.await.map_err(|error| panicked(error.to_string()))?
     }
 
     /// Waits for a slot, and for the account to have room for the response. Reserved work skips the wait for room,
     /// because it ends an overload.
-    async fn slot(&self) -> Answer<Slot> {
+    async fn slot(&self) -> Result<Slot> {
         let account = current();
         if account.kind == Kind::Reserved {
             return self.slots.take().await;
         }
-        let asked = async {
+        let acquired = async {
             loop {
                 self.responses.room(&account).await;
                 let slot = self.slots.take().await?;
@@ -167,12 +169,15 @@ impl App {
                 }
             }
         };
-        timeout(WAIT_MAX, asked).await.unwrap_or_else(|_| Err(untaken()))
+        timeout(WAIT_MAX, acquired).await.unwrap_or_else(|_| Err(responses_unread()))
     }
 
     /// Runs a few point reads: on the current thread if such a read of the store takes microseconds and the account has
     /// room, because a hop to another thread costs several times as much; otherwise as [`run`](Self::run).
-    pub async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Self) -> Answer<T> + Send + 'static) -> Answer<T> {
+    pub async fn run_short<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let account = current();
         let is_free = account.kind == Kind::Reserved || self.responses.has_room(&account);
         if is_free && self.engine.store().can_read_inline() {

@@ -1,23 +1,23 @@
 //! The HTTP routes, one file per resource of the API, and their OpenAPI description.
 
-mod acts;
+pub(crate) mod approval_pages;
 mod approvals;
-mod aside;
 mod audit;
+mod common_responses;
 mod definitions;
+mod execution_commands;
+mod execution_events;
+mod execution_history;
 mod executions;
 mod health;
-mod journal;
-mod later;
-pub(crate) mod links;
+mod manual_triggers;
 mod members;
+mod not_implemented;
 pub(crate) mod oidc;
 mod organizations;
+mod quarantine;
 mod session;
-mod starts;
-mod stream;
 mod tokens;
-mod usual;
 mod workflows;
 
 use std::any::Any;
@@ -46,12 +46,14 @@ pub(crate) use health::Readiness;
 
 use crate::{
     app::App,
-    documentation,
-    door::{Rights, count, guard},
-    html::{STYLE_PATH, page_of, style},
-    problem::{Code, Problem, ProblemBody},
-    receiving::BODY_BYTES_MAX,
-    responses::Static,
+    auth::middleware::{RoutePolicies, authorize, rate_limit},
+    http::{
+        api_docs,
+        html::{STYLE_PATH, page_of, style},
+        problem::{Code, Problem, ProblemBody},
+        request_bodies::BODY_BYTES_MAX,
+        response_memory::Static,
+    },
 };
 
 /// The head of the description.
@@ -73,16 +75,16 @@ fn open_api() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Head::openapi())
         .merge(health::routes())
         .merge(workflows::routes())
-        .merge(later::routes())
+        .merge(not_implemented::routes())
         .merge(definitions::routes())
-        .merge(starts::routes())
+        .merge(manual_triggers::routes())
         .merge(executions::routes())
-        .merge(journal::routes())
-        .merge(acts::routes())
-        .merge(aside::routes())
-        .merge(stream::routes())
+        .merge(execution_history::routes())
+        .merge(execution_commands::routes())
+        .merge(quarantine::routes())
+        .merge(execution_events::routes())
         .merge(approvals::routes())
-        .merge(links::routes())
+        .merge(approval_pages::routes())
         .merge(members::routes())
         .merge(session::routes())
         .merge(oidc::routes())
@@ -97,10 +99,10 @@ pub fn description() -> Description {
     let components = description.components.get_or_insert_default();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("msp_…").build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
-    let said = "Set by POST /api/session and by /sign-in/oidc; named __Host-mainspring if the base URL is https";
-    let cookie = ApiKey::Cookie(ApiKeyValue::with_description("mainspring", said));
+    let text = "Set by POST /api/session and by /sign-in/oidc; named __Host-mainspring if the base URL is https";
+    let cookie = ApiKey::Cookie(ApiKeyValue::with_description("mainspring", text));
     components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
-    description.paths.paths.values_mut().for_each(usual::describe);
+    description.paths.paths.values_mut().for_each(common_responses::describe);
     description
 }
 
@@ -109,20 +111,20 @@ pub fn router(app: App) -> Router {
     let description = description();
     // All requests share one serialized description.
     let text = Bytes::from(description.to_pretty_json().unwrap_or_default());
-    let _ = app.rights.set(Rights::of(&description));
-    let counted = || middleware::from_fn_with_state(app.clone(), count);
-    let page = documentation::page(&description, &app.settings.base).document("The API of Mainspring");
+    let _ = app.policies.set(RoutePolicies::of(&description));
+    let counted = || middleware::from_fn_with_state(app.clone(), rate_limit);
+    let page = api_docs::page(&description, &app.settings.base).document("The API of Mainspring");
     let json = [(CONTENT_TYPE, "application/json")];
     let described = Router::new()
         .route("/openapi.json", get(async move || (Extension(Static), json, text.clone())))
         .route("/docs", get(async move || (Extension(Static), page_of(StatusCode::OK, page.clone()))))
         .route(STYLE_PATH, get(style))
-        .route("/", get(documentation::begin))
+        .route("/", get(api_docs::redirect_root))
         .route_layer(counted());
     let routes = open_api()
         .split_for_parts()
         .0
-        .route_layer(middleware::from_fn_with_state(app.clone(), guard))
+        .route_layer(middleware::from_fn_with_state(app.clone(), authorize))
         .merge(described)
         .fallback(unknown.layer(counted()))
         .method_not_allowed_fallback(other_method.layer(counted()));

@@ -22,7 +22,7 @@ fn every_route_says_who_may_call_it() {
             let permission = operation["x-permission"].as_str();
             let known = |name: &str| {
                 ["public", "credential"].contains(&name)
-                    || mainspring_server::identity::Permission::parse(name).is_some()
+                    || mainspring_server::auth::permission::Permission::parse(name).is_some()
             };
             assert!(permission.is_some_and(known), "{method} {path}: {permission:?}");
             let is_health = operation["tags"][0] == "health";

@@ -10,7 +10,7 @@ use hyper::{
     client::conn::http1::SendRequest,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT},
 };
-use mainspring_server::oidc::{Fetch, Fetched, Fetching, Request as Asked};
+use mainspring_server::auth::oidc::{Fetch, Fetched, Fetching, Request as Asked};
 use tokio::time::timeout;
 use tokio_rustls::rustls::ClientConfig;
 use url::{Position, Url};
@@ -67,7 +67,7 @@ impl Fetcher {
 impl Fetch for Fetcher {
     fn fetch(&self, request: Asked) -> Fetching<'_> {
         Box::pin(async move {
-            let patience = Duration::from_millis(request.patience_ms);
+            let patience = Duration::from_millis(request.timeout_ms);
             let done = timeout(patience, self.ask(&request)).await;
             done.map_err(|_| format!("it takes longer than {} s", patience.as_secs()))?
         })

@@ -3,8 +3,8 @@
 use clap::Args;
 use mainspring_kernel::{json::compact, key::ExecutionKey, time::rfc3339, value::Value};
 use mainspring_server::{
-    deciders::{self, Pending, Place},
-    problem::Problem,
+    http::problem::Problem,
+    services::pending_approvals::{self, Cursor, Pending},
 };
 
 use super::remote;
@@ -72,7 +72,8 @@ pub(crate) fn approvals(approvals: &Approvals, global: &Global, terminal: &Termi
     let opened = open_read_only(global)?;
     let after = approvals.cursor.as_deref().map(cursor).transpose()?;
     let limit = approvals.limit as usize;
-    let page = deciders::pending(&*opened.store, &opened.loader, &opened.key, after.as_ref(), limit).map_err(error)?;
+    let page = pending_approvals::pending(&*opened.store, &opened.loader, &opened.key, after.as_ref(), limit)
+        .map_err(error)?;
     let waits = page.gates.iter().map(|pending| waits(&opened, pending)).collect::<Result<Vec<_>, _>>()?;
     let next = page.next.map(|(execution, step, gate)| format!("{execution}:{step}:{gate}"));
     show(&waits, next.as_deref(), global);
@@ -84,16 +85,16 @@ pub(crate) fn approvals(approvals: &Approvals, global: &Global, terminal: &Termi
 }
 
 fn error(problem: Problem) -> CliError {
-    CliError::internal("store_unavailable", problem.whole())
+    CliError::internal("store_unavailable", problem.full_message())
 }
 
 fn waits(opened: &ReadStore, pending: &Pending) -> Result<Waits, CliError> {
     let Pending { listed, row, open } = pending;
     let catalogue = opened.store.catalogue();
-    let members = deciders::named(catalogue, row, open).map_err(error)?;
+    let members = pending_approvals::named(catalogue, row, open).map_err(error)?;
     let approvers = match members {
         Some(members) => {
-            let named = |member: &deciders::Approver| Named {
+            let named = |member: &pending_approvals::Approver| Named {
                 user: member.user_id.clone(),
                 can_decide: Some(member.can_decide),
             };
@@ -113,12 +114,12 @@ fn waits(opened: &ReadStore, pending: &Pending) -> Result<Waits, CliError> {
         since: Some(listed.opened_at),
         until: open.gate.expires_at,
         default_action: open.gate.on_timeout.name().into(),
-        can_be_approved: deciders::are_enough(catalogue, row, open).map_err(error)?,
+        can_be_approved: pending_approvals::are_enough(catalogue, row, open).map_err(error)?,
         url: None,
     })
 }
 
-fn cursor(text: &str) -> Result<Place, CliError> {
+fn cursor(text: &str) -> Result<Cursor, CliError> {
     let unknown = || CliError::bad_input("bad_cursor", "--cursor must be what the page before has named");
     let (execution, rest) = text.split_once(':').ok_or_else(unknown)?;
     let (step, gate) = rest.rsplit_once(':').ok_or_else(unknown)?;

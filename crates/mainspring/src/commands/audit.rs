@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, Subcommand, ValueHint};
 use mainspring_engine::keys;
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::export::{Proof, verify};
+use mainspring_server::services::audit_export::{Proof, verify};
 
 use crate::{
     cli::Global,

@@ -24,7 +24,10 @@ use std::sync::Arc;
 
 use clap::Args;
 use mainspring_engine::home::Home;
-use mainspring_server::{nouns::Organization, problem::Problem, shelf::Shelf};
+use mainspring_server::{
+    http::problem::Problem,
+    resources::{Organization, repository::Repository},
+};
 use mainspring_store::{Inspection, Store, StoreError, sqlite::Stamp};
 
 use self::check::{Check, Report};
@@ -87,9 +90,10 @@ impl Contents {
     fn organizations(&self) -> Option<Result<Vec<String>, StoreError>> {
         let Self::Store(store) = self else { return None };
         let read = || {
-            let found = Shelf::of(store.catalogue(), "").all::<Organization>(None).map(|held| held.map(|held| held.id));
+            let found =
+                Repository::of(store.catalogue(), "").all::<Organization>(None).map(|held| held.map(|held| held.id));
             let ids: Result<Vec<String>, Problem> = found.collect();
-            ids.map_err(|problem| StoreError::Damaged(problem.whole()))
+            ids.map_err(|problem| StoreError::Damaged(problem.full_message()))
         };
         Some(read())
     }

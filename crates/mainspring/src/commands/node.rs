@@ -7,7 +7,7 @@ use clap::Args;
 use mainspring_effects::shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers};
 use mainspring_engine::{Engine, Ground as EngineGround, Reach, Sharing, home::Home, lease::Terms};
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::marks;
+use mainspring_server::services::audit_marks;
 
 use crate::{
     cli::Global,
@@ -65,12 +65,12 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
         });
         node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
         let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
-        marks::note_and_tell(&engine, &marks).await;
-        let marks_task = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
+        audit_marks::record_and_log(&engine, &marks).await;
+        let marks_task = tokio::spawn(audit_marks::keep(engine.clone(), marks.clone()));
         let told = until_stopped(&engine, global, terminal, &mut signals).await;
         engine.drain().await;
         marks_task.abort();
-        marks::note_and_tell(&engine, &marks).await;
+        audit_marks::record_and_log(&engine, &marks).await;
         told
     })
 }
@@ -94,7 +94,7 @@ pub(super) async fn join(
     let spans = global.telemetry.spans()?;
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
     let sharing = Some(Sharing { terms: Terms { lease_ms: lease_seconds * 1_000 }, place: this_place() });
-    let limits = Some(std::sync::Arc::new(mainspring_server::InForce) as std::sync::Arc<_>);
+    let limits = Some(std::sync::Arc::new(mainspring_server::StoredLimits) as std::sync::Arc<_>);
     let ground = EngineGround { home: Some((home, held)), sharing, spans, limits };
     Ok(Engine::run(store, key, workers, ground, Reach::All)?)
 }

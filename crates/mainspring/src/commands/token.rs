@@ -2,7 +2,7 @@
 
 use clap::Args;
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{first, tokens::issue};
+use mainspring_server::services::{bootstrap, issue_token::issue};
 
 use crate::{
     cli::Global,
@@ -17,10 +17,10 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct Token {
     /// The id of the member
-    #[arg(default_value = first::OWNER)]
+    #[arg(default_value = bootstrap::OWNER)]
     member: String,
     /// The id of the organization
-    #[arg(long, value_name = "ID", default_value = first::ORGANIZATION)]
+    #[arg(long, value_name = "ID", default_value = bootstrap::ORGANIZATION)]
     organization: String,
     /// The name of the token
     #[arg(long, default_value = "made on the command line")]
@@ -40,7 +40,7 @@ pub(crate) fn token(token: &Token, global: &Global, _: &Terminal) -> Result<Exit
     let key = location.key(&*store)?;
     let of = (token.organization.as_str(), token.member.as_str());
     let made = issue(store.catalogue(), &key, of, &token.name, &paths::user());
-    let text = made.map_err(|problem| CliError::bad_input("no_token", problem.whole()))?;
+    let text = made.map_err(|problem| CliError::bad_input("no_token", problem.full_message()))?;
     if global.json {
         print_out!(
             "{}",

@@ -13,11 +13,14 @@ use mainspring_effects::shell::contain::{Scripts, remove_workspace};
 use mainspring_engine::{Engine, Reach, engine::now_ms, limits::FILES_KEPT};
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{
-    App, Settings as Served, first, marks,
-    nouns::Organization,
-    oidc, serve,
-    shelf::{Listing, Shelf},
-    workspaces,
+    App, Settings as Served,
+    auth::oidc,
+    resources::{
+        Organization,
+        repository::{Listing, Repository},
+    },
+    serve,
+    services::{audit_marks, bootstrap, workspaces},
 };
 use mainspring_store::{Catalogue, ReadLimit};
 use tokio::{net::TcpListener, time::MissedTickBehavior};
@@ -102,16 +105,16 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, CliError>
     let served =
         Served { base: base_url, workspaces, release, rates, connections_max, oidc, marks: Some(marks.clone()) };
     let app = App::new(engine.clone(), evaluator(), served);
-    let token = first::begin(app.catalogue(), engine.key())
-        .map_err(|problem| CliError::internal("first_start", problem.whole()))?;
+    let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
+        .map_err(|problem| CliError::internal("first_start", problem.full_message()))?;
     if matches!(scripts, Scripts::Uncontained) && has_several_organizations(app.catalogue())? {
         terminal.note(
             "Scripts of every organization run uncontained, with all rights of this user: their members can read the data \
              of each other. Say `--scripts contained` or `--scripts off` unless you trust all of them.",
         );
     }
-    marks::note_and_tell(&engine, &marks).await;
-    let marks_task = tokio::spawn(marks::keep(engine.clone(), marks.clone()));
+    audit_marks::record_and_log(&engine, &marks).await;
+    let marks_task = tokio::spawn(audit_marks::keep(engine.clone(), marks.clone()));
     let sweeping =
         tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
@@ -127,7 +130,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, CliError>
     engine.drain().await;
     marks_task.abort();
     sweeping.abort();
-    marks::note_and_tell(&engine, &marks).await;
+    audit_marks::record_and_log(&engine, &marks).await;
     served.map_err(|error| CliError::internal("serving", error.to_string()))?;
     match engine.why_stopped() {
         Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),
@@ -137,8 +140,8 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, CliError>
 
 fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, CliError> {
     let listing = Listing { most: ReadLimit::of(2), ..Listing::default() };
-    let listed = Shelf::of(catalogue, "").list::<Organization>(listing);
-    Ok(listed.map_err(|problem| CliError::internal("first_start", problem.whole()))?.rows.len() > 1)
+    let listed = Repository::of(catalogue, "").list::<Organization>(listing);
+    Ok(listed.map_err(|problem| CliError::internal("first_start", problem.full_message()))?.rows.len() > 1)
 }
 
 /// The number of connections: the open file limit, less files for the store and for concurrent effects.
@@ -235,7 +238,7 @@ fn greet(base: &str, token: Option<&FirstToken>, scripts: &Scripts, settings: &S
     print_out!("  {}  {base}/docs", dim("routes"));
     match token {
         Some(FirstToken::Written(path)) => {
-            print_out!("  {}   you are `{}`; your token is in the file", dim("owner"), first::OWNER);
+            print_out!("  {}   you are `{}`; your token is in the file", dim("owner"), bootstrap::OWNER);
             print_out!("          {}", path.display());
             print_out!("          mainspring login {base} < FILE    stores it; remove the file then");
         }
@@ -243,7 +246,7 @@ fn greet(base: &str, token: Option<&FirstToken>, scripts: &Scripts, settings: &S
             print_out!(
                 "  {}   you are `{}`, and this is your token. It is shown only once:",
                 dim("owner"),
-                first::OWNER
+                bootstrap::OWNER
             );
             print_out!("          {token}");
             print_out!("          mainspring login {base}    asks for it");

@@ -4,7 +4,7 @@
 use std::{fs, io::Read, path::Path};
 
 use clap::{Args, ValueHint};
-use mainspring_server::{identity::Permission, oidc::Settings as Oidc};
+use mainspring_server::auth::{oidc::Settings as Oidc, permission::Permission};
 
 use super::{Setting, bad};
 use crate::{error::CliError, scripts::ScriptSettings};

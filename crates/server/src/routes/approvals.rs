@@ -9,20 +9,24 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    acts::{Done, decide as decide_at},
-    links::PLACE,
+    approval_pages::PAGE_PREFIX,
+    execution_commands::{CommandResult, decide as decide_at},
 };
 use crate::{
     app::App,
-    approvers::{Approver, Members},
-    body::{Body, Written},
-    clock,
-    extract::{Asked, Named},
-    identity::Caller,
-    page::{Page, PageQuery, most},
-    problem::{Answer, Code, Problem, ProblemBody},
-    starting::visible,
-    view::{gate, look, may_decide},
+    auth::caller::Caller,
+    http::{
+        body::{Body, RawJson},
+        extract::{PathParams, QueryParams},
+        pagination::{Page, PageQuery, most},
+        problem::{Code, Problem, ProblemBody, Result},
+        timestamps,
+    },
+    services::{
+        approvers::{Approver, Members},
+        execution_view::{gate, may_decide, read_details},
+        start_execution::visible,
+    },
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -35,9 +39,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 struct Approval {
     /// Id of the approval: `EXECUTION:STEP:GATE`.
     id: String,
-    /// Id of the execution.
+    /// Execution, as in `/api/executions/{id}`.
     execution_id: String,
-    /// Id of the workflow.
+    /// Workflow, as in `/api/workflows/{id}`.
     workflow_id: Option<String>,
     /// Display name of the workflow when the execution was started, else the name in the definition; null if neither
     /// exists.
@@ -51,7 +55,7 @@ struct Approval {
     /// The approval: `{stepId, prompt, items, approvers, count, approvedBy, expiresAt}`, with `resumeToken` for callers
     /// who may decide.
     #[schema(value_type = Object)]
-    gate: Written,
+    gate: RawJson,
     /// Start of the approval, RFC 3339.
     requested_at: String,
     /// Time of the default decision, RFC 3339.
@@ -87,7 +91,7 @@ fn name(execution: &str, open: &OpenGate) -> String {
 
 /// The URL of a gate's page. It carries no credential and can be sent to anyone.
 fn link(base: &str, id: &str) -> String {
-    let mut url = format!("{base}{PLACE}");
+    let mut url = format!("{base}{PAGE_PREFIX}");
     for byte in id.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => url.push(byte.into()),
@@ -104,7 +108,7 @@ fn approval(
     row: &ExecutionRow,
     open: &OpenGate,
     opened_at: u64,
-) -> Answer<Approval> {
+) -> Result<Approval> {
     let may_decide = may_decide(caller, row, open);
     Ok(Approval {
         id: name(&row.id, open),
@@ -114,9 +118,9 @@ fn approval(
         user_id: row.initiator_user_id.clone(),
         step_id: open.step.clone(),
         message: open.gate.prompt.clone(),
-        gate: Written::of(&gate(open, may_decide))?,
-        requested_at: clock::text(opened_at),
-        timeout_at: clock::text(open.gate.expires_at),
+        gate: RawJson::of(&gate(open, may_decide))?,
+        requested_at: timestamps::text(opened_at),
+        timeout_at: timestamps::text(open.gate.expires_at),
         default_action: open.gate.on_timeout.name(),
         status: "pending",
         may_decide,
@@ -127,15 +131,22 @@ fn approval(
 }
 
 /// The gates of the execution itself, without those of its child executions, which are listed with the children.
-fn own<'a>(row: &'a ExecutionRow, looked: &'a crate::view::Looked) -> impl Iterator<Item = &'a OpenGate> {
-    looked.family.gates.iter().filter(|open| open.execution == row.key)
+fn own<'a>(
+    row: &'a ExecutionRow,
+    details: &'a crate::services::execution_view::ExecutionDetails,
+) -> impl Iterator<Item = &'a OpenGate> {
+    details.family.gates.iter().filter(|open| open.execution == row.key)
 }
 
 /// List the open approvals of the organization.
 #[utoipa::path(get, path = "/api/approvals", tag = "approvals", params(PageQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Approvals)))]
-async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Approvals>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> Result<Json<Approvals>> {
     let most = most(page.limit)?;
     let after = page.cursor.as_deref().map(cursor).transpose()?;
     app.run(move |app| {
@@ -166,16 +177,16 @@ fn add(
     members: &mut Members<'_>,
     gates: &[GateRow],
     page: &mut Page<Approval>,
-) -> Answer<usize> {
+) -> Result<usize> {
     let Some(row) = app.engine.store().execution(gates[0].execution)? else { return Ok(gates.len()) };
-    let Some(looked) = readable(&row.id, look(app, &row))? else { return Ok(gates.len()) };
+    let Some(details) = readable(&row.id, read_details(app, &row))? else { return Ok(gates.len()) };
     for (place, waiting) in gates.iter().enumerate() {
         if page.is_full() {
             return Ok(place);
         }
         // A gate that was decided since the query is no longer open.
         let is_it = |open: &&OpenGate| open.step == waiting.step && open.gate.number == waiting.gate;
-        if let Some(open) = own(&row, &looked).find(is_it) {
+        if let Some(open) = own(&row, &details).find(is_it) {
             let approval = approval(app, caller, members, &row, open, waiting.opened_at)?;
             let named: usize = approval.approvers.iter().map(Approver::byte_count).sum();
             let bytes = approval.message.len() + approval.gate.byte_count() + named;
@@ -188,19 +199,19 @@ fn add(
 /// The result of reading an execution; `None` if it is missing or broken, because the list continues without it and
 /// reading the execution itself reports the error. A store error fails the list: an incomplete one would hide open
 /// gates.
-fn readable<T>(id: &str, read: Answer<T>) -> Answer<Option<T>> {
+fn readable<T>(id: &str, read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(problem) if problem.code == Code::NotFound => Ok(None),
         Err(problem) if problem.code == Code::InternalError => {
-            tracing::warn!(execution = id, message = problem.whole(), "open approvals cannot be read");
+            tracing::warn!(execution = id, message = problem.full_message(), "open approvals cannot be read");
             Ok(None)
         }
         Err(problem) => Err(problem),
     }
 }
 
-fn cursor(text: &str) -> Answer<(ExecutionKey, String, u32)> {
+fn cursor(text: &str) -> Result<(ExecutionKey, String, u32)> {
     let unknown = || Problem::field("cursor", "it is not the `nextCursor` of an answer");
     let (execution, rest) = text.split_once(':').ok_or_else(unknown)?;
     let (step, number) = rest.rsplit_once(':').ok_or_else(unknown)?;
@@ -209,12 +220,12 @@ fn cursor(text: &str) -> Answer<(ExecutionKey, String, u32)> {
 }
 
 /// The open gate with this id, if the caller may see it.
-pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRow, OpenGate)> {
+pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Result<(ExecutionRow, OpenGate)> {
     let unknown = || Problem::not_found("approval that waits");
     let (execution, _) = id.split_once(':').ok_or_else(unknown)?;
     let row = visible(app, caller, execution).map_err(|_| unknown())?;
-    let looked = look(app, &row)?;
-    let open = own(&row, &looked).find(|open| name(&row.id, open) == id).cloned().ok_or_else(unknown)?;
+    let details = read_details(app, &row)?;
+    let open = own(&row, &details).find(|open| name(&row.id, open) == id).cloned().ok_or_else(unknown)?;
     Ok((row, open))
 }
 
@@ -222,7 +233,7 @@ pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Answer<(ExecutionRo
 #[utoipa::path(get, path = "/api/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Approval)))]
-async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Json<Approval>> {
+async fn get(State(app): State<App>, caller: Caller, PathParams(id): PathParams<String>) -> Result<Json<Approval>> {
     app.run(move |app| {
         let (row, open) = found(app, &caller, &id)?;
         // The list is ordered: the gate follows the previous gate of its step.
@@ -237,7 +248,7 @@ async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -
     .await
 }
 
-/// A decision.
+/// Body of a decision at an open approval.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Decision {
@@ -251,13 +262,13 @@ struct Decision {
 /// Approve or deny an open approval.
 #[utoipa::path(post, path = "/api/approvals/{id}/decide", tag = "approvals", params(("id" = String, Path)), request_body = Decision,
     extensions(("x-permission" = json!("approvals:decide"))),
-    responses((status = 200, body = Done), (status = 409, body = ProblemBody)))]
+    responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
 async fn decide(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     Body(body): Body<Decision>,
-) -> Answer<Json<Done>> {
+) -> Result<Json<CommandResult>> {
     let asker = caller.clone();
     let (row, open) = app.run(move |app| found(app, &asker, &id)).await?;
     decide_at(&app, &caller, row, open.token, body.approve, body.reason).await.map(Json)
@@ -268,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_broken_is_left_out_and_what_is_not_answered_is_not() {
+    fn broken_executions_are_skipped_and_store_errors_fail_the_list() {
         let read = |code: Option<Code>| readable("e", code.map_or(Ok(()), |code| Err(Problem::new(code, "why"))));
         assert_eq!(read(None), Ok(Some(())));
         for code in [Code::NotFound, Code::InternalError] {

@@ -23,24 +23,24 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    body::Data,
-    clock,
-    door::let_in_still,
-    export::{Entry, Head, line, prove},
-    extract::Asked,
-    identity::{Caller, Permission},
-    page::{PAGE_MAX, Page, most, number},
-    problem::{Answer, Code, Problem},
-    shelf::{entry, make},
-    signing_in::check_origin,
-    slots::{current, on_account},
+    auth::{caller::Caller, middleware::reauthorize, permission::Permission, session::check_origin},
+    http::{
+        body::Data,
+        extract::QueryParams,
+        pagination::{PAGE_MAX, Page, most, number},
+        problem::{Code, Problem, Result},
+        request_slots::{current, on_account},
+        timestamps,
+    },
+    resources::repository::{apply, entry},
+    services::audit_export::{Entry, Head, line, prove},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(verify)).routes(routes!(export))
 }
 
-/// Which entries.
+/// Selection of audit entries.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -89,7 +89,7 @@ fn body(row: &AuditRow) -> EntryBody {
     let entry = row.entry.clone();
     EntryBody {
         number: row.number,
-        at: clock::text(entry.at),
+        at: timestamps::text(entry.at),
         actor: entry.actor,
         action: entry.action,
         target: entry.target,
@@ -102,7 +102,11 @@ fn body(row: &AuditRow) -> EntryBody {
 #[utoipa::path(get, path = "/api/audit", tag = "audit", params(AuditQuery),
     extensions(("x-permission" = json!("audit:read"))),
     responses((status = 200, body = Entries)))]
-async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<AuditQuery>) -> Answer<Json<Entries>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(query): QueryParams<AuditQuery>,
+) -> Result<Json<Entries>> {
     let (most, after) = (most(query.limit)?, number(query.cursor.as_deref())?);
     app.run(move |app| {
         let mut page = Page::new(most);
@@ -130,7 +134,7 @@ struct Verified {
 /// Verify the audit log: detects entries that were changed, removed, inserted, or truncated at the end.
 #[utoipa::path(get, path = "/api/audit/verify", tag = "audit", extensions(("x-permission" = json!("audit:read"))),
     responses((status = 200, body = Verified)))]
-async fn verify(State(app): State<App>, caller: Caller) -> Answer<Json<Verified>> {
+async fn verify(State(app): State<App>, caller: Caller) -> Result<Json<Verified>> {
     app.run(move |app| {
         let (entries, error) =
             prove(app.catalogue(), app.engine.key(), &caller.organization, app.settings.marks.as_deref())?;
@@ -140,10 +144,10 @@ async fn verify(State(app): State<App>, caller: Caller) -> Answer<Json<Verified>
 }
 
 /// Most pages of an export that wait for the client.
-const PAGES_ON_THE_WAY: usize = 2;
+const PAGES_BUFFERED_MAX: usize = 2;
 
 /// Time for the client to read a page.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Export the whole audit log as NDJSON, with the signed head first, for verification elsewhere with `mainspring audit
 /// verify`. The export adds an entry to the log. Requests with a cookie need proof of origin, as changes do.
@@ -154,7 +158,7 @@ async fn export(
     caller: Caller,
     method: Method,
     headers: HeaderMap,
-) -> Answer<impl IntoResponse> {
+) -> Result<impl IntoResponse> {
     // HEAD would record an export that sent nothing.
     if method != Method::GET {
         return Err(Problem::new(Code::MethodNotAllowed, "Export with GET: the response has no head of its own."));
@@ -164,20 +168,20 @@ async fn export(
     }
     let organization = caller.organization.clone();
     // Reads the head before writing the entry of this export: the export ends with the entry that the head names.
-    let noted = entry(&caller, "audit.export", &organization, Value::Null);
+    let audit_entry = entry(&caller, "audit.export", &organization, Value::Null);
     let head = app
         .run(move |app| {
             let head = app.catalogue().audit_head(&organization)?;
-            let change = Change { audit: vec![noted], sealing: *app.engine.key(), ..Change::default() };
-            make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
+            let change = Change { audit: vec![audit_entry], sealing: *app.engine.key(), ..Change::default() };
+            apply(app.catalogue(), &change)?.map_err(|_| Problem::concurrent_change())?;
             Ok(head)
         })
         .await?;
     let first = line(&Head::new(&caller.organization, now_ms(), head.as_ref()));
-    let (to, from) = mpsc::channel(PAGES_ON_THE_WAY);
+    let (to, from) = mpsc::channel(PAGES_BUFFERED_MAX);
     let name = format!("attachment; filename=\"audit-{}.ndjson\"", caller.organization);
     let last = head.map_or(0, |head| head.number);
-    tokio::spawn(on_account(current(), carry(app, caller, first, last, to)));
+    tokio::spawn(on_account(current(), stream_entries(app, caller, first, last, to)));
     let headers = [(CONTENT_TYPE, "application/x-ndjson".to_string()), (CONTENT_DISPOSITION, name)];
     Ok((headers, Body::from_stream(ReceiverStream::new(from))))
 }
@@ -185,12 +189,12 @@ async fn export(
 /// Streams the first line and the entries up to the last one, page by page. The response breaks off after a read error,
 /// or if the credential has lost its permission, which each page checks again because slow readers prolong an export.
 /// An incomplete export fails verification.
-async fn carry(app: App, caller: Caller, first: Vec<u8>, last: u64, to: mpsc::Sender<io::Result<Bytes>>) {
+async fn stream_entries(app: App, caller: Caller, first: Vec<u8>, last: u64, to: mpsc::Sender<io::Result<Bytes>>) {
     let (mut page, mut after, mut before) = (first, 0, 0);
     loop {
         match app.responses.part(&current(), page) {
             Ok(part) => {
-                if to.send_timeout(Ok(part), PATIENCE).await.is_err() || after >= last {
+                if to.send_timeout(Ok(part), READ_TIMEOUT).await.is_err() || after >= last {
                     return;
                 }
                 before = after;
@@ -208,7 +212,7 @@ async fn carry(app: App, caller: Caller, first: Vec<u8>, last: u64, to: mpsc::Se
         }
         let asker = caller.clone();
         let page_of = move |app: &App| {
-            let now = let_in_still(app, &asker, Permission::AuditRead)?;
+            let now = reauthorize(app, &asker, Permission::AuditRead)?;
             Ok(app.catalogue().audit(&now.organization, after, ReadLimit::of(PAGE_MAX))?)
         };
         let read = app.run(page_of).await;
@@ -216,7 +220,7 @@ async fn carry(app: App, caller: Caller, first: Vec<u8>, last: u64, to: mpsc::Se
             Ok(rows) if !rows.is_empty() => rows,
             Ok(_) => return,
             Err(problem) => {
-                let _ = to.send_timeout(Err(io::Error::other(problem.whole())), PATIENCE).await;
+                let _ = to.send_timeout(Err(io::Error::other(problem.full_message())), READ_TIMEOUT).await;
                 return;
             }
         };

@@ -17,11 +17,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    approvers::{Starter, Written, asking, warnings},
-    body::{Body, Data},
-    compiling::{Coming, Uncompiled, compile},
-    identity::Caller,
-    problem::Answer,
+    auth::caller::Caller,
+    http::{
+        body::{Body, Data},
+        problem::Result,
+    },
+    services::{
+        approvers::{CheckedDefinition, Starter, asking, warnings},
+        compile::{CompileError, PendingChange, compile},
+    },
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -42,7 +46,7 @@ fn object_or_text() -> Schema {
     ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()
 }
 
-fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, Document), Uncompiled> {
+fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, Document), CompileError> {
     let document = match definition {
         Value::Text(text) => definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| vec![found])?,
         value => Document::placeless(value),
@@ -51,11 +55,11 @@ fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, 
 }
 
 /// All warnings in the order of the document, with the caller as the owner.
-fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Document) -> Answer<Vec<Diagnostic>> {
+fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Document) -> Result<Vec<Diagnostic>> {
     let asking = asking(&compiled.plan, &compiled.paths);
-    let written = Written { plan: &compiled.plan, asking: &asking, document };
+    let checked = CheckedDefinition { plan: &compiled.plan, asking: &asking, document };
     let mut all = compiled.warnings.clone();
-    all.extend(warnings(app, caller, &caller.user, Starter::Anybody, &Coming::default(), written)?);
+    all.extend(warnings(app, caller, &caller.user, Starter::Unknown, &PendingChange::default(), checked)?);
     all.sort_by(|one, next| (one.place, &one.path).cmp(&(next.place, &next.path)));
     Ok(all)
 }
@@ -65,12 +69,12 @@ fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Docu
 #[utoipa::path(post, path = "/api/definitions/validate", tag = "definitions", request_body = Definition,
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Object)))]
-async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Answer<Json<Data>> {
+async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Result<Json<Data>> {
     app.run(move |app| {
         Ok(Json(Data(match compiled(app, &caller, body.definition.0) {
             Ok((found, document)) => envelope::of_plan(&found.plan, &all_warnings(app, &caller, &found, &document)?),
-            Err(Uncompiled::Wrong(found)) => envelope::of_diagnostics(&found),
-            Err(late) => return Err(late.into()),
+            Err(CompileError::Invalid(found)) => envelope::of_diagnostics(&found),
+            Err(busy) => return Err(busy.into()),
         })))
     })
     .await
@@ -80,7 +84,7 @@ async fn validate(State(app): State<App>, caller: Caller, Body(body): Body<Defin
 #[utoipa::path(post, path = "/api/definitions/plan", tag = "definitions", request_body = Definition,
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Object)))]
-async fn plan(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Answer<Json<Data>> {
+async fn plan(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Result<Json<Data>> {
     app.run(move |app| {
         let (found, document) = compiled(app, &caller, body.definition.0)?;
         let warnings = all_warnings(app, &caller, &found, &document)?;

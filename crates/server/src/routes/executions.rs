@@ -7,22 +7,26 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{journal::first_steps, workflows::Executions};
+use super::{execution_history::first_steps, workflows::Executions};
 use crate::{
     app::App,
-    body::Data,
-    compiling::named,
-    door::let_in_still,
-    extract::{Asked, Named},
-    identity::{Caller, Permission},
-    page::{Page, most},
-    problem::{Answer, Problem, ProblemBody},
-    shelf::Shelf,
-    starting::visible,
-    view::{
-        self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, RuntimeState, attempts, listed, look, snapshot,
+    auth::{caller::Caller, middleware::reauthorize, permission::Permission},
+    http::{
+        body::Data,
+        extract::{PathParams, QueryParams},
+        pagination::{Page, most},
+        problem::{Problem, ProblemBody, Result},
     },
-    waiting::{checked, until_rest},
+    resources::repository::Repository,
+    services::{
+        compile::resolve,
+        execution_view::{
+            self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, RuntimeState, attempts, listed_error,
+            read_details, snapshot,
+        },
+        start_execution::visible,
+        wait::{checked, until_settled},
+    },
 };
 
 /// Default wait time of a request, in milliseconds.
@@ -32,7 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(wait))
 }
 
-/// Which executions.
+/// Filter of executions, with position and size of the page.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -58,10 +62,10 @@ pub(super) fn page(
     caller: &Caller,
     statuses: Vec<String>,
     workflow_id: Option<String>,
-    asked: Option<usize>,
+    requested: Option<usize>,
     after: Option<&str>,
-) -> Answer<Json<Executions>> {
-    let most = most(asked)?;
+) -> Result<Json<Executions>> {
+    let most = most(requested)?;
     let unknown = || Problem::field("cursor", "it is not the `nextCursor` of an answer");
     let before = after.map(|text| ExecutionKey::parse(text).ok_or_else(unknown)).transpose()?;
     let filter = Filter { statuses, workflow_id, organization: Some(caller.organization.clone()), ..Filter::default() };
@@ -83,12 +87,12 @@ fn rows(
     filter: &Filter,
     mut before: Option<ExecutionKey>,
     most: ReadLimit,
-) -> Answer<Page<(ExecutionRow, Value)>> {
+) -> Result<Page<(ExecutionRow, Value)>> {
     let mut page = Page::new(most);
     while !page.is_full() {
-        let asked = page.room().min(ROWS_AT_A_TIME);
-        let rows = store.executions(filter, before, asked)?;
-        let is_last = rows.len() < asked;
+        let requested = page.room().min(ROWS_AT_A_TIME);
+        let rows = store.executions(filter, before, requested)?;
+        let is_last = rows.len() < requested;
         before = rows.last().map(|row| row.key);
         for row in rows {
             if page.is_full() {
@@ -97,7 +101,7 @@ fn rows(
             let ExecutionRow { workflow, workflow_name, workflow_version, idempotency_key, session_id, .. } = &row;
             let texts = [workflow, workflow_name, workflow_version, &row.error, idempotency_key, session_id];
             let bytes: usize = texts.into_iter().flatten().map(String::len).sum();
-            let (error, read) = listed::error(store, &row)?;
+            let (error, read) = listed_error::error(store, &row)?;
             page.add((row, error), bytes + read);
         }
         if is_last {
@@ -111,7 +115,11 @@ fn rows(
 #[utoipa::path(get, path = "/api/executions", tag = "executions", params(ListQuery),
     extensions(("x-permission" = json!("executions:read"))),
     responses((status = 200, body = Executions), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
-async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQuery>) -> Answer<Json<Executions>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(query): QueryParams<ListQuery>,
+) -> Result<Json<Executions>> {
     let statuses: Vec<String> = query.status.iter().flat_map(|list| list.split(',')).map(Into::into).collect();
     if let Some(other) = statuses.iter().find(|status| !STATUSES.contains(&status.as_str())) {
         return Err(Problem::field("status", format!("`{other}` is none of {}", STATUSES.join(", "))));
@@ -120,9 +128,9 @@ async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQu
         let workflow = match &query.workflow_id {
             None => None,
             Some(name) => {
-                let shelf = Shelf::of(app.catalogue(), &caller.organization);
+                let repository = Repository::of(app.catalogue(), &caller.organization);
                 // Executions of a deleted workflow remain.
-                Some(named(shelf, &caller.user, name)?.map_or_else(|| name.clone(), |held| held.id))
+                Some(resolve(repository, &caller.user, name)?.map_or_else(|| name.clone(), |stored| stored.id))
             }
         };
         page(app, &caller, statuses, workflow, query.limit, query.cursor.as_deref())
@@ -130,24 +138,24 @@ async fn list(State(app): State<App>, caller: Caller, Asked(query): Asked<ListQu
     .await
 }
 
-fn whole(app: &App, caller: &Caller, id: &str, include: Include) -> Answer<ExecutionBody> {
+fn body(app: &App, caller: &Caller, id: &str, include: Include) -> Result<ExecutionBody> {
     let row = visible(app, caller, id)?;
-    let looked = look(app, &row)?;
+    let details = read_details(app, &row)?;
     // The journal may be newer than the row. The row is read again to match it.
     let row = app.engine.store().execution(row.key)?.unwrap_or(row);
-    let mut body = view::body(caller, &row, &looked);
+    let mut shown = execution_view::body(caller, &row, &details);
     if include.steps {
         let (steps, cursor) = first_steps(&attempts(app, &row, 0)?)?;
-        (body.steps, body.steps_cursor) = (Some(steps), cursor);
+        (shown.steps, shown.steps_cursor) = (Some(steps), cursor);
     }
     if include.workflow_snapshot {
-        body.workflow_snapshot = Some(snapshot(app, caller, &row)?);
+        shown.workflow_snapshot = Some(snapshot(app, caller, &row)?);
     }
-    body.runtime_state = include.runtime_state.then(|| RuntimeState::of(&row, &looked.state));
-    Ok(body)
+    shown.runtime_state = include.runtime_state.then(|| RuntimeState::of(&row, &details.state));
+    Ok(shown)
 }
 
-/// What is shown of an execution beside what always is.
+/// Optional parts of an execution.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -164,14 +172,14 @@ struct GetQuery {
 async fn get(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
-    Asked(query): Asked<GetQuery>,
-) -> Answer<Json<ExecutionBody>> {
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<GetQuery>,
+) -> Result<Json<ExecutionBody>> {
     let include = Include::read(&caller, query.include.as_deref())?;
-    app.run(move |app| whole(app, &caller, &id, include).map(Json)).await
+    app.run(move |app| body(app, &caller, &id, include).map(Json)).await
 }
 
-/// How long to wait.
+/// Timeout of a wait.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -189,18 +197,18 @@ struct WaitQuery {
 async fn wait(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
-    Asked(query): Asked<WaitQuery>,
-) -> Answer<Json<ExecutionBody>> {
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<WaitQuery>,
+) -> Result<Json<ExecutionBody>> {
     let time = checked("timeoutMs", query.timeout_ms.unwrap_or(WAIT_MS_DEFAULT))?;
     let (asker, name) = (caller.clone(), id.clone());
-    let row = app.look(move |app| visible(app, &asker, &name)).await?;
+    let row = app.run_short(move |app| visible(app, &asker, &name)).await?;
     // A waiting request counts as a watcher.
-    let _watching = app.feeds.place(&caller)?;
-    until_rest(&app, row.key, time).await?;
+    let _watching = app.feeds.register(&caller)?;
+    until_settled(&app, row.key, time).await?;
     app.run(move |app| {
-        let now = let_in_still(app, &caller, Permission::ExecutionsRead)?;
-        whole(app, &now, &id, Include::default()).map(Json)
+        let now = reauthorize(app, &caller, Permission::ExecutionsRead)?;
+        body(app, &now, &id, Include::default()).map(Json)
     })
     .await
 }
@@ -213,7 +221,7 @@ mod tests {
     use super::*;
 
     /// An execution whose row has a version of the given length.
-    fn part(number: u8, letters: usize) -> Part {
+    fn part(number: u8, length: usize) -> Part {
         let execution = ExecutionKey([number; 16]);
         let row = ExecutionRow {
             key: execution,
@@ -225,7 +233,7 @@ mod tests {
             parent_id: None,
             workflow_name: None,
             workflow: None,
-            workflow_version: Some("1".repeat(letters)),
+            workflow_version: Some("1".repeat(length)),
             workflow_hash: String::new(),
             plan_hash: Hash::default(),
             status: if number.is_multiple_of(2) { "running" } else { "failed" }.into(),
@@ -249,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_in_pages_is_the_whole_list_however_they_end() {
+    fn pages_together_are_the_whole_list() {
         let store = MemoryStore::new();
         let epoch = store.claim(0, "n").unwrap();
         let parts = (1..=100).map(|number| part(number, if number % 10 == 0 { 1_000 } else { 1 })).collect();

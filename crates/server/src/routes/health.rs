@@ -12,11 +12,11 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    problem::{Answer, Code, Problem, ProblemBody},
+    http::problem::{Code, Problem, ProblemBody, Result},
 };
 
 /// Lifetime of the cached result of the store. Probes come seconds apart.
-const BELIEVED: Duration = Duration::from_millis(250);
+const CACHED: Duration = Duration::from_millis(250);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready))
@@ -48,7 +48,7 @@ async fn live(State(app): State<App>) -> Json<Health> {
 /// Readiness: the engine runs and the store responds.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()), extensions(("x-permission" = json!("public"))),
     responses((status = 200, body = Health), (status = 503, body = ProblemBody)))]
-async fn ready(State(app): State<App>) -> Answer<Json<Health>> {
+async fn ready(State(app): State<App>) -> Result<Json<Health>> {
     if app.engine.is_draining() {
         return Err(unready("engine", "it is stopping"));
     }
@@ -58,11 +58,11 @@ async fn ready(State(app): State<App>) -> Answer<Json<Health>> {
     if let Some(Trouble { component, why }) = app.engine.trouble() {
         return Err(unready(component, why));
     }
-    app.readiness.look(|| app.run(|app| app.engine.store().partitions().map(drop).map_err(silent))).await?;
+    app.readiness.check(|| app.run(|app| app.engine.store().partitions().map(drop).map_err(store_unready))).await?;
     Ok(Json(health(&app)))
 }
 
-fn silent(error: StoreError) -> Problem {
+fn store_unready(error: StoreError) -> Problem {
     unready("store", error.to_string())
 }
 
@@ -76,14 +76,14 @@ fn unready(component: &str, why: impl std::fmt::Display) -> Problem {
 /// Caches the last result of the store. The endpoint is public and has no rate limit, and the probes of a load balancer
 /// must not wait behind other callers.
 #[derive(Debug, Default)]
-pub(crate) struct Readiness(Mutex<Option<(Instant, Answer<()>)>>);
+pub(crate) struct Readiness(Mutex<Option<(Instant, Result<()>)>>);
 
 impl Readiness {
     /// The current or cached result of the store. Concurrent calls share one query.
-    async fn look<F: Future<Output = Answer<()>>>(&self, ask: impl FnOnce() -> F) -> Answer<()> {
+    async fn check<F: Future<Output = Result<()>>>(&self, ask: impl FnOnce() -> F) -> Result<()> {
         let mut last = self.0.lock().await;
         if let Some((at, answer)) = &*last
-            && at.elapsed() < BELIEVED
+            && at.elapsed() < CACHED
         {
             return answer.clone();
         }
@@ -102,26 +102,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_learn_which_part_is_not_ready_and_not_why() {
-        let problem = silent(StoreError::Unavailable("no connection to 10.0.0.7:5432".into()));
+    fn the_response_names_the_component_without_the_cause() {
+        let problem = store_unready(StoreError::Unavailable("no connection to 10.0.0.7:5432".into()));
         assert_eq!(problem.details["component"], "store");
-        assert!(!problem.message.contains("10.0.0.7") && problem.whole().contains("10.0.0.7"), "{problem:?}");
+        assert!(!problem.message.contains("10.0.0.7") && problem.full_message().contains("10.0.0.7"), "{problem:?}");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_who_ask_at_once_ask_the_store_once() {
-        let (readiness, asked) = (Readiness::default(), Cell::new(0));
+    async fn concurrent_probes_share_one_query() {
+        let (readiness, queries) = (Readiness::default(), Cell::new(0));
         let ask = || {
-            readiness.look(|| async {
-                asked.set(asked.get() + 1);
+            readiness.check(|| async {
+                queries.set(queries.get() + 1);
                 yield_now().await;
-                if asked.get() == 1 { Err(Problem::new(Code::Unavailable, "no")) } else { Ok(()) }
+                if queries.get() == 1 { Err(Problem::new(Code::Unavailable, "no")) } else { Ok(()) }
             })
         };
         let (one, two, three) = tokio::join!(ask(), ask(), ask());
         assert!(one.is_err() && two.is_err() && three.is_err());
-        assert_eq!(asked.get(), 1);
-        advance(BELIEVED).await;
-        assert_eq!((ask().await, asked.get()), (Ok(()), 2));
+        assert_eq!(queries.get(), 1);
+        advance(CACHED).await;
+        assert_eq!((ask().await, queries.get()), (Ok(()), 2));
     }
 }

@@ -15,15 +15,22 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::tokens::TRIES;
 use crate::{
     app::App,
-    body::{Body, Tag, Tagged, check_seen, if_match},
-    clock,
-    extract::{Asked, Named},
-    first::check_member_id,
-    identity::{Caller, Permission, Role},
-    nouns::{Departed, Identity, Member, Revoked, Token},
-    page::{PageQuery, most},
-    problem::{Answer, Code, Problem, ProblemBody},
-    shelf::{Held, Listing, Shelf, entry, retried},
+    auth::{
+        caller::Caller,
+        permission::{Permission, Role},
+    },
+    http::{
+        body::{Body, Tag, Tagged, check_seen, if_match},
+        extract::{PathParams, QueryParams},
+        pagination::{PageQuery, most},
+        problem::{Code, Problem, ProblemBody, Result},
+        timestamps,
+    },
+    resources::{
+        Identity, Member, RemovedMember, RevokedToken, Token,
+        repository::{Listing, Repository, Stored, entry, with_retries},
+    },
+    services::bootstrap::check_member_id,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -46,15 +53,15 @@ struct MemberBody {
     created_at: String,
 }
 
-impl From<&Held<Member>> for MemberBody {
-    fn from(held: &Held<Member>) -> Self {
-        let Member { role, name, is_operator, created_at } = held.body.clone();
-        Self { id: held.id.clone(), role, name, operator: is_operator, created_at: clock::text(created_at) }
+impl From<&Stored<Member>> for MemberBody {
+    fn from(stored: &Stored<Member>) -> Self {
+        let Member { role, name, is_operator, created_at } = stored.body.clone();
+        Self { id: stored.id.clone(), role, name, operator: is_operator, created_at: timestamps::text(created_at) }
     }
 }
 
-fn tagged(held: &Held<Member>) -> Tagged<MemberBody> {
-    Tagged { tag: held.tag(), body: MemberBody::from(held) }
+fn tagged(stored: &Stored<Member>) -> Tagged<MemberBody> {
+    Tagged { tag: stored.tag(), body: MemberBody::from(stored) }
 }
 
 /// A page of members.
@@ -71,7 +78,7 @@ struct Members {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Me {
-    /// Id of the organization.
+    /// Organization that the credential belongs to.
     organization_id: String,
     /// Id of the member.
     user_id: String,
@@ -87,7 +94,7 @@ struct Me {
 #[utoipa::path(get, path = "/api/me", tag = "members", extensions(("x-permission" = json!("credential"))),
     responses((status = 200, body = Me)))]
 async fn me(caller: Caller) -> Json<Me> {
-    let known = crate::identity::PERMISSIONS.iter();
+    let known = crate::auth::permission::PERMISSIONS.iter();
     let permissions = known.filter(|(permission, _, _)| caller.has(*permission)).map(|(_, name, _)| *name).collect();
     Json(Me {
         is_person: caller.is_person(),
@@ -102,11 +109,15 @@ async fn me(caller: Caller) -> Json<Me> {
 #[utoipa::path(get, path = "/api/members", tag = "members", params(PageQuery),
     extensions(("x-permission" = json!("members:read"))),
     responses((status = 200, body = Members)))]
-async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Members>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> Result<Json<Members>> {
     let most = most(page.limit)?;
     app.run(move |app| {
         let listing = Listing { after: page.cursor, most, ..Listing::default() };
-        let found = Shelf::of(app.catalogue(), &caller.organization).list::<Member>(listing)?;
+        let found = Repository::of(app.catalogue(), &caller.organization).list::<Member>(listing)?;
         let next_cursor = found.next_cursor(|last| last.id.clone());
         Ok(Json(Members { members: found.rows.iter().map(MemberBody::from).collect(), next_cursor }))
     })
@@ -117,8 +128,8 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
 #[utoipa::path(get, path = "/api/members/{id}", tag = "members", params(("id" = String, Path)),
     extensions(("x-permission" = json!("members:read"))),
     responses((status = 200, body = MemberBody)))]
-async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Tagged<MemberBody>> {
-    app.run(move |app| Ok(tagged(&Shelf::of(app.catalogue(), &caller.organization).must(&id)?))).await
+async fn get(State(app): State<App>, caller: Caller, PathParams(id): PathParams<String>) -> Result<Tagged<MemberBody>> {
+    app.run(move |app| Ok(tagged(&Repository::of(app.catalogue(), &caller.organization).require(&id)?))).await
 }
 
 /// Desired state of a member. Omitted fields keep their values.
@@ -141,7 +152,7 @@ struct Put {
 
 impl Put {
     /// Applies the request to the stored member.
-    fn over(&self, before: Option<&Member>) -> Answer<Member> {
+    fn over(&self, before: Option<&Member>) -> Result<Member> {
         let new = || Problem::field("role", "it must be said of a new member");
         let role = self.role.or(before.map(|before| before.role)).ok_or_else(new)?;
         let stays = before.is_some_and(|before| before.is_operator) && role == Role::Owner;
@@ -155,7 +166,7 @@ impl Put {
 }
 
 /// Checks that only owners change owners, and only operators change operators.
-fn check_rank<'a>(caller: &Caller, members: impl IntoIterator<Item = &'a Member>) -> Answer<()> {
+fn check_rank<'a>(caller: &Caller, members: impl IntoIterator<Item = &'a Member>) -> Result<()> {
     for member in members {
         if member.role == Role::Owner && caller.role != Role::Owner {
             return Err(Problem::new(Code::Forbidden, "Only an owner makes or changes owners."));
@@ -171,38 +182,43 @@ fn check_rank<'a>(caller: &Caller, members: impl IntoIterator<Item = &'a Member>
 /// A write of another owner who remains, and of another operator if an operator leaves: an organization keeps an owner,
 /// and an installation keeps an operator. The remaining member is part of the change, so that two concurrent departures
 /// conflict.
-fn staying(shelf: Shelf<'_>, id: &str, was: &Member, is: Option<&Member>) -> Answer<Option<mainspring_store::Put>> {
+fn remaining_owner(
+    repository: Repository<'_>,
+    id: &str,
+    was: &Member,
+    is: Option<&Member>,
+) -> Result<Option<mainspring_store::Put>> {
     let goes = |holds: fn(&Member) -> bool| holds(was) && !is.is_some_and(holds);
     let operator_goes = goes(|member| member.is_operator);
     if !operator_goes && !goes(|member| member.role == Role::Owner) {
         return Ok(None);
     }
-    let owners = shelf.all::<Member>(Some(("role", "owner".into())));
-    let stays = |other: &Held<Member>| other.id != id && (other.body.is_operator || !operator_goes);
+    let owners = repository.all::<Member>(Some(("role", "owner".into())));
+    let stays = |other: &Stored<Member>| other.id != id && (other.body.is_operator || !operator_goes);
     let mut others = owners.filter(|other| other.as_ref().map_or(true, stays));
     let what = if operator_goes { "the last who runs the installation" } else { "the organization's last owner" };
     let last = || Problem::new(Code::Conflict, format!("This is {what}: make another one first."));
     let other = others.next().ok_or_else(last)??;
-    shelf.put(&other.id, &other.body, other.version).map(Some)
+    repository.put(&other.id, &other.body, other.version).map(Some)
 }
 
 /// True if a member becomes an owner or an operator, for whom not every admin may create credentials.
-fn rises(was: &Member, is: &Member) -> bool {
+fn is_promoted(was: &Member, is: &Member) -> bool {
     was.role != Role::Owner && is.role == Role::Owner || !was.is_operator && is.is_operator
 }
 
 /// Revokes all credentials of a member with their sessions: the removals, the tombstones, and the ids for the audit
 /// log.
-fn revoked(app: &App, caller: &Caller, member: &str) -> Answer<(Vec<Removal>, Vec<Putting>, Value)> {
-    let installation = Shelf::of(app.catalogue(), "");
+fn revoked(app: &App, caller: &Caller, member: &str) -> Result<(Vec<Removal>, Vec<Putting>, Value)> {
+    let installation = Repository::of(app.catalogue(), "");
     let theirs = ("member", Token::of_member(&caller.organization, member));
     let now = now_ms();
-    let revoke = |token: Answer<Held<Token>>| {
+    let revoke = |token: Result<Stored<Token>>| {
         let token = token?;
-        let kept = installation.put(&token.id, &Revoked::of(&token.body, now), 0)?;
+        let kept = installation.put(&token.id, &RevokedToken::of(&token.body, now), 0)?;
         Ok((Removal { expected: None, ..installation.removal(&token) }, kept))
     };
-    let revoked = installation.all::<Token>(Some(theirs)).map(revoke).collect::<Answer<Vec<_>>>()?;
+    let revoked = installation.all::<Token>(Some(theirs)).map(revoke).collect::<Result<Vec<_>>>()?;
     let (removals, kept): (Vec<_>, Vec<_>) = revoked.into_iter().unzip();
     let ids: Vec<Value> = removals.iter().map(|removal| removal.id.as_str().into()).collect();
     Ok((removals, kept, ids.into()))
@@ -217,51 +233,51 @@ fn revoked(app: &App, caller: &Caller, member: &str) -> Answer<(Vec<Removal>, Ve
 async fn put(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
     Body(body): Body<Put>,
-) -> Answer<Tagged<MemberBody>> {
+) -> Result<Tagged<MemberBody>> {
     check_member_id("id", &id)?;
     if body.name.as_ref().is_some_and(|name| name.is_empty() || name.chars().count() > 200) {
         return Err(Problem::field("name", "it must have 1 to 200 characters"));
     }
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        let held = retried(app.catalogue(), TRIES, || changing(app, &caller, &id, &body, seen))?;
-        Ok(tagged(&held))
+        let stored = with_retries(app.catalogue(), TRIES, || put_change(app, &caller, &id, &body, seen))?;
+        Ok(tagged(&stored))
     })
     .await
 }
 
 /// The change that a request makes to a member.
-fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) -> Answer<(Change, Held<Member>)> {
-    let shelf = Shelf::of(app.catalogue(), &caller.organization);
-    let before = shelf.get::<Member>(id)?;
-    check_seen(seen, before.as_ref().map(Held::tag))?;
+fn put_change(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) -> Result<(Change, Stored<Member>)> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let before = repository.get::<Member>(id)?;
+    check_seen(seen, before.as_ref().map(Stored::tag))?;
     let version = before.as_ref().map_or(0, |before| before.version);
     let before = before.map(|before| before.body);
     let member = put.over(before.as_ref())?;
     check_rank(caller, before.iter().chain([&member]))?;
-    let mut puts = vec![shelf.put(id, &member, version)?];
+    let mut puts = vec![repository.put(id, &member, version)?];
     if let Some(was) = &before {
-        puts.extend(staying(shelf, id, was, Some(&member))?);
+        puts.extend(remaining_owner(repository, id, was, Some(&member))?);
     }
     let role = serde_json::to_value(member.role).ok().and_then(|role| Some(role.as_str()?.to_string()));
     let mut detail: Vec<(&str, Value)> = vec![("role", role.into()), ("operator", member.is_operator.into())];
     // Earlier credentials must not gain the new rights: others may know their secrets.
-    let rises = before.is_some_and(|before| rises(&before, &member));
-    let (mut removals, kept, ids) = if rises { revoked(app, caller, id)? } else { Default::default() };
+    let is_promoted = before.is_some_and(|before| is_promoted(&before, &member));
+    let (mut removals, kept, ids) = if is_promoted { revoked(app, caller, id)? } else { Default::default() };
     puts.extend(kept);
-    removals.extend(shelf.get::<Departed>(id)?.map(|departed| shelf.removal(&departed)));
-    let forgotten = if put.forget_identity { shelf.get::<Identity>(id)? } else { None };
+    removals.extend(repository.get::<RemovedMember>(id)?.map(|departed| repository.removal(&departed)));
+    let forgotten = if put.forget_identity { repository.get::<Identity>(id)? } else { None };
     if let Some(identity) = forgotten {
-        removals.push(shelf.removal(&identity));
+        removals.push(repository.removal(&identity));
         detail.push(("forgotIssuer", identity.body.issuer.into()));
     }
-    detail.extend(rises.then_some(("revoked", ids)));
+    detail.extend(is_promoted.then_some(("revoked", ids)));
     let audit = vec![entry(caller, "member.put", id, Value::map(detail))];
     let change = Change { removals, puts, audit, sealing: *app.engine.key() };
-    Ok((change, Held { id: id.into(), version: version + 1, body: member }))
+    Ok((change, Stored { id: id.into(), version: version + 1, body: member }))
 }
 
 /// Remove a member and invalidate the member's credentials. The workflows stay, and admins can change them.
@@ -271,24 +287,24 @@ fn changing(app: &App, caller: &Caller, id: &str, put: &Put, seen: Option<Tag>) 
 async fn remove(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
-) -> Answer<StatusCode> {
+) -> Result<StatusCode> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        let shelf = Shelf::of(app.catalogue(), &caller.organization);
-        retried(app.catalogue(), TRIES, || {
-            let held = shelf.must::<Member>(&id)?;
-            check_seen(seen, Some(held.tag()))?;
-            check_rank(&caller, [&held.body])?;
-            let mut puts: Vec<_> = staying(shelf, &id, &held.body, None)?.into_iter().collect();
-            let before = shelf.get::<Departed>(&id)?.map_or(0, |departed| departed.version);
-            puts.push(shelf.put(&id, &Departed { removed_at: now_ms() }, before)?);
+        let repository = Repository::of(app.catalogue(), &caller.organization);
+        with_retries(app.catalogue(), TRIES, || {
+            let stored = repository.require::<Member>(&id)?;
+            check_seen(seen, Some(stored.tag()))?;
+            check_rank(&caller, [&stored.body])?;
+            let mut puts: Vec<_> = remaining_owner(repository, &id, &stored.body, None)?.into_iter().collect();
+            let before = repository.get::<RemovedMember>(&id)?.map_or(0, |departed| departed.version);
+            puts.push(repository.put(&id, &RemovedMember { removed_at: now_ms() }, before)?);
             let (mut removals, kept, ids) = revoked(app, &caller, &id)?;
             puts.extend(kept);
-            removals.insert(0, shelf.removal(&held));
+            removals.insert(0, repository.removal(&stored));
             // A later sign-in under this id may be another person.
-            removals.extend(shelf.get::<Identity>(&id)?.map(|identity| shelf.removal(&identity)));
+            removals.extend(repository.get::<Identity>(&id)?.map(|identity| repository.removal(&identity)));
             let audit = vec![entry(&caller, "member.remove", &id, Value::map([("revoked", ids)]))];
             Ok((Change { removals, puts, audit, sealing: *app.engine.key() }, ()))
         })?;

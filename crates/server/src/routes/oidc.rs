@@ -18,15 +18,18 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    door::CameFrom,
-    extract::Asked,
-    html::Html,
-    nouns::Organization,
-    oidc::{Provider, Returned, enter, provider_reason},
-    problem::{Answer, Code, Problem, ProblemBody},
-    refusals::{Refused, Whose, record},
-    shelf::Shelf,
-    signing_in::{binding_cookie, set_binding},
+    auth::{
+        middleware::ClientAddress,
+        oidc::{Callback, Provider, log_in, provider_reason},
+        refusals::{CredentialOwner, RefusedRequest, record},
+        session::{login_cookie, set_login_cookie},
+    },
+    http::{
+        extract::QueryParams,
+        html::Html,
+        problem::{Code, Problem, ProblemBody, Result},
+    },
+    resources::{Organization, repository::Repository},
 };
 
 /// Path that starts a sign-in.
@@ -48,7 +51,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(begin)).routes(routes!(end))
 }
 
-/// Where to go on to.
+/// Target of the redirect after a sign-in.
 #[derive(Debug, Clone, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -67,23 +70,23 @@ struct BeginQuery {
         (status = 404, body = ProblemBody, description = "No provider is configured (`NOT_FOUND`)")))]
 async fn begin(
     State(app): State<App>,
-    Extension(CameFrom(from)): Extension<CameFrom>,
-    asked: Answer<Asked<BeginQuery>>,
+    Extension(ClientAddress(from)): Extension<ClientAddress>,
+    query: Result<QueryParams<BeginQuery>>,
 ) -> Response {
     let Some(provider) = &app.settings.oidc else { return not_set_up().into_response() };
     let begun = async {
-        let next = local(&app.settings.base, asked?.0.next.as_deref().unwrap_or("/"))?;
+        let next = local(&app.settings.base, query?.0.next.as_deref().unwrap_or("/"))?;
         provider.begin(&callback(&app), &next, app.engine.key(), from).await
     };
     match begun.await {
-        Ok(leaving) => {
-            let (value, seconds) = &leaving.cookie;
-            let cookie = set_binding(&app.settings.base, value, *seconds);
-            (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, leaving.location)]).into_response()
+        Ok(redirect) => {
+            let (value, seconds) = &redirect.cookie;
+            let cookie = set_login_cookie(&app.settings.base, value, *seconds);
+            (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, redirect.location)]).into_response()
         }
         Err(problem) => {
             audit_failure(&app, BEGIN, from, &problem).await;
-            sorry(&problem)
+            error_page(&problem)
         }
     }
 }
@@ -93,8 +96,8 @@ async fn begin(
 async fn audit_failure(app: &App, target: &str, from: IpAddr, problem: &Problem) {
     let (Some(reason), Some(provider)) = (provider_reason(problem), &app.settings.oidc) else { return };
     let organization = provider.settings().organization.clone();
-    let refused = Refused {
-        whose: Whose { organization: organization.clone(), user: PROVIDER.into(), token: "oidc".into() },
+    let refused = RefusedRequest {
+        owner: CredentialOwner { organization: organization.clone(), user: PROVIDER.into(), token: "oidc".into() },
         action: "session.failed",
         target: target.into(),
         code: problem.code,
@@ -103,7 +106,7 @@ async fn audit_failure(app: &App, target: &str, from: IpAddr, problem: &Problem)
     };
     let write = app.run(move |app| {
         // A missing organization has no audit log; the server's log has the cause.
-        if Shelf::of(app.catalogue(), "").get::<Organization>(&organization)?.is_some() {
+        if Repository::of(app.catalogue(), "").get::<Organization>(&organization)?.is_some() {
             record(app, &refused);
         }
         Ok(())
@@ -111,7 +114,7 @@ async fn audit_failure(app: &App, target: &str, from: IpAddr, problem: &Problem)
     let _ = write.await;
 }
 
-/// What a provider sends a browser back with. It may say more, which is passed over.
+/// Parameters that the provider adds to the callback. Unknown ones are ignored.
 #[derive(Debug, Clone, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct EndQuery {
@@ -136,20 +139,20 @@ struct EndQuery {
         (status = 404, body = ProblemBody, description = "No provider is configured (`NOT_FOUND`)")))]
 async fn end(
     State(app): State<App>,
-    Extension(CameFrom(from)): Extension<CameFrom>,
+    Extension(ClientAddress(from)): Extension<ClientAddress>,
     headers: HeaderMap,
-    asked: Answer<Asked<EndQuery>>,
+    query: Result<QueryParams<EndQuery>>,
 ) -> Response {
     let Some(provider) = app.settings.oidc.clone() else { return not_set_up().into_response() };
-    let mut response = match finish(&app, &provider, &headers, asked, from).await {
+    let mut response = match finish(&app, &provider, &headers, query, from).await {
         Ok(response) => response,
         Err(problem) => {
             audit_failure(&app, CALLBACK, from, &problem).await;
-            sorry(&problem)
+            error_page(&problem)
         }
     };
     // A binding cookie is valid for one callback, successful or not.
-    if let Ok(gone) = set_binding(&app.settings.base, "", 0).parse() {
+    if let Ok(gone) = set_login_cookie(&app.settings.base, "", 0).parse() {
         response.headers_mut().append(SET_COOKIE, gone);
     }
     response
@@ -159,26 +162,26 @@ async fn finish(
     app: &App,
     provider: &Provider,
     headers: &HeaderMap,
-    asked: Answer<Asked<EndQuery>>,
+    query: Result<QueryParams<EndQuery>>,
     from: IpAddr,
-) -> Answer<Response> {
-    let EndQuery { state, code, error, iss: issuer } = asked?.0;
-    let cookie = binding_cookie(&app.settings.base, headers);
-    let returned = Returned { cookie, state, code, error, issuer };
+) -> Result<Response> {
+    let EndQuery { state, code, error, iss: issuer } = query?.0;
+    let cookie = login_cookie(&app.settings.base, headers);
+    let returned = Callback { cookie, state, code, error, issuer };
     let (claims, next) = provider.end(&callback(app), returned, app.engine.key(), from).await?;
     let settings = provider.settings().clone();
-    let entered = app.run(move |app| enter(app, &settings, &claims)).await?;
+    let login = app.run(move |app| log_in(app, &settings, &claims)).await?;
     // A page instead of a redirect: browsers withhold the `SameSite=Strict` cookie on navigation that another site
     // started.
     let page = Html::of("h1", "You are signed in")
-        .add(Html::of("p", &format!("As {} of {}.", entered.user, entered.organization)))
+        .add(Html::of("p", &format!("As {} of {}.", login.user, login.organization)))
         .markup("<meta http-equiv=\"refresh\" content=\"0; url=")
         .text(&next)
         .markup("\"><p><a href=\"")
         .text(&next)
         .markup("\">Go on</a></p>")
         .page(StatusCode::OK, "Signed in");
-    Ok(([(SET_COOKIE, entered.cookie)], page).into_response())
+    Ok(([(SET_COOKIE, login.cookie)], page).into_response())
 }
 
 fn callback(app: &App) -> String {
@@ -186,7 +189,7 @@ fn callback(app: &App) -> String {
 }
 
 /// Checks that a path stays on this server, however a browser interprets slashes.
-fn local(base: &str, next: &str) -> Answer<String> {
+fn local(base: &str, next: &str) -> Result<String> {
     let is_plain = next.starts_with('/') && next.len() <= NEXT_MAX && next.bytes().all(|byte| byte.is_ascii_graphic());
     let joined = Url::parse(base).ok().and_then(|base| Some((base.origin(), base.join(next).ok()?)));
     let stays = joined.is_some_and(|(origin, url)| url.origin() == origin);
@@ -202,7 +205,7 @@ fn not_set_up() -> Problem {
 }
 
 /// An error as an HTML page.
-pub(crate) fn sorry(problem: &Problem) -> Response {
+pub(crate) fn error_page(problem: &Problem) -> Response {
     let mut response = Html::of("h1", "That did not work")
         .add(Html::of("p", &problem.message))
         .markup("<p><a href=\"/sign-in/oidc\">Sign in anew</a></p>")
@@ -216,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_pages_of_ours_are_gone_on_to() {
+    fn only_paths_of_this_server_are_redirect_targets() {
         let base = "https://flows.example.com";
         for next in ["/", "/docs", "/approve/a.b?again=1", "/a//b", "/a#b", "/%2f%2fevil.example"] {
             assert_eq!(local(base, next).as_deref(), Ok(next));

@@ -11,13 +11,17 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    body::{Body, Tagged, check_seen, if_match, stated},
-    clock,
-    first::{New, check_id, check_member_id, organization},
-    identity::{Caller, TokenText},
-    nouns::{Limits, Organization, RUNTIME_FEATURE},
-    problem::{Answer, Code, Problem, ProblemBody},
-    shelf::{Held, Shelf, entry, make},
+    auth::{caller::Caller, token::TokenText},
+    http::{
+        body::{Body, Tagged, check_seen, double_option, if_match},
+        problem::{Code, Problem, ProblemBody, Result},
+        timestamps,
+    },
+    resources::{
+        Limits, Organization, RUNTIME_FEATURE,
+        repository::{Repository, Stored, apply, entry},
+    },
+    services::bootstrap::{NewOrganization, check_id, check_member_id, organization_change},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -40,18 +44,19 @@ struct OrganizationBody {
     created_at: String,
 }
 
-fn tagged(held: &Held<Organization>) -> Tagged<OrganizationBody> {
-    let Organization { name, created_at, features, limits } = held.body.clone();
-    let body = OrganizationBody { id: held.id.clone(), name, features, limits, created_at: clock::text(created_at) };
-    Tagged { body, tag: held.tag() }
+fn tagged(stored: &Stored<Organization>) -> Tagged<OrganizationBody> {
+    let Organization { name, created_at, features, limits } = stored.body.clone();
+    let body =
+        OrganizationBody { id: stored.id.clone(), name, features, limits, created_at: timestamps::text(created_at) };
+    Tagged { body, tag: stored.tag() }
 }
 
 /// Get the caller's organization.
 #[utoipa::path(get, path = "/api/organization", tag = "organizations",
     extensions(("x-permission" = json!("organization:read"))),
     responses((status = 200, body = OrganizationBody)))]
-async fn get(State(app): State<App>, caller: Caller) -> Answer<Tagged<OrganizationBody>> {
-    app.run(move |app| Ok(tagged(&Shelf::of(app.catalogue(), "").must(&caller.organization)?))).await
+async fn get(State(app): State<App>, caller: Caller) -> Result<Tagged<OrganizationBody>> {
+    app.run(move |app| Ok(tagged(&Repository::of(app.catalogue(), "").require(&caller.organization)?))).await
 }
 
 /// Settings to change. Omitted settings keep their values.
@@ -78,7 +83,7 @@ struct LimitsUpdate {
     #[schema(minimum = 1)]
     per_organization: Option<u32>,
     /// Executions of each workflow of the organization; null for no such limit.
-    #[serde(default, deserialize_with = "stated")]
+    #[serde(default, deserialize_with = "double_option")]
     #[schema(value_type = Option<u32>, minimum = 1)]
     per_workflow: Option<Option<u32>>,
 }
@@ -103,24 +108,24 @@ async fn update(
     caller: Caller,
     headers: axum::http::HeaderMap,
     Body(body): Body<Update>,
-) -> Answer<Tagged<OrganizationBody>> {
+) -> Result<Tagged<OrganizationBody>> {
     let seen = if_match(&headers)?;
     check(&body)?;
     app.run(move |app| {
-        let shelf = Shelf::of(app.catalogue(), "");
-        let mut held = shelf.must::<Organization>(&caller.organization)?;
-        check_seen(seen, Some(held.tag()))?;
-        let before = held.body.clone();
-        held.body.name = body.name.unwrap_or(held.body.name);
-        held.body.limits = body.limits.unwrap_or_default().over(held.body.limits);
-        held.body.features.extend(body.features.unwrap_or_default());
-        let puts = vec![shelf.put(&held.id, &held.body, held.version)?];
-        let audit = vec![entry(&caller, "organization.update", &held.id, changed(&before, &held.body))];
+        let repository = Repository::of(app.catalogue(), "");
+        let mut stored = repository.require::<Organization>(&caller.organization)?;
+        check_seen(seen, Some(stored.tag()))?;
+        let before = stored.body.clone();
+        stored.body.name = body.name.unwrap_or(stored.body.name);
+        stored.body.limits = body.limits.unwrap_or_default().over(stored.body.limits);
+        stored.body.features.extend(body.features.unwrap_or_default());
+        let puts = vec![repository.put(&stored.id, &stored.body, stored.version)?];
+        let audit = vec![entry(&caller, "organization.update", &stored.id, changed(&before, &stored.body))];
         let change = Change { puts, audit, sealing: *app.engine.key(), ..Change::default() };
-        make(app.catalogue(), &change)?.map_err(|_| Problem::raced())?;
-        app.engine.limits_changed(&held.id);
-        held.version += 1;
-        Ok(tagged(&held))
+        apply(app.catalogue(), &change)?.map_err(|_| Problem::concurrent_change())?;
+        app.engine.limits_changed(&stored.id);
+        stored.version += 1;
+        Ok(tagged(&stored))
     })
     .await
 }
@@ -137,15 +142,15 @@ fn changed(before: &Organization, now: &Organization) -> Value {
     let limits: Map = limits.map(|((name, limit), _)| (name.to_string(), limit)).collect();
     let features = now.features.iter().filter(|(name, is_on)| before.features.get(*name) != Some(*is_on));
     let features: Map = features.map(|(name, is_on)| (name.clone(), (*is_on).into())).collect();
-    let said: [(&str, Option<Value>); 3] = [
+    let fields: [(&str, Option<Value>); 3] = [
         ("name", (now.name != before.name).then(|| now.name.as_str().into())),
         ("features", (!features.is_empty()).then(|| features.into())),
         ("limits", (!limits.is_empty()).then(|| limits.into())),
     ];
-    Value::map(said.into_iter().filter_map(|(key, value)| Some((key, value?))))
+    Value::map(fields.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }
 
-fn check(body: &Update) -> Answer<()> {
+fn check(body: &Update) -> Result<()> {
     check_name(body.name.as_deref())?;
     check_features(body.features.as_ref())?;
     let of_nothing = |limits: &LimitsUpdate| {
@@ -157,14 +162,14 @@ fn check(body: &Update) -> Answer<()> {
     Ok(())
 }
 
-fn check_name(name: Option<&str>) -> Answer<()> {
+fn check_name(name: Option<&str>) -> Result<()> {
     if name.is_some_and(|name| !(1..=200).contains(&name.chars().count())) {
         return Err(Problem::field("name", "it must have 1 to 200 characters"));
     }
     Ok(())
 }
 
-fn check_features(features: Option<&BTreeMap<String, bool>>) -> Answer<()> {
+fn check_features(features: Option<&BTreeMap<String, bool>>) -> Result<()> {
     let mut others = features.into_iter().flat_map(BTreeMap::keys).filter(|name| *name != RUNTIME_FEATURE);
     match others.next() {
         Some(other) => Err(Problem::field("features", format!("`{other}` is no feature; there is {RUNTIME_FEATURE}"))),
@@ -172,7 +177,7 @@ fn check_features(features: Option<&BTreeMap<String, bool>>) -> Answer<()> {
     }
 }
 
-/// An organisation to make.
+/// An organization to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -181,19 +186,19 @@ struct Create {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
-    /// Its first member, who owns it.
+    /// Id of the first member, who gets the role `owner`.
     owner: String,
-    /// Features by name: `workflow_runtime_v1`, without which nothing starts. What is not named is off.
+    /// Features by name: `workflow_runtime_v1`, which permits starts. Omitted features are off.
     #[serde(default)]
     features: BTreeMap<String, bool>,
 }
 
-/// An organisation that was made. This is the only answer that shows its owner's token.
+/// A created organization. Only this response contains the owner's token.
 #[derive(Debug, Serialize, ToSchema)]
 struct Created {
     /// Unique id.
     id: String,
-    /// Its owner.
+    /// Id of the first member.
     owner: String,
     /// The owner's first credential.
     token: String,
@@ -209,7 +214,7 @@ async fn create(
     State(app): State<App>,
     caller: Caller,
     Body(body): Body<Create>,
-) -> Answer<(StatusCode, Json<Created>)> {
+) -> Result<(StatusCode, Json<Created>)> {
     check_id("id", &body.id)?;
     check_member_id("owner", &body.owner)?;
     check_name(body.name.as_deref())?;
@@ -217,11 +222,11 @@ async fn create(
     app.run(move |app| {
         let token = TokenText::new()?;
         let name = body.name.unwrap_or_else(|| body.id.clone());
-        let new = New { id: &body.id, name: &name, owner: &body.owner, features: body.features };
-        let mut change = organization(app.catalogue(), new, &token, app.engine.key(), Some(&caller))?;
+        let new = NewOrganization { id: &body.id, name: &name, owner: &body.owner, features: body.features };
+        let mut change = organization_change(app.catalogue(), new, &token, app.engine.key(), Some(&caller))?;
         change.audit.push(entry(&caller, "organization.create", &body.id, Value::Null));
         let taken = |_| Problem::new(Code::Conflict, format!("There is an organization `{}` already.", body.id));
-        make(app.catalogue(), &change)?.map_err(taken)?;
+        apply(app.catalogue(), &change)?.map_err(taken)?;
         Ok((StatusCode::CREATED, Json(Created { id: body.id.clone(), owner: body.owner, token: token.reveal() })))
     })
     .await

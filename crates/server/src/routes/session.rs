@@ -12,11 +12,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    body::Body,
-    clock,
-    door::CameFrom,
-    problem::{Answer, ProblemBody},
-    signing_in::{check_origin, cookie, sign_in, sign_out},
+    auth::{
+        middleware::ClientAddress,
+        session::{check_origin, cookie, sign_in, sign_out},
+    },
+    http::{
+        body::Body,
+        problem::{ProblemBody, Result},
+        timestamps,
+    },
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -35,7 +39,7 @@ struct Begin {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Session {
-    /// Id of the organization.
+    /// Organization that the session belongs to.
     organization_id: String,
     /// Id of the member.
     user_id: String,
@@ -51,15 +55,15 @@ struct Session {
         (status = 401, body = ProblemBody), (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn begin(
     State(app): State<App>,
-    Extension(CameFrom(from)): Extension<CameFrom>,
+    Extension(ClientAddress(from)): Extension<ClientAddress>,
     headers: HeaderMap,
     Body(body): Body<Begin>,
-) -> Answer<impl IntoResponse> {
+) -> Result<impl IntoResponse> {
     check_origin(&app.settings.base, &headers, false)?;
-    let begun = app.run(move |app| sign_in(app, &body.token, from)).await?;
-    let (organization_id, user_id) = (begun.caller.organization, begun.caller.user);
-    let session = Session { organization_id, user_id, expires_at: clock::text(begun.expires_at) };
-    Ok((StatusCode::CREATED, [(SET_COOKIE, begun.cookie)], Json(session)))
+    let signed_in = app.run(move |app| sign_in(app, &body.token, from)).await?;
+    let (organization_id, user_id) = (signed_in.caller.organization, signed_in.caller.user);
+    let session = Session { organization_id, user_id, expires_at: timestamps::text(signed_in.expires_at) };
+    Ok((StatusCode::CREATED, [(SET_COOKIE, signed_in.cookie)], Json(session)))
 }
 
 /// Sign out and invalidate the session cookie. Without a cookie the request has no effect.
@@ -67,7 +71,7 @@ async fn begin(
     extensions(("x-permission" = json!("public"))),
     responses((status = 204, headers(("Set-Cookie" = String, description = "Deletes the session cookie"))),
         (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
-async fn end(State(app): State<App>, headers: HeaderMap) -> Answer<impl IntoResponse> {
+async fn end(State(app): State<App>, headers: HeaderMap) -> Result<impl IntoResponse> {
     let cookie = cookie(&app.settings.base, &headers);
     check_origin(&app.settings.base, &headers, cookie.is_some())?;
     let gone = app.run(move |app| sign_out(app, cookie)).await?;

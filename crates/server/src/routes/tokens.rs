@@ -10,15 +10,23 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    body::Body,
-    clock,
-    extract::{Asked, Named},
-    identity::{Caller, Permission, Role, TokenText},
-    nouns::{Member, Revoked, Token},
-    page::{PageQuery, most},
-    problem::{Answer, Code, Problem, ProblemBody},
-    shelf::{Held, Listing, Shelf, entry, make, retried},
-    slots::SLOTS_MAX,
+    auth::{
+        caller::Caller,
+        permission::{Permission, Role},
+        token::TokenText,
+    },
+    http::{
+        body::Body,
+        extract::{PathParams, QueryParams},
+        pagination::{PageQuery, most},
+        problem::{Code, Problem, ProblemBody, Result},
+        request_slots::SLOTS_MAX,
+        timestamps,
+    },
+    resources::{
+        Member, RevokedToken, Token,
+        repository::{Listing, Repository, Stored, apply, entry, with_retries},
+    },
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -65,20 +73,20 @@ struct TokenBody {
     last_used_at: Option<String>,
 }
 
-impl From<&Held<Token>> for TokenBody {
-    fn from(held: &Held<Token>) -> Self {
+impl From<&Stored<Token>> for TokenBody {
+    fn from(stored: &Stored<Token>) -> Self {
         let Token { user, name, made_by, scopes, session_of, created_at, expires_at, last_used_at, .. } =
-            held.body.clone();
+            stored.body.clone();
         Self {
-            id: held.id.clone(),
+            id: stored.id.clone(),
             user_id: user,
             name,
             made_by,
             scopes,
             session_of,
-            created_at: clock::text(created_at),
-            expires_at: expires_at.map(clock::text),
-            last_used_at: last_used_at.map(clock::text),
+            created_at: timestamps::text(created_at),
+            expires_at: expires_at.map(timestamps::text),
+            last_used_at: last_used_at.map(timestamps::text),
         }
     }
 }
@@ -129,7 +137,11 @@ struct Created {
 #[utoipa::path(get, path = "/api/tokens", tag = "tokens", params(PageQuery),
     extensions(("x-permission" = json!("tokens:own"))),
     responses((status = 200, body = Tokens)))]
-async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Tokens>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> Result<Json<Tokens>> {
     let most = most(page.limit)?;
     app.run(move |app| {
         let name = if caller.role.is_admin() {
@@ -138,7 +150,7 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
             ("member", Token::of_member(&caller.organization, &caller.user))
         };
         let listing = Listing { name: Some(name), after: page.cursor, most, ..Listing::default() };
-        let found = Shelf::of(app.catalogue(), "").list::<Token>(listing)?;
+        let found = Repository::of(app.catalogue(), "").list::<Token>(listing)?;
         let next_cursor = found.next_cursor(|last| last.id.clone());
         Ok(Json(Tokens { tokens: found.rows.iter().map(TokenBody::from).collect(), next_cursor }))
     })
@@ -153,37 +165,38 @@ async fn create(
     State(app): State<App>,
     caller: Caller,
     Body(body): Body<Create>,
-) -> Answer<(StatusCode, Json<Created>)> {
+) -> Result<(StatusCode, Json<Created>)> {
     if !(1..=200).contains(&body.name.chars().count()) {
         return Err(Problem::field("name", "it must have 1 to 200 characters"));
     }
-    let expires_at = body.expires_at.as_deref().map(|text| clock::read("expiresAt", text)).transpose()?;
+    let expires_at = body.expires_at.as_deref().map(|text| timestamps::read("expiresAt", text)).transpose()?;
     if expires_at.is_some_and(|at| at <= now_ms()) {
         return Err(Problem::field("expiresAt", "it has passed already"));
     }
     app.run(move |app| {
         // A new credential expires no later than the credential that creates it.
         let expires_at = [expires_at, caller.expires_at].into_iter().flatten().min();
-        let text = retried(app.catalogue(), TRIES, || making(app, &caller, &body, expires_at))?;
+        let text = with_retries(app.catalogue(), TRIES, || create_change(app, &caller, &body, expires_at))?;
         let user_id = body.user_id.unwrap_or(caller.user);
-        let (token, expires_at) = (text.reveal(), expires_at.map(clock::text));
+        let (token, expires_at) = (text.reveal(), expires_at.map(timestamps::text));
         Ok((StatusCode::CREATED, Json(Created { token, id: text.id, user_id, expires_at })))
     })
     .await
 }
 
 /// The change that creates a credential, and its text.
-fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) -> Answer<(Change, TokenText)> {
+fn create_change(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) -> Result<(Change, TokenText)> {
     let user = body.user_id.as_deref().unwrap_or(&caller.user);
-    let (installation, members) = (Shelf::of(app.catalogue(), ""), Shelf::of(app.catalogue(), &caller.organization));
+    let (installation, members) =
+        (Repository::of(app.catalogue(), ""), Repository::of(app.catalogue(), &caller.organization));
     let member = members.get::<Member>(user)?;
     check_owner(caller, user, member.as_ref())?;
     check_scopes(caller, &body.scopes)?;
     let member = member.ok_or_else(|| Problem::not_found("member"))?;
     let mut session_of = None;
     if let Some(execution) = &body.session_of {
-        let row = crate::starting::visible(app, caller, execution)?;
-        crate::starting::check_control(caller, &row)?;
+        let row = crate::services::start_execution::visible(app, caller, execution)?;
+        crate::services::start_execution::check_control(caller, &row)?;
         session_of = Some(row.id);
     }
     let expired = check_count(installation, &caller.organization, user, session_of.as_deref())?;
@@ -215,9 +228,9 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
         members.put(user, &member.body, member.version)?,
     ];
     let mut removals = Vec::new();
-    for held in expired.iter().filter(|held| held.id != own.id) {
-        puts.push(installation.put(&held.id, &Revoked::of(&held.body, now_ms()), 0)?);
-        removals.push(Removal { expected: None, ..installation.removal(held) });
+    for stored in expired.iter().filter(|stored| stored.id != own.id) {
+        puts.push(installation.put(&stored.id, &RevokedToken::of(&stored.body, now_ms()), 0)?);
+        removals.push(Removal { expected: None, ..installation.removal(stored) });
     }
     let audit = vec![entry(caller, "token.create", &text.id, described(&token))];
     Ok((Change { puts, removals, audit, sealing: *app.engine.key() }, text))
@@ -226,19 +239,19 @@ fn making(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) ->
 /// Rejects one more token of a member with many. Concurrent creations conflict, because each writes the member. Returns
 /// the oldest expired tokens, which are too many to stay listed.
 fn check_count(
-    installation: Shelf<'_>,
+    installation: Repository<'_>,
     organization: &str,
     user: &str,
     session_of: Option<&str>,
-) -> Answer<Vec<Held<Token>>> {
+) -> Result<Vec<Stored<Token>>> {
     let (now, mut count, mut of_sessions, mut expired) = (now_ms(), 0, 0, Vec::new());
-    for held in installation.all::<Token>(Some(("member", Token::of_member(organization, user)))) {
-        let held = held?;
-        let Token { expires_at, session_of: of, signed_in_by, .. } = &held.body;
+    for stored in installation.all::<Token>(Some(("member", Token::of_member(organization, user)))) {
+        let stored = stored?;
+        let Token { expires_at, session_of: of, signed_in_by, .. } = &stored.body;
         match (expires_at, signed_in_by) {
             // Tokens of sign-ins have a bound of their own.
             (_, Some(_)) => {}
-            (Some(at), None) if *at <= now => expired.push(held),
+            (Some(at), None) if *at <= now => expired.push(stored),
             _ => {
                 count += usize::from(of.as_deref() == session_of);
                 of_sessions += usize::from(of.is_some());
@@ -247,7 +260,7 @@ fn check_count(
     }
     let is_over = session_of.is_some() && of_sessions >= SESSION_TOKENS_MAX;
     if count < TOKENS_MAX && !is_over {
-        expired.sort_by_key(|held| std::cmp::Reverse(held.body.expires_at));
+        expired.sort_by_key(|stored| std::cmp::Reverse(stored.body.expires_at));
         return Ok(expired.split_off(EXPIRED_MAX.min(expired.len())));
     }
     let most = if is_over { SESSION_TOKENS_MAX } else { TOKENS_MAX };
@@ -267,19 +280,19 @@ fn known_to(caller: &Caller, user: &str) -> Option<String> {
 /// The audit detail of a credential: its member and its restrictions.
 fn described(token: &Token) -> Value {
     let scopes: Vec<Value> = token.scopes.iter().map(|scope| scope.name().into()).collect();
-    let said: [(&str, Option<Value>); 5] = [
+    let fields: [(&str, Option<Value>); 5] = [
         ("user", Some(token.user.as_str().into())),
         ("scopes", (!scopes.is_empty()).then(|| scopes.into())),
         ("knownTo", token.known_to.as_deref().map(Into::into)),
         ("sessionOf", token.session_of.as_deref().map(Into::into)),
-        ("expiresAt", token.expires_at.map(|at| clock::text(at).into())),
+        ("expiresAt", token.expires_at.map(|at| timestamps::text(at).into())),
     ];
-    Value::map(said.into_iter().filter_map(|(key, value)| Some((key, value?))))
+    Value::map(fields.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }
 
 /// Checks whose credentials the caller may manage: their own; as an admin those of all members except owners; those of
 /// operators only as an operator.
-fn check_owner(caller: &Caller, user: &str, member: Option<&Held<Member>>) -> Answer<()> {
+fn check_owner(caller: &Caller, user: &str, member: Option<&Stored<Member>>) -> Result<()> {
     if user == caller.user {
         return Ok(());
     }
@@ -297,7 +310,7 @@ fn check_owner(caller: &Caller, user: &str, member: Option<&Held<Member>>) -> An
     Ok(())
 }
 
-fn check_scopes(caller: &Caller, scopes: &[Permission]) -> Answer<()> {
+fn check_scopes(caller: &Caller, scopes: &[Permission]) -> Result<()> {
     let is_more = |scope: &&Permission| !caller.scopes.contains(scope);
     if caller.scopes.is_empty() {
         return Ok(());
@@ -313,24 +326,25 @@ fn check_scopes(caller: &Caller, scopes: &[Permission]) -> Answer<()> {
 #[utoipa::path(delete, path = "/api/tokens/{id}", tag = "tokens", params(("id" = String, Path)),
     extensions(("x-permission" = json!("tokens:own"))),
     responses((status = 204), (status = 409, body = ProblemBody)))]
-async fn revoke(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<StatusCode> {
+async fn revoke(State(app): State<App>, caller: Caller, PathParams(id): PathParams<String>) -> Result<StatusCode> {
     app.run(move |app| {
-        let installation = Shelf::of(app.catalogue(), "");
-        let held = installation.get::<Token>(&id)?;
-        let is_theirs =
-            |held: &Held<Token>| held.body.organization == caller.organization && caller.may_act_for(&held.body.user);
-        let held = held.filter(is_theirs).ok_or_else(|| Problem::not_found("token"))?;
-        let member = Shelf::of(app.catalogue(), &caller.organization).get::<Member>(&held.body.user)?;
+        let installation = Repository::of(app.catalogue(), "");
+        let stored = installation.get::<Token>(&id)?;
+        let is_theirs = |stored: &Stored<Token>| {
+            stored.body.organization == caller.organization && caller.may_act_for(&stored.body.user)
+        };
+        let stored = stored.filter(is_theirs).ok_or_else(|| Problem::not_found("token"))?;
+        let member = Repository::of(app.catalogue(), &caller.organization).get::<Member>(&stored.body.user)?;
         if member.is_some() {
-            check_owner(&caller, &held.body.user, member.as_ref())?;
+            check_owner(&caller, &stored.body.user, member.as_ref())?;
         }
-        let removals = vec![installation.removal(&held)];
+        let removals = vec![installation.removal(&stored)];
         let audit = vec![entry(&caller, "token.revoke", &id, Value::Null)];
         // Ignores the version, because the time of last use may be updated concurrently.
         let removals = removals.into_iter().map(|removal| Removal { expected: None, ..removal });
-        let puts = vec![installation.put(&id, &Revoked::of(&held.body, now_ms()), 0)?];
+        let puts = vec![installation.put(&id, &RevokedToken::of(&stored.body, now_ms()), 0)?];
         let change = Change { removals: removals.collect(), puts, audit, sealing: *app.engine.key() };
-        make(app.catalogue(), &change)?.map_err(|_| Problem::not_found("token"))?;
+        apply(app.catalogue(), &change)?.map_err(|_| Problem::not_found("token"))?;
         Ok(StatusCode::NO_CONTENT)
     })
     .await
@@ -364,14 +378,15 @@ mod tests {
     #[test]
     fn sessions_of_all_executions_and_expired_tokens_have_a_bound() {
         let store = MemoryStore::new();
-        let installation = Shelf::of(&store, "");
+        let installation = Repository::of(&store, "");
         let keep = |tokens: Vec<(String, Token)>| {
             let puts = tokens.iter().map(|(id, token)| installation.put(id, token, 0).unwrap()).collect();
-            make(&store, &Change { puts, ..Change::default() }).unwrap().unwrap();
+            apply(&store, &Change { puts, ..Change::default() }).unwrap().unwrap();
         };
         let check = |session_of: Option<&str>| check_count(installation, "acme", "vic", session_of);
         keep((1..=60).map(|number| (format!("old{number}"), token(Some(number), None))).collect());
-        let mut retired: Vec<_> = check(None).unwrap().into_iter().map(|held| held.body.expires_at.unwrap()).collect();
+        let mut retired: Vec<_> =
+            check(None).unwrap().into_iter().map(|stored| stored.body.expires_at.unwrap()).collect();
         retired.sort_unstable();
         assert_eq!(retired, (1..=10).collect::<Vec<_>>(), "the oldest go");
         let of = |number: usize| Some(format!("execution{number}"));

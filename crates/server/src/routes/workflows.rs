@@ -11,17 +11,23 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    body::{Body, Data, Tagged, if_match, no_if_match},
-    clock,
-    compiling::named,
-    extract::{Asked, Named},
-    identity::Caller,
-    nouns::{Source, Version, Workflow},
-    page::{PageQuery, most},
-    problem::{Answer, Problem, ProblemBody},
-    saving::{self, Draft, Saved, Whole},
-    shelf::{Held, Listing, Shelf},
-    view::ExecutionListed,
+    auth::caller::Caller,
+    http::{
+        body::{Body, Data, Tagged, if_match, no_if_match},
+        extract::{PathParams, QueryParams},
+        pagination::{PageQuery, most},
+        problem::{Problem, ProblemBody, Result},
+        timestamps,
+    },
+    resources::{
+        Source, Version, Workflow,
+        repository::{Listing, Repository, Stored},
+    },
+    services::{
+        compile::resolve,
+        execution_view::ExecutionListed,
+        save_workflow::{self, Draft, Saved, Whole},
+    },
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -46,7 +52,7 @@ pub(crate) struct WorkflowBody {
     slug: Option<String>,
     /// Display name.
     name: String,
-    /// Description.
+    /// Purpose, as the author describes it.
     description: Option<String>,
     /// Semantic version.
     version: String,
@@ -65,13 +71,13 @@ pub(crate) struct WorkflowBody {
     updated_at: String,
 }
 
-impl From<Held<Workflow>> for WorkflowBody {
-    fn from(held: Held<Workflow>) -> Self {
+impl From<Stored<Workflow>> for WorkflowBody {
+    fn from(stored: Stored<Workflow>) -> Self {
         let Workflow {
             user, slug, name, description, version, data, hash, enabled, tags, created_at, updated_at, ..
-        } = held.body;
+        } = stored.body;
         Self {
-            id: held.id,
+            id: stored.id,
             user_id: user,
             slug,
             name,
@@ -81,8 +87,8 @@ impl From<Held<Workflow>> for WorkflowBody {
             workflow_hash: hash,
             enabled,
             tags,
-            created_at: clock::text(created_at),
-            updated_at: clock::text(updated_at),
+            created_at: timestamps::text(created_at),
+            updated_at: timestamps::text(updated_at),
         }
     }
 }
@@ -100,8 +106,8 @@ pub(crate) struct SavedBody {
 }
 
 impl From<Saved> for SavedBody {
-    fn from(Saved { held, warnings }: Saved) -> Self {
-        Self { workflow: WorkflowBody::from(held), warnings }
+    fn from(Saved { stored, warnings }: Saved) -> Self {
+        Self { workflow: WorkflowBody::from(stored), warnings }
     }
 }
 
@@ -138,7 +144,7 @@ struct Synced {
 struct VersionBody {
     /// Unique id.
     id: String,
-    /// Id of the workflow.
+    /// Workflow, as in `/api/workflows/{id}`.
     workflow_id: String,
     /// Semantic version.
     workflow_version: String,
@@ -180,20 +186,24 @@ pub(super) struct Executions {
 }
 
 /// The workflow with this id or slug in the caller's organization.
-fn found(app: &App, caller: &Caller, name: &str) -> Answer<Held<Workflow>> {
-    let shelf = Shelf::of(app.catalogue(), &caller.organization);
-    named(shelf, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))
+fn found(app: &App, caller: &Caller, name: &str) -> Result<Stored<Workflow>> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    resolve(repository, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))
 }
 
 /// List the workflows of the organization.
 #[utoipa::path(get, path = "/api/workflows", tag = "workflows", params(PageQuery),
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = Workflows)))]
-async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQuery>) -> Answer<Json<Workflows>> {
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> Result<Json<Workflows>> {
     let most = most(page.limit)?;
     app.run(move |app| {
         let listing = Listing { after: page.cursor, most, ..Listing::default() };
-        let found = Shelf::of(app.catalogue(), &caller.organization).list::<Workflow>(listing)?;
+        let found = Repository::of(app.catalogue(), &caller.organization).list::<Workflow>(listing)?;
         let next_cursor = found.next_cursor(|last| last.id.clone());
         Ok(Json(Workflows { workflows: found.rows.into_iter().map(WorkflowBody::from).collect(), next_cursor }))
     })
@@ -204,12 +214,16 @@ async fn list(State(app): State<App>, caller: Caller, Asked(page): Asked<PageQue
 #[utoipa::path(get, path = "/api/workflows/{id}", tag = "workflows", params(("id" = String, Path)),
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody)))]
-async fn get(State(app): State<App>, caller: Caller, Named(id): Named<String>) -> Answer<Tagged<WorkflowBody>> {
+async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+) -> Result<Tagged<WorkflowBody>> {
     app.run(move |app| found(app, &caller, &id).map(tagged)).await
 }
 
-fn tagged(held: Held<Workflow>) -> Tagged<WorkflowBody> {
-    Tagged { tag: held.tag(), body: WorkflowBody::from(held) }
+fn tagged(stored: Stored<Workflow>) -> Tagged<WorkflowBody> {
+    Tagged { tag: stored.tag(), body: WorkflowBody::from(stored) }
 }
 
 /// Save a complete workflow: creates it, or replaces the one with this id or slug.
@@ -222,11 +236,11 @@ async fn sync(
     caller: Caller,
     headers: HeaderMap,
     Body(body): Body<Whole>,
-) -> Answer<Tagged<SavedBody>> {
+) -> Result<Tagged<SavedBody>> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        let saved = saving::sync(app, &caller, &body, seen)?;
-        Ok(Tagged { tag: saved.held.tag(), body: SavedBody::from(saved) })
+        let saved = save_workflow::sync(app, &caller, &body, seen)?;
+        Ok(Tagged { tag: saved.stored.tag(), body: SavedBody::from(saved) })
     })
     .await
 }
@@ -240,10 +254,10 @@ async fn sync_all(
     caller: Caller,
     headers: HeaderMap,
     Body(body): Body<SyncAll>,
-) -> Answer<Json<Synced>> {
+) -> Result<Json<Synced>> {
     no_if_match(&headers)?;
     app.run(move |app| {
-        let (saved, deleted) = saving::sync_all(app, &caller, &body.workflows)?;
+        let (saved, deleted) = save_workflow::sync_all(app, &caller, &body.workflows)?;
         Ok(Json(Synced { workflows: saved.into_iter().map(SavedBody::from).collect(), deleted }))
     })
     .await
@@ -258,14 +272,14 @@ async fn sync_all(
 async fn update(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
     Body(draft): Body<Draft>,
-) -> Answer<Tagged<SavedBody>> {
+) -> Result<Tagged<SavedBody>> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        let saved = saving::update(app, &caller, &draft, seen, || found(app, &caller, &id))?;
-        Ok(Tagged { tag: saved.held.tag(), body: SavedBody::from(saved) })
+        let saved = save_workflow::update(app, &caller, &draft, seen, || found(app, &caller, &id))?;
+        Ok(Tagged { tag: saved.stored.tag(), body: SavedBody::from(saved) })
     })
     .await
 }
@@ -277,12 +291,12 @@ async fn update(
 async fn delete(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
     headers: HeaderMap,
-) -> Answer<StatusCode> {
+) -> Result<StatusCode> {
     let seen = if_match(&headers)?;
     app.run(move |app| {
-        saving::delete(app, &caller, seen, || found(app, &caller, &id))?;
+        save_workflow::delete(app, &caller, seen, || found(app, &caller, &id))?;
         Ok(StatusCode::NO_CONTENT)
     })
     .await
@@ -295,15 +309,15 @@ async fn delete(
 async fn history(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
-    Asked(page): Asked<PageQuery>,
-) -> Answer<Json<History>> {
+    PathParams(id): PathParams<String>,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> Result<Json<History>> {
     let most = most(page.limit)?;
     app.run(move |app| {
-        let shelf = Shelf::of(app.catalogue(), &caller.organization);
-        let workflow = named(shelf, &caller.user, &id)?.map_or(id, |held| held.id);
+        let repository = Repository::of(app.catalogue(), &caller.organization);
+        let workflow = resolve(repository, &caller.user, &id)?.map_or(id, |stored| stored.id);
         let (name, is_first) = (Some(("workflow", workflow)), page.cursor.is_none());
-        let found = shelf.list::<Version>(Listing { name, after: page.cursor, is_descending: true, most })?;
+        let found = repository.list::<Version>(Listing { name, after: page.cursor, is_descending: true, most })?;
         if found.rows.is_empty() && is_first {
             return Err(Problem::not_found("workflow"));
         }
@@ -313,10 +327,10 @@ async fn history(
     .await
 }
 
-fn version(held: Held<Version>) -> VersionBody {
-    let body = held.body;
+fn version(stored: Stored<Version>) -> VersionBody {
+    let body = stored.body;
     VersionBody {
-        id: held.id,
+        id: stored.id,
         workflow_id: body.workflow,
         workflow_version: body.version,
         workflow_hash: body.hash,
@@ -325,7 +339,7 @@ fn version(held: Held<Version>) -> VersionBody {
         source_proposal_id: body.source_proposal_id,
         notes: body.notes,
         created_by: body.created_by,
-        created_at: clock::text(body.created_at),
+        created_at: timestamps::text(body.created_at),
     }
 }
 
@@ -336,14 +350,14 @@ fn version(held: Held<Version>) -> VersionBody {
 async fn executions(
     State(app): State<App>,
     caller: Caller,
-    Named(id): Named<String>,
-    Asked(page): Asked<PageQuery>,
-) -> Answer<Json<Executions>> {
+    PathParams(id): PathParams<String>,
+    QueryParams(page): QueryParams<PageQuery>,
+) -> Result<Json<Executions>> {
     app.run(move |app| {
         // Executions of a deleted workflow remain.
-        let shelf = Shelf::of(app.catalogue(), &caller.organization);
-        let held = named(shelf, &caller.user, &id)?;
-        let (is_there, workflow) = (held.is_some() || page.cursor.is_some(), held.map_or(id, |held| held.id));
+        let repository = Repository::of(app.catalogue(), &caller.organization);
+        let stored = resolve(repository, &caller.user, &id)?;
+        let (is_there, workflow) = (stored.is_some() || page.cursor.is_some(), stored.map_or(id, |stored| stored.id));
         let found =
             super::executions::page(app, &caller, Vec::new(), Some(workflow), page.limit, page.cursor.as_deref())?;
         if !is_there && found.executions.is_empty() {

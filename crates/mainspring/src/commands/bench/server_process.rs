@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path};
 
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::{App, Settings, first, rate::Rates, serve as serve_app};
+use mainspring_server::{App, Settings, http::rate_limit::Rates, serve as serve_app, services::bootstrap};
 use tokio::net::TcpListener;
 
 use super::{
@@ -25,8 +25,8 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
     let connections_max = connections_max(0);
     let settings = Settings { base, workspaces, release, rates, connections_max, oidc: None, marks: None };
     let app = App::new(engine.clone(), evaluator(), settings);
-    let token =
-        first::begin(app.catalogue(), &KEY).map_err(|problem| CliError::internal("bench_failed", problem.whole()))?;
+    let token = bootstrap::create_first_organization(app.catalogue(), &KEY)
+        .map_err(|problem| CliError::internal("bench_failed", problem.full_message()))?;
     print_out!("{}", compact(&Value::map([("address", address.into()), ("token", token.into())])));
     let input_ends = async {
         let wait = || std::io::stdin().lock().read_to_end(&mut Vec::new());

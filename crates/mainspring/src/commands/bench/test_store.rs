@@ -150,7 +150,7 @@ pub(super) async fn engine(
 
 /// Like [`engine`], with the concurrency limits of a server.
 pub(super) async fn counting_engine(store: Arc<dyn Store>, executors: Executors) -> Result<Arc<Engine>, CliError> {
-    all_of(begin(store, executors, None, Some(Arc::new(mainspring_server::InForce)))?).await
+    all_of(begin(store, executors, None, Some(Arc::new(mainspring_server::StoredLimits)))?).await
 }
 
 async fn all_of((engine, partitions): (Arc<Engine>, usize)) -> Result<Arc<Engine>, CliError> {

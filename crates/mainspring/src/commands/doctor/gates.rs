@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainspring_engine::{keys, load::Loader};
 use mainspring_kernel::value::Value;
-use mainspring_server::{deciders, problem::Answer};
+use mainspring_server::{http::problem::Result, services::pending_approvals};
 use mainspring_store::Store;
 
 use super::{Contents, Installation, check::Check};
@@ -38,7 +38,7 @@ pub(super) fn check(installation: &Installation, contents: &Contents) -> Check {
     let Ok(key) = keys::load(&file) else { return Check::skipped(NAME, "no journal can be read without the key") };
     match found(store, key, installation.is_deep) {
         Ok(found) => found.check(),
-        Err(problem) => Check::skipped(NAME, format!("what waits cannot be read: {}", problem.whole())),
+        Err(problem) => Check::skipped(NAME, format!("what waits cannot be read: {}", problem.full_message())),
     }
 }
 
@@ -52,14 +52,14 @@ struct Found {
     is_cut: bool,
 }
 
-fn found(store: &Arc<dyn Store>, key: [u8; 32], is_deep: bool) -> Answer<Found> {
+fn found(store: &Arc<dyn Store>, key: [u8; 32], is_deep: bool) -> Result<Found> {
     let loader = Loader::new(store.clone(), key);
     let (mut found, mut after) = (Found::default(), None);
     loop {
-        let page = deciders::pending(&**store, &loader, &key, after.as_ref(), PAGE)?;
+        let page = pending_approvals::pending(&**store, &loader, &key, after.as_ref(), PAGE)?;
         for pending in &page.gates {
             found.checked += 1;
-            if deciders::are_enough(store.catalogue(), &pending.row, &pending.open)? == Some(false) {
+            if pending_approvals::are_enough(store.catalogue(), &pending.row, &pending.open)? == Some(false) {
                 found.stuck.push((pending.row.id.clone(), pending.open.step.clone()));
             }
         }

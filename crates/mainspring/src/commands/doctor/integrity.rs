@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mainspring_engine::{keys, load::Loader};
-use mainspring_server::{export::prove, marks::Marks};
+use mainspring_server::services::{audit_export::prove, audit_marks::Marks};
 use mainspring_store::{Filter, Store, StoreError};
 
 use super::{Contents, Installation, check::Check, refused};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainspring_server::oidc::Provider;
+use mainspring_server::auth::oidc::Provider;
 
 use super::{
     Installation,
@@ -18,7 +18,7 @@ pub(super) fn check(installation: &Installation, report: &mut Report) {
     let issuer = settings.issuer.clone();
     let asked = block_on(async {
         let provider = Provider::new(settings, Arc::new(Fetcher::new()?));
-        Ok(provider.look().await)
+        Ok(provider.check().await)
     });
     report.add(match asked {
         Ok(Ok(0)) => {

@@ -1,0 +1,17 @@
+//! HTTP without the API's resources: connections, request bodies, limits, errors, pagination, and HTML pages.
+
+pub(crate) mod api_docs;
+pub mod body;
+pub(crate) mod connections;
+pub(crate) mod event_bus;
+pub(crate) mod extract;
+pub(crate) mod html;
+pub(crate) mod open_requests;
+pub(crate) mod pagination;
+pub mod problem;
+pub mod rate_limit;
+pub(crate) mod request_bodies;
+pub(crate) mod request_slots;
+pub(crate) mod response_memory;
+pub(crate) mod serve;
+pub(crate) mod timestamps;

@@ -1,0 +1,382 @@
+//! Commands on an execution: approve, cancel, signal, and reports of its session. Each becomes an input of the engine
+//! or a message in the inbox of another node.
+
+use axum::{Json, extract::State};
+use mainspring_engine::{EngineError, engine::now_ms, family::OpenGate, load::LoadError};
+use mainspring_kernel::{
+    cbor,
+    hash::Hash,
+    input::Input,
+    key::ExecutionKey,
+    limits::{REASON_CHARS_MAX, SIGNAL_BYTES_MAX},
+    plan::Decision,
+    state::SignalRejection,
+    value::Value,
+};
+use mainspring_store::{AuditEntry, ExecutionRow, is_final};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    app::App,
+    auth::caller::{Caller, Kind},
+    http::{
+        body::{Body, Data},
+        extract::PathParams,
+        problem::{Code, Problem, ProblemBody, Result},
+    },
+    resources::repository::entry,
+    services::{
+        execution_view::{may_decide, read_details},
+        start_execution::{check_control, visible},
+    },
+};
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(approve))
+        .routes(routes!(cancel))
+        .routes(routes!(signal))
+        .routes(routes!(complete))
+        .routes(routes!(status))
+}
+
+/// A decision of an open approval.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Approve {
+    /// True to approve, false to deny.
+    approve: bool,
+    /// Resume token of the approval, as the execution shows it to callers who may decide.
+    resume_token: String,
+    /// Reason, recorded in the journal and the audit log.
+    #[schema(max_length = 2000)]
+    reason: Option<String>,
+}
+
+/// Result of an input.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CommandResult {
+    /// Always true.
+    pub ok: bool,
+    /// Execution, as in `/api/executions/{id}`.
+    pub execution_id: String,
+    /// Status after the input; `accepted` if the execution runs on another node, which processes the input from its
+    /// inbox.
+    pub status: String,
+}
+
+/// Result of delivering an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivered {
+    /// The input took effect, now or earlier.
+    Accepted,
+    /// The execution accepted the input, and it had no effect.
+    Stale,
+    /// The input is durable in the inbox of the execution, which runs on another node.
+    Posted,
+}
+
+/// An input, its execution, and its audit entry.
+struct ExecutionCommand {
+    execution: ExecutionKey,
+    input: Input,
+    action: &'static str,
+    detail: Value,
+}
+
+/// Delivers an input to an execution on any node. `row` is the execution in the request, which may be an ancestor.
+async fn deliver(app: &App, caller: &Caller, row: &ExecutionRow, command: ExecutionCommand) -> Result<Delivered> {
+    let ExecutionCommand { execution, input, action, detail } = command;
+    let audit = entry(caller, action, &row.id, detail);
+    let answer = app.engine.take(execution, input.clone(), Some(audit.clone())).await;
+    app.run(move |app| {
+        let is_here = match answer {
+            Ok(true) => return Ok(Delivered::Accepted),
+            Ok(false) => true,
+            Err(EngineError::NotHere) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if is_signal_repeated(app, execution, &input)? {
+            return Ok(Delivered::Accepted);
+        }
+        if is_here {
+            return Ok(Delivered::Stale);
+        }
+        // The node that takes the message finds its effect; this entry records only the request.
+        let audit = AuditEntry { action: format!("{action}.posted"), ..audit };
+        app.engine.post(execution, &input, Some(&audit))?;
+        Ok(Delivered::Posted)
+    })
+    .await
+}
+
+/// True if the input is a signal that arrived before. A signal that has no effect for another reason is an error, so
+/// that the sender learns of it.
+fn is_signal_repeated(app: &App, execution: ExecutionKey, input: &Input) -> Result<bool> {
+    let Input::Signal { id, name, payload } = input else { return Ok(false) };
+    let state = match app.engine.state(execution) {
+        // A node that can read the journal will process the signal.
+        Err(EngineError::Load(LoadError::Newer(_))) => return Ok(false),
+        read => read?,
+    };
+    match state.signal_rejection(id, name, payload) {
+        None => Ok(false),
+        Some(SignalRejection::Repeated) => Ok(true),
+        Some(rejection) => {
+            Err(Problem::new(Code::Conflict, format!("The signal is not kept: the execution {}.", rejection.words())))
+        }
+    }
+}
+
+async fn done(app: &App, key: ExecutionKey, delivered: Delivered) -> Result<CommandResult> {
+    app.run(move |app| {
+        let row = app.engine.store().execution(key)?.ok_or_else(|| Problem::not_found("execution"))?;
+        let status = if delivered == Delivered::Posted { "accepted".into() } else { row.status };
+        Ok(CommandResult { ok: true, execution_id: row.id, status })
+    })
+    .await
+}
+
+/// The execution with this id, if the caller may control it.
+async fn controlled(app: &App, caller: &Caller, id: String) -> Result<ExecutionRow> {
+    let asker = caller.clone();
+    app.run(move |app| {
+        let row = visible(app, &asker, &id)?;
+        check_control(&asker, &row)?;
+        Ok(row)
+    })
+    .await
+}
+
+/// Checks the length of a text: 1 to 200 characters.
+fn check_length(field: &str, text: &str) -> Result<()> {
+    if (1..=200).contains(&text.chars().count()) {
+        return Ok(());
+    }
+    Err(Problem::field(field, "it must have 1 to 200 characters"))
+}
+
+/// Checks that a reason fits into journals and audit logs.
+fn check_reason(reason: Option<&str>) -> Result<()> {
+    if reason.is_none_or(|reason| reason.chars().count() <= REASON_CHARS_MAX) {
+        return Ok(());
+    }
+    Err(Problem::field("reason", format!("it must have at most {REASON_CHARS_MAX} characters")))
+}
+
+/// Checks the size of a signal's payload.
+fn check_payload(payload: &Value) -> Result<()> {
+    let bytes = cbor::byte_count(payload);
+    if bytes <= SIGNAL_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("it takes {bytes} bytes in binary form, and a signal brings {SIGNAL_BYTES_MAX} at the most");
+    Err(Problem::field("payload", message))
+}
+
+/// The open gate of a resume token, if the caller may decide there.
+fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Result<OpenGate> {
+    let given = Hash::of(token.as_bytes());
+    let fits = |open: &OpenGate| Hash::of(open.token.as_bytes()).equals_in_constant_time(&given);
+    let details = read_details(app, row)?;
+    let mut waiting = details.family.gates.iter().filter(|open| now_ms() < open.gate.expires_at);
+    let unknown = "The token opens no gate that waits: it is wrong, used or expired.";
+    let open = waiting.find(|open| fits(open)).ok_or_else(|| Problem::new(Code::InvalidResumeToken, unknown))?;
+    if !may_decide(caller, row, open) {
+        let message = "You may not decide here: those named by the gate may, or else the execution's owner and admins.";
+        return Err(Problem::new(Code::Forbidden, message));
+    }
+    Ok(open.clone())
+}
+
+/// Decides at the gate of a resume token.
+pub(super) async fn decide(
+    app: &App,
+    caller: &Caller,
+    row: ExecutionRow,
+    token: String,
+    approve: bool,
+    reason: Option<String>,
+) -> Result<CommandResult> {
+    check_reason(reason.as_deref())?;
+    let asker = caller.clone();
+    let (row, open) = app.run(move |app| opened(app, &asker, &row, &token).map(|open| (row, open))).await?;
+    let decision = if approve { Decision::Approve } else { Decision::Deny };
+    let (reason, by) = (Value::from(reason), caller.user.clone());
+    let detail =
+        [("step", open.path.as_str().into()), ("decision", decision.name().into()), ("reason", reason.clone())];
+    let made_by = caller.made_by.as_deref().map(|maker| ("madeBy", Value::from(maker)));
+    let detail = Value::map(detail.into_iter().chain(made_by));
+    let input = Input::Decide { instance: open.instance, gate: open.gate.number, decision, by, reason };
+    let command = ExecutionCommand { execution: open.execution, input, action: "approval.decide", detail };
+    let delivered = deliver(app, caller, &row, command).await?;
+    if delivered == Delivered::Stale {
+        let message = "The approval was already decided, or you have already decided it.";
+        return Err(Problem::new(Code::InvalidResumeToken, message));
+    }
+    app.bus.publish("workflow.approval.decided", &caller.organization, &row.id);
+    done(app, row.key, delivered).await
+}
+
+/// Approve or deny an open approval of an execution.
+#[utoipa::path(post, path = "/api/executions/{id}/approve", tag = "executions", params(("id" = String, Path)), request_body = Approve,
+    extensions(("x-permission" = json!("approvals:decide"))),
+    responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
+async fn approve(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+    Body(body): Body<Approve>,
+) -> Result<Json<CommandResult>> {
+    let asker = caller.clone();
+    let row = app.run_short(move |app| visible(app, &asker, &id)).await?;
+    decide(&app, &caller, row, body.resume_token, body.approve, body.reason).await.map(Json)
+}
+
+/// A cancel request.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Cancel {
+    /// Reason of the cancellation, such as `user_cancelled`.
+    #[schema(max_length = 200)]
+    reason: Option<String>,
+}
+
+/// Cancel an execution. Running attempts are stopped; the status is `cancelled` when they have ended.
+#[utoipa::path(post, path = "/api/executions/{id}/cancel", tag = "executions", params(("id" = String, Path)), request_body = Cancel,
+    extensions(("x-permission" = json!("executions:control"))),
+    responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
+async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+    Body(body): Body<Cancel>,
+) -> Result<Json<CommandResult>> {
+    let reason = body.reason.unwrap_or_else(|| "user_cancelled".into());
+    check_length("reason", &reason)?;
+    let row = controlled(&app, &caller, id).await?;
+    if is_final(&row.status) {
+        return Err(Problem::new(Code::Conflict, "The execution has ended."));
+    }
+    let detail = Value::map([("reason", reason.as_str().into())]);
+    let input = Input::Cancel { reason, by: caller.user.clone() };
+    let command = ExecutionCommand { execution: row.key, input, action: "execution.cancel", detail };
+    let delivered = deliver(&app, &caller, &row, command).await?;
+    if delivered == Delivered::Stale {
+        return Err(Problem::new(Code::Conflict, "The execution has ended, or is ending already."));
+    }
+    done(&app, row.key, delivered).await.map(Json)
+}
+
+/// A named signal.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Signal {
+    /// Unique id of the signal. A repeated id has no second effect.
+    #[schema(min_length = 1, max_length = 200)]
+    id: String,
+    /// Name that a step waits for.
+    #[schema(min_length = 1, max_length = 200)]
+    name: String,
+    /// Payload: any JSON value, up to 256 KiB in binary form.
+    #[serde(default)]
+    #[schema(value_type = serde_json::Value)]
+    payload: Data,
+}
+
+/// Send a named signal to an execution. A signal that arrives before its step is buffered.
+///
+/// A response with a status of the execution means that the signal was processed, now or by an earlier request with its
+/// id. `accepted` means that the signal is durable in the inbox. It is processed later, unless the execution ends or
+/// reaches its limit of signals before that; a repeated request with the same id returns the result. 409 means that the
+/// signal was rejected, with the reason.
+#[utoipa::path(post, path = "/api/executions/{id}/signal", tag = "executions", params(("id" = String, Path)), request_body = Signal,
+    extensions(("x-permission" = json!("executions:control"))),
+    responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
+async fn signal(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+    Body(body): Body<Signal>,
+) -> Result<Json<CommandResult>> {
+    check_length("id", &body.id)?;
+    check_length("name", &body.name)?;
+    check_payload(&body.payload.0)?;
+    let row = controlled(&app, &caller, id).await?;
+    let detail = Value::map([("name", body.name.as_str().into())]);
+    let input = Input::Signal { id: body.id, name: body.name, payload: body.payload.0 };
+    let command = ExecutionCommand { execution: row.key, input, action: "execution.signal", detail };
+    match deliver(&app, &caller, &row, command).await? {
+        // The signal queue was full when it arrived, and is not any more.
+        Delivered::Stale => {
+            Err(Problem::new(Code::Conflict, "The signal was not kept, and may be now: send it again."))
+        }
+        delivered => done(&app, row.key, delivered).await.map(Json),
+    }
+}
+
+/// Report of a session about its execution.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Report {
+    /// Status that the session reports.
+    #[serde(rename = "status")]
+    _status: String,
+    /// Outputs of an ended execution; any JSON value.
+    #[serde(default, rename = "outputs")]
+    #[schema(value_type = serde_json::Value)]
+    _outputs: Data,
+    /// Steps of an ended execution; any JSON value.
+    #[serde(default, rename = "steps")]
+    #[schema(value_type = serde_json::Value)]
+    _steps: Data,
+    /// Error of a failed execution; any JSON value.
+    #[serde(default, rename = "error")]
+    #[schema(value_type = serde_json::Value)]
+    _error: Data,
+}
+
+/// Reports of sessions count only for their own execution. They are all rejected, because this server runs all
+/// executions itself.
+async fn reported(app: App, caller: Caller, id: String) -> Result<Json<CommandResult>> {
+    app.run(move |app| {
+        let row = visible(app, &caller, &id)?;
+        let is_its_own = matches!(&caller.kind, Kind::Session { execution } if *execution == row.id);
+        if !is_its_own {
+            return Err(Problem::new(Code::Forbidden, "Only the execution's own session may report on it."));
+        }
+        let message =
+            "The server carries this execution out itself: its journal says how it stands, and no report changes that.";
+        Err(Problem::new(Code::Conflict, message))
+    })
+    .await
+}
+
+/// Report the end of an execution, from its session.
+#[utoipa::path(post, path = "/api/executions/{id}/complete", tag = "executions", params(("id" = String, Path)), request_body = Report,
+    extensions(("x-permission" = json!("executions:report"))),
+    responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
+async fn complete(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+    Body(_report): Body<Report>,
+) -> Result<Json<CommandResult>> {
+    reported(app, caller, id).await
+}
+
+/// Report the status of an execution, from its session.
+#[utoipa::path(post, path = "/api/executions/{id}/status", tag = "executions", params(("id" = String, Path)), request_body = Report,
+    extensions(("x-permission" = json!("executions:report"))),
+    responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
+async fn status(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+    Body(_report): Body<Report>,
+) -> Result<Json<CommandResult>> {
+    reported(app, caller, id).await
+}

@@ -1,0 +1,338 @@
+//! Executions as the API shows them: builds responses from rows and journals.
+
+mod include;
+pub(crate) mod listed_error;
+
+use mainspring_engine::{
+    EngineError, envelope,
+    family::{Family, OpenGate},
+    load::Loader,
+};
+use mainspring_kernel::{
+    frame::Frame,
+    history::History,
+    input::NAME_IN_TRIGGER,
+    record::Record,
+    state::{ExecutionStatus, State},
+    value::Value,
+};
+use mainspring_store::ExecutionRow;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(crate) use include::{Include, RuntimeState, snapshot};
+
+use crate::{
+    app::App,
+    auth::{caller::Caller, permission::Permission},
+    http::{
+        body::{Data, RawJson},
+        problem::{Problem, Result},
+        timestamps,
+    },
+};
+
+/// An execution without its values.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionSummary {
+    /// Unique id.
+    pub id: String,
+    /// Id of the workflow; null for child executions of older releases.
+    pub workflow_id: Option<String>,
+    /// Display name of the workflow when the execution was started, else the name in the definition; null if neither
+    /// exists.
+    pub workflow_name: Option<String>,
+    /// Id of the trigger; null without one.
+    pub trigger_id: Option<String>,
+    /// Display name of the trigger. Null in this release, which has no triggers.
+    pub trigger_name: Option<String>,
+    /// Id of the parent execution; null without one.
+    pub parent_execution_id: Option<String>,
+    /// Id of the owner.
+    pub user_id: Option<String>,
+    /// `pending`, `running`, `waiting_approval`, `cancel_requested`, `completed`, `failed` or `cancelled`.
+    pub status: String,
+    /// `with_failures` for a completed execution with tolerated failures; null otherwise.
+    pub outcome: Option<String>,
+    /// Error code, or the reason of the end.
+    pub error_code: Option<String>,
+    /// `manual`, `webhook`, `schedule`, `subworkflow`, or `subworkflow_detached` if the parent does not wait.
+    pub trigger_type: String,
+    /// Kind of the initiator.
+    pub initiator_type: String,
+    /// Id of the initiator.
+    pub initiator_user_id: Option<String>,
+    /// Semantic version of the workflow.
+    pub workflow_version: Option<String>,
+    /// Hash of the definition at the start: `sha256:…`.
+    pub workflow_hash: String,
+    /// Idempotency key, unique per workflow.
+    pub idempotency_key: Option<String>,
+    /// Id of the bound session.
+    pub session_id: Option<String>,
+    /// Number of dispatches, from 1.
+    pub attempt_count: u32,
+    /// Time of acceptance, RFC 3339.
+    pub started_at: String,
+    /// End of the execution, RFC 3339; null if it has not ended.
+    pub completed_at: Option<String>,
+}
+
+impl From<&ExecutionRow> for ExecutionSummary {
+    fn from(row: &ExecutionRow) -> Self {
+        Self {
+            id: row.id.clone(),
+            workflow_id: row.workflow_id.clone(),
+            workflow_name: row.workflow_name.clone().or_else(|| row.workflow.clone()),
+            trigger_id: row.trigger_id.clone(),
+            trigger_name: None,
+            parent_execution_id: row.started_by(),
+            user_id: row.initiator_user_id.clone(),
+            status: row.status.clone(),
+            outcome: row.outcome.clone(),
+            error_code: row.error.clone(),
+            trigger_type: row.trigger_type.clone(),
+            initiator_type: row.initiator_type.clone(),
+            initiator_user_id: row.initiator_user_id.clone(),
+            workflow_version: row.workflow_version.clone(),
+            workflow_hash: row.workflow_hash.clone(),
+            idempotency_key: row.idempotency_key.clone(),
+            session_id: row.session_id.clone(),
+            attempt_count: row.attempt_count,
+            started_at: timestamps::text(row.started_at),
+            completed_at: row.completed_at.map(timestamps::text),
+        }
+    }
+}
+
+/// An execution in a list, with its error.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionListed {
+    #[serde(flatten)]
+    pub summary: ExecutionSummary,
+    /// Error: `{code, class, message, details}`; null if the execution has not ended or nothing failed. Class and
+    /// message are null if they are not found at the end of the journal. The step is only in the response for a single
+    /// execution.
+    #[schema(value_type = Option<Object>)]
+    pub error: Data,
+}
+
+/// An execution with all details.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionBody {
+    #[serde(flatten)]
+    pub summary: ExecutionSummary,
+    /// Reason why a pending execution has not started: the concurrency limit of the `user`, the `organization` or the
+    /// `workflow`, or `admission` before the limits were checked. Null after the start.
+    pub waiting_for: Option<&'static str>,
+    /// Metadata of the trigger; null for child executions.
+    #[schema(value_type = Option<Object>)]
+    pub trigger_metadata: Data,
+    /// Variables of the start (`@vars`), an object; null if they were erased. Another JSON value only if a parent
+    /// passed an invalid one, which failed the execution.
+    #[schema(value_type = serde_json::Value)]
+    pub variables: Data,
+    /// Input of the start (`@input`), any JSON value; null if there is none or it was erased.
+    #[schema(value_type = serde_json::Value)]
+    pub input: Data,
+    /// Output of a completed execution, any JSON value. In all other states an object with the output variables so far.
+    #[schema(value_type = serde_json::Value)]
+    pub outputs: Data,
+    /// Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed.
+    #[schema(value_type = Option<Object>)]
+    pub error: Data,
+    /// Cancel request; null if there is none. Attempts may take time to stop, so the status shows whether the execution
+    /// has ended.
+    pub cancel_requested: Option<CancelRequested>,
+    /// Resume token of the first open approval, for callers who may decide; null otherwise.
+    pub resume_token: Option<String>,
+    /// First open approval; null if none is open.
+    #[schema(value_type = Option<Object>)]
+    pub requires_approval: Data,
+    /// All open approvals, including those of child executions.
+    #[schema(value_type = Vec<Object>)]
+    pub approvals: Vec<Data>,
+    /// Reason of the quarantine; null if the execution is not quarantined.
+    pub quarantined: Option<String>,
+    /// With `include=steps`: the first attempts, up to 8 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>, nullable = false)]
+    pub steps: Option<Vec<RawJson>>,
+    /// With `include=steps`: `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub steps_cursor: Option<String>,
+    /// With `include=workflowSnapshot`: the definition of the execution as saved; null if the history lacks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub workflow_snapshot: Option<Data>,
+    /// With `include=runtimeState`: runtime details.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub runtime_state: Option<RuntimeState>,
+}
+
+/// A recorded cancel request.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CancelRequested {
+    /// Time, RFC 3339.
+    pub at: String,
+    /// Id of the member or component that acted.
+    pub by: String,
+    /// Reason of the cancellation.
+    pub reason: String,
+}
+
+impl CancelRequested {
+    fn of(frame: &Frame) -> Option<Self> {
+        frame.records.iter().find_map(|record| match record {
+            Record::CancelRequested { reason, by } => {
+                Some(Self { at: timestamps::text(frame.now), by: by.clone(), reason: reason.clone() })
+            }
+            _ => None,
+        })
+    }
+}
+
+/// State, gates and cancel request of an execution, read from its journal.
+pub(crate) struct ExecutionDetails {
+    pub state: State,
+    pub cancel_requested: Option<CancelRequested>,
+    pub family: Family,
+    pub quarantined: Option<String>,
+}
+
+/// Reads an execution's journal.
+pub(crate) fn read_details(app: &App, row: &ExecutionRow) -> Result<ExecutionDetails> {
+    let loader: &Loader = app.engine.loader();
+    let mut cancel_requested = None;
+    let each = |_: &State, frame: &Frame| {
+        cancel_requested = cancel_requested.take().or_else(|| CancelRequested::of(frame));
+    };
+    let read = loader.frames(row.key, each).map_err(EngineError::from)?;
+    let read = read.ok_or_else(|| Problem::not_found("execution"))?;
+    let state = read.journal.state;
+    let family = Family::of(loader, app.engine.key(), &state)?;
+    Ok(ExecutionDetails { state, cancel_requested, family, quarantined: read.quarantined })
+}
+
+/// One page of attempts in the order of their start, from a position on. New attempts are appended, so that positions
+/// stay valid.
+pub(crate) fn attempts(app: &App, row: &ExecutionRow, from: usize) -> Result<History> {
+    let mut history = History::window(from, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
+    let each = |state: &State, frame: &Frame| history.add(&state.plan, frame);
+    let read = app.engine.loader().frames(row.key, each).map_err(EngineError::from)?;
+    read.map(|_| history).ok_or_else(|| Problem::not_found("execution"))
+}
+
+/// An execution in the terms of the result envelope (first specification, 6.5).
+pub(crate) struct Envelope {
+    pub status: &'static str,
+    pub outcome: Option<&'static str>,
+    pub output: Value,
+    pub error: Value,
+    /// Gates, with resume tokens only if the caller may decide.
+    pub gates: Vec<Data>,
+    pub history: History,
+}
+
+/// Reads an execution's journal once for all fields of its envelope.
+pub(crate) fn read_envelope(app: &App, caller: &Caller, row: &ExecutionRow) -> Result<Envelope> {
+    let mut history = History::window(0, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
+    let loader = app.engine.loader();
+    let read = loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
+    let state = read.ok_or_else(|| Problem::not_found("execution"))?.journal.state;
+    let family = Family::of(loader, app.engine.key(), &state)?;
+    let with_failures = state.status() == ExecutionStatus::Completed && state.with_failures;
+    Ok(Envelope {
+        status: envelope::status(&state),
+        outcome: with_failures.then_some("with_failures"),
+        output: outputs(&state),
+        error: envelope::error(&state),
+        gates: family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect(),
+        history,
+    })
+}
+
+/// Most attempts of a page.
+const ATTEMPTS_MAX: usize = 10_000;
+
+/// Most bytes of memory of a page's values before serialization.
+const ATTEMPTS_MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// True if the caller may decide at a gate: a named approver, or without names the execution's owner or an admin.
+pub(crate) fn may_decide(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> bool {
+    may_decide_among(caller, row, &open.gate.approvers)
+}
+
+/// As [`may_decide`], for a gate with these named approvers.
+pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[String]) -> bool {
+    let is_named = named.contains(&caller.user);
+    let is_owner = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
+    let may = if named.is_empty() { is_owner } else { is_named };
+    may && caller.is_person() && caller.has(Permission::ApprovalsDecide)
+}
+
+/// The response for an execution, as the caller may see it.
+pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetails) -> ExecutionBody {
+    let state = &details.state;
+    let start = state.start.as_ref();
+    let metadata = start.and_then(|start| start.trigger.get("metadata")).cloned().unwrap_or_default();
+    let approvals: Vec<Data> =
+        details.family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect();
+    let first = details.family.gates.first().filter(|open| may_decide(caller, row, open));
+    // Rows of older releases lack the workflow's display name; the journal has it.
+    let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
+    let mut summary = ExecutionSummary::from(row);
+    summary.workflow_name = named.map(Into::into).or(summary.workflow_name);
+    ExecutionBody {
+        summary,
+        waiting_for: state.queue.map(mainspring_kernel::input::Queue::name),
+        trigger_metadata: Data(metadata),
+        variables: Data(start.map(|start| start.variables.clone()).unwrap_or_default()),
+        input: Data(start.map(|start| start.input.clone()).unwrap_or_default()),
+        outputs: Data(outputs(state)),
+        error: Data(envelope::error(state)),
+        cancel_requested: details.cancel_requested.clone(),
+        resume_token: first.map(|open| open.token.clone()),
+        requires_approval: approvals.first().cloned().unwrap_or_default(),
+        approvals,
+        quarantined: details.quarantined.clone(),
+        steps: None,
+        steps_cursor: None,
+        workflow_snapshot: None,
+        runtime_state: None,
+    }
+}
+
+/// The final output, or the output variables so far.
+fn outputs(state: &State) -> Value {
+    state.output().cloned().unwrap_or_else(|| Value::Map(state.outputs.clone()))
+}
+
+/// Output, first open gate and error of an execution; null for each that does not exist yet.
+pub(crate) fn envelope_so_far(
+    app: &App,
+    caller: &Caller,
+    row: &ExecutionRow,
+    state: &State,
+) -> Result<(Value, Value, Value)> {
+    let is_something = state.ended_at.is_some() || !state.outputs.is_empty();
+    let output = if is_something { outputs(state) } else { Value::Null };
+    let family = Family::of(app.engine.loader(), app.engine.key(), state)?;
+    let first = family.gates.first().map(|open| gate(open, may_decide(caller, row, open)));
+    Ok((output, first.unwrap_or_default(), envelope::error(state)))
+}
+
+/// The JSON form of a gate, with the resume token only if asked for.
+pub(crate) fn gate(open: &OpenGate, with_token: bool) -> Value {
+    let mut value = envelope::gate_value(open);
+    if let (Value::Map(map), false) = (&mut value, with_token) {
+        map.remove("resumeToken");
+    }
+    value
+}

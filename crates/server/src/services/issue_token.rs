@@ -1,0 +1,53 @@
+//! Creates credentials with direct access to the store, for installations in which no member can sign in.
+
+use mainspring_engine::engine::now_ms;
+use mainspring_kernel::{cbor, value::Value};
+use mainspring_store::{AuditEntry, Catalogue, Change, ChangeOutcome};
+
+use crate::{
+    auth::token::TokenText,
+    http::problem::{Problem, Result},
+    resources::{Member, Token, repository::Repository},
+};
+
+/// Creates a credential of a member. The audit log names `by` as its creator.
+pub fn issue(
+    catalogue: &dyn Catalogue,
+    sealing: &[u8; 32],
+    (organization, user): (&str, &str),
+    name: &str,
+    by: &str,
+) -> Result<String> {
+    Repository::of(catalogue, organization).require::<Member>(user)?;
+    let (text, now) = (TokenText::new()?, now_ms());
+    let token = Token {
+        organization: organization.into(),
+        user: user.into(),
+        name: name.into(),
+        hash: text.hash().hex(),
+        made_by: by.into(),
+        scopes: Vec::new(),
+        session_of: None,
+        created_at: now,
+        expires_at: None,
+        last_used_at: None,
+        sign_ins: Vec::new(),
+        signed_in_by: None,
+        known_to: None,
+        is_by_owner: true,
+    };
+    let detail = Value::map([("user", Value::from(user))]);
+    let audit = vec![AuditEntry {
+        organization: organization.into(),
+        at: now,
+        actor: by.into(),
+        action: "token.create".into(),
+        target: text.id.clone(),
+        detail: cbor::encode(&detail),
+    }];
+    let puts = vec![Repository::of(catalogue, "").put(&text.id, &token, 0)?];
+    match catalogue.change(&Change { puts, audit, sealing: *sealing, ..Change::default() })? {
+        ChangeOutcome::Done => Ok(text.reveal()),
+        ChangeOutcome::Conflict { .. } | ChangeOutcome::KeyTaken { .. } => Err(Problem::concurrent_change()),
+    }
+}

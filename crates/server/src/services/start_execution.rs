@@ -1,0 +1,227 @@
+//! Starts executions: validates a start, creates the workspace for scripts, and submits the start to the engine. The
+//! start is durable before the response.
+
+use std::time::Duration;
+
+use mainspring_engine::{Submitted, evaluator::ForTenant, request::Request};
+use mainspring_kernel::{
+    diagnostic::Diagnostic,
+    input::WORKFLOWS_IN_TRIGGER,
+    key::ExecutionKey,
+    plan::{Constraints, Step, Work},
+    value::{Map, Value},
+};
+use mainspring_store::{ExecutionRow, Origin};
+
+use crate::{
+    app::App,
+    auth::{
+        caller::{Caller, Kind},
+        permission::Permission,
+        token::random,
+    },
+    http::problem::{Code, Problem, Result},
+    resources::{
+        Organization, RUNTIME_FEATURE, Workflow,
+        repository::{Repository, Stored, entry},
+    },
+    services::{
+        approvers::warnings_for_start,
+        compile::{request_of, trigger_fields},
+        workspaces::{self, Start},
+    },
+};
+
+/// Parameters of a start.
+#[derive(Debug, Clone)]
+pub(crate) struct Starting {
+    /// `manual`, `webhook`, `schedule`.
+    pub trigger: &'static str,
+    /// Metadata of the trigger.
+    pub metadata: Map,
+    /// Idempotency key: the workflow starts once per key.
+    pub idempotency_key: String,
+    /// `@vars`.
+    pub variables: Map,
+    /// `@input`.
+    pub input: Value,
+    /// Bounds of this execution, within those of the definition.
+    pub bounds: Constraints,
+}
+
+/// The caller's organization, if its runtime is enabled.
+pub(crate) fn running(app: &App, organization: &str) -> Result<Organization> {
+    let stored = Repository::of(app.catalogue(), "").require::<Organization>(organization)?;
+    if stored.body.has(RUNTIME_FEATURE) {
+        return Ok(stored.body);
+    }
+    let message = "The runtime of workflows is turned off for this organization (feature `workflow_runtime_v1`).";
+    Err(Problem::new(Code::WorkflowRuntimeDisabled, message))
+}
+
+/// Idempotency key of a manual start (first specification, 12.1).
+pub(crate) fn manual_key(workflow: &str, user: &str, client_request: &str) -> String {
+    format!("manual:{workflow}:{user}:{client_request}")
+}
+
+/// The execution that an idempotency key has started before.
+pub(crate) fn earlier(app: &App, caller: &Caller, workflow: &str, key: &str) -> Result<Option<ExecutionRow>> {
+    let origin = Origin { organization: Some(&caller.organization), workflow_id: Some(workflow), workflow: None };
+    Ok(app.engine.store().execution_by_idempotency_key(&origin, key)?)
+}
+
+/// Validates a start and builds the engine's request. Also returns warnings about approvers who cannot decide.
+pub(crate) fn prepare(
+    app: &App,
+    caller: &Caller,
+    workflow: &Stored<Workflow>,
+    starting: Starting,
+) -> Result<(Request, Vec<Diagnostic>)> {
+    caller.require(Permission::ExecutionsStart)?;
+    running(app, &caller.organization)?;
+    if !workflow.body.enabled {
+        let message = format!("The workflow `{}` is disabled: enable it to start it.", workflow.id);
+        return Err(Problem::new(Code::WorkflowDisabled, message));
+    }
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let Starting { trigger, metadata, idempotency_key, variables, input, bounds } = starting;
+    let request = request_of(app, repository, &workflow.body, &caller.user)?;
+    check_bounds(&bounds, &request.plan.constraints)?;
+    let own = [
+        ("type", trigger.into()),
+        ("metadata", metadata.into()),
+        ("organizationId", caller.organization.as_str().into()),
+    ];
+    let started = request.trigger.get(WORKFLOWS_IN_TRIGGER).cloned();
+    let started = started.map(|workflows| (WORKFLOWS_IN_TRIGGER, workflows));
+    let trigger = Value::map(own.into_iter().chain(trigger_fields(workflow)).chain(started));
+    let idempotency_key = Some(idempotency_key);
+    let request = Request { variables, input, bounds, trigger, idempotency_key, ..request };
+    let rejected = |failure: mainspring_kernel::failure::Failure| {
+        let details = serde_json::to_value(crate::http::body::Data(failure.to_value())).unwrap_or_default();
+        Problem::new(Code::ValidationError, failure.message).with(details)
+    };
+    let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: &caller.organization };
+    request.admit(&evaluator).map_err(rejected)?;
+    let warnings = warnings_for_start(app, caller, &workflow.body)?;
+    let workspace = workspace(app, caller, &request, &workflow.id)?;
+    Ok((Request { workspace, ..request }, warnings))
+}
+
+/// Rejects bounds that are wider than those of the definition: starting a workflow does not permit changing its limits.
+fn check_bounds(asked: &Constraints, allowed: &Constraints) -> Result<()> {
+    let of = |bounds: &Constraints| {
+        let small = |number: Option<u32>| number.map(u64::from);
+        let Constraints { timeout_ms, max_steps, max_parallel, max_output_bytes, .. } = *bounds;
+        [timeout_ms, small(max_steps), small(max_parallel), small(max_output_bytes)]
+    };
+    let names = ["timeoutMs", "maxSteps", "maxParallel", "maxOutputBytes"];
+    for ((name, asked), allowed) in names.into_iter().zip(of(asked)).zip(of(allowed)) {
+        if let (Some(asked), Some(allowed)) = (asked, allowed)
+            && asked > allowed
+        {
+            let message =
+                format!("the definition's `constraints.{name}` is {allowed}: ask for that or less, not {asked}");
+            return Err(Problem::field(&format!("runtime.policy.{name}"), message));
+        }
+    }
+    Ok(())
+}
+
+/// Longest wait for a node to take a start from its inbox, and the interval of polling for it.
+const STARTED_WITHIN: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Submits a start. When this returns, the execution has started durably.
+pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflow: &str) -> Result<Submitted> {
+    let audit = entry(caller, "execution.start", "", Value::map([("workflowId", workflow.into())]));
+    let idempotency_key = request.idempotency_key.clone().unwrap_or_default();
+    let workspace = request.workspace.clone();
+    let submitted = app.engine.submit(Request { audit: Some(Box::new(audit)), ..request }).await;
+    if submitted.as_ref().map_or(true, |submitted| submitted.existed) {
+        // No execution will use the workspace, and it is empty.
+        workspace.iter().for_each(|path| workspaces::discard(path.as_ref()));
+    }
+    let submitted = submitted?;
+    let submitted = if submitted.is_posted {
+        let started = tokio::time::timeout(STARTED_WITHIN, started(app, caller, workflow, &idempotency_key));
+        let late = |_| {
+            Problem::new(
+                Code::Unavailable,
+                "No node has started the execution yet. Repeat the request with the same `clientRequestId`; it is started once.",
+            )
+        };
+        let row = started.await.map_err(late)??;
+        Submitted { execution: row.key, existed: row.key != submitted.execution, is_posted: false }
+    } else {
+        submitted
+    };
+    if !submitted.existed {
+        let key = submitted.execution.to_string();
+        app.bus.publish("workflow.execution.enqueued", &caller.organization, &key);
+    }
+    Ok(submitted)
+}
+
+/// Waits for the execution of an idempotency key. If several messages carry the same start, the first one that a node
+/// takes starts it.
+async fn started(app: &App, caller: &Caller, workflow: &str, key: &str) -> Result<ExecutionRow> {
+    let mut poll = tokio::time::interval(POLL_INTERVAL);
+    loop {
+        poll.tick().await;
+        let (asker, workflow, key) = (caller.clone(), workflow.to_string(), key.to_string());
+        if let Some(row) = app.run(move |app| earlier(app, &asker, &workflow, &key)).await? {
+            return Ok(row);
+        }
+    }
+}
+
+/// The row of an execution that the caller may see, by its id.
+pub(crate) fn visible(app: &App, caller: &Caller, id: &str) -> Result<ExecutionRow> {
+    let unknown = || Problem::not_found("execution");
+    let row = match ExecutionKey::parse(id) {
+        Some(key) => app.engine.store().execution(key)?,
+        None => app.engine.store().execution_by_id(id)?,
+    };
+    let row = row.ok_or_else(unknown)?;
+    if row.organization.as_deref() == Some(&caller.organization) { Ok(row) } else { Err(unknown()) }
+}
+
+/// Checks that the caller may control an execution: their own one, or any as an admin. A session may control only its
+/// own execution.
+pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Result<()> {
+    let is_theirs = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
+    let is_its_own = match &caller.kind {
+        Kind::Person => true,
+        Kind::Session { execution } => *execution == row.id,
+    };
+    if is_theirs && is_its_own {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Forbidden, "This execution is another member's; its owner or an admin may do that."))
+}
+
+/// Creates the workspace of an execution with scripts; `None` for others. The workspace is the permission to run
+/// scripts: without one, a node runs no script of an execution.
+fn workspace(app: &App, caller: &Caller, request: &Request, workflow: &str) -> Result<Option<String>> {
+    let plans = || [&request.plan].into_iter().chain(request.workflows.values());
+    let steps = || plans().flat_map(|plan| &plan.steps);
+    let is_script = |step: &Step| matches!(&step.work, Work::Effect { effect, .. } if effect == "bash");
+    if !steps().any(is_script) {
+        return Ok(None);
+    }
+    caller.require(Permission::ScriptsRun)?;
+    let path = app.settings.workspaces.join(random(16)?);
+    let failed = |why: String| {
+        let message = "The workspace of this execution cannot be made. Try again, or tell the server's operator.";
+        Problem::new(Code::Unavailable, message).because(format!("{}: {why}", path.display()))
+    };
+    let start = Start {
+        organization: &caller.organization,
+        workflow,
+        idempotency_key: request.idempotency_key.as_deref().unwrap_or_default(),
+        detaches: steps().any(|step| matches!(&step.work, Work::Subworkflow { waits: false, .. })),
+    };
+    workspaces::create(&path, &start).map_err(|error| failed(error.to_string()))?;
+    path.to_str().map(|text| Some(text.to_string())).ok_or_else(|| failed("its path is not UTF-8".into()))
+}
