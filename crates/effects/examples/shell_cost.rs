@@ -8,7 +8,7 @@ use std::{
 };
 
 use mainspring_effects::{
-    Executor, Stopper,
+    CancelHandle, Executor,
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_kernel::{
@@ -22,9 +22,9 @@ const RUNS: u32 = 50;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let notes = std::env::temp_dir().join(format!("shell-cost-{}", std::process::id()));
+    let records = std::env::temp_dir().join(format!("shell-cost-{}", std::process::id()));
     let options = ShellOptions {
-        notes: notes.clone(),
+        records: records.clone(),
         same_boot: true,
         untrusted_before_ms: 0,
         hidden_env: vec![],
@@ -57,13 +57,13 @@ async fn main() {
         let (cpu, begun) = (cpu_time(), Instant::now());
         for number in 0..RUNS {
             attempt.number = number;
-            let (_stopper, stop) = Stopper::pair();
+            let (_cancel_handle, stop) = CancelHandle::pair();
             assert!(matches!(shell.perform(&attempt, stop).await, Outcome::Done(_)), "the step succeeds");
             shell.forget((&attempt).into());
         }
         report(round, "step", cpu_time() - cpu, begun.elapsed());
     }
-    fs::remove_dir_all(notes).expect("the notes were made");
+    fs::remove_dir_all(records).expect("the records were made");
 }
 
 fn report(round: &str, what: &str, cpu: Duration, elapsed: Duration) {

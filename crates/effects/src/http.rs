@@ -9,25 +9,25 @@
 //! Every request carries an idempotency key that is the same for all attempts, so that a server can recognize a
 //! repetition.
 
-mod address;
-mod allow;
+mod allowlist;
 mod body;
 mod connect;
+mod connection_task;
 mod decode;
-mod exchange;
-mod expect;
+mod error;
+mod expected_status;
+mod happy_eyeballs;
 mod headers;
+mod ip_filter;
 mod limits;
-mod race;
+mod outcome;
 mod redirect;
-mod refusal;
-mod report;
+mod redirect_loop;
 mod request;
 mod resolve;
 mod retry_after;
-mod target;
-mod tasks;
-mod trust;
+mod tls_roots;
+mod url;
 
 use std::{
     fmt,
@@ -40,19 +40,19 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use crate::{Adopted, AttemptName, Executor, Stop, Work};
+use crate::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor};
 use connect::Connector;
-use exchange::{Progress, exchange};
-use refusal::Refusal;
-use report::milliseconds;
+use error::RequestError;
+use outcome::milliseconds;
+use redirect_loop::{Progress, exchange};
 use request::Request;
 
-pub use allow::{Allow, AllowError, DEFAULT_ORGANIZATION};
+pub use allowlist::{AllowError, Allowlist, DEFAULT_ORGANIZATION};
 pub use limits::{CONNECT_TIMEOUT_DEFAULT, REDIRECTS_MAX, RESPONSE_BYTES_DEFAULT, RESPONSE_BYTES_MAX};
 pub use resolve::{Resolver, SystemResolver};
-pub use trust::Trust;
+pub use tls_roots::TlsRoots;
 
-/// The environment variable with the operator's exceptions to the public internet, in the form that [`Allow`] parses.
+/// The environment variable with the operator's exceptions to the public internet, in the form that [`Allowlist`] parses.
 /// The code that builds an [`Http`] reads it; error messages here name it.
 pub const ALLOW_VARIABLE: &str = "MAINSPRING_HTTP_ALLOW";
 
@@ -60,9 +60,9 @@ pub const ALLOW_VARIABLE: &str = "MAINSPRING_HTTP_ALLOW";
 #[derive(Clone)]
 pub struct HttpOptions {
     /// The exceptions of each organization to the public internet.
-    pub allow: Allow,
+    pub allow: Allowlist,
     /// The trusted certificate authorities.
-    pub trust: Trust,
+    pub trust: TlsRoots,
     /// Resolves host names.
     pub resolver: Arc<dyn Resolver>,
     /// The time to connect one hop; usually [`CONNECT_TIMEOUT_DEFAULT`].
@@ -75,8 +75,8 @@ pub struct HttpOptions {
 impl Default for HttpOptions {
     fn default() -> Self {
         Self {
-            allow: Allow::default(),
-            trust: Trust::default(),
+            allow: Allowlist::default(),
+            trust: TlsRoots::default(),
             resolver: Arc::new(SystemResolver),
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
             traces: false,
@@ -103,7 +103,7 @@ impl Http {
         Self { connector: Connector { allow, resolver, tls: trust.into_config(), timeout: connect_timeout }, traces }
     }
 
-    async fn run(&self, attempt: &Attempt, mut stop: Stop) -> Result<Outcome, Refusal> {
+    async fn run(&self, attempt: &Attempt, mut stop: CancelSignal) -> Result<Outcome, RequestError> {
         let (begun, mut progress) = (Instant::now(), Progress::default());
         if stop.is_requested() {
             return Ok(stopped(&progress, begun.elapsed()));
@@ -150,7 +150,7 @@ impl Executor for Http {
     /// `http_redirect_invalid` (`invalid`), `http_address_refused`, `http_redirect_insecure`, `http_response_too_large`
     /// (`policy`), `http_dns_failed`, `http_connect_failed`, `http_connection_lost` (`unavailable`),
     /// `http_connect_timeout` (`timeout`), `http_tls_failed`, `http_redirects_too_many` (`failed`).
-    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             match self.run(attempt, stop).await {
                 Ok(outcome) => outcome,
@@ -161,7 +161,7 @@ impl Executor for Http {
 
     /// A request is not recorded before it is sent, and no protocol tells whether a server has received it. So every
     /// attempt of an earlier process may have been sent.
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         Box::pin(std::future::ready(Adopted::Interrupted))
     }
 

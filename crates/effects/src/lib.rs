@@ -2,9 +2,9 @@
 //!
 //! An executor does not return errors, since a failure is an outcome. It does not read or write journals.
 
-mod contract;
+mod executor;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod shell;
 
-pub use contract::*;
+pub use executor::*;

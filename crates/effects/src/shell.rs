@@ -9,19 +9,19 @@
 //! Requires Linux 5.3 or later, with `/proc`: process handles (pidfds) report the end of processes without reaping
 //! them.
 
-mod adopt;
 pub mod contain;
 mod environment;
-mod group;
+mod error;
 mod limits;
-mod note;
-mod orphans;
+mod outcome;
 mod output;
 mod process;
-mod refusal;
-mod report;
-mod running;
+mod process_group;
+mod process_record;
+mod recover;
 mod script;
+mod start;
+mod subreaper;
 
 use std::{
     env,
@@ -33,25 +33,25 @@ use std::{
 
 use mainspring_kernel::effect::{Attempt, Outcome};
 
-use crate::{Adopted, AttemptName, Executor, Stop, Work};
+use crate::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor};
 use contain::{Scripts, launcher::Launcher, quota::Quota};
-use group::Ended;
-use note::{Mark, Note};
-use orphans::Orphans;
-use refusal::Refusal;
-use report::Report;
-use running::Running;
+use error::ShellError;
+use outcome::Report;
+use process_group::Ended;
+use process_record::{Mark, ProcessRecord};
 use script::Script;
+use start::Running;
+use subreaper::Orphans;
 
-pub use adopt::end_leftovers;
 pub use limits::{GRACE_DEFAULT, STREAM_BYTES_MAX};
+pub use recover::end_leftovers;
 
 /// The settings of a [`Shell`].
 #[derive(Debug, Clone)]
 pub struct ShellOptions {
     /// The folder of the process records, made when it is first needed. It belongs to one node and survives restarts of
     /// the process.
-    pub notes: PathBuf,
+    pub records: PathBuf,
     /// True if the previous process ran in the same boot of the machine. Otherwise a missing record proves nothing,
     /// since records are not synced to the disk.
     pub same_boot: bool,
@@ -98,7 +98,7 @@ impl Shell {
         Self { options, search_path: search_path(), orphans: OnceLock::new(), launcher: OnceLock::new() }
     }
 
-    async fn run(&self, attempt: &Attempt, mut stop: Stop) -> Result<Outcome, Refusal> {
+    async fn run(&self, attempt: &Attempt, mut stop: CancelSignal) -> Result<Outcome, ShellError> {
         if stop.is_requested() {
             return Ok(Report::default().stopped());
         }
@@ -149,29 +149,29 @@ impl Shell {
     }
 
     /// Checks that scripts of this attempt may run here.
-    fn check(&self, attempt: &Attempt) -> Result<(), Refusal> {
+    fn check(&self, attempt: &Attempt) -> Result<(), ShellError> {
         match &self.options.scripts {
-            Scripts::Off(why) => Err(Refusal::ScriptsOff(why.clone())),
-            _ if self.options.needs_workspace && attempt.workspace.is_none() => Err(Refusal::NotPermitted),
+            Scripts::Off(why) => Err(ShellError::ScriptsOff(why.clone())),
+            _ if self.options.needs_workspace && attempt.workspace.is_none() => Err(ShellError::NotPermitted),
             _ => Ok(()),
         }
     }
 
-    async fn start(&self, script: Script, attempt: &Attempt, mark: Mark) -> Result<Running, Refusal> {
-        let ShellOptions { notes, hidden_env, scripts, .. } = &self.options;
+    async fn start(&self, script: Script, attempt: &Attempt, mark: Mark) -> Result<Running, ShellError> {
+        let ShellOptions { records, hidden_env, scripts, .. } = &self.options;
         let Scripts::Contained(container) = scripts else {
-            return Ok(Running::start(&script, hidden_env, mark, notes)?);
+            return Ok(Running::start(&script, hidden_env, mark, records)?);
         };
-        let workspace = PathBuf::from(attempt.workspace.as_ref().ok_or(Refusal::NotPermitted)?);
+        let workspace = PathBuf::from(attempt.workspace.as_ref().ok_or(ShellError::NotPermitted)?);
         let folder = script.folder.clone().unwrap_or_else(|| workspace.clone());
         let place = container.place(&workspace, &folder)?;
         let mut variables = environment::contained(env::vars_os(), contain::HOME, |folder| container.shows(folder));
         variables.extend(script.variables);
         let script = Script { variables, ..script };
         let launcher = self.launcher.get_or_init(|| Launcher::new().ok()).as_ref();
-        let launcher = launcher.ok_or_else(|| Refusal::NotContained("no thread can be started".into()))?;
+        let launcher = launcher.ok_or_else(|| ShellError::NotContained("no thread can be started".into()))?;
         let marked = (mark, attempt.organization.as_deref());
-        Running::start_contained(script, (container, &place), launcher, marked, notes).await
+        Running::start_contained(script, (container, &place), launcher, marked, records).await
     }
 }
 
@@ -193,7 +193,7 @@ async fn exceeded(quota: Option<&Quota>) -> String {
 
 /// Ends all processes of a script, and keeps reading its output, so that a process that prints during the grace period
 /// does not block on a full pipe.
-async fn end_group(running: &mut Running, grace: Duration, stop: &Stop) -> Ended {
+async fn end_group(running: &mut Running, grace: Duration, stop: &CancelSignal) -> Ended {
     let at_once = async {
         stop.killed().await;
         running.group.end(Duration::ZERO).await
@@ -219,7 +219,7 @@ impl Executor for Shell {
     /// `bash_too_large` (all `invalid`), `bash_missing`, `bash_not_started`, `disk_full` and `script_not_contained`
     /// (`unavailable`), `scripts_off`, `scripts_not_permitted`, `workspace_not_containable`, `cwd_outside_workspace`
     /// and `script_limit_exceeded` (`policy`).
-    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome> {
         Box::pin(async move {
             match self.run(attempt, stop).await {
                 Ok(outcome) => outcome,
@@ -228,18 +228,18 @@ impl Executor for Shell {
         })
     }
 
-    fn adopt<'a>(&'a self, attempt: &'a Attempt) -> Work<'a, Adopted> {
-        let ShellOptions { notes, same_boot, untrusted_before_ms, grace, .. } = &self.options;
+    fn adopt<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Adopted> {
+        let ShellOptions { records, same_boot, untrusted_before_ms, grace, .. } = &self.options;
         // `same_boot` alone does not suffice: an earlier process of this boot may have updated the stored boot id without
         // recovering this attempt.
         let is_trusted = *same_boot
             && attempt.handed_out_at >= *untrusted_before_ms
             && process::booted_at_ms().is_some_and(|booted| attempt.handed_out_at >= booted);
-        Box::pin(async move { adopt::adopt(notes, &Mark::of(attempt.into()), is_trusted, *grace).await })
+        Box::pin(async move { recover::adopt(records, &Mark::of(attempt.into()), is_trusted, *grace).await })
     }
 
     fn forget(&self, attempt: AttemptName<'_>) {
-        Note::forget(&self.options.notes, &Mark::of(attempt));
+        ProcessRecord::forget(&self.options.records, &Mark::of(attempt));
     }
 }
 

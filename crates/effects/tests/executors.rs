@@ -1,6 +1,6 @@
 //! Tests of [`Executors`] for attempts that no executor performs.
 
-use mainspring_effects::{Adopted, Executors, Stopper};
+use mainspring_effects::{Adopted, CancelHandle, Executors};
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
     hash::Hash,
@@ -27,7 +27,9 @@ async fn what_nobody_performs_here_may_have_been_begun_elsewhere() {
     };
     let executors = Executors::default();
     assert_eq!(executors.adopt(&attempt).await, Adopted::Interrupted);
-    let Outcome::Failed(failure) = executors.perform(&attempt, Stopper::pair().1).await else { panic!("it was done") };
+    let Outcome::Failed(failure) = executors.perform(&attempt, CancelHandle::pair().1).await else {
+        panic!("it was done")
+    };
     assert_eq!(failure.code, "no_executor");
     assert!(failure.message.contains("the tool `repair`"), "{failure:?}");
 }

@@ -5,7 +5,7 @@ use std::{io::Write, time::Duration};
 
 use flate2::{Compression, write::GzEncoder};
 use mainspring_effects::{
-    Executor, Stopper,
+    CancelHandle, Executor,
     http::{Http, HttpOptions},
 };
 use mainspring_kernel::{
@@ -76,7 +76,7 @@ async fn outcome_of(head: Vec<u8>, piece: &'static [u8]) -> (Outcome, usize) {
         handed_out_at: u64::MAX,
         workspace: None,
     };
-    let (_stopper, stop) = Stopper::pair();
+    let (_cancel_handle, stop) = CancelHandle::pair();
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let outcome = timeout(PATIENCE, http.perform(&attempt, stop)).await.expect("a request comes to an end");

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mainspring_effects::{
-    Adopted, AttemptName, Executor, Stopper,
+    Adopted, AttemptName, CancelHandle, Executor,
     shell::{STREAM_BYTES_MAX, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_kernel::{
@@ -43,12 +43,12 @@ impl Place {
         Self { root }
     }
 
-    fn notes(&self) -> PathBuf {
-        self.root.path().join("notes")
+    fn records(&self) -> PathBuf {
+        self.root.path().join("records")
     }
 
     fn notes_count(&self) -> usize {
-        fs::read_dir(self.notes()).map_or(0, Iterator::count)
+        fs::read_dir(self.records()).map_or(0, Iterator::count)
     }
 
     fn workspace(&self) -> PathBuf {
@@ -63,7 +63,7 @@ impl Place {
         // Cargo sets the second of these variables for every test.
         let hidden_env = vec!["NOT_SET_AT_ALL".into(), "CARGO_MANIFEST_DIR".into()];
         Shell::new(ShellOptions {
-            notes: self.notes(),
+            records: self.records(),
             same_boot: true,
             untrusted_before_ms: 0,
             hidden_env,
@@ -125,7 +125,7 @@ impl Fifo {
 }
 
 async fn perform(shell: &Shell, attempt: &Attempt) -> Outcome {
-    let (_stopper, stop) = Stopper::pair();
+    let (_cancel_handle, stop) = CancelHandle::pair();
     shell.perform(attempt, stop).await
 }
 
@@ -187,13 +187,13 @@ fn assert_gone(pid: Pid) {
 async fn stop_after_telling(command: &str, pids_count: usize, grace: Duration) -> (Outcome, Vec<Pid>) {
     let place = Place::new();
     let (mut told, attempt, shell) = (place.fifo("told"), place.script(command), place.shell(grace));
-    let (stopper, stop) = Stopper::pair();
+    let (cancel_handle, stop) = CancelHandle::pair();
     let work = tokio::spawn(async move { shell.perform(&attempt, stop).await });
     let mut pids = Vec::new();
     for _ in 0..pids_count {
         pids.push(told.pid().await);
     }
-    stopper.stop();
+    cancel_handle.cancel();
     (work.await.unwrap(), pids)
 }
 
@@ -266,8 +266,8 @@ mod results {
     #[tokio::test]
     async fn a_lost_stopper_stops_nothing() {
         let place = Place::new();
-        let (stopper, stop) = Stopper::pair();
-        drop(stopper);
+        let (cancel_handle, stop) = CancelHandle::pair();
+        drop(cancel_handle);
         done(place.shell(LONG).perform(&place.script("true"), stop).await);
     }
 }
@@ -410,8 +410,8 @@ mod stopping {
     #[tokio::test]
     async fn a_stop_before_the_start_starts_nothing() {
         let place = Place::new();
-        let (stopper, stop) = Stopper::pair();
-        stopper.stop();
+        let (cancel_handle, stop) = CancelHandle::pair();
+        cancel_handle.cancel();
         let details = stopped(place.shell(LONG).perform(&place.script("touch ran"), stop).await);
         assert_eq!((stdout(&details), details.get("durationMs")), ("", Some(&Value::from(0u64))));
         assert!(!place.workspace().join("ran").exists());
@@ -424,12 +424,12 @@ mod stopping {
         let place = Place::new();
         let shell = place.shell(LONG);
         for yields in (0..400).step_by(20) {
-            let (stopper, stop) = Stopper::pair();
+            let (cancel_handle, stop) = CancelHandle::pair();
             let stopping = async {
                 for _ in 0..yields {
                     tokio::task::yield_now().await;
                 }
-                stopper.stop();
+                cancel_handle.cancel();
             };
             let attempt = place.script("sleep 300");
             let (outcome, ()) = tokio::join!(shell.perform(&attempt, stop), stopping);
@@ -461,14 +461,14 @@ mod stopping {
             let place = Place::new();
             let script = "trap 'echo > told' TERM; echo $$ > told; while :; do sleep 300 & wait; done";
             let (mut told, attempt, shell) = (place.fifo("told"), place.script(script), place.shell(LONG));
-            let (stopper, stop) = Stopper::pair();
+            let (cancel_handle, stop) = CancelHandle::pair();
             let work = tokio::spawn(async move { shell.perform(&attempt, stop).await });
             let pid = told.pid().await;
             if is_stopping {
-                stopper.stop();
+                cancel_handle.cancel();
                 assert_eq!(told.line().await, "", "it has heard SIGTERM and goes on");
             }
-            stopper.kill();
+            cancel_handle.kill();
             stopped(work.await.unwrap());
             assert_gone(pid);
         }
@@ -564,21 +564,21 @@ mod leftovers {
         let script = "(trap 'echo ending > told' TERM; echo > ready; while :; do sleep 300 & wait; done) & \
                       read -r line < ready; exit 3";
         let (mut told, attempt, shell) = (place.fifo("told"), place.script(script), place.shell(SHORT));
-        let (stopper, stop) = Stopper::pair();
+        let (cancel_handle, stop) = CancelHandle::pair();
         let work = tokio::spawn(async move { shell.perform(&attempt, stop).await });
         assert_eq!(told.line().await, "ending");
-        stopper.stop();
+        cancel_handle.cancel();
         assert_eq!(failed(work.await.unwrap()).code, "bash_exit_code:3");
     }
 }
 
-mod notes {
+mod records {
     use super::*;
 
     /// Simulates the death of the process: the attempt is dropped when the script has reported its processes.
     async fn abandon(place: &Place, command: &str) -> (Attempt, Pid, Pid) {
         let (mut told, attempt, shell) = (place.fifo("told"), place.script(command), place.shell(LONG));
-        let (_stopper, stop) = Stopper::pair();
+        let (_cancel_handle, stop) = CancelHandle::pair();
         let (leader, child) = tokio::select! {
             biased;
             pids = async { (told.pid().await, told.pid().await) } => pids,
@@ -591,7 +591,7 @@ mod notes {
     #[tokio::test]
     async fn a_note_is_there_before_the_script_and_until_it_is_forgotten() {
         let place = Place::new();
-        let (shell, attempt) = (place.shell(LONG), place.script("cat ../notes/*; echo $$; echo $MAINSPRING_MARK"));
+        let (shell, attempt) = (place.shell(LONG), place.script("cat ../records/*; echo $$; echo $MAINSPRING_MARK"));
         let result = done(perform(&shell, &attempt).await);
         let lines: Vec<&str> = stdout(&result).lines().collect();
         assert_eq!(lines[..2], [format!("mark {}", lines[5]), format!("leader {}", lines[4])]);
@@ -611,7 +611,7 @@ mod notes {
         assert!(!has_ended(leader));
         assert_eq!(place.shell(LONG).adopt(&attempt).await, Adopted::Interrupted);
         assert!(has_ended(leader) && has_ended(child));
-        assert_eq!(place.notes_count(), 1, "only forgetting removes a note");
+        assert_eq!(place.notes_count(), 1, "only forgetting removes a record");
         assert_eq!(place.shell(LONG).adopt(&attempt).await, Adopted::Interrupted);
     }
 
@@ -632,7 +632,7 @@ mod notes {
     #[tokio::test]
     async fn what_cannot_be_written_down_is_not_run() {
         let place = Place::new();
-        fs::write(place.notes(), "in the way").unwrap();
+        fs::write(place.records(), "in the way").unwrap();
         let failure = failed(perform(&place.shell(LONG), &place.script("touch ran")).await);
         assert_eq!((failure.code.as_str(), failure.class), ("bash_not_started", Class::Unavailable));
         assert!(!place.workspace().join("ran").exists());
@@ -688,14 +688,14 @@ async fn scripts_that_are_not_permitted_are_not_run() {
     ];
     for (scripts, needs_workspace, attempt, code) in cases {
         let shell = place.shell_with(LONG, scripts, needs_workspace);
-        let (_stopper, stop) = Stopper::pair();
+        let (_cancel_handle, stop) = CancelHandle::pair();
         match shell.perform(&attempt, stop).await {
             Outcome::Failed(failure) => assert_eq!((failure.class, failure.code.as_str()), (Class::Policy, code)),
             other => panic!("{other:?}"),
         }
     }
     assert!(!place.workspace().join("ran").exists());
-    let (_stopper, stop) = Stopper::pair();
+    let (_cancel_handle, stop) = CancelHandle::pair();
     let done = place.shell_with(LONG, Scripts::Uncontained, false).perform(&without, stop).await;
     assert!(matches!(done, Outcome::Done(_)), "a command line of its own asks for no workspace: {done:?}");
 }

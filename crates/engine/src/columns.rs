@@ -11,7 +11,7 @@ use mainspring_kernel::{
     },
     key::ExecutionKey,
     state::State,
-    stored::Head,
+    stored_frame::Head,
     value::Value,
 };
 use mainspring_store::{ExecutionRow, GateRow, HeadRow, Store, StoreError, partition_of};

@@ -22,7 +22,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 use mainspring_sandbox::{
-    Answer, Call, Console, Fault, FaultKind, Limits, Request, Validate, WorkerCommand, Workers, limits::TICKS_PER_MS,
+    Call, Console, Fault, FaultKind, Limits, Request, Response, Validate, WorkerCommand, Workers, limits::TICKS_PER_MS,
 };
 
 use crate::shard::long::{Decision, Whole};
@@ -31,11 +31,11 @@ use crate::shard::long::{Decision, Whole};
 pub trait Evaluator: Send + Sync {
     /// Answers one request of the sandbox. Returns within the time limit of the request, even if the function never
     /// ends.
-    fn call(&self, request: &Request) -> Answer;
+    fn call(&self, request: &Request) -> Response;
 
     /// Answers a request of a tenant: an organization, or an empty string for the user of this machine. A pool provides
     /// separate processes to each tenant and a fair share of them. The default ignores the tenant.
-    fn call_for(&self, _tenant: &str, request: &Request) -> Answer {
+    fn call_for(&self, _tenant: &str, request: &Request) -> Response {
         self.call(request)
     }
 
@@ -44,7 +44,7 @@ pub trait Evaluator: Send + Sync {
     ///
     /// # Errors
     /// Fails if no worker becomes free in time.
-    fn call_within(&self, tenant: &str, request: &Request, _wait_max: Duration) -> Result<(Answer, Duration), Fault> {
+    fn call_within(&self, tenant: &str, request: &Request, _wait_max: Duration) -> Result<(Response, Duration), Fault> {
         Ok((self.call_for(tenant, request), Duration::ZERO))
     }
 }
@@ -59,15 +59,15 @@ pub struct ForTenant<'e> {
 }
 
 impl Evaluator for ForTenant<'_> {
-    fn call(&self, request: &Request) -> Answer {
+    fn call(&self, request: &Request) -> Response {
         self.evaluator.call_for(self.tenant, request)
     }
 
-    fn call_for(&self, tenant: &str, request: &Request) -> Answer {
+    fn call_for(&self, tenant: &str, request: &Request) -> Response {
         self.evaluator.call_for(tenant, request)
     }
 
-    fn call_within(&self, tenant: &str, request: &Request, wait_max: Duration) -> Result<(Answer, Duration), Fault> {
+    fn call_within(&self, tenant: &str, request: &Request, wait_max: Duration) -> Result<(Response, Duration), Fault> {
         self.evaluator.call_within(tenant, request, wait_max)
     }
 }
@@ -83,21 +83,21 @@ pub fn tenant_of(state: &State) -> &str {
 pub struct InProcess;
 
 impl Evaluator for InProcess {
-    fn call(&self, request: &Request) -> Answer {
+    fn call(&self, request: &Request) -> Response {
         mainspring_sandbox::evaluate(request)
     }
 }
 
 impl Evaluator for Workers {
-    fn call(&self, request: &Request) -> Answer {
+    fn call(&self, request: &Request) -> Response {
         self.call_for("", request)
     }
 
-    fn call_for(&self, tenant: &str, request: &Request) -> Answer {
+    fn call_for(&self, tenant: &str, request: &Request) -> Response {
         Workers::call(self, tenant, request)
     }
 
-    fn call_within(&self, tenant: &str, request: &Request, wait_max: Duration) -> Result<(Answer, Duration), Fault> {
+    fn call_within(&self, tenant: &str, request: &Request, wait_max: Duration) -> Result<(Response, Duration), Fault> {
         Workers::call_within(self, tenant, request, wait_max)
     }
 }

@@ -15,7 +15,7 @@ use mainspring_kernel::{
     plan::Plan,
     record::Record,
     state::State,
-    stored::{Head, StoredFrame},
+    stored_frame::{Head, StoredFrame},
 };
 use mainspring_store::{HeadRow, ReadLimit, RemoteAttempt, Store, StoreError};
 

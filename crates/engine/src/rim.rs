@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use mainspring_effects::{Adopted, AttemptName, Executors, Stopper};
+use mainspring_effects::{Adopted, AttemptName, CancelHandle, Executors};
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
     input::Input,
@@ -140,7 +140,7 @@ pub(crate) struct Asker {
 type Running = (ExecutionKey, Instance, u32);
 
 struct Underway {
-    stopper: Stopper,
+    cancel_handle: CancelHandle,
     effect: Effect,
     step: String,
     began: std::time::Instant,
@@ -470,7 +470,7 @@ impl Rim {
             Command::Drain => {
                 self.draining = true;
                 self.life.leave();
-                self.running.values().for_each(|underway| underway.stopper.stop());
+                self.running.values().for_each(|underway| underway.cancel_handle.cancel());
             }
         }
     }
@@ -550,10 +550,10 @@ impl Rim {
             Output::Load(execution, number) => self.load(execution, number),
             Output::Perform { execution, instance, attempt } => self.perform(execution, instance, attempt),
             Output::Stop { execution, instance, attempt } => {
-                self.end_running(&(execution, instance, attempt), Stopper::stop);
+                self.end_running(&(execution, instance, attempt), CancelHandle::cancel);
             }
             Output::Kill { execution, instance, attempt } => {
-                self.end_running(&(execution, instance, attempt), Stopper::kill);
+                self.end_running(&(execution, instance, attempt), CancelHandle::kill);
             }
             Output::Adopt { execution, instance, attempt } => {
                 self.adopt_behind_letters(execution, instance, attempt);
@@ -598,8 +598,8 @@ impl Rim {
     }
 
     /// Does nothing if the attempt no longer runs here.
-    fn end_running(&self, name: &Running, end: fn(&Stopper)) {
-        self.running.get(name).into_iter().for_each(|underway| end(&underway.stopper));
+    fn end_running(&self, name: &Running, end: fn(&CancelHandle)) {
+        self.running.get(name).into_iter().for_each(|underway| end(&underway.cancel_handle));
     }
 
     /// Checks the lease first, so that no output is performed or shown after it has expired, however long this process
@@ -635,7 +635,7 @@ impl Rim {
         self.watchers.clear();
         self.draining = true;
         self.over = true;
-        self.running.values().for_each(|underway| underway.stopper.stop());
+        self.running.values().for_each(|underway| underway.cancel_handle.cancel());
     }
 
     /// Running attempts are awaited even after the store has failed, so that no process outlives the engine.
@@ -662,12 +662,13 @@ impl Rim {
         if self.draining {
             return;
         }
-        let (stopper, mut stop) = Stopper::pair();
+        let (cancel_handle, mut stop) = CancelHandle::pair();
         let number = attempt.number;
         let effect = Effect::of(&attempt.effect);
         self.meters.attempts.begin(effect);
         debug!(%execution, step = attempt.step, attempt = number, effect = attempt.effect, "an attempt has started");
-        let underway = Underway { stopper, effect, step: step_for_logs(&attempt), began: std::time::Instant::now() };
+        let underway =
+            Underway { cancel_handle, effect, step: step_for_logs(&attempt), began: std::time::Instant::now() };
         self.running.insert((execution, instance.clone(), number), underway);
         let (executors, commands) = (self.executors.clone(), self.commands.clone());
         let tenant = self.shard.tenant(execution).to_owned();

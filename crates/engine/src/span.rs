@@ -16,8 +16,8 @@ use mainspring_kernel::{
     key::ExecutionKey,
     plan::{Plan, Work},
     record::{Ending, Fault, Record},
-    span::{SpanId, TraceId, root_of},
     state::{ExecutionStatus, State},
+    trace_context::{SpanId, TraceId},
 };
 
 /// Receives spans without blocking.
@@ -148,7 +148,7 @@ fn span(state: &State, what: Spanned, start: SpanStart, fault: Option<&Fault>) -
         }
     };
     Some(Arc::new(Span {
-        trace: TraceId::of_tree(root_of(state)),
+        trace: TraceId::of_tree(state.root()),
         id,
         parent,
         began_at,

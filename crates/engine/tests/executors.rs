@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_engine::{Engine, Ground, Reach, evaluator::InProcess, naming::new_key, request::Request};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -22,7 +22,7 @@ impl Executor for Panics {
         true
     }
 
-    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, _: &'a Attempt, _: CancelSignal) -> BoxFuture<'a, Outcome> {
         assert!(!self.at_once, "on purpose");
         Box::pin(async {
             tokio::task::yield_now().await;
@@ -30,7 +30,7 @@ impl Executor for Panics {
         })
     }
 
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         Box::pin(std::future::ready(Adopted::NeverStarted))
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_engine::{
     Engine, Ground, Reach,
     engine::Submitted,
@@ -26,7 +26,7 @@ use mainspring_kernel::{
     record::Ending,
     value::Value,
 };
-use mainspring_sandbox::{Answer, Call};
+use mainspring_sandbox::{Call, Response};
 use mainspring_store::memory::MemoryStore;
 
 /// Longer than any test takes on a busy machine.
@@ -68,7 +68,7 @@ impl Executor for Tarpit {
         true
     }
 
-    fn perform<'a>(&'a self, attempt: &'a Attempt, mut stop: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, attempt: &'a Attempt, mut stop: CancelSignal) -> BoxFuture<'a, Outcome> {
         let command = attempt.params.get("command").and_then(Value::as_text).unwrap_or_default().to_owned();
         Box::pin(async move {
             if stop.is_requested() {
@@ -87,7 +87,7 @@ impl Executor for Tarpit {
         })
     }
 
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         Box::pin(async { Adopted::Interrupted })
     }
 
@@ -119,7 +119,7 @@ impl Drop for Opening {
 }
 
 impl Evaluator for Gate {
-    fn call(&self, request: &mainspring_sandbox::Request) -> Answer {
+    fn call(&self, request: &mainspring_sandbox::Request) -> Response {
         if matches!(&request.call, Call::Function(function) if function.source.contains("slow")) {
             *self.waits.lock().unwrap() += 1;
             drop(self.opened.wait_while(self.is_open.lock().unwrap(), |is_open| !*is_open).unwrap());

@@ -12,7 +12,7 @@ use mainspring_engine::home::{Held, Home};
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
-    stored::{Head, StoredFrame},
+    stored_frame::{Head, StoredFrame},
 };
 use mainspring_store::{Batch, Expected, Fence, Part, PartOutcome, Store, sqlite::SqliteStore};
 

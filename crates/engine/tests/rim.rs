@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_engine::{
     Engine, EngineError, Ground, Reach, Sharing,
     admission::{self, Bounds, Limits},
@@ -31,7 +31,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     note::Note,
     plan::Plan,
-    stored::StoredFrame,
+    stored_frame::StoredFrame,
     value::Value,
 };
 use mainspring_store::{
@@ -138,7 +138,7 @@ impl Executor for Stubborn {
         true
     }
 
-    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, _: &'a Attempt, _: CancelSignal) -> BoxFuture<'a, Outcome> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         Box::pin(async {
             self.may_end.acquire().await.unwrap().forget();
@@ -146,7 +146,7 @@ impl Executor for Stubborn {
         })
     }
 
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         self.adopted.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(Adopted::Interrupted))
     }
@@ -511,7 +511,7 @@ impl Drop for Opening {
 }
 
 impl Evaluator for Gate {
-    fn call(&self, request: &mainspring_sandbox::Request) -> mainspring_sandbox::Answer {
+    fn call(&self, request: &mainspring_sandbox::Request) -> mainspring_sandbox::Response {
         self.asked.fetch_add(1, Ordering::SeqCst);
         drop(self.opened.wait_while(self.is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
         mainspring_sandbox::evaluate(request)

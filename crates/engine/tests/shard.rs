@@ -25,7 +25,7 @@ use mainspring_kernel::{
     plan::{Decision, Plan},
     record::Record,
     state::{ExecutionStatus, State, Status},
-    stored::Head,
+    stored_frame::Head,
     value::Value,
 };
 use mainspring_store::{

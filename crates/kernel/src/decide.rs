@@ -246,7 +246,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
     let Work::Effect { effect, .. } = &planned.work else { return None };
     Some(Attempt {
         execution: state.key,
-        root: crate::span::root_of(state),
+        root: state.root(),
         execution_id: start.execution_id.clone(),
         organization: start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into),
         step: instance.name(&state.plan),

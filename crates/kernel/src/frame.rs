@@ -4,8 +4,8 @@
 //! does not depend on the node that writes it. Payloads are stored beside the frame, which refers to them by salted
 //! hash. Erasing a payload therefore leaves the hash chain valid.
 
-mod item;
-mod table;
+mod codec;
+mod tags;
 
 use alloc::{collections::BTreeSet, string::String, vec::Vec};
 use core::fmt;
@@ -16,10 +16,10 @@ use crate::{
     hash::Hash,
     input::Input,
     record::Record,
-    stored::{StoredFrame, StoredValue},
+    stored_frame::{StoredFrame, StoredValue},
 };
 
-use item::{Decoder, Encoder, Item};
+use codec::{Decoder, Encoder, Item};
 
 /// Version of the frames that this build writes. Each frame states its version.
 pub const FRAME_VERSION: u32 = 1;

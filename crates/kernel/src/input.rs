@@ -73,6 +73,9 @@ pub enum Input {
 /// Trigger key of the organization id. A child execution inherits it.
 pub const ORGANIZATION_IN_TRIGGER: &str = "organizationId";
 
+/// Trigger key of the root execution's key, in the trigger of a child execution.
+pub const ROOT_IN_TRIGGER: &str = "rootExecutionKey";
+
 /// Trigger key of the kind of initiator, if that differs from the trigger's type. A child execution inherits it.
 pub const INITIATOR_IN_TRIGGER: &str = "initiatorType";
 

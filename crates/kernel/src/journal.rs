@@ -20,7 +20,7 @@ use crate::{
     plan::Plan,
     record::Record,
     state::State,
-    stored::{Head, StoredFrame},
+    stored_frame::{Head, StoredFrame},
 };
 
 /// Replays a journal frame by frame. Loading and verification both use it.

@@ -18,14 +18,15 @@ use crate::{
 };
 
 mod certain;
-mod form;
+mod decode;
+mod encode;
 mod graph;
 mod retry;
 mod variables;
 mod work;
 
 pub use certain::endless;
-pub use form::PlanError;
+pub use encode::PlanError;
 pub use graph::{Edge, EdgeKind, Graph, Pull, SourceEnd};
 pub use retry::{Backoff, Delay, Matcher, Retry, is_code};
 pub use variables::{VARIABLE_TYPES, Variable, VariableType};

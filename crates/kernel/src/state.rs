@@ -17,7 +17,7 @@ use crate::{
     decide::{BOUNDS_SINCE, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
     hash::Hash,
-    input::{Lineage, Policy, Queue, Timer},
+    input::{Lineage, Policy, Queue, ROOT_IN_TRIGGER, Timer},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{EXECUTION_MEMORY_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
@@ -394,6 +394,17 @@ impl State {
             ending: None,
             ended_at: None,
         }
+    }
+
+    /// Returns the root of the execution tree. A child that an older release started knows only its parent, which is then
+    /// returned.
+    pub fn root(&self) -> ExecutionKey {
+        if self.lineage.depth == 0 {
+            return self.key;
+        }
+        let trigger = self.start.as_ref().and_then(|start| start.trigger.get(ROOT_IN_TRIGGER));
+        let stored = trigger.and_then(Value::as_text).and_then(ExecutionKey::parse);
+        stored.or(self.lineage.parent.as_ref().map(|parent| parent.execution)).unwrap_or(self.key)
     }
 
     /// Derives the status of the execution.

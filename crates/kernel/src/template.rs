@@ -10,7 +10,7 @@ use alloc::{
 use crate::{
     json,
     reference::{self, CONTEXT_PROPERTIES, Lookup, Miss, Part, Reference, Root, resolve},
-    value::Value,
+    value::{Map, Value},
 };
 
 /// A value whose texts may contain references. Keys of objects are never resolved, and a resolved value is not parsed
@@ -59,6 +59,45 @@ pub enum Why {
 }
 
 impl Template {
+    /// Returns the normal form: a part without references becomes a literal. Text with `@@` has no references left after
+    /// parsing.
+    pub fn normalized(self) -> Self {
+        match self {
+            Self::Text(pieces) => match pieces.as_slice() {
+                [] => Self::Literal(Value::text("")),
+                [Piece::Plain(plain)] => Self::Literal(Value::text(plain.as_str())),
+                _ => Self::Text(pieces),
+            },
+            Self::List(items) => {
+                let items: Vec<_> = items.into_iter().map(Self::normalized).collect();
+                if items.iter().all(Self::is_literal) {
+                    return Self::Literal(items.into_iter().filter_map(Self::into_literal).collect::<Vec<_>>().into());
+                }
+                Self::List(items)
+            }
+            Self::Map(fields) => {
+                let fields: Vec<_> = fields.into_iter().map(|(key, field)| (key, field.normalized())).collect();
+                if fields.iter().all(|(_, field)| field.is_literal()) {
+                    let values = fields.into_iter().filter_map(|(key, field)| Some((key, field.into_literal()?)));
+                    return Self::Literal(values.collect::<Map>().into());
+                }
+                Self::Map(fields)
+            }
+            other => other,
+        }
+    }
+
+    fn is_literal(&self) -> bool {
+        matches!(self, Self::Literal(_))
+    }
+
+    fn into_literal(self) -> Option<Value> {
+        match self {
+            Self::Literal(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// Parses a value. Invalid references are added to `bad`; the result is meaningful only if there are none.
     pub fn read(value: &Value, root_of: &dyn Fn(&str) -> Option<Root>, bad: &mut Vec<BadReference>) -> Self {
         Reader { root_of, bad }.value(value, &crate::document::Path::root())

@@ -7,7 +7,7 @@ use std::{
 };
 
 use mainspring_kernel::{
-    definition::{Notation, Syntax, compile, read, vocabulary},
+    definition::{Notation, Syntax, compile, keys, read},
     diagnostic::Diagnostic,
 };
 
@@ -117,17 +117,17 @@ fn no_key_is_missing() {
     let words: BTreeSet<&str> = code.split(|letter| !is_of_word(letter)).collect();
     let mut keys: BTreeSet<&str> = BTreeSet::new();
     for notation in Notation::ALL {
-        keys.extend(vocabulary::root(notation));
-        for step_type in vocabulary::step_types() {
+        keys.extend(keys::root(notation));
+        for step_type in keys::step_types() {
             keys.insert(step_type);
-            keys.extend(vocabulary::step(notation, step_type, false));
-            keys.extend(vocabulary::step(notation, step_type, true));
+            keys.extend(keys::step(notation, step_type, false));
+            keys.extend(keys::step(notation, step_type, true));
         }
     }
-    keys.extend(vocabulary::CONDITION_FORMS.iter().flat_map(|form| vocabulary::condition(form)));
-    keys.extend(vocabulary::CONSTRAINTS.iter().chain(&vocabulary::POLICY).chain(&vocabulary::VARIABLE));
-    keys.extend(vocabulary::EDGE.iter().chain(&vocabulary::ACTION).chain(&vocabulary::CONFIG));
-    keys.extend(vocabulary::RETRY.iter().chain(&vocabulary::RETRYABLE_ERRORS).chain(&vocabulary::FOR_EACH));
+    keys.extend(keys::CONDITION_FORMS.iter().flat_map(|form| keys::condition(form)));
+    keys.extend(keys::CONSTRAINTS.iter().chain(&keys::POLICY).chain(&keys::VARIABLE));
+    keys.extend(keys::EDGE.iter().chain(&keys::ACTION).chain(&keys::CONFIG));
+    keys.extend(keys::RETRY.iter().chain(&keys::RETRYABLE_ERRORS).chain(&keys::FOR_EACH));
     let missing: Vec<_> = keys.into_iter().filter(|key| !words.contains(key)).collect();
     assert_eq!(missing, Vec::<&str>::new());
 }

@@ -18,7 +18,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     plan::{Decision, Plan},
     state::State,
-    stored::{StoredFrame, StoredValue},
+    stored_frame::{StoredFrame, StoredValue},
     value::{Map, Value},
 };
 

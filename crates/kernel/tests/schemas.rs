@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fs};
 
 use jsonschema::{PatternOptions, Validator};
 use mainspring_kernel::{
-    definition::{Notation, compile, vocabulary},
+    definition::{Notation, compile, keys},
     diagnostic::{UNKNOWN_KEY, UNKNOWN_TYPE},
     document::{Document, Path, Segment},
     json,
@@ -98,16 +98,16 @@ fn every_key_is_in_some_definition_that_compiles() {
     }
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for notation in Notation::ALL {
-        known.extend(vocabulary::root(notation));
-        for step_type in vocabulary::step_types() {
-            known.extend(vocabulary::step(notation, step_type, false));
-            known.extend(vocabulary::step(notation, step_type, true));
+        known.extend(keys::root(notation));
+        for step_type in keys::step_types() {
+            known.extend(keys::step(notation, step_type, false));
+            known.extend(keys::step(notation, step_type, true));
         }
     }
-    known.extend(vocabulary::CONDITION_FORMS.iter().flat_map(|form| vocabulary::condition(form)));
-    known.extend(vocabulary::CONSTRAINTS.iter().chain(&vocabulary::POLICY).chain(&vocabulary::VARIABLE));
-    known.extend(vocabulary::EDGE.iter().chain(&vocabulary::ACTION).chain(&vocabulary::CONFIG));
-    known.extend(vocabulary::RETRY.iter().chain(&vocabulary::RETRYABLE_ERRORS).chain(&vocabulary::FOR_EACH));
+    known.extend(keys::CONDITION_FORMS.iter().flat_map(|form| keys::condition(form)));
+    known.extend(keys::CONSTRAINTS.iter().chain(&keys::POLICY).chain(&keys::VARIABLE));
+    known.extend(keys::EDGE.iter().chain(&keys::ACTION).chain(&keys::CONFIG));
+    known.extend(keys::RETRY.iter().chain(&keys::RETRYABLE_ERRORS).chain(&keys::FOR_EACH));
     let missing: Vec<_> = known.into_iter().filter(|key| !seen.contains(*key)).collect();
     assert_eq!(missing, Vec::<&str>::new());
 }

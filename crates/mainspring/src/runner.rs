@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
     Executors,
-    http::{ALLOW_VARIABLE, Allow, Http, HttpOptions},
+    http::{ALLOW_VARIABLE, Allowlist, Http, HttpOptions},
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_engine::{
@@ -44,13 +44,13 @@ Environment:
                          organization is for `default` alone (docs/reference/http-steps.md)";
 
 /// Parses [`ALLOW_VARIABLE`] from the environment of this process.
-pub fn http_allow() -> Result<Allow, CliError> {
+pub fn http_allow() -> Result<Allowlist, CliError> {
     let text = std::env::var(ALLOW_VARIABLE).unwrap_or_default();
     text.parse().map_err(|error| CliError::bad_input("bad_http_allow", format!("{ALLOW_VARIABLE}: {error}")))
 }
 
 /// The executors of a node on a user's machine.
-pub fn executors(allow: Allow, home: &Home, held: &Held) -> Executors {
+pub fn executors(allow: Allowlist, home: &Home, held: &Held) -> Executors {
     executors_with(allow, false, Rules::default(), home, held)
 }
 
@@ -66,7 +66,7 @@ pub struct Rules {
 
 /// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
 /// call.
-pub fn executors_with(allow: Allow, traces: bool, rules: Rules, home: &Home, held: &Held) -> Executors {
+pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &Home, held: &Held) -> Executors {
     let mut hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
     if traces {
         hidden_env.extend(HIDDEN_WITH_TRACES.map(String::from));
@@ -74,9 +74,9 @@ pub fn executors_with(allow: Allow, traces: bool, rules: Rules, home: &Home, hel
     let grace: Duration = GRACE_DEFAULT;
     let Rules { scripts, needs_workspace } = rules;
     let Held { same_boot, untrusted_before_ms, .. } = *held;
-    let notes = home.processes();
+    let records = home.processes();
     let options =
-        ShellOptions { notes, same_boot, untrusted_before_ms, hidden_env, grace, traces, scripts, needs_workspace };
+        ShellOptions { records, same_boot, untrusted_before_ms, hidden_env, grace, traces, scripts, needs_workspace };
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
     Executors::new(vec![Arc::new(Shell::new(options)), Arc::new(http)])
 }

@@ -23,7 +23,7 @@ use mainspring_kernel::{
     plan::Decision,
     record::{Payload, Record},
     state::ExecutionStatus,
-    stored::Head,
+    stored_frame::Head,
     value::{Map, Value},
 };
 use mainspring_store::{AuditedNotes, Batch, Expected, Fence, Part, ReadLimit, Store, sqlite::SqliteStore};

@@ -42,10 +42,10 @@ pub fn confine() -> Confinement {
     // Evaluated in this order: changing the user clears the signal for the parent's death, which is therefore set
     // afterwards (prctl(2)).
     Confinement {
-        no_capabilities: platform::drop_rights(),
+        no_capabilities: platform::drop_root_privileges(),
         ends_with_parent: platform::end_with_parent(),
         resource_limits: limit_resources(),
-        no_new_privileges: platform::renounce_privileges(),
+        no_new_privileges: platform::forbid_new_privileges(),
         system_calls: platform::filter_system_calls(),
     }
 }
@@ -130,13 +130,13 @@ mod platform {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).is_ok()
     }
 
-    pub(super) fn renounce_privileges() -> bool {
+    pub(super) fn forbid_new_privileges() -> bool {
         rustix::thread::set_no_new_privs(true).is_ok()
     }
 
     /// Drops root's privileges in all threads: an empty root folder, and the user `nobody`. The user changes only if
     /// the parent, which has the same capabilities, can still kill a process of another user.
-    pub(super) fn drop_rights() -> bool {
+    pub(super) fn drop_root_privileges() -> bool {
         let Ok(CapabilitySets { effective, .. }) = capabilities(None) else { return false };
         let needed = CapabilitySet::KILL | CapabilitySet::SETUID | CapabilitySet::SETGID;
         if effective.contains(CapabilitySet::SYS_CHROOT) {
@@ -193,11 +193,11 @@ mod platform {
         false
     }
 
-    pub(super) fn drop_rights() -> bool {
+    pub(super) fn drop_root_privileges() -> bool {
         false
     }
 
-    pub(super) fn renounce_privileges() -> bool {
+    pub(super) fn forbid_new_privileges() -> bool {
         false
     }
 

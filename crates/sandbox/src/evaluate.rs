@@ -1,12 +1,12 @@
 //! Evaluates requests in this process.
 
-use crate::answer::Answer;
 use crate::fault::{Fault, FaultKind};
 use crate::javascript::{self, Interpreter};
 use crate::limits::{PREPARED_MAX, SCHEMA_BYTES_MAX, THREAD_STACK_BYTES, VALUE_BYTES_MAX};
-use crate::prepare::{Prepared, prepare};
 use crate::request::{Call, Function, Request, Validate};
+use crate::response::Response;
 use crate::schema::Schema;
+use crate::transpile::{Transpiled, prepare};
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use std::thread;
 /// All limits apply with two exceptions: a native call that does not check its limits cannot be ended, and a defect of
 /// the interpreter affects this process. Run untrusted code in [`Workers`](crate::Workers); this function is for tests
 /// and tools.
-pub fn evaluate(request: &Request) -> Answer {
+pub fn evaluate(request: &Request) -> Response {
     thread::scope(|scope| {
         let work = || {
             let mut evaluator = Evaluator::default();
@@ -25,7 +25,7 @@ pub fn evaluate(request: &Request) -> Answer {
             evaluator.answer(request)
         };
         let thread = thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn_scoped(scope, work);
-        let broken = |message: &str| Answer::of(Err(Fault::new(FaultKind::Crashed, message)));
+        let broken = |message: &str| Response::of(Err(Fault::new(FaultKind::Crashed, message)));
         match thread.map(|thread| thread.join()) {
             Ok(Ok(Ok(answer))) => answer,
             Ok(Ok(Err(_)) | Err(_)) => broken("The sandbox broke. This is a defect of ours."),
@@ -39,7 +39,7 @@ pub fn evaluate(request: &Request) -> Answer {
 /// No state of a run is kept: each run has its own interpreter. Needs a large stack.
 #[derive(Default)]
 pub(crate) struct Evaluator {
-    sources: Kept<Rc<Prepared>>,
+    sources: Kept<Rc<Transpiled>>,
     schemas: Kept<Rc<Schema>>,
     /// An unused interpreter for the next run.
     fresh: Option<Result<Interpreter, Fault>>,
@@ -54,53 +54,53 @@ impl Evaluator {
     /// [`tidy_up`](Self::tidy_up) are called from one place and never inlined, so the distance is the same for every
     /// run.
     #[inline(never)]
-    pub(crate) fn answer(&mut self, request: &Request) -> thread::Result<Answer> {
+    pub(crate) fn answer(&mut self, request: &Request) -> thread::Result<Response> {
         catch_unwind(AssertUnwindSafe(|| self.evaluate(request)))
     }
 
-    fn evaluate(&mut self, request: &Request) -> Answer {
+    fn evaluate(&mut self, request: &Request) -> Response {
         match &request.call {
             Call::Function(function) => self.run(function, request),
             Call::CheckFunction { source } => match self.source(source) {
-                Ok(prepared) => self.check(prepared, request),
-                Err(fault) => Answer::of(Err(fault)),
+                Ok(transpiled) => self.check(transpiled, request),
+                Err(fault) => Response::of(Err(fault)),
             },
-            Call::CheckSchema { schema } => Answer::of(self.schema(schema).map(|_| "null".to_owned())),
-            Call::Validate(validate) => Answer::of(self.validate(validate)),
+            Call::CheckSchema { schema } => Response::of(self.schema(schema).map(|_| "null".to_owned())),
+            Call::Validate(validate) => Response::of(self.validate(validate)),
             Call::Hello => {
                 let message = "Only a worker has something to say of itself.";
-                Answer::of(Err(Fault::new(FaultKind::Unavailable, message)))
+                Response::of(Err(Fault::new(FaultKind::Unavailable, message)))
             }
         }
     }
 
-    fn run(&mut self, function: &Function, request: &Request) -> Answer {
+    fn run(&mut self, function: &Function, request: &Request) -> Response {
         if let Err(fault) = small_enough("The input", &function.input, VALUE_BYTES_MAX, FaultKind::InputInvalid) {
-            return Answer::of(Err(fault));
+            return Response::of(Err(fault));
         }
         match self.source(&function.source) {
-            Ok(prepared) => {
-                self.in_fresh(|interpreter| javascript::run(function, prepared, &request.limits, interpreter))
+            Ok(transpiled) => {
+                self.in_fresh(|interpreter| javascript::run(function, transpiled, &request.limits, interpreter))
             }
-            Err(fault) => Answer::of(Err(fault)),
+            Err(fault) => Response::of(Err(fault)),
         }
     }
 
     /// A source that the interpreter has accepted once is not checked again.
-    fn check(&mut self, prepared: Rc<Prepared>, request: &Request) -> Answer {
-        if prepared.is_taken.get() {
-            return Answer::of(Ok("null".to_owned()));
+    fn check(&mut self, transpiled: Rc<Transpiled>, request: &Request) -> Response {
+        if transpiled.is_taken.get() {
+            return Response::of(Ok("null".to_owned()));
         }
-        let answer = self.in_fresh(|interpreter| javascript::check(prepared.clone(), &request.limits, interpreter));
-        prepared.is_taken.set(answer.result.is_ok());
+        let answer = self.in_fresh(|interpreter| javascript::check(transpiled.clone(), &request.limits, interpreter));
+        transpiled.is_taken.set(answer.result.is_ok());
         answer
     }
 
-    fn in_fresh(&mut self, work: impl FnOnce(&Interpreter) -> Answer) -> Answer {
+    fn in_fresh(&mut self, work: impl FnOnce(&Interpreter) -> Response) -> Response {
         let interpreter = match self.fresh.take() {
             Some(Ok(interpreter)) => interpreter,
-            Some(Err(fault)) => return Answer::of(Err(fault)),
-            None => return Answer::of(Err(Fault::new(FaultKind::Crashed, "There is no interpreter yet."))),
+            Some(Err(fault)) => return Response::of(Err(fault)),
+            None => return Response::of(Err(Fault::new(FaultKind::Crashed, "There is no interpreter yet."))),
         };
         let answer = work(&interpreter);
         self.used = Some(interpreter);
@@ -122,7 +122,7 @@ impl Evaluator {
         self.schema(&validate.schema)?.validate(&validate.value, validate.fill_defaults)
     }
 
-    fn source(&mut self, source: &str) -> Result<Rc<Prepared>, Fault> {
+    fn source(&mut self, source: &str) -> Result<Rc<Transpiled>, Fault> {
         self.sources.get_or_make(source, || prepare(source).map(Rc::new))
     }
 

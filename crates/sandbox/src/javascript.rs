@@ -12,18 +12,18 @@
 mod clock;
 mod console;
 mod errors;
-mod guard;
+mod limits;
 mod random;
 
-use crate::answer::{Answer, Console};
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{Limits, MEMORY_RESERVE_BYTES, STACK_BYTES_MAX};
-use crate::prepare::Prepared;
 use crate::request::Function as Request;
+use crate::response::{Console, Response};
+use crate::transpile::Transpiled;
 use clock::Clock;
 use errors::{SOURCE_NAME, Watch, fault_of};
-use guard::Guard;
-pub(crate) use guard::time_exceeded;
+use limits::LimitGuard;
+pub(crate) use limits::time_exceeded;
 use random::Random;
 use rquickjs::context::intrinsic::TypedArrays;
 use rquickjs::context::intrinsic::{Date, Eval, Json, MapSet, Promise as Promises, Proxy, RegExp, RegExpCompiler};
@@ -43,8 +43,8 @@ const TAKEN_AWAY: [&str; 2] = ["Atomics", "SharedArrayBuffer"];
 
 /// One call, on the host's side.
 struct Run {
-    guard: Rc<Guard>,
-    prepared: Rc<Prepared>,
+    guard: Rc<LimitGuard>,
+    transpiled: Rc<Transpiled>,
     console: Rc<RefCell<Console>>,
     clock: Rc<Clock>,
     watch: Rc<Watch>,
@@ -71,31 +71,37 @@ impl Interpreter {
 }
 
 /// Runs the function. It recurses as deeply as the code, so the caller provides a large stack.
-pub(crate) fn run(request: &Request, prepared: Rc<Prepared>, limits: &Limits, interpreter: &Interpreter) -> Answer {
-    let run = Run::new(prepared, limits);
+pub(crate) fn run(
+    request: &Request,
+    transpiled: Rc<Transpiled>,
+    limits: &Limits,
+    interpreter: &Interpreter,
+) -> Response {
+    let run = Run::new(transpiled, limits);
     let result = run.with_interpreter(interpreter, limits, |ctx| {
-        run.furnish(ctx, request.now_ms, &request.seed).map_err(|error| run.fault(ctx, FaultKind::Crashed, error))?;
+        run.install_globals(ctx, request.now_ms, &request.seed)
+            .map_err(|error| run.fault(ctx, FaultKind::Crashed, error))?;
         run.call(ctx, &request.input)
     });
-    Answer { result, console: run.console.take(), ticks: run.guard.ticks() }
+    Response { result, console: run.console.take(), ticks: run.guard.ticks() }
 }
 
 /// Checks that the interpreter itself accepts the source. Nothing of it runs.
-pub(crate) fn check(prepared: Rc<Prepared>, limits: &Limits, interpreter: &Interpreter) -> Answer {
-    let run = Run::new(prepared, limits);
+pub(crate) fn check(transpiled: Rc<Transpiled>, limits: &Limits, interpreter: &Interpreter) -> Response {
+    let run = Run::new(transpiled, limits);
     let result = run.with_interpreter(interpreter, limits, |ctx| {
-        errors::watch(ctx, &run.guard, &run.prepared, &run.watch)
+        errors::watch(ctx, &run.guard, &run.transpiled, &run.watch)
             .map_err(|error| run.fault(ctx, FaultKind::Crashed, error))?;
         run.declare(ctx).map(|_| "null".to_owned())
     });
-    Answer { result, console: Console::default(), ticks: run.guard.ticks() }
+    Response { result, console: Console::default(), ticks: run.guard.ticks() }
 }
 
 impl Run {
-    fn new(prepared: Rc<Prepared>, limits: &Limits) -> Run {
+    fn new(transpiled: Rc<Transpiled>, limits: &Limits) -> Run {
         Run {
-            guard: Rc::new(Guard::new(limits)),
-            prepared,
+            guard: Rc::new(LimitGuard::new(limits)),
+            transpiled,
             console: Rc::default(),
             clock: Rc::default(),
             watch: Rc::default(),
@@ -120,7 +126,7 @@ impl Run {
             let canary = plant_canary(&ctx, &self.guard).map_err(broken);
             let result = canary.and_then(|()| work(&ctx));
             self.clock.end();
-            let stack = self.watch.end(&ctx, &self.prepared);
+            let stack = self.watch.end(&ctx, &self.transpiled);
             match self.guard.fault() {
                 Some(fault) => Err(errors::with_stack(fault, &stack)),
                 None => result,
@@ -129,7 +135,7 @@ impl Run {
     }
 
     /// Installs the allowed globals and removes the forbidden ones.
-    fn furnish(&self, ctx: &Ctx<'_>, now_ms: i64, seed: &[u8; 32]) -> Result<(), Error> {
+    fn install_globals(&self, ctx: &Ctx<'_>, now_ms: i64, seed: &[u8; 32]) -> Result<(), Error> {
         let globals = ctx.globals();
         for name in TAKEN_AWAY {
             globals.remove(name)?;
@@ -139,11 +145,11 @@ impl Run {
         let next = Function::new(ctx.clone(), move || random.borrow_mut().next_f64())?.with_name("random")?;
         globals.get::<_, Object>("Math")?.set("random", next)?;
         console::install(ctx, &self.console)?;
-        errors::watch(ctx, &self.guard, &self.prepared, &self.watch)
+        errors::watch(ctx, &self.guard, &self.transpiled, &self.watch)
     }
 
     fn declare<'js>(&self, ctx: &Ctx<'js>) -> Result<Module<'js>, Fault> {
-        Module::declare(ctx.clone(), SOURCE_NAME, self.prepared.code.as_str())
+        Module::declare(ctx.clone(), SOURCE_NAME, self.transpiled.code.as_str())
             .map_err(|error| self.fault(ctx, FaultKind::Syntax, error))
     }
 
@@ -241,8 +247,8 @@ impl Run {
 ///
 /// The interpreter collects when it allocates beyond a threshold, which is set to the memory limit. So exhausted memory
 /// is detected even where the code catches the error, or where there was no memory for an error at all.
-fn plant_canary(ctx: &Ctx<'_>, guard: &Rc<Guard>) -> Result<(), Error> {
-    struct Canary(Rc<Guard>);
+fn plant_canary(ctx: &Ctx<'_>, guard: &Rc<LimitGuard>) -> Result<(), Error> {
+    struct Canary(Rc<LimitGuard>);
     impl Drop for Canary {
         fn drop(&mut self) {
             self.0.meet(FaultKind::MemoryExceeded);

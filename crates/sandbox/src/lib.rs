@@ -2,12 +2,12 @@
 //! bytes and enforces limits. It knows nothing of workflows.
 //!
 //! ```text
-//!  Request ──▶ Workers ── socket ──▶ worker::serve ──▶ evaluate ──▶ Answer
+//!  Request ──▶ Workers ── socket ──▶ worker::serve ──▶ evaluate ──▶ Response
 //!              kills at the wall     confines itself    counts ticks, memory, stack
 //! ```
 //!
 //! A [`Request`] is a [`Call`] with [`Limits`]: run a JavaScript or TypeScript function, check that a function could be
-//! run, or validate a value against a JSON Schema. An [`Answer`] is JSON text or a [`Fault`], and the output to the
+//! run, or validate a value against a JSON Schema. An [`Response`] is JSON text or a [`Fault`], and the output to the
 //! console. The same request always has the same answer: a function's only inputs are those in its request.
 //!
 //! | kind of fault | meaning |
@@ -36,24 +36,24 @@
 //! engine calls directly for a promise makes it, and the code handles the rejection. The call then continues. Every
 //! smaller allocation beyond the limit is detected.
 
-mod answer;
 mod confine;
 mod evaluate;
 mod fault;
 mod javascript;
 pub mod limits;
-mod place;
-mod prepare;
 mod request;
+mod response;
 mod schema;
+mod source_map;
 mod text;
+mod transpile;
 mod wire;
 pub mod worker;
 mod workers;
 
-pub use answer::{Answer, Console, Level, Line};
 pub use evaluate::evaluate;
 pub use fault::{Fault, FaultKind, Mismatch};
 pub use limits::Limits;
 pub use request::{Call, Function, Request, Validate};
+pub use response::{Console, Level, Line, Response};
 pub use workers::{WorkerCommand, Workers};

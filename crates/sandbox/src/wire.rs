@@ -4,10 +4,10 @@
 //! bytes, little-endian, and that many bytes. Inside, numbers have eight bytes, a text is its length and UTF-8, an enum
 //! is one byte, a list is its length and its entries.
 
-use crate::answer::{Answer, Console, Level, Line};
 use crate::fault::{Fault, FaultKind, Mismatch};
 use crate::limits::{FRAME_BYTES_MAX, Limits};
 use crate::request::{Call, Function, Request, Validate};
+use crate::response::{Console, Level, Line, Response};
 use std::io::{self, Read, Write};
 
 /// The byte that a worker sends when it has read a request, before it parses it.
@@ -195,7 +195,7 @@ crosses_as_fields! {
     Function { source, input, now_ms, seed }
     Validate { schema, value, fill_defaults }
     Request { call, limits }
-    Answer { result, console, ticks }
+    Response { result, console, ticks }
     Console { lines, truncated }
     Line { level, text }
     Fault { kind, message, line, column, stack, mismatches }

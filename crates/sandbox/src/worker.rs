@@ -1,12 +1,12 @@
 //! The main loop of a worker process: it confines itself, and then answers requests until the stream ends.
 
-use crate::answer::Answer;
 use crate::confine::limit_computing;
 pub use crate::confine::{Confinement, confine};
 use crate::evaluate::Evaluator;
 use crate::fault::{Fault, FaultKind};
 use crate::limits::THREAD_STACK_BYTES;
 use crate::request::{Call, Request};
+use crate::response::Response;
 use crate::wire::{Message, TAKEN, read_frame, write_frame};
 use std::any::Any;
 use std::io::{self, Read, Write};
@@ -38,14 +38,14 @@ fn answer_all(mut reader: impl Read, mut writer: impl Write, unconfined: bool) -
         drop(bytes);
         limit_computing(request.limits.wall_ms_max);
         let answer = match request.call {
-            Call::Hello => Ok(Answer::of(Ok(confinement.to_json()))),
+            Call::Hello => Ok(Response::of(Ok(confinement.to_json()))),
             Call::Function(_) | Call::CheckFunction { .. } if !confinement.system_calls && !unconfined => {
-                Ok(Answer::of(Err(not_confined())))
+                Ok(Response::of(Err(not_confined())))
             }
             _ => evaluator.answer(&request),
         };
         let is_broken = answer.is_err();
-        let answer = answer.unwrap_or_else(|panic| Answer::of(Err(broken(panic.as_ref()))));
+        let answer = answer.unwrap_or_else(|panic| Response::of(Err(broken(panic.as_ref()))));
         write_frame(&mut writer, &answer.to_bytes())?;
         writer.flush()?;
         if is_broken {

@@ -4,21 +4,21 @@
 //! gets its fault, and the next call gets a new process. A worker shares nothing with this process except a pair of
 //! sockets.
 
-mod keeper;
 mod link;
 mod share;
+mod spawner;
 
-use crate::answer::Answer;
 use crate::fault::{Fault, FaultKind};
 use crate::javascript::time_exceeded;
 use crate::limits::{
     CALLS_PER_WORKER_MAX, IDLE_MAX, START_MAX, WALL_GRACE, WALL_MS_MAX, WORKER_WAIT_MAX, WORKERS_DEFAULT_MAX,
 };
 use crate::request::{Call, Request};
+use crate::response::Response;
 use crate::wire::Message;
-use keeper::Keeper;
 use link::{Link, Lost};
 use share::{Place, Share};
+use spawner::Spawner;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ pub struct WorkerCommand {
 /// A worker is started on demand and answers calls of one tenant only. It ends after [`CALLS_PER_WORKER_MAX`] calls,
 /// after [`IDLE_MAX`] without a call, when another tenant needs its slot, and with the pool or this process.
 pub struct Workers {
-    keeper: Keeper,
+    spawner: Spawner,
     shared: Arc<Shared>,
 }
 
@@ -70,7 +70,7 @@ impl Workers {
     pub fn with_count(command: WorkerCommand, workers_max: usize) -> Workers {
         let shared = Arc::new(Shared { share: Mutex::new(Share::new(workers_max)), changed: Condvar::new() });
         let tidied = shared.clone();
-        Workers { keeper: Keeper::new(command, Arc::new(move || tidied.end_idle())), shared }
+        Workers { spawner: Spawner::new(command, Arc::new(move || tidied.end_idle())), shared }
     }
 
     /// Answers a request of a tenant. Waits at most [`WORKER_WAIT_MAX`] for a worker, then at most the wall limit of
@@ -78,9 +78,9 @@ impl Workers {
     ///
     /// A worker that dies unexpectedly gives the fault `crashed`. One that died before it had read the request is
     /// silently replaced once.
-    pub fn call(&self, tenant: &str, request: &Request) -> Answer {
+    pub fn call(&self, tenant: &str, request: &Request) -> Response {
         self.call_within(tenant, request, WORKER_WAIT_MAX)
-            .map_or_else(|busy| Answer::of(Err(busy)), |(answer, _)| answer)
+            .map_or_else(|busy| Response::of(Err(busy)), |(answer, _)| answer)
     }
 
     /// As [`call`](Self::call), with a bound on the wait for a worker. Also returns the duration of that wait.
@@ -92,7 +92,7 @@ impl Workers {
         tenant: &str,
         request: &Request,
         wait_max: Duration,
-    ) -> Result<(Answer, Duration), Fault> {
+    ) -> Result<(Response, Duration), Fault> {
         let bytes = request.to_bytes();
         let wall = Duration::from_millis(request.limits.wall_ms_max.min(WALL_MS_MAX)) + WALL_GRACE;
         let (mut retried, mut waited) = (false, Duration::ZERO);
@@ -101,7 +101,7 @@ impl Workers {
             let place = self.shared.place(tenant, began + wait_max)?;
             let mut worker = match self.worker(tenant, place) {
                 Ok(worker) => worker,
-                Err(fault) => return Ok((Answer::of(Err(fault)), waited)),
+                Err(fault) => return Ok((Response::of(Err(fault)), waited)),
             };
             waited += began.elapsed();
             let lost = match worker.link.ask(&bytes, Instant::now() + START_MAX, wall) {
@@ -119,12 +119,12 @@ impl Workers {
                 retried = true;
                 continue;
             }
-            return Ok((Answer::of(Err(fault_of(&lost, request))), waited));
+            return Ok((Response::of(Err(fault_of(&lost, request))), waited));
         }
     }
 
     /// Returns the restrictions of a worker, as reported by one of them.
-    pub fn hello(&self) -> Answer {
+    pub fn hello(&self) -> Response {
         self.call("", &Request { call: Call::Hello, limits: crate::Limits::default() })
     }
 
@@ -134,7 +134,7 @@ impl Workers {
             Place::Idle(worker) => Ok(worker),
             Place::New(ended) => {
                 drop(ended);
-                let started = self.keeper.start().inspect_err(|_| self.shared.release(tenant, None))?;
+                let started = self.spawner.start().inspect_err(|_| self.shared.release(tenant, None))?;
                 Ok(Worker { link: started, calls: 0, idle_since: Instant::now() })
             }
         }

@@ -4,17 +4,17 @@ use mainspring_sandbox::FaultKind::{
     InputInvalid, MemoryExceeded, NeverSettles, NoFunction, NotJson, ResultTooLarge, SourceTooLarge, StackExceeded,
     Syntax, Threw, TicksExceeded, TimeExceeded,
 };
-use mainspring_sandbox::{Answer, Call, FaultKind, Function, Limits, Request, evaluate, limits};
+use mainspring_sandbox::{Call, FaultKind, Function, Limits, Request, Response, evaluate, limits};
 
 /// Sunday, 13 September 2020, 12:26:40 UTC.
 const NOW_MS: i64 = 1_600_000_000_000;
 
-fn run_with(source: &str, input: &str, limits: Limits) -> Answer {
+fn run_with(source: &str, input: &str, limits: Limits) -> Response {
     let function = Function { source: source.into(), input: input.into(), now_ms: NOW_MS, seed: [1; 32] };
     evaluate(&Request { call: Call::Function(function), limits })
 }
 
-fn run(source: &str, input: &str) -> Answer {
+fn run(source: &str, input: &str) -> Response {
     run_with(source, input, Limits::default())
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use mainspring_kernel::{
-    frame::Frame, input::Timer, journal::Fold, key::ExecutionKey, plan::Plan, state::State, stored::StoredFrame,
+    frame::Frame, input::Timer, journal::Fold, key::ExecutionKey, plan::Plan, state::State, stored_frame::StoredFrame,
 };
 use mainspring_store::{ReadLimit, Store};
 

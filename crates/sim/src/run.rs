@@ -14,7 +14,9 @@ use mainspring_engine::{
     load::Loader,
     shard::{Reply, Shard, Ticket},
 };
-use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, plan::Plan, state::State, stored::StoredFrame};
+use mainspring_kernel::{
+    frame::Frame, input::Input, key::ExecutionKey, plan::Plan, state::State, stored_frame::StoredFrame,
+};
 use mainspring_store::memory::MemoryStore;
 
 use crate::{

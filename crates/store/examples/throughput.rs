@@ -15,7 +15,7 @@ use std::{path::Path, time::Instant};
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
-    stored::{Head, StoredFrame, StoredValue},
+    stored_frame::{Head, StoredFrame, StoredValue},
 };
 use mainspring_store::{
     Batch, ExecutionRow, Expected, Fence, Part, PartOutcome, RowChange, Store, sqlite::SqliteStore,

@@ -6,7 +6,7 @@ use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
     note::Note,
-    stored::{Head, StoredFrame},
+    stored_frame::{Head, StoredFrame},
 };
 
 use crate::{AuditEntry, Catalogue, QuarantineRelease, ReleaseOutcome};

@@ -16,7 +16,7 @@ use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
     note::{Note, Subject},
-    stored::StoredFrame,
+    stored_frame::StoredFrame,
 };
 
 use crate::{

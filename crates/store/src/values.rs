@@ -9,7 +9,7 @@
 //! The content is the body (kind 0), the hash of the body in the blob table (kind 1), or zeros (kind 2, erased). An
 //! erased value keeps its length, so that the row is overwritten in place.
 
-use mainspring_kernel::{hash::Hash, stored::StoredValue};
+use mainspring_kernel::{hash::Hash, stored_frame::StoredValue};
 
 use crate::BLOB_BYTES_MIN;
 

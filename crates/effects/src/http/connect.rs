@@ -21,19 +21,19 @@ use tokio::{
 use tokio_rustls::{TlsConnector, rustls, rustls::pki_types::ServerName};
 
 use super::{
-    allow::{Allow, Permitted, without_root},
+    allowlist::{Allowlist, Permitted, without_root},
+    connection_task::Tasks,
+    error::RequestError,
+    happy_eyeballs::first_connected,
     limits::HEAD_BUFFER_BYTES,
-    race::first_connected,
-    refusal::Refusal,
     request::Request,
     resolve::{Resolver, addresses},
-    target::Target,
-    tasks::Tasks,
+    url::Target,
 };
 
 pub(super) struct Connector {
     /// The exceptions of each organization to the public internet.
-    pub(super) allow: Allow,
+    pub(super) allow: Allowlist,
     /// Resolves host names.
     pub(super) resolver: Arc<dyn Resolver>,
     /// The TLS configuration.
@@ -55,18 +55,22 @@ enum Sender {
 
 impl Connector {
     /// Connects to a target on behalf of an organization; `None` stands for the command line.
-    pub(super) async fn connect(&self, target: &Target, organization: Option<&str>) -> Result<Connection, Refusal> {
+    pub(super) async fn connect(
+        &self,
+        target: &Target,
+        organization: Option<&str>,
+    ) -> Result<Connection, RequestError> {
         let permitted = self.allow.of(organization);
         match timeout(self.timeout, self.connect_in_time(target, permitted)).await {
             Ok(Err(refusal)) => Err(refusal.of_organization(organization)),
             Ok(connection) => connection,
-            Err(_) => Err(Refusal::ConnectTimeout(target.shown())),
+            Err(_) => Err(RequestError::ConnectTimeout(target.shown())),
         }
     }
 
-    async fn connect_in_time(&self, target: &Target, permitted: &Permitted) -> Result<Connection, Refusal> {
+    async fn connect_in_time(&self, target: &Target, permitted: &Permitted) -> Result<Connection, RequestError> {
         let addresses = addresses(target, self.resolver.as_ref(), permitted).await?;
-        let not_connected = |error| Refusal::NotConnected(target.shown(), error);
+        let not_connected = |error| RequestError::NotConnected(target.shown(), error);
         let stream = first_connected(&addresses, TcpStream::connect).await.map_err(not_connected)?;
         stream.set_nodelay(true).map_err(not_connected)?;
         let made = if target.is_secure() {
@@ -134,17 +138,17 @@ impl Connection {
 }
 
 /// Returns the name that the certificate must be valid for.
-fn server_name(target: &Target) -> Result<ServerName<'static>, Refusal> {
+fn server_name(target: &Target) -> Result<ServerName<'static>, RequestError> {
     let host = target.url().host_str().unwrap_or_default();
     let host = without_root(host).trim_start_matches('[').trim_end_matches(']');
     ServerName::try_from(host.to_owned())
-        .map_err(|_| Refusal::TlsFailed(target.shown(), "no certificate can be for such a host".into()))
+        .map_err(|_| RequestError::TlsFailed(target.shown(), "no certificate can be for such a host".into()))
 }
 
 /// A certificate error is not retried; a broken connection is.
-fn tls_failed(target: &Target, error: io::Error) -> Refusal {
+fn tls_failed(target: &Target, error: io::Error) -> RequestError {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-        Some(why) => Refusal::TlsFailed(target.shown(), why.to_string()),
-        None => Refusal::NotConnected(target.shown(), error),
+        Some(why) => RequestError::TlsFailed(target.shown(), why.to_string()),
+        None => RequestError::NotConnected(target.shown(), error),
     }
 }

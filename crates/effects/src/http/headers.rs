@@ -7,8 +7,8 @@ use hyper::header::{
 use mainspring_kernel::value::{Map, Value};
 
 use super::{
+    error::RequestError,
     limits::{HEAD_BYTES_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEADERS_MAX},
-    refusal::Refusal,
 };
 
 /// Headers of the connection or of the message's framing (RFC 9110, 7.6.1). A step that could set them could smuggle a
@@ -39,29 +39,29 @@ const OF_BODY: [HeaderName; 4] = [CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LO
 const SEPARATOR: &str = ", ";
 
 /// Parses the headers of a step.
-pub(super) fn given(headers: Option<&Value>) -> Result<HeaderMap, Refusal> {
+pub(super) fn given(headers: Option<&Value>) -> Result<HeaderMap, RequestError> {
     let mut map = HeaderMap::new();
     let given = match headers {
         None | Some(Value::Null) => return Ok(map),
         Some(Value::Map(given)) => given,
-        Some(_) => return Err(Refusal::parameter("headers", "is no object: write `headers: {Name: text}`")),
+        Some(_) => return Err(RequestError::parameter("headers", "is no object: write `headers: {Name: text}`")),
     };
     if given.len() > REQUEST_HEADERS_MAX {
         let why = format!("are {} and at most {REQUEST_HEADERS_MAX} are sent: use the body", given.len());
-        return Err(Refusal::parameter("headers", why));
+        return Err(RequestError::parameter("headers", why));
     }
     for (name, value) in given {
         let key = || format!("headers.{name}");
-        let parsed = name_of(name).map_err(|why| Refusal::parameter(key(), why))?;
-        let value = value_of(value).map_err(|why| Refusal::parameter(key(), why))?;
+        let parsed = name_of(name).map_err(|why| RequestError::parameter(key(), why))?;
+        let value = value_of(value).map_err(|why| RequestError::parameter(key(), why))?;
         if map.insert(parsed, value).is_some() {
-            return Err(Refusal::parameter(key(), "stands here twice, in different letters: keep one"));
+            return Err(RequestError::parameter(key(), "stands here twice, in different letters: keep one"));
         }
     }
     match bytes_of(&map) {
         bytes if bytes > REQUEST_HEAD_BYTES_MAX => {
             let why = format!("take {bytes} bytes and at most {REQUEST_HEAD_BYTES_MAX} are sent: use the body");
-            Err(Refusal::parameter("headers", why))
+            Err(RequestError::parameter("headers", why))
         }
         _ => Ok(map),
     }
@@ -156,7 +156,7 @@ mod tests {
     #[track_caller]
     fn check_refused(name: &str, value: Value, why: &str) {
         match given(Some(&Value::map([(name, value)]))) {
-            Err(Refusal::ParameterInvalid { key, why: told }) => {
+            Err(RequestError::ParameterInvalid { key, why: told }) => {
                 assert_eq!(key, format!("headers.{name}"));
                 assert!(told.contains(why), "{name}: {told}");
             }
@@ -180,7 +180,7 @@ mod tests {
             check_refused("a", value, "not text");
         }
         let twice = Value::map([("A", Value::from("x")), ("a", Value::from("x"))]);
-        assert!(matches!(given(Some(&twice)), Err(Refusal::ParameterInvalid { key, .. }) if key == "headers.a"));
+        assert!(matches!(given(Some(&twice)), Err(RequestError::ParameterInvalid { key, .. }) if key == "headers.a"));
         assert!(given(Some(&Value::from("a: b"))).is_err());
         assert!(given(Some(&Value::map([("a", Value::from("x".repeat(REQUEST_HEAD_BYTES_MAX)))]))).is_err());
         let many = |count: usize| Value::map((0..count).map(|number| (format!("x-{number}"), Value::from(""))));

@@ -6,18 +6,18 @@ use hyper::{
     header::{HeaderMap, LOCATION},
 };
 
-use super::{headers, refusal::Refusal, request::Request};
+use super::{error::RequestError, headers, request::Request};
 
 /// Returns the request to which a response redirects, or `None` if the response is final.
-pub(super) fn next(request: &Request, status: StatusCode, answer: &HeaderMap) -> Result<Option<Request>, Refusal> {
+pub(super) fn next(request: &Request, status: StatusCode, answer: &HeaderMap) -> Result<Option<Request>, RequestError> {
     let Some(location) = answer.get(LOCATION).filter(|_| request.follows_redirects && is_redirect(status)) else {
         return Ok(None);
     };
-    let invalid = |why| Refusal::RedirectInvalid(request.target.shown(), why);
+    let invalid = |why| RequestError::RedirectInvalid(request.target.shown(), why);
     let location = std::str::from_utf8(location.as_bytes()).map_err(|_| invalid("is no text"))?;
     let target = request.target.join(location).map_err(invalid)?;
     if request.target.is_secure() && !target.is_secure() {
-        return Err(Refusal::RedirectInsecure(request.target.shown()));
+        return Err(RequestError::RedirectInsecure(request.target.shown()));
     }
     let mut next = Request { target, ..request.clone() };
     if becomes_get(status, &request.method) {

@@ -7,17 +7,17 @@ use hyper::{
 };
 use mainspring_kernel::{
     effect::Attempt,
-    json, span,
+    json, trace_context,
     value::{Map, Value},
 };
 
 use super::{
     decode::CODINGS,
-    expect::Expect,
+    error::RequestError,
+    expected_status::ExpectedStatus,
     headers,
     limits::{RESPONSE_BYTES_DEFAULT, RESPONSE_BYTES_MAX},
-    refusal::Refusal,
-    target::Target,
+    url::Target,
 };
 
 /// All parameters of an `http` step.
@@ -41,7 +41,7 @@ pub(super) struct Request {
     /// The body, if there is one.
     pub(super) body: Option<Bytes>,
     /// The statuses that count as success.
-    pub(super) expect: Expect,
+    pub(super) expect: ExpectedStatus,
     /// False if a redirect is the final response.
     pub(super) follows_redirects: bool,
     /// Maximum bytes of the decoded body of the response.
@@ -50,12 +50,15 @@ pub(super) struct Request {
 
 impl Request {
     /// Builds the request of an attempt.
-    pub(super) fn of(attempt: &Attempt) -> Result<Self, Refusal> {
+    pub(super) fn of(attempt: &Attempt) -> Result<Self, RequestError> {
         let Value::Map(params) = &attempt.params else {
-            return Err(Refusal::parameter("params", format!("are {} and no object", attempt.params.kind())));
+            return Err(RequestError::parameter("params", format!("are {} and no object", attempt.params.kind())));
         };
         if let Some(unknown) = params.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return Err(Refusal::parameter(unknown, format!("is no parameter of `http`; it has {}", KEYS.join(", "))));
+            return Err(RequestError::parameter(
+                unknown,
+                format!("is no parameter of `http`; it has {}", KEYS.join(", ")),
+            ));
         }
         // A reference to a skipped step yields null, which means the same as a missing key.
         let given = |key: &str| params.get(key).filter(|value| **value != Value::Null);
@@ -70,11 +73,11 @@ impl Request {
             target: target_of(given("url"), given("query"))?,
             headers,
             body,
-            expect: Expect::of(given("expect"))?,
+            expect: ExpectedStatus::of(given("expect"))?,
             follows_redirects: match given("followRedirects") {
                 None => true,
                 Some(Value::Bool(follows)) => *follows,
-                Some(_) => return Err(Refusal::parameter("followRedirects", "is neither true nor false")),
+                Some(_) => return Err(RequestError::parameter("followRedirects", "is neither true nor false")),
             },
             response_bytes_max: response_bytes_max_of(given("maxResponseBytes"))?,
         })
@@ -84,12 +87,12 @@ impl Request {
 impl Request {
     /// Adds the trace context. A value of the step takes precedence.
     pub(super) fn tell_trace(&mut self, attempt: &Attempt) {
-        add_default(&mut self.headers, HeaderName::from_static("traceparent"), &span::traceparent(attempt));
+        add_default(&mut self.headers, HeaderName::from_static("traceparent"), &trace_context::traceparent(attempt));
     }
 }
 
-fn method_of(method: Option<&Value>) -> Result<Method, Refusal> {
-    let wrong = |why| Err(Refusal::parameter("method", why));
+fn method_of(method: Option<&Value>) -> Result<Method, RequestError> {
+    let wrong = |why| Err(RequestError::parameter("method", why));
     let name = match method {
         None => return Ok(Method::GET),
         Some(Value::Text(name)) => name.to_ascii_uppercase(),
@@ -103,20 +106,20 @@ fn method_of(method: Option<&Value>) -> Result<Method, Refusal> {
     }
 }
 
-fn target_of(url: Option<&Value>, query: Option<&Value>) -> Result<Target, Refusal> {
+fn target_of(url: Option<&Value>, query: Option<&Value>) -> Result<Target, RequestError> {
     let Some(Value::Text(url)) = url else {
-        return Err(Refusal::parameter("url", "is missing or no text: write `url: https://host/path`"));
+        return Err(RequestError::parameter("url", "is missing or no text: write `url: https://host/path`"));
     };
-    let target = Target::parse(url).map_err(|why| Refusal::parameter("url", why))?;
-    target.with_query(&pairs_of(query)?).map_err(|why| Refusal::parameter("query", why))
+    let target = Target::parse(url).map_err(|why| RequestError::parameter("url", why))?;
+    target.with_query(&pairs_of(query)?).map_err(|why| RequestError::parameter("query", why))
 }
 
 /// Returns names and values of a query; a list repeats its name for each item.
-fn pairs_of(query: Option<&Value>) -> Result<Vec<(String, String)>, Refusal> {
+fn pairs_of(query: Option<&Value>) -> Result<Vec<(String, String)>, RequestError> {
     let query = match query {
         None => return Ok(Vec::new()),
         Some(Value::Map(query)) => query,
-        Some(_) => return Err(Refusal::parameter("query", "is no object: write `query: {name: value}`")),
+        Some(_) => return Err(RequestError::parameter("query", "is no object: write `query: {name: value}`")),
     };
     let mut pairs = Vec::new();
     for (name, value) in query {
@@ -126,7 +129,7 @@ fn pairs_of(query: Option<&Value>) -> Result<Vec<(String, String)>, Refusal> {
                 Value::Number(_) | Value::Bool(_) => json::compact(value),
                 Value::Null | Value::List(_) | Value::Map(_) => {
                     let why = format!("is {}: give text, a number, a boolean or a list of them", value.kind());
-                    return Err(Refusal::parameter(format!("query.{name}"), why));
+                    return Err(RequestError::parameter(format!("query.{name}"), why));
                 }
             };
             pairs.push((name.clone(), text));
@@ -147,14 +150,16 @@ fn body_of(body: Option<&Value>, headers: &mut HeaderMap) -> Option<Bytes> {
 
 /// Adds the idempotency key. It is the same for all attempts, so that a server that knows the header performs the work
 /// once. A value of the step takes precedence.
-fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap) -> Result<(), Refusal> {
+fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap) -> Result<(), RequestError> {
     let name = match params.get("idempotencyHeader") {
         None => Some(IDEMPOTENCY_HEADER),
         Some(Value::Null | Value::Bool(false)) => None,
         Some(Value::Text(name)) => {
-            Some(headers::name_of(name).map_err(|why| Refusal::parameter("idempotencyHeader", why))?)
+            Some(headers::name_of(name).map_err(|why| RequestError::parameter("idempotencyHeader", why))?)
         }
-        Some(_) => return Err(Refusal::parameter("idempotencyHeader", "is neither the name of a header nor false")),
+        Some(_) => {
+            return Err(RequestError::parameter("idempotencyHeader", "is neither the name of a header nor false"));
+        }
     };
     let key = attempt.intent.hex();
     let key = if attempt.key_per_attempt { format!("{key}-{}", attempt.number) } else { key };
@@ -164,13 +169,13 @@ fn add_idempotency_key(attempt: &Attempt, params: &Map, headers: &mut HeaderMap)
     Ok(())
 }
 
-fn response_bytes_max_of(bytes_max: Option<&Value>) -> Result<usize, Refusal> {
+fn response_bytes_max_of(bytes_max: Option<&Value>) -> Result<usize, RequestError> {
     let Some(value) = bytes_max else { return Ok(RESPONSE_BYTES_DEFAULT) };
     match value.as_u64().and_then(|bytes| usize::try_from(bytes).ok()) {
         Some(bytes @ 1..=RESPONSE_BYTES_MAX) => Ok(bytes),
         _ => {
             let why = format!("is no whole number from 1 to {RESPONSE_BYTES_MAX}");
-            Err(Refusal::parameter("maxResponseBytes", why))
+            Err(RequestError::parameter("maxResponseBytes", why))
         }
     }
 }
@@ -206,7 +211,7 @@ mod tests {
     }
 
     /// Builds the request of these parameters and a plain URL.
-    fn request<const N: usize>(params: [(&str, Value); N]) -> Result<Request, Refusal> {
+    fn request<const N: usize>(params: [(&str, Value); N]) -> Result<Request, RequestError> {
         let mut params: Map = params.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
         params.entry("url".into()).or_insert("https://a.test/p".into());
         Request::of(&attempt(2, Value::Map(params)))
@@ -215,7 +220,7 @@ mod tests {
     #[track_caller]
     fn check_refused(params: Value, expected: &str) {
         match Request::of(&attempt(1, params)) {
-            Err(Refusal::ParameterInvalid { key, .. }) => assert_eq!(key, expected),
+            Err(RequestError::ParameterInvalid { key, .. }) => assert_eq!(key, expected),
             other => panic!("{expected}: {other:?}"),
         }
     }
@@ -240,7 +245,7 @@ mod tests {
                 attempt.params.get("headers").iter().len()
             );
             request.tell_trace(&attempt);
-            (request.headers["traceparent"].to_str().unwrap().to_owned(), span::traceparent(&attempt))
+            (request.headers["traceparent"].to_str().unwrap().to_owned(), trace_context::traceparent(&attempt))
         };
         let (sent, ours) = told(vec![("url", "https://a.test".into())]);
         assert_eq!(sent, ours);

@@ -10,20 +10,20 @@ use std::{
 use tokio::sync::{Semaphore, oneshot};
 use url::Host;
 
-use crate::Work;
+use crate::BoxFuture;
 
 use super::{
-    address::{METADATA_NAMES, METADATA_USE, special_use},
-    allow::{Permitted, without_root},
+    allowlist::{Permitted, without_root},
+    error::RequestError,
+    ip_filter::{METADATA_NAMES, METADATA_USE, special_use},
     limits::{ADDRESSES_MAX, LOOKUPS_AT_A_TIME},
-    refusal::Refusal,
-    target::Target,
+    url::Target,
 };
 
 /// Resolves host names to addresses.
 pub trait Resolver: Send + Sync {
     /// Returns the addresses of a host name in the order in which they are tried.
-    fn resolve<'a>(&'a self, host: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>>;
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
 /// Uses the resolver of the system.
@@ -31,7 +31,7 @@ pub trait Resolver: Send + Sync {
 pub struct SystemResolver;
 
 impl Resolver for SystemResolver {
-    fn resolve<'a>(&'a self, host: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         static LOOKUPS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(LOOKUPS_AT_A_TIME)));
         let host = host.to_owned();
         let look = move || (host.as_str(), 0).to_socket_addrs().map(|found| found.map(|at| at.ip()).collect());
@@ -62,7 +62,7 @@ pub(super) async fn addresses(
     target: &Target,
     resolver: &dyn Resolver,
     allow: &Permitted,
-) -> Result<Vec<SocketAddr>, Refusal> {
+) -> Result<Vec<SocketAddr>, RequestError> {
     let port = target.port();
     let (found, is_named) = match target.url().host() {
         Some(Host::Ipv4(address)) => (vec![IpAddr::V4(address)], false),
@@ -72,7 +72,8 @@ pub(super) async fn addresses(
             if METADATA_NAMES.contains(&without_root(name)) && !is_named {
                 return Err(refusal(target, METADATA_USE));
             }
-            let found = resolver.resolve(name).await.map_err(|error| Refusal::NameUnknown(target.shown(), error))?;
+            let found =
+                resolver.resolve(name).await.map_err(|error| RequestError::NameUnknown(target.shown(), error))?;
             (found, is_named)
         }
         None => (Vec::new(), false),
@@ -89,25 +90,25 @@ pub(super) async fn addresses(
     match (permitted.is_empty(), refused) {
         (false, _) => Ok(permitted),
         (true, Some(special_use)) => Err(refusal(target, special_use)),
-        (true, None) => Err(Refusal::NameUnknown(target.shown(), io::Error::other("the name has none"))),
+        (true, None) => Err(RequestError::NameUnknown(target.shown(), io::Error::other("the name has none"))),
     }
 }
 
-fn refusal(target: &Target, special_use: &'static str) -> Refusal {
+fn refusal(target: &Target, special_use: &'static str) -> RequestError {
     let host = target.url().host().map(|host| host.to_string()).unwrap_or_default();
     let entry = format!("{}:{}", without_root(&host), target.port());
-    Refusal::AddressRefused { url: target.shown(), special_use, entry }
+    RequestError::AddressRefused { url: target.shown(), special_use, entry }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{super::allow::Allow, *};
+    use super::{super::allowlist::Allowlist, *};
 
     /// Resolves every name to the same addresses.
     struct Known(Vec<IpAddr>);
 
     impl Resolver for Known {
-        fn resolve<'a>(&'a self, _: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>> {
+        fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
             Box::pin(async { Ok(self.0.clone()) })
         }
     }
@@ -115,10 +116,10 @@ mod tests {
     /// Returns the permitted addresses of a URL whose host resolves to `known`, or the reason for a rejection.
     async fn permitted(url: &str, known: &[&str], allow: &str) -> Result<Vec<String>, String> {
         let known = Known(known.iter().map(|address| address.parse().unwrap()).collect());
-        let found = addresses(&Target::parse(url).unwrap(), &known, allow.parse::<Allow>().unwrap().of(None)).await;
+        let found = addresses(&Target::parse(url).unwrap(), &known, allow.parse::<Allowlist>().unwrap().of(None)).await;
         match found {
             Ok(found) => Ok(found.iter().map(SocketAddr::to_string).collect()),
-            Err(Refusal::AddressRefused { special_use, .. }) => Err(special_use.to_owned()),
+            Err(RequestError::AddressRefused { special_use, .. }) => Err(special_use.to_owned()),
             Err(other) => Err(format!("{other:?}")),
         }
     }

@@ -25,7 +25,7 @@ mod mounts;
 pub(super) mod order;
 pub(super) mod priority;
 pub(super) mod quota;
-mod stock;
+mod usage;
 
 use std::{
     ffi::OsString,
@@ -35,13 +35,13 @@ use std::{
     sync::Arc,
 };
 
-use super::{limits::READY_BYTES, refusal::Refusal, script::find_program};
+use super::{error::ShellError, limits::READY_BYTES, script::find_program};
 
 pub(super) use arguments::HOME;
 pub(super) use cgroup::Cgroup;
 use cgroup::Cgroups;
 pub use disk::{make_room, remove as remove_workspace};
-pub(super) use helper::walls;
+pub(super) use helper::protections;
 pub use helper::{HELPER_ARGUMENT, serve_if_helper};
 use hidden::Hidden;
 use rustix::process::Pid;
@@ -126,12 +126,12 @@ pub struct Container {
     settings: ContainerSettings,
     hidden: Hidden,
     cgroups: Cgroups,
-    walls: Walls,
+    protections: Protections,
 }
 
 /// The inner protections that the helper reports as applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Walls {
+pub struct Protections {
     /// The degree to which Landlock is enforced.
     pub landlock: Landlock,
 }
@@ -147,7 +147,7 @@ pub enum Landlock {
 
 impl fmt::Display for Container {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let landlock = match self.walls.landlock {
+        let landlock = match self.protections.landlock {
             Landlock::Full => "Landlock",
             Landlock::Partial => "Landlock in part",
             Landlock::Missing => "no Landlock in this kernel",
@@ -184,10 +184,10 @@ impl Container {
         let hidden = Hidden::of(&own, &arguments::shown(&settings))?;
         let cgroups = Cgroups::find(settings.may_arrange_cgroups);
         let settings = ContainerSettings { workspaces, is_memory_counted: cgroups.count_memory(), ..settings };
-        let walls = Walls { landlock: Landlock::Missing };
-        let mut container = Self { bwrap, settings, hidden, cgroups, walls };
+        let protections = Protections { landlock: Landlock::Missing };
+        let mut container = Self { bwrap, settings, hidden, cgroups, protections };
         container.try_out()?;
-        container.settings.network.check(container.walls.landlock)?;
+        container.settings.network.check(container.protections.landlock)?;
         Ok(container)
     }
 
@@ -198,13 +198,13 @@ impl Container {
         let trial = trial.stdin(Stdio::null()).output();
         let trial = trial.map_err(|error| format!("{} cannot be started: {error}", self.bwrap.display()))?;
         let (ready, seen) = trial.stdout.split_at(trial.stdout.len().min(READY_BYTES));
-        let walls = helper::walls(ready).zip(helper::seen(seen, self.hidden.paths.len()));
-        let (walls, seen) = walls.ok_or_else(|| {
+        let protections = helper::protections(ready).zip(helper::seen(seen, self.hidden.paths.len()));
+        let (protections, seen) = protections.ok_or_else(|| {
             let said = String::from_utf8_lossy(&trial.stderr);
             let said = said.lines().next().unwrap_or("it said nothing").chars().take(300).collect::<String>();
             format!("no container can be made on this machine: {said}")
         })?;
-        self.walls = walls;
+        self.protections = protections;
         match self.hidden.leaked(&seen) {
             Some(path) => Err(format!(
                 "{}, which is the server's own, is seen from inside of a container: keep it in another folder",
@@ -225,8 +225,8 @@ impl Container {
     }
 
     /// The inner protections in force.
-    pub fn walls(&self) -> Walls {
-        self.walls
+    pub fn protections(&self) -> Protections {
+        self.protections
     }
 
     /// The network of scripts.
@@ -244,26 +244,26 @@ impl Container {
 
     /// Resolves the workspace of an attempt and the working directory of its script to their real paths, and checks
     /// both.
-    pub(super) fn place(&self, workspace: &Path, folder: &Path) -> Result<Place, Refusal> {
-        let real = |path: &Path| path.canonicalize().map_err(|error| Refusal::NotContained(error.to_string()));
+    pub(super) fn place(&self, workspace: &Path, folder: &Path) -> Result<Place, ShellError> {
+        let real = |path: &Path| path.canonicalize().map_err(|error| ShellError::NotContained(error.to_string()));
         let given = folder;
         let (workspace, folder) = (real(workspace)?, real(folder)?);
         let is_own = workspace.parent() == Some(&self.settings.workspaces);
         let is_shown = is_own || !self.hidden.overlaps(&workspace);
         if !is_shown || workspace.parent().is_none() {
-            return Err(Refusal::WorkspaceNotContainable(workspace));
+            return Err(ShellError::WorkspaceNotContainable(workspace));
         }
         if !folder.starts_with(&workspace) {
-            return Err(Refusal::CwdOutside(given.to_owned()));
+            return Err(ShellError::CwdOutside(given.to_owned()));
         }
         Ok(Place { workspace, folder })
     }
 
     /// Makes the control groups of one script and moves a process into them; its children follow. A script without
     /// control groups is rejected if the trial could make some.
-    pub(super) fn confine(&self, organization: Option<&str>, name: &str, member: Pid) -> Result<Cgroup, Refusal> {
+    pub(super) fn confine(&self, organization: Option<&str>, name: &str, member: Pid) -> Result<Cgroup, ShellError> {
         let made = self.cgroups.confine(organization, name, member);
-        made.map_err(|error| Refusal::NotContained(format!("its control groups cannot be made: {error}")))
+        made.map_err(|error| ShellError::NotContained(format!("its control groups cannot be made: {error}")))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::{env, ffi::OsString, path::Path};
 
-use mainspring_kernel::{effect::Attempt, span::traceparent, value::Value};
+use mainspring_kernel::{effect::Attempt, trace_context::traceparent, value::Value};
 
 use super::{
-    note::{MARK_VARIABLE, Mark},
-    refusal::Refusal,
+    error::ShellError,
+    process_record::{MARK_VARIABLE, Mark},
 };
 
 /// Names and values in the order in which they are set: the last value of a name wins.
@@ -46,7 +46,7 @@ pub(super) fn contained(
 }
 
 /// Returns the variables of the engine for an attempt, followed by those of its step.
-pub(super) fn variables_of(attempt: &Attempt, mark: &Mark, traces: bool) -> Result<Variables, Refusal> {
+pub(super) fn variables_of(attempt: &Attempt, mark: &Mark, traces: bool) -> Result<Variables, ShellError> {
     let mut variables = vec![
         ("MAINSPRING_EXECUTION_ID".to_owned(), attempt.execution_id.clone()),
         ("MAINSPRING_STEP_ID".to_owned(), attempt.step.clone()),
@@ -74,7 +74,7 @@ pub(super) fn variables_of(attempt: &Attempt, mark: &Mark, traces: bool) -> Resu
     }
 }
 
-fn checked(name: &str, value: &Value) -> Result<String, Refusal> {
+fn checked(name: &str, value: &Value) -> Result<String, ShellError> {
     if !is_identifier(name) {
         let why = "is no name of a variable: use letters, digits and underscores, and no digit first";
         return Err(refused(name, why));
@@ -95,8 +95,8 @@ fn is_identifier(name: &str) -> bool {
         && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
 
-fn refused(name: &str, why: &'static str) -> Refusal {
-    Refusal::EnvironmentInvalid { name: name.to_owned(), why }
+fn refused(name: &str, why: &'static str) -> ShellError {
+    ShellError::EnvironmentInvalid { name: name.to_owned(), why }
 }
 
 #[cfg(test)]
@@ -106,14 +106,14 @@ mod tests {
     use mainspring_kernel::{
         hash::{Hash, hex},
         key::ExecutionKey,
-        span::TraceId,
+        trace_context::TraceId,
     };
 
-    fn variables(step: &str, env: Value) -> Result<Variables, Refusal> {
+    fn variables(step: &str, env: Value) -> Result<Variables, ShellError> {
         variables_with(false, step, env)
     }
 
-    fn variables_with(traces: bool, step: &str, env: Value) -> Result<Variables, Refusal> {
+    fn variables_with(traces: bool, step: &str, env: Value) -> Result<Variables, ShellError> {
         let attempt = Attempt {
             execution: ExecutionKey([1; 16]),
             root: ExecutionKey([1; 16]),
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn what_no_environment_takes_is_refused_by_name() {
         let check = |step: &str, env: Value, expected: &str| match variables(step, env) {
-            Err(Refusal::EnvironmentInvalid { name, .. }) => assert_eq!(name, expected),
+            Err(ShellError::EnvironmentInvalid { name, .. }) => assert_eq!(name, expected),
             other => panic!("{expected:?}: {other:?}"),
         };
         for name in ["", "1A", "A-B", "A=B", "A B", "Ä", "A\0", "BASH_FUNC_x%%", "MAINSPRING_MARK"] {

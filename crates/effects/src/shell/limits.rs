@@ -26,7 +26,7 @@ pub(super) const READ_BYTES_MAX: usize = 16 * 1024;
 pub(super) const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
 /// Bytes of a process record, which has four short lines.
-pub(super) const NOTE_BYTES_MAX: usize = 1024;
+pub(super) const PROCESS_RECORD_BYTES_MAX: usize = 1024;
 
 /// Pause between two reads of `/proc` where the kernel gives no handle that reports a process's end.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(20);

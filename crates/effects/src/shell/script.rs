@@ -17,9 +17,9 @@ use rustix::{
 use super::{
     contain::order::Order,
     environment::{Variables, variables_of},
+    error::{FolderSource, ShellError},
     limits::{TEXT_BYTES_MAX, TEXTS_BYTES_MAX},
-    note::Mark,
-    refusal::{FolderSource, Refusal},
+    process_record::Mark,
 };
 
 /// A script that is ready to start.
@@ -43,20 +43,20 @@ impl Script {
         mark: &Mark,
         search_path: &OsStr,
         (traces, is_contained): (bool, bool),
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ShellError> {
         let folder = if is_contained { contained_folder_of(attempt)? } else { folder_of(attempt)? };
         Ok(Self {
             command: command_of(attempt)?,
             variables: variables_of(attempt, mark, traces)?,
             folder,
-            bash: find_program("bash", search_path).ok_or(Refusal::BashMissing)?,
+            bash: find_program("bash", search_path).ok_or(ShellError::BashMissing)?,
         })
     }
 }
 
 impl Script {
     /// Encodes the message for the helper of a container.
-    pub(super) fn into_order(self) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn into_order(self) -> Result<Vec<u8>, ShellError> {
         let bash = self.bash.into_os_string().into_string();
         let bash = bash.map_err(|bash| io::Error::other(format!("the path of bash, {bash:?}, is not UTF-8")))?;
         let order = Order { bash, command: self.command, variables: self.variables };
@@ -64,35 +64,35 @@ impl Script {
         let longest = order.variables.iter().map(|(name, value)| name.len() + value.len() + 2);
         let longest = longest.chain([order.command.len() + 1]).max().unwrap_or(0);
         let bytes = order.encode().filter(|bytes| bytes.len() <= TEXTS_BYTES_MAX && longest <= TEXT_BYTES_MAX);
-        bytes.ok_or(Refusal::TooLarge)
+        bytes.ok_or(ShellError::TooLarge)
     }
 }
 
-fn command_of(attempt: &Attempt) -> Result<String, Refusal> {
+fn command_of(attempt: &Attempt) -> Result<String, ShellError> {
     match attempt.params.get("command").and_then(Value::as_text) {
-        Some(command) if command.contains('\0') => Err(Refusal::CommandInvalid),
+        Some(command) if command.contains('\0') => Err(ShellError::CommandInvalid),
         Some(command) if !command.trim().is_empty() => Ok(command.to_owned()),
-        _ => Err(Refusal::MissingCommand),
+        _ => Err(ShellError::MissingCommand),
     }
 }
 
-fn workspace_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
+fn workspace_of(attempt: &Attempt) -> Result<Option<PathBuf>, ShellError> {
     let enter = |workspace| enterable(PathBuf::from(workspace), FolderSource::Workspace);
     attempt.workspace.as_ref().map(enter).transpose()
 }
 
-fn cwd_of(attempt: &Attempt) -> Result<Option<&Path>, Refusal> {
+fn cwd_of(attempt: &Attempt) -> Result<Option<&Path>, ShellError> {
     match attempt.params.get("cwd") {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Text(cwd)) => Ok(Some(Path::new(cwd))),
         Some(other) => {
             let why = format!("it is {} and not text", other.kind());
-            Err(Refusal::FolderMissing { named_by: FolderSource::Cwd, folder: PathBuf::new(), why })
+            Err(ShellError::FolderMissing { named_by: FolderSource::Cwd, folder: PathBuf::new(), why })
         }
     }
 }
 
-fn folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
+fn folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, ShellError> {
     let workspace = workspace_of(attempt)?;
     let Some(cwd) = cwd_of(attempt)? else { return Ok(workspace) };
     // An absolute `cwd` replaces the path that it is joined to.
@@ -102,12 +102,12 @@ fn folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
 /// Returns the working folder of a contained script. A `cwd` outside of the workspace is rejected with the same message
 /// whether or not the folder exists: the author can put links into the workspace, and must not learn about the host's
 /// files.
-fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
+fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, ShellError> {
     let (Some(workspace), Some(cwd)) = (workspace_of(attempt)?, cwd_of(attempt)?) else {
         return workspace_of(attempt);
     };
-    let real = workspace.canonicalize().map_err(|error| Refusal::NotContained(error.to_string()))?;
-    let outside = || Refusal::CwdOutside(cwd.to_owned());
+    let real = workspace.canonicalize().map_err(|error| ShellError::NotContained(error.to_string()))?;
+    let outside = || ShellError::CwdOutside(cwd.to_owned());
     let within = [&workspace, &real].into_iter().find_map(|folder| cwd.strip_prefix(folder).ok());
     let within = within.unwrap_or(cwd);
     if within.is_absolute() {
@@ -115,7 +115,7 @@ fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
     }
     let within = if within.as_os_str().is_empty() { Path::new(".") } else { within };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = openat(CWD, &real, flags, Mode::empty()).map_err(|error| Refusal::NotContained(error.to_string()))?;
+    let root = openat(CWD, &real, flags, Mode::empty()).map_err(|error| ShellError::NotContained(error.to_string()))?;
     match openat2(&root, within, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS) {
         Ok(_) => enterable(real.join(within), FolderSource::Cwd).map(Some),
         // Scripts make absolute links into their own workspace with `ln -s "$PWD/a" b`.
@@ -125,21 +125,21 @@ fn contained_folder_of(attempt: &Attempt) -> Result<Option<PathBuf>, Refusal> {
         },
         Err(error) => {
             let (named_by, folder) = (FolderSource::Cwd, cwd.to_owned());
-            Err(Refusal::FolderMissing { named_by, folder, why: io::Error::from(error).to_string() })
+            Err(ShellError::FolderMissing { named_by, folder, why: io::Error::from(error).to_string() })
         }
     }
 }
 
 /// Checks the folder before the start, because a failed start does not tell whether the program or its folder is
 /// missing.
-fn enterable(folder: PathBuf, named_by: FolderSource) -> Result<PathBuf, Refusal> {
+fn enterable(folder: PathBuf, named_by: FolderSource) -> Result<PathBuf, ShellError> {
     let enter = || match fs::metadata(&folder)?.is_dir() {
         true => access(&folder, Access::EXEC_OK).map_err(io::Error::from),
         false => Err(io::ErrorKind::NotADirectory.into()),
     };
     match enter() {
         Ok(()) => Ok(folder),
-        Err(error) => Err(Refusal::FolderMissing { named_by, folder, why: error.to_string() }),
+        Err(error) => Err(ShellError::FolderMissing { named_by, folder, why: error.to_string() }),
     }
 }
 

@@ -50,16 +50,16 @@ async fn metadata_services_are_refused() {
 
 #[tokio::test]
 async fn what_is_allowed_is_reached_and_its_neighbour_is_not() {
-    let (server, neighbour) = (Server::with(response(200, &[], "")).await, Server::with(response(200, &[], "")).await);
+    let (server, neighbor) = (Server::with(response(200, &[], "")).await, Server::with(response(200, &[], "")).await);
     let allow = format!("127.0.0.1:{}", server.port);
     done(perform(&http_to(&allow), &attempt(&server.url("/"), [])).await);
-    assert_refused(perform(&http_to(&allow), &attempt(&neighbour.url("/"), [])).await, "loopback");
+    assert_refused(perform(&http_to(&allow), &attempt(&neighbor.url("/"), [])).await, "loopback");
     let by_name = |port: u16| attempt(&format!("http://localhost:{port}/"), []);
     done(perform(&http_to(&allow), &by_name(server.port)).await);
     done(perform(&http_to(&format!("localhost:{}", server.port)), &by_name(server.port)).await);
     assert_refused(perform(&http_to("localhost:1"), &by_name(server.port)).await, "loopback");
     assert_refused(perform(&http_to("localhost"), &attempt(&server.url("/"), [])).await, "loopback");
-    assert_eq!((server.asked_count(), neighbour.asked_count()), (3, 0));
+    assert_eq!((server.asked_count(), neighbor.asked_count()), (3, 0));
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use std::{
 };
 
 use mainspring_effects::{
-    Executor, Stopper, Work,
+    BoxFuture, CancelHandle, Executor,
     http::{Http, HttpOptions, Resolver},
 };
 use mainspring_kernel::{
@@ -56,7 +56,7 @@ fn attempt<const N: usize>(url: &str, params: [(&str, Value); N]) -> Attempt {
 }
 
 async fn perform(http: &Http, attempt: &Attempt) -> Outcome {
-    let (_stopper, stop) = Stopper::pair();
+    let (_cancel_handle, stop) = CancelHandle::pair();
     http.perform(attempt, stop).await
 }
 
@@ -109,7 +109,7 @@ impl Scripted {
 }
 
 impl Resolver for Scripted {
-    fn resolve<'a>(&'a self, _: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         let mut answers = self.0.lock().unwrap();
         let answer = if answers.len() > 1 { answers.pop() } else { answers.last().cloned() };
         Box::pin(async { answer.ok_or_else(|| io::Error::other("no such name")) })

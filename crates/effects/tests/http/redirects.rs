@@ -58,14 +58,14 @@ async fn methods_change_as_the_standard_says() {
 
 #[tokio::test]
 async fn a_stranger_is_told_nothing_and_neither_is_who_comes_after() {
-    let mut stranger = Server::start(|asked| match asked.path() {
+    let mut other_origin = Server::start(|asked| match asked.path() {
         // Redirects back to the first server.
         path if path.starts_with("/back") => redirect(307, &path["/back?".len()..]).into(),
         _ => response(200, &[], "").into(),
     })
     .await;
     let back = |port: u16| format!("http://127.0.0.1:{port}/end");
-    let target = stranger.url("/back?");
+    let target = other_origin.url("/back?");
     let mut home = Server::start(move |asked| match asked.path() {
         "/end" => response(200, &[], "").into(),
         _ => redirect(
@@ -82,7 +82,7 @@ async fn a_stranger_is_told_nothing_and_neither_is_who_comes_after() {
         ("headers", Value::map(headers.map(|name| (name, Value::from("mine"))))),
     ];
     done(run(&home.url("/"), params).await);
-    let (first, abroad, last) = (home.asked().await, stranger.asked().await, home.asked().await);
+    let (first, abroad, last) = (home.asked().await, other_origin.asked().await, home.asked().await);
     for name in ["authorization", "cookie", "proxy-authorization", "x-api-key", "idempotency-key"] {
         assert!(first.header(name).is_some(), "{name}");
         assert_eq!((abroad.header(name), last.header(name)), (None, None), "{name}");

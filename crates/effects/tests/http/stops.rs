@@ -13,7 +13,7 @@ use tokio::{io::AsyncReadExt, net::TcpListener};
 struct Silent;
 
 impl Resolver for Silent {
-    fn resolve<'a>(&'a self, _: &'a str) -> Work<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, _: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(pending())
     }
 }
@@ -38,11 +38,11 @@ async fn an_answer_that_does_not_come_or_does_not_end_is_not_waited_for() {
         "HTTP/1.1 500 Any\r\n\r\nhalf",
     ] {
         let mut server = Server::start(|_| Reply::Begun(begin.into())).await;
-        let (stopper, stop) = Stopper::pair();
+        let (cancel_handle, stop) = CancelHandle::pair();
         let attempt = attempt(&server.url("/"), []);
         let work = tokio::spawn(async move { http_to("127.0.0.1").perform(&attempt, stop).await });
         server.begun().await;
-        stopper.stop();
+        cancel_handle.cancel();
         assert_stopped(work.await.unwrap(), true);
         server.closed().await;
     }
@@ -51,8 +51,8 @@ async fn an_answer_that_does_not_come_or_does_not_end_is_not_waited_for() {
 #[tokio::test]
 async fn nothing_is_sent_after_the_stop() {
     let server = Server::with(response(200, &[], "")).await;
-    let (stopper, stop) = Stopper::pair();
-    stopper.stop();
+    let (cancel_handle, stop) = CancelHandle::pair();
+    cancel_handle.cancel();
     assert_stopped(http_to("127.0.0.1").perform(&attempt(&server.url("/"), []), stop.clone()).await, false);
     assert_eq!(server.asked_count(), 0);
     // Not even a lookup is made.
@@ -69,11 +69,11 @@ async fn nothing_is_sent_on_after_the_stop() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let attempt = attempt(&url, [("method", "POST".into()), ("body", "x".repeat(BODY_BYTES).into())]);
-    let (stopper, stop) = Stopper::pair();
+    let (cancel_handle, stop) = CancelHandle::pair();
     let work = tokio::spawn(async move { http_to("127.0.0.1").perform(&attempt, stop).await });
     let (mut stream, _) = listener.accept().await.unwrap();
     stream.read_exact(&mut [0; 1000]).await.unwrap();
-    stopper.stop();
+    cancel_handle.cancel();
     assert_stopped(work.await.unwrap(), true);
     let mut rest = Vec::new();
     // Reading from a connection that was reset may fail.
@@ -84,10 +84,10 @@ async fn nothing_is_sent_on_after_the_stop() {
 #[tokio::test]
 async fn a_name_that_is_not_found_is_not_waited_for() {
     let options = || HttpOptions { resolver: Arc::new(Silent), ..HttpOptions::default() };
-    let (stopper, stop) = Stopper::pair();
+    let (cancel_handle, stop) = CancelHandle::pair();
     let work = tokio::spawn(async move { Http::new(options()).perform(&attempt("http://a.test/", []), stop).await });
     tokio::task::yield_now().await;
-    stopper.stop();
+    cancel_handle.cancel();
     assert_stopped(work.await.unwrap(), false);
     let hasty = Http::new(HttpOptions { connect_timeout: Duration::from_millis(1), ..options() });
     let outcome = perform(&hasty, &attempt("http://a.test/", [])).await;

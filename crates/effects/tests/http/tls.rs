@@ -11,7 +11,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mainspring_effects::http::Trust;
+use mainspring_effects::http::TlsRoots;
 use tokio::{net::TcpListener, sync::mpsc};
 use tokio_rustls::{
     TlsAcceptor,
@@ -78,7 +78,7 @@ fn acceptor(protocols: &[&str]) -> (TlsAcceptor, String) {
 
 /// Makes an executor that trusts this certificate.
 fn trusting(pem: &str) -> Http {
-    let trust = Trust::default().with_authorities(pem).unwrap();
+    let trust = TlsRoots::default().with_authorities(pem).unwrap();
     Http::new(HttpOptions { allow: "127.0.0.0/8".parse().unwrap(), trust, ..HttpOptions::default() })
 }
 
@@ -159,11 +159,11 @@ async fn http_leads_to_https() {
 #[tokio::test]
 async fn a_stop_ends_the_connection_of_http2_too() {
     let mut server = Secure::start(&["h2"]).await;
-    let (stopper, stop) = Stopper::pair();
+    let (cancel_handle, stop) = CancelHandle::pair();
     let (http, attempt) = (server.trusting(), attempt(&server.url("localhost", "/never"), []));
     let work = tokio::spawn(async move { http.perform(&attempt, stop).await });
     server.waiting.recv().await.unwrap();
-    stopper.stop();
+    cancel_handle.cancel();
     match work.await.unwrap() {
         Outcome::Stopped(details) => assert_eq!(at(&details, "mayBeReceived"), &Value::from(true)),
         other => panic!("{other:?}"),

@@ -109,7 +109,7 @@ mod tests {
         definition::{Syntax, compile, read},
         input::{Input, ORGANIZATION_IN_TRIGGER},
         state::State,
-        stored::Head,
+        stored_frame::Head,
         value::Value,
     };
 

@@ -16,7 +16,7 @@ use mainspring_kernel::{
     plan::Plan,
     record::Ending,
     state::{ExecutionStatus, State},
-    stored::{Head, StoredFrame},
+    stored_frame::{Head, StoredFrame},
 };
 use mainspring_store::{AuditEntry, ExecutionRow, Expected, LateReceipt, Part, RowChange, StoredPlan};
 

@@ -9,7 +9,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     plan::{Plan, Work},
     state::State,
-    stored::StoredFrame,
+    stored_frame::StoredFrame,
 };
 
 use super::{Cell, Queued, Shard, salt};

@@ -16,7 +16,7 @@ use mainspring_engine::{
     load::Loader,
     request::Request,
 };
-use mainspring_kernel::{input::Input, key::ExecutionKey, stored::Head, value::Value};
+use mainspring_kernel::{input::Input, key::ExecutionKey, stored_frame::Head, value::Value};
 use mainspring_store::{
     Batch, EnqueueRequest, Filter, InboxEntry, InboxMessage, Node, Part, PartOutcome, ReadLimit, Store,
     memory::MemoryStore, partition_of,

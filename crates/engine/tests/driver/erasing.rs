@@ -11,7 +11,7 @@ use mainspring_engine::{
     erasing::erase,
     load::Loader,
 };
-use mainspring_kernel::{key::ExecutionKey, stored::Head};
+use mainspring_kernel::{key::ExecutionKey, stored_frame::Head};
 use mainspring_store::{Batch, Expected, LateReceipt, Part, PartOutcome, Store, StoreError, memory::MemoryStore};
 
 use crate::{

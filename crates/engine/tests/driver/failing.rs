@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
-use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_engine::{
     Engine, EngineError, Ground, Reach,
     admission::{Bounds, Limits},
@@ -44,7 +44,7 @@ impl Executor for Scripted {
         true
     }
 
-    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, _: &'a Attempt, _: CancelSignal) -> BoxFuture<'a, Outcome> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         let may_end = self.may_end.clone();
         Box::pin(async move {
@@ -55,7 +55,7 @@ impl Executor for Scripted {
         })
     }
 
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         assert!(!self.panics_at_adopt, "planted: adopting");
         Box::pin(std::future::ready(Adopted::Interrupted))
     }
@@ -104,7 +104,7 @@ fn an_engine_whose_driver_panics_says_that_it_has_stopped() {
 struct Panics;
 
 impl Evaluator for Panics {
-    fn call(&self, _: &mainspring_sandbox::Request) -> mainspring_sandbox::Answer {
+    fn call(&self, _: &mainspring_sandbox::Request) -> mainspring_sandbox::Response {
         panic!("planted: evaluating")
     }
 }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored_frame::StoredFrame};
 use mainspring_store::{
     AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
     Filter, GateRow, HeadRow, InboxEntry, LateReceipt, Node, Origin, PartOutcome, QuarantineRelease, QuarantinedRow,

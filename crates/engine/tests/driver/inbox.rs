@@ -309,7 +309,7 @@ fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
 struct Runs(Arc<Gate>);
 
 impl Evaluator for Runs {
-    fn call(&self, request: &mainspring_sandbox::Request) -> mainspring_sandbox::Answer {
+    fn call(&self, request: &mainspring_sandbox::Request) -> mainspring_sandbox::Response {
         self.0.pass();
         mainspring_sandbox::evaluate(request)
     }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_engine::{
     Engine, Sharing,
     aside::{self, Act, Place, Released},
@@ -73,7 +73,7 @@ impl Executor for Steps {
         true
     }
 
-    fn perform<'a>(&'a self, _: &'a Attempt, mut stop: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, _: &'a Attempt, mut stop: CancelSignal) -> BoxFuture<'a, Outcome> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             let is_stubborn = self.is_stubborn;
@@ -94,7 +94,7 @@ impl Executor for Steps {
         })
     }
 
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         Box::pin(std::future::ready(Adopted::Interrupted))
     }
 

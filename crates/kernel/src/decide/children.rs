@@ -15,14 +15,13 @@ use crate::{
     hash::Hash,
     input::{
         INITIATOR_IN_TRIGGER, Input, Lineage, NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, Parent,
-        Policy, Start, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER,
+        Policy, ROOT_IN_TRIGGER, Start, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER,
     },
     instance::Instance,
     key::ExecutionKey,
     limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT, LINEAGE_DEPTH_MAX},
     plan::Work,
     record::{Ending, Record},
-    span::{ROOT_IN_TRIGGER, root_of},
     state::State,
     value::{Map, Value},
 };
@@ -64,7 +63,7 @@ impl Decider<'_> {
             ("type".into(), "subworkflow".into()),
             (PARENT_IN_TRIGGER.into(), began.execution_id.as_str().into()),
             ("parentStepId".into(), instance.name(&self.state.plan).into()),
-            (ROOT_IN_TRIGGER.into(), root_of(self.state).to_string().into()),
+            (ROOT_IN_TRIGGER.into(), self.state.root().to_string().into()),
         ]);
         // The child belongs to the organization and the initiator of its parent.
         for key in [ORGANIZATION_IN_TRIGGER, INITIATOR_IN_TRIGGER, WORKFLOWS_IN_TRIGGER] {

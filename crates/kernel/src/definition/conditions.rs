@@ -8,11 +8,11 @@ use alloc::{
 };
 
 use super::{
-    expressions::as_condition,
-    nearest::meant,
+    expression_hints::as_condition,
+    keys,
     references::Reader,
     report::{Fields, named},
-    vocabulary,
+    suggest::nearest::meant,
 };
 use crate::{
     condition::{Condition, Operator, Test},
@@ -46,12 +46,12 @@ impl Reader<'_, '_> {
     }
 
     fn form(&mut self, fields: &Fields<'_>) -> Option<Condition> {
-        let forms: Vec<&str> = vocabulary::CONDITION_FORMS.into_iter().filter(|form| fields.has(form)).collect();
+        let forms: Vec<&str> = keys::CONDITION_FORMS.into_iter().filter(|form| fields.has(form)).collect();
         match forms.as_slice() {
             ["ref"] => self.about(fields),
             ["variable"] => self.variable(fields),
             [form @ ("all" | "any")] => {
-                self.report.known_keys(fields, &vocabulary::condition(form));
+                self.report.known_keys(fields, &keys::condition(form));
                 let parts = self.report.list(fields, form)?;
                 let path = fields.path.key(form);
                 // All parts are read before the first failed one ends the loop, so that the mistakes of all parts are
@@ -62,7 +62,7 @@ impl Reader<'_, '_> {
                 Some(if *form == "all" { Condition::All(parts) } else { Condition::Any(parts) })
             }
             ["not"] => {
-                self.report.known_keys(fields, &vocabulary::condition("not"));
+                self.report.known_keys(fields, &keys::condition("not"));
                 let part = self.condition(fields.get("not")?, &fields.path.key("not"))?;
                 Some(Condition::Not(Box::new(part)))
             }
@@ -85,7 +85,7 @@ impl Reader<'_, '_> {
 
     /// Reports an object without any form of a condition. One of its keys may be a misspelled form.
     fn formless(&mut self, fields: &Fields<'_>) {
-        let forms = vocabulary::CONDITION_FORMS;
+        let forms = keys::CONDITION_FORMS;
         let misspelt = fields.map.keys().find_map(|key| Some((key, meant(key, forms)?)));
         if let Some((key, form)) = misspelt {
             let message = format!("unknown key {}", quoted(key));
@@ -102,7 +102,7 @@ impl Reader<'_, '_> {
     }
 
     fn about(&mut self, fields: &Fields<'_>) -> Option<Condition> {
-        self.report.known_keys(fields, &vocabulary::condition("ref"));
+        self.report.known_keys(fields, &keys::condition("ref"));
         let reference =
             self.report.filled_text(fields, "ref").and_then(|text| self.ref_of(text, &fields.path.key("ref")));
         let test = self.test(fields);
@@ -166,7 +166,7 @@ impl Reader<'_, '_> {
     }
 
     fn variable(&mut self, fields: &Fields<'_>) -> Option<Condition> {
-        self.report.known_keys(fields, &vocabulary::condition("variable"));
+        self.report.known_keys(fields, &keys::condition("variable"));
         let name = self.report.filled_text(fields, "variable").map(String::from);
         if let Some(name) = &name {
             self.check_asked_variable(name, &fields.path.key("variable"));
@@ -203,7 +203,7 @@ impl Reader<'_, '_> {
     pub(super) fn literal(&mut self, value: &Value, path: &Path, help: &str) -> Option<Value> {
         let mut bad = Vec::new();
         let template = Template::read(value, &|name| self.root_of(name), &mut bad);
-        match (super::references::settled(template), bad.first()) {
+        match (template.normalized(), bad.first()) {
             (Template::Literal(value), None) => Some(value),
             (_, bad) => {
                 let path = bad.map_or_else(|| path.clone(), |bad| path.join(&bad.path));

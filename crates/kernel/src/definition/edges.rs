@@ -6,13 +6,13 @@
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use super::{
-    nearest::known_here,
+    keys,
     notation::OrderWord,
     outline::{Outline, Role},
+    reachability::Ways,
     references::Reader,
     report::{Fields, Report, named},
-    vocabulary,
-    ways::Ways,
+    suggest::nearest::known_here,
 };
 use crate::{
     diagnostic,
@@ -82,7 +82,7 @@ impl<'a> Edges<'a> {
             return report.error(diagnostic::WRONG_KIND, path, message, "write {from: one, to: other}");
         };
         let fields = Fields { map, path: path.clone() };
-        report.known_keys(&fields, &vocabulary::EDGE);
+        report.known_keys(&fields, &keys::EDGE);
         let mut end = |key| {
             if !fields.has(key) {
                 report.missing(&fields, key, "an edge leads from one step to another");

@@ -5,7 +5,7 @@ use alloc::{format, string::String, vec::Vec};
 use super::{
     references::Reader,
     report::Fields,
-    work::{effect, is_whole, literal},
+    step_work::{effect, is_whole, literal},
 };
 use crate::{
     diagnostic::{self, quoted},

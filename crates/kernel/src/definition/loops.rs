@@ -3,9 +3,9 @@
 use alloc::format;
 
 use super::{
+    keys,
     references::Reader,
     report::{Fields, named},
-    vocabulary,
 };
 use crate::{
     condition::Condition,
@@ -58,7 +58,7 @@ impl Reader<'_, '_> {
     /// Reads `forEach: {ref, concurrency}`.
     fn for_each(&mut self, fields: &Fields<'_>) -> Option<(Reference, u32)> {
         let fields = self.report.object(fields, "forEach")?;
-        self.report.known_keys(&fields, &vocabulary::FOR_EACH);
+        self.report.known_keys(&fields, &keys::FOR_EACH);
         if !fields.has("ref") {
             self.report.missing(&fields, "ref", "say which list it goes through, as \"@step.list\"");
         }

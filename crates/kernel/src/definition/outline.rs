@@ -10,12 +10,15 @@ use alloc::{
 };
 
 use super::{
-    kinds::{BRANCHES_OF_UNKNOWN, KINDS, Kind},
-    nearest::{nearest, write_instead},
+    keys,
     notation::{ACTIONS, Notation},
     report::{Fields, Report, named},
     schemas::Declared,
-    value_help, vocabulary,
+    step_types::{BRANCHES_OF_UNKNOWN, KINDS, Kind},
+    suggest::{
+        nearest::{nearest, write_instead},
+        values,
+    },
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -311,7 +314,7 @@ fn kind_of(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> 
     let kind = Kind::of(name);
     if kind.is_none() {
         let message = format!("unknown step type {}", quoted(name));
-        let help = value_help::of_each(name, fields).unwrap_or_else(|| write_instead(name, vocabulary::step_types()));
+        let help = values::of_each(name, fields).unwrap_or_else(|| write_instead(name, keys::step_types()));
         report.error(diagnostic::UNKNOWN_TYPE, &fields.path.key("type"), message, help);
     }
     kind
@@ -323,13 +326,13 @@ fn kind_of_action(
     action: &Fields<'_>,
     report: &mut Report<'_>,
 ) -> Option<&'static Kind> {
-    for key in action.map.keys().filter(|key| !vocabulary::ACTION.contains(&key.as_str())) {
+    for key in action.map.keys().filter(|key| !keys::ACTION.contains(&key.as_str())) {
         if ["input", "when", "forEach", "bail", "config"].contains(&key.as_str()) {
             let message = format!("`{key}` stands inside `action`");
             let help = "put it beside `action`";
             report.error_at_key(diagnostic::MISPLACED_KEY, &action.path.key(key), message, help);
         } else {
-            report.unknown_key(&action.path, key, vocabulary::ACTION.into_iter());
+            report.unknown_key(&action.path, key, keys::ACTION.into_iter());
         }
     }
     let given: Vec<&str> = ACTIONS.iter().map(|(key, _)| *key).filter(|key| action.has(key)).collect();
@@ -373,7 +376,7 @@ fn missing_kind(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>
     let mut likely = kinds().filter(|kind| keys().any(|key| kind.keys.contains(&key)));
     let help = match (likely.next(), likely.next()) {
         (Some(kind), None) => format!("write `type: {}`", kind.name),
-        _ => format!("say what the step does: {}", vocabulary::step_types().collect::<Vec<_>>().join(", ")),
+        _ => format!("say what the step does: {}", keys::step_types().collect::<Vec<_>>().join(", ")),
     };
     report.missing(fields, key, help);
 }

@@ -5,8 +5,8 @@ use alloc::{format, string::String, vec::Vec};
 use super::{
     edges::Edges,
     outline::{Entry, Outline, Role},
+    reachability::VISITS_MAX,
     report::{Report, named},
-    ways::VISITS_MAX,
 };
 use crate::{
     diagnostic,
@@ -14,7 +14,7 @@ use crate::{
     plan::Order,
     reference::{self, Part, Reference, Root},
     template::{BadReference, Piece, Template, Why},
-    value::{Map, Value},
+    value::Value,
 };
 
 /// The step that is being read, with the context of the value inside it.
@@ -84,7 +84,7 @@ impl<'r, 'a> Reader<'r, 'a> {
         }
         self.check_template(&template, path);
         self.check_frames(value, path);
-        settled(template)
+        template.normalized()
     }
 
     pub(super) fn whole_reference(&mut self, text: &str, path: &Path) -> Option<Reference> {
@@ -288,44 +288,5 @@ impl<'r, 'a> Reader<'r, 'a> {
             false => "give that step an id and refer to it, if that output is meant".into(),
         };
         self.report.warning(diagnostic::REFERENCE_TO_OUTPUT_VARIABLE, path, message, help);
-    }
-}
-
-/// Returns the normal form of a template: a part without references becomes a literal. Text with `@@` has no references
-/// left after parsing.
-pub(crate) fn settled(template: Template) -> Template {
-    match template {
-        Template::Text(pieces) => match pieces.as_slice() {
-            [] => Template::Literal(Value::text("")),
-            [Piece::Plain(plain)] => Template::Literal(Value::text(plain.as_str())),
-            _ => Template::Text(pieces),
-        },
-        Template::List(items) => {
-            let items: Vec<_> = items.into_iter().map(settled).collect();
-            if items.iter().all(is_literal) {
-                return Template::Literal(items.into_iter().filter_map(literal).collect::<Vec<_>>().into());
-            }
-            Template::List(items)
-        }
-        Template::Map(fields) => {
-            let fields: Vec<_> = fields.into_iter().map(|(key, field)| (key, settled(field))).collect();
-            if fields.iter().all(|(_, field)| is_literal(field)) {
-                let values = fields.into_iter().filter_map(|(key, field)| Some((key, literal(field)?)));
-                return Template::Literal(values.collect::<Map>().into());
-            }
-            Template::Map(fields)
-        }
-        other => other,
-    }
-}
-
-fn is_literal(template: &Template) -> bool {
-    matches!(template, Template::Literal(_))
-}
-
-fn literal(template: Template) -> Option<Value> {
-    match template {
-        Template::Literal(value) => Some(value),
-        _ => None,
     }
 }

@@ -5,8 +5,10 @@ use core::ops::RangeInclusive;
 
 use super::{
     inspector::Inspector,
-    nearest::{meant, nearest, write_instead},
-    value_help,
+    suggest::{
+        nearest::{meant, nearest, write_instead},
+        values,
+    },
 };
 use crate::{
     diagnostic::{self, Diagnostic, Severity, plain, quoted},
@@ -196,14 +198,14 @@ impl<'a> Report<'a> {
 
     /// Reports a value of the wrong type.
     pub(super) fn wrong_kind(&mut self, path: &Path, key: &str, wanted: &str, value: &Value) {
-        let help = value_help::of_kind(key, wanted, value);
+        let help = values::of_kind(key, wanted, value);
         self.error(diagnostic::WRONG_KIND, path, format!("`{key}` must be {wanted}, not {}", value.kind()), help);
     }
 
     /// Reports a list item of the wrong type.
     pub(super) fn wrong_item(&mut self, path: &Path, key: &str, wanted: &str, item: &Value) {
         let message = format!("an item of `{key}` must be {wanted}, not {}", item.kind());
-        self.error(diagnostic::WRONG_KIND, path, message, value_help::of_kind(key, "text", item));
+        self.error(diagnostic::WRONG_KIND, path, message, values::of_kind(key, "text", item));
     }
 
     /// Reads an optional text field.

@@ -3,10 +3,10 @@
 use alloc::{format, string::ToString, vec::Vec};
 
 use super::{
-    nearest::meant,
+    keys,
     notation::Notation,
     report::{Fields, Report},
-    vocabulary,
+    suggest::nearest::meant,
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -60,7 +60,7 @@ pub(super) fn read(notation: Notation, step: &Fields<'_>, report: &mut Report<'_
         return config;
     }
     let Some(fields) = key.and_then(|key| report.object(step, key)) else { return default };
-    report.known_keys(&fields, &vocabulary::RETRY);
+    report.known_keys(&fields, &keys::RETRY);
     let max_attempts = report.whole_32(&fields, "maxAttempts", 1..=ATTEMPTS_MAX).unwrap_or(default.max_attempts);
     let delay = delay(notation, &fields, report).unwrap_or_else(|| default_delay(notation, max_attempts));
     let jitter_permille = jitter(&fields, report).unwrap_or_default();
@@ -135,7 +135,7 @@ fn listed_errors(fields: &Fields<'_>, report: &mut Report<'_>) -> (Option<Vec<Ma
         return (matchers(fields, "retryableErrors", report), None);
     }
     let Some(lists) = report.object(fields, "retryableErrors") else { return (None, None) };
-    report.known_keys(&lists, &vocabulary::RETRYABLE_ERRORS);
+    report.known_keys(&lists, &keys::RETRYABLE_ERRORS);
     (matchers(&lists, "allow", report), matchers(&lists, "deny", report))
 }
 

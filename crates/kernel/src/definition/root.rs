@@ -8,12 +8,12 @@ use alloc::{
 
 use super::{
     edges::Edges,
+    keys,
     notation::{Notation, OrderWord},
     outline::Outline,
     references::Reader,
     report::{Fields, Report, named},
     schemas::{Declared, schema},
-    vocabulary,
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -73,7 +73,7 @@ impl Root {
 }
 
 fn known_keys(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) {
-    let known = vocabulary::root(notation);
+    let known = keys::root(notation);
     for key in fields.map.keys().filter(|key| !known.contains(&key.as_str())) {
         if notation == Notation::Graph && key == "steps" {
             let message = "`nodes` and `steps` stand in one definition";
@@ -99,7 +99,7 @@ fn version(notation: Notation, fields: &Fields<'_>, report: &mut Report<'_>) -> 
 
 fn constraints(fields: &Fields<'_>, report: &mut Report<'_>) -> Constraints {
     let Some(fields) = report.object(fields, "constraints") else { return Constraints::default() };
-    report.known_keys(&fields, &vocabulary::CONSTRAINTS);
+    report.known_keys(&fields, &keys::CONSTRAINTS);
     Constraints {
         max_steps: report.whole_32(&fields, "maxSteps", 1..=EXECUTION_STEPS_MAX),
         max_parallel: report.whole_32(&fields, "maxParallel", 1..=PARALLEL_MAX),
@@ -113,7 +113,7 @@ fn constraints(fields: &Fields<'_>, report: &mut Report<'_>) -> Constraints {
 
 fn policy(fields: &Fields<'_>, report: &mut Report<'_>) -> FailurePolicy {
     let Some(fields) = report.object(fields, "policy") else { return FailurePolicy::default() };
-    report.known_keys(&fields, &vocabulary::POLICY);
+    report.known_keys(&fields, &keys::POLICY);
     FailurePolicy {
         fail_open: report.bool(&fields, "failOpen").unwrap_or_default(),
         max_node_failures: report.whole_32(&fields, "maxNodeFailures", 1..=FAILURES_MAX),
@@ -165,7 +165,7 @@ fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<
             return None;
         }
     };
-    report.known_keys(&fields, &vocabulary::VARIABLE);
+    report.known_keys(&fields, &keys::VARIABLE);
     report.text(&fields, "description");
     let kind = report.word(&fields, "type", &VARIABLE_TYPES).unwrap_or(VariableType::Any);
     let is_required = report.bool(&fields, "required").unwrap_or_default();

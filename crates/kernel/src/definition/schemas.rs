@@ -7,9 +7,9 @@ use alloc::{
 };
 
 use super::{
-    nearest::{known_here, meant},
     references::Reader,
     report::{Fields, Report, named},
+    suggest::nearest::{known_here, meant},
 };
 use crate::{
     diagnostic::{self, quoted},

@@ -7,10 +7,10 @@ use alloc::{
 };
 
 use super::{
+    keys,
     references::Reader,
     report::{Fields, named},
-    vocabulary,
-    work::{effect, is_whole, literal},
+    step_work::{effect, is_whole, literal},
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -56,7 +56,7 @@ impl Reader<'_, '_> {
             self.report.missing(fields, key, help);
         }
         let arguments = self.report.object(fields, key)?;
-        self.report.known_keys(&arguments, &vocabulary::SHELL);
+        self.report.known_keys(&arguments, &keys::SHELL);
         self.shell(&arguments)
     }
 

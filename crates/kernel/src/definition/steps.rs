@@ -8,15 +8,15 @@ use alloc::{
 
 use super::{
     edges::Edges,
-    kinds::{KINDS, Kind, MODIFIERS},
+    keys,
     notation::Notation,
     outline::{Entry, Outline, Role, check_name},
     references::Reader,
     report::{Fields, Report},
     retry,
     schemas::schema,
-    synonyms::synonym,
-    vocabulary,
+    step_types::{KINDS, Kind, MODIFIERS},
+    suggest::synonyms::synonym,
 };
 use crate::{
     condition::Condition,
@@ -111,7 +111,7 @@ impl Reader<'_, '_> {
             self.report.word(fields, "keyPer", &[("intent", ()), ("attempt", ())]);
         }
         if let Some(config) = self.report.object(fields, "config") {
-            self.report.known_keys(&config, &vocabulary::CONFIG);
+            self.report.known_keys(&config, &keys::CONFIG);
         }
     }
 
@@ -168,7 +168,7 @@ impl Reader<'_, '_> {
             return (Retry::never(), timeout_ms, OnInterrupted::Retry);
         }
         let retry = retry::read(self.outline.notation, fields, self.report);
-        let is_shell = kind.name == "bash" || super::work::is_shell_tool(self.outline.notation, kind, fields);
+        let is_shell = kind.name == "bash" || super::step_work::is_shell_tool(self.outline.notation, kind, fields);
         let longest_ms = match kind.name {
             _ if is_shell => SHELL_TIMEOUT_MAX_MS,
             "code" => CODE_TIMEOUT_MAX_MS,
@@ -213,7 +213,7 @@ impl Reader<'_, '_> {
     fn check_keys(&mut self, kind: &Kind, fields: &Fields<'_>) {
         let dataflow = self.outline.notation == Notation::Dataflow;
         let has_action = dataflow && fields.has("action");
-        let known = vocabulary::keys_of(kind, self.outline.notation, has_action);
+        let known = keys::keys_of(kind, self.outline.notation, has_action);
         for key in fields.map.keys().map(String::as_str).filter(|key| !known.contains(key)) {
             match key {
                 _ if MODIFIERS.contains(&key) => self.misplaced_modifier(kind, fields, key),

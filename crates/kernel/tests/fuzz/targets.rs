@@ -18,7 +18,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     plan::Plan,
     reference::{self, Found, Lookup, Reference, Root},
-    stored::{StoredFrame, StoredValue},
+    stored_frame::{StoredFrame, StoredValue},
     template::Template,
     value::{Map, Value},
 };

@@ -20,7 +20,7 @@ use mainspring_kernel::{
     plan::{Decision, Order, Plan, Work},
     record::{Ending, Record},
     state::{ExecutionStatus, State, Status},
-    stored::{Head, StoredFrame},
+    stored_frame::{Head, StoredFrame},
     value::{Map, Value},
 };
 

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeSet};
 
 use mainspring_kernel::{
-    definition::{Notation, vocabulary},
+    definition::{Notation, keys},
     failure::Class,
     limits,
     plan::{Backoff, EdgeKind, OnError, OnInterrupted, VARIABLE_TYPES},
@@ -89,29 +89,29 @@ fn shared(source: &Source) -> Map {
     let mut defs: Map =
         source.section("shared").iter().map(|key| (key.clone(), source.fragment(&["shared"], key))).collect();
     let objects: [(&str, &[&str], &[&str]); 9] = [
-        ("constraints", &vocabulary::CONSTRAINTS, &["constraints"]),
-        ("policy", &vocabulary::POLICY, &["policy"]),
-        ("variable", &vocabulary::VARIABLE, &["variable"]),
-        ("edge", &vocabulary::EDGE, &["edge"]),
-        ("config", &vocabulary::CONFIG, &["config"]),
-        ("retry", &vocabulary::RETRY, &["retry"]),
-        ("retryableErrors", &vocabulary::RETRYABLE_ERRORS, &["retryableErrors"]),
-        ("forEach", &vocabulary::FOR_EACH, &["forEach"]),
-        ("shell", &vocabulary::SHELL, &["bash"]),
+        ("constraints", &keys::CONSTRAINTS, &["constraints"]),
+        ("policy", &keys::POLICY, &["policy"]),
+        ("variable", &keys::VARIABLE, &["variable"]),
+        ("edge", &keys::EDGE, &["edge"]),
+        ("config", &keys::CONFIG, &["config"]),
+        ("retry", &keys::RETRY, &["retry"]),
+        ("retryableErrors", &keys::RETRYABLE_ERRORS, &["retryableErrors"]),
+        ("forEach", &keys::FOR_EACH, &["forEach"]),
+        ("shell", &keys::SHELL, &["bash"]),
     ];
     for (name, keys, sections) in objects {
         defs.insert(name.into(), object(name, properties(keys, sections, source), source));
     }
-    let action = object("action", properties(&vocabulary::ACTION, &["action"], source), source);
+    let action = object("action", properties(&keys::ACTION, &["action"], source), source);
     defs.insert("action".into(), action);
-    let forms = vocabulary::CONDITION_FORMS.map(|form| {
-        let mut form_schema = object(form, properties(&vocabulary::condition(form), &["condition"], source), source);
+    let forms = keys::CONDITION_FORMS.map(|form| {
+        let mut form_schema = object(form, properties(&keys::condition(form), &["condition"], source), source);
         if let Value::Map(map) = &mut form_schema {
             map.insert("required".into(), list([form]));
         }
         Value::map([("if", Value::map([("required", list([form]))])), ("then", form_schema)])
     });
-    let one_form = vocabulary::CONDITION_FORMS.map(|form| Value::map([("required", list([form]))]));
+    let one_form = keys::CONDITION_FORMS.map(|form| Value::map([("required", list([form]))]));
     let object = [("type", "object".into()), ("oneOf", one_form.to_vec().into()), ("allOf", forms.to_vec().into())];
     let condition = Value::map([
         ("description", "A question as data: never text, never an expression.".into()),
@@ -126,7 +126,7 @@ fn shared(source: &Source) -> Map {
 fn definitions_of(notation: Notation, source: &Source) -> Map {
     let name = notation.name();
     let mut defs = Map::new();
-    let mut of_root = properties(&vocabulary::root(notation), &["root"], source);
+    let mut of_root = properties(&keys::root(notation), &["root"], source);
     let (key, id_key) = match notation {
         Notation::Sequence => ("steps", None),
         Notation::Dataflow => ("steps", Some("name")),
@@ -147,11 +147,11 @@ fn definitions_of(notation: Notation, source: &Source) -> Map {
     }
     defs.insert(name.into(), root);
     defs.insert(format!("{name}-step"), step(notation));
-    for step_type in vocabulary::step_types() {
+    for step_type in keys::step_types() {
         defs.insert(format!("{name}-{step_type}"), step_of_type(notation, step_type, source));
     }
     if notation == Notation::Dataflow {
-        for (_, step_type) in vocabulary::actions() {
+        for (_, step_type) in keys::actions() {
             defs.insert(format!("{name}-action-{step_type}"), step_with_action(step_type, source));
         }
     }
@@ -161,7 +161,7 @@ fn definitions_of(notation: Notation, source: &Source) -> Map {
 /// Generates a step of any type; in a dataflow also a step with an action.
 fn step(notation: Notation) -> Value {
     let name = notation.name();
-    let types: Vec<&str> = vocabulary::step_types().collect();
+    let types: Vec<&str> = keys::step_types().collect();
     let of_type = types.iter().map(|step_type| {
         let is_type = Value::map([("properties", Value::map([("type", constant(step_type))]))]);
         Value::map([("if", is_type), ("then", reference(&format!("{name}-{step_type}")))])
@@ -175,7 +175,7 @@ fn step(notation: Notation) -> Value {
         let object = [("type", Value::from("object"))];
         return Value::map(object.into_iter().chain(of_type));
     };
-    let of_action = vocabulary::actions().map(|(key, step_type)| {
+    let of_action = keys::actions().map(|(key, step_type)| {
         let says = Value::map([("type", "object".into()), ("required", list([key]))]);
         let is_action = Value::map([("properties", Value::map([("action", says)]))]);
         Value::map([("if", is_action), ("then", reference(&format!("{name}-action-{step_type}")))])
@@ -190,13 +190,13 @@ fn step(notation: Notation) -> Value {
 }
 
 fn step_of_type(notation: Notation, step_type: &str, source: &Source) -> Value {
-    let keys = vocabulary::step(notation, step_type, false);
+    let keys = keys::step(notation, step_type, false);
     let mut properties = properties(&keys, &sections(notation, step_type), source);
     let mut says = properties.get("type").and_then(Value::as_map).cloned().unwrap_or_default();
     says.insert("const".into(), step_type.into());
     says.insert("description".into(), source.fragment(&["types"], step_type));
     properties.insert("type".into(), Value::Map(says));
-    for key in vocabulary::branches(step_type) {
+    for key in keys::branches(step_type) {
         let mut steps = properties.remove(key).and_then(|steps| steps.as_map().cloned()).expect("a branch is a key");
         let inner = reference(&format!("{}-step", notation.name()));
         steps.extend(fields([("type", "array".into()), ("items", inner)]));
@@ -209,7 +209,7 @@ fn step_of_type(notation: Notation, step_type: &str, source: &Source) -> Value {
 }
 
 fn step_with_action(step_type: &str, source: &Source) -> Value {
-    let keys = vocabulary::step(Notation::Dataflow, step_type, true);
+    let keys = keys::step(Notation::Dataflow, step_type, true);
     let properties = properties(&keys, &sections(Notation::Dataflow, step_type), source);
     object(&format!("action-{step_type}"), properties, source)
 }
@@ -275,16 +275,16 @@ fn of_kernel(name: &str) -> Value {
         "CODE_TIMEOUT_MAX_MS" => limits::CODE_TIMEOUT_MAX_MS.into(),
         "CODE_TIMEOUT_DEFAULT_MS" => limits::CODE_TIMEOUT_DEFAULT_MS.into(),
         "RESERVED_NAMES" => list(RESERVED_NAMES),
-        "ORDERS" => list(vocabulary::orders()),
+        "ORDERS" => list(keys::orders()),
         "VARIABLE_TYPES" => list(VARIABLE_TYPES.map(|(word, _)| word)),
         "EDGE_KINDS" => list(edge_kinds),
         "ON_ERROR" => list(OnError::ALL.map(OnError::name)),
         "ON_INTERRUPTED" => list(OnInterrupted::ALL.map(OnInterrupted::name)),
         "BACKOFFS" => list(Backoff::ALL.map(Backoff::name)),
         "CLASSES" => list(Class::ALL.map(Class::name)),
-        "METHODS" => list(vocabulary::METHODS),
-        "METHODS_IN_SMALL" => vocabulary::METHODS.map(|method| method.to_ascii_lowercase().into()).to_vec().into(),
-        "METHODS_IN_ANY_CASE" => format!("^({})$", vocabulary::METHODS.map(in_any_case).join("|")).into(),
+        "METHODS" => list(keys::METHODS),
+        "METHODS_IN_SMALL" => keys::METHODS.map(|method| method.to_ascii_lowercase().into()).to_vec().into(),
+        "METHODS_IN_ANY_CASE" => format!("^({})$", keys::METHODS.map(in_any_case).join("|")).into(),
         _ => panic!("keys.yaml: the kernel has no `{name}`"),
     }
 }

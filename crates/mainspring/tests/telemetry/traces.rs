@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
 };
 
-use mainspring_kernel::{hash::hex, span::TraceId};
+use mainspring_kernel::{hash::hex, trace_context::TraceId};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{

@@ -17,7 +17,7 @@ const NAME: &str = "Date";
 pub(crate) struct Clock {
     /// The language's own `Date`, hidden from the code, and functions saved before the code could change them.
     native: RefCell<Option<Persistent<Value<'static>>>>,
-    pristine: RefCell<Option<Persistent<Object<'static>>>>,
+    primordials: RefCell<Option<Persistent<Object<'static>>>>,
     made: RefCell<Option<Persistent<Value<'static>>>>,
 }
 
@@ -26,7 +26,7 @@ impl Clock {
     pub(crate) fn install<'js>(self: &Rc<Clock>, ctx: &Ctx<'js>, now_ms: i64) -> Result<(), Error> {
         let globals = ctx.globals();
         *self.native.borrow_mut() = Some(Persistent::save(ctx, globals.get::<_, Value>(NAME)?));
-        *self.pristine.borrow_mut() = Some(Persistent::save(ctx, pristine(ctx)?));
+        *self.primordials.borrow_mut() = Some(Persistent::save(ctx, primordials(ctx)?));
         let clock = self.clone();
         let look = move |ctx: Ctx<'js>| -> Result<Value<'js>, Error> {
             let date = clock.date(&ctx, now_ms)?;
@@ -40,7 +40,7 @@ impl Clock {
     /// Drops all references into the interpreter.
     pub(crate) fn end(&self) {
         self.native.take();
-        self.pristine.take();
+        self.primordials.take();
         self.made.take();
     }
 
@@ -49,15 +49,15 @@ impl Clock {
             return made.restore(ctx);
         }
         let native = self.native.borrow().clone().map(|native| native.restore(ctx)).transpose()?;
-        let pristine = self.pristine.borrow().clone().map(|pristine| pristine.restore(ctx)).transpose()?;
-        let date: Value = ctx.eval::<Function, _>(SOURCE)?.call((now_ms as f64, native, pristine))?;
+        let primordials = self.primordials.borrow().clone().map(|primordials| primordials.restore(ctx)).transpose()?;
+        let date: Value = ctx.eval::<Function, _>(SOURCE)?.call((now_ms as f64, native, primordials))?;
         *self.made.borrow_mut() = Some(Persistent::save(ctx, date.clone()));
         Ok(date)
     }
 }
 
 /// Saves the functions that `clock.js` calls.
-fn pristine<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>, Error> {
+fn primordials<'js>(ctx: &Ctx<'js>) -> Result<Object<'js>, Error> {
     let globals = ctx.globals();
     let functions = Object::new(ctx.clone())?;
     for (home, names) in [("Reflect", ["apply", "construct"]), ("Object", ["defineProperty", "getOwnPropertyNames"])] {

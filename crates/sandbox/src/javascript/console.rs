@@ -1,7 +1,7 @@
 //! The `console` of untrusted code: bounded lines, returned with the answer.
 
 use super::errors::named;
-use crate::answer::{Console, Level};
+use crate::response::{Console, Level};
 use rquickjs::function::Rest;
 use rquickjs::{CatchResultExt, Coerced, Ctx, Error, Function, Object, Value};
 use std::cell::RefCell;

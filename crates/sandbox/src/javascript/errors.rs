@@ -6,11 +6,11 @@
 //! where the code catches the error. The function has a class of its own, which the interpreter calls without checking
 //! the limit of the stack.
 
-use super::guard::Guard;
+use super::limits::LimitGuard;
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{FRAMES_MAX, MESSAGE_BYTES_MAX};
-use crate::prepare::Prepared;
 use crate::text::shortened;
+use crate::transpile::Transpiled;
 use rquickjs::function::{Opt, This};
 use rquickjs::{Array, CatchResultExt, CaughtError, Coerced, Ctx, Error, Function, Object, Persistent, Value};
 use std::cell::RefCell;
@@ -35,10 +35,10 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Drops all references, and returns the stack of the error at which a limit was reached.
-    pub(crate) fn end<'js>(&self, ctx: &Ctx<'js>, prepared: &Prepared) -> String {
+    pub(crate) fn end<'js>(&self, ctx: &Ctx<'js>, transpiled: &Transpiled) -> String {
         self.describe.take();
         let frames = self.frames.take().and_then(|frames| frames.restore(ctx).ok());
-        frames.map(|frames| trace(ctx, &frames, prepared)).unwrap_or_default()
+        frames.map(|frames| trace(ctx, &frames, transpiled)).unwrap_or_default()
     }
 
     /// Returns the limit that an error reports. Code that makes an error with the same message fails as well.
@@ -74,17 +74,17 @@ impl Watch {
 /// Installs the function that the interpreter calls for stacks, and hides it from the code.
 pub(crate) fn watch<'js>(
     ctx: &Ctx<'js>,
-    guard: &Rc<Guard>,
-    prepared: &Rc<Prepared>,
+    guard: &Rc<LimitGuard>,
+    transpiled: &Rc<Transpiled>,
     watch: &Rc<Watch>,
 ) -> Result<(), Error> {
     let error: Object = ctx.globals().get("Error")?;
     let describe: Function = ctx.globals().get::<_, Object>("Object")?.get("getOwnPropertyDescriptor")?;
     *watch.describe.borrow_mut() = Some(Persistent::save(ctx, describe));
-    let (guard, prepared, watch) = (guard.clone(), prepared.clone(), watch.clone());
+    let (guard, transpiled, watch) = (guard.clone(), transpiled.clone(), watch.clone());
     let prepare = move |ctx: Ctx<'js>, error: Opt<Value<'js>>, sites: Opt<Array<'js>>| -> Option<String> {
         let Some(limit) = error.0.and_then(|error| watch.limit_of(&ctx, &error)) else {
-            return sites.0.map(|sites| trace(&ctx, &sites, &prepared));
+            return sites.0.map(|sites| trace(&ctx, &sites, &transpiled));
         };
         guard.meet(limit);
         if watch.frames.borrow().is_none() {
@@ -99,17 +99,17 @@ pub(crate) fn watch<'js>(
 }
 
 /// Formats the frames of the author's code, one in a line, innermost first.
-pub(crate) fn trace<'js>(ctx: &Ctx<'js>, sites: &Array<'js>, prepared: &Prepared) -> String {
+pub(crate) fn trace<'js>(ctx: &Ctx<'js>, sites: &Array<'js>, transpiled: &Transpiled) -> String {
     let mut lines = String::new();
     for site in sites.iter::<Object>().flatten() {
-        if let Some(line) = frame(&site, prepared).catch(ctx).ok().flatten() {
+        if let Some(line) = frame(&site, transpiled).catch(ctx).ok().flatten() {
             lines.push_str(&line);
         }
     }
     lines
 }
 
-fn frame(site: &Object<'_>, prepared: &Prepared) -> Result<Option<String>, Error> {
+fn frame(site: &Object<'_>, transpiled: &Transpiled) -> Result<Option<String>, Error> {
     let file: Option<String> = ask(site, "getFileName")?;
     if file.as_deref() != Some(SOURCE_NAME) {
         return Ok(None);
@@ -118,7 +118,7 @@ fn frame(site: &Object<'_>, prepared: &Prepared) -> Result<Option<String>, Error
     let column: Option<u32> = ask(site, "getColumnNumber")?;
     let name: Option<String> = ask(site, "getFunctionName")?;
     let name = name.filter(|name| !name.is_empty() && name != "<eval>" && name != "<anonymous>");
-    let (line, column) = prepared.place(line.unwrap_or(1), column.unwrap_or(1));
+    let (line, column) = transpiled.place(line.unwrap_or(1), column.unwrap_or(1));
     Ok(Some(match name {
         Some(name) => format!("    at {} ({SOURCE_NAME}:{line}:{column})\n", shortened(&name, 100)),
         None => format!("    at {SOURCE_NAME}:{line}:{column}\n"),

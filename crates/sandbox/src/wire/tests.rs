@@ -1,10 +1,10 @@
 //! Tests of the protocol: messages survive a round trip, and hostile bytes are rejected.
 
 use super::{Message, read_frame, write_frame};
-use crate::answer::{Answer, Console, Level, Line};
 use crate::fault::{Fault, FaultKind, Mismatch};
 use crate::limits::{FRAME_BYTES_MAX, Limits};
 use crate::request::{Call, Function, Request, Validate};
+use crate::response::{Console, Level, Line, Response};
 use proptest::prelude::*;
 use std::fmt::Debug;
 
@@ -35,14 +35,14 @@ fn requests_cross() {
 
 #[test]
 fn answers_cross() {
-    check(&Answer::of(Ok("null".to_owned())));
+    check(&Response::of(Ok("null".to_owned())));
     let line = |level| Line { level, text: level.name().to_owned() };
     let console = Console { lines: Level::ALL.into_iter().map(line).collect(), truncated: true };
     for kind in FaultKind::ALL {
         let mismatch =
             || Mismatch { pointer: "/a".into(), path: "a".into(), keyword: "type".into(), message: "no".into() };
         let fault = Fault::new(*kind, "why").at(1, 2).with_stack("at").with_mismatches(vec![mismatch(), mismatch()]);
-        check(&Answer { result: Err(fault), console: console.clone(), ticks: u64::MAX });
+        check(&Response { result: Err(fault), console: console.clone(), ticks: u64::MAX });
     }
 }
 
@@ -64,7 +64,7 @@ fn frames_cross_and_long_ones_do_not() {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
-        for message in [Answer::from_bytes(&bytes).map(|answer| answer.to_bytes()),
+        for message in [Response::from_bytes(&bytes).map(|answer| answer.to_bytes()),
                         Request::from_bytes(&bytes).map(|request| request.to_bytes())] {
             prop_assert!(message.is_none_or(|again| again == bytes));
         }

@@ -1,7 +1,7 @@
 //! One worker and the socket to it.
 
 use super::WorkerCommand;
-use crate::answer::Answer;
+use crate::response::Response;
 use crate::wire::{Message, TAKEN, read_frame, write_frame};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -47,7 +47,7 @@ impl Link {
     }
 
     /// Sends a request, waits until `read_by` for the worker to read it, and then for `wall` for the answer.
-    pub(super) fn ask(&mut self, request: &[u8], read_by: Instant, wall: Duration) -> Result<Answer, Lost> {
+    pub(super) fn ask(&mut self, request: &[u8], read_by: Instant, wall: Duration) -> Result<Response, Lost> {
         let mut taken = [0];
         let sent = write_frame(&mut Until { stream: &self.stream, end: read_by }, request);
         let read = sent.and_then(|()| Until { stream: &self.stream, end: read_by }.read_exact(&mut taken));
@@ -58,7 +58,7 @@ impl Link {
         }
         let received = read_frame(&mut Until { stream: &self.stream, end: Instant::now() + wall });
         match received {
-            Ok(Some(bytes)) => Answer::from_bytes(&bytes).ok_or(Lost::Garbled),
+            Ok(Some(bytes)) => Response::from_bytes(&bytes).ok_or(Lost::Garbled),
             Ok(None) => Err(self.lost(&io::ErrorKind::UnexpectedEof.into())),
             Err(error) => Err(self.lost(&error)),
         }

@@ -1,12 +1,12 @@
 //! The hostile functions, as a table.
 
-use super::pool::{Neighbour, command};
+use super::pool::{Neighbor, command};
 use crate::WORKER;
 use mainspring_sandbox::FaultKind::{
     Crashed, MemoryExceeded, NeverSettles, NotJson, ResultTooLarge, SchemaInvalid, SchemaMismatch, SourceTooLarge,
     StackExceeded, Syntax, Threw, TicksExceeded, TimeExceeded,
 };
-use mainspring_sandbox::{Answer, Call, FaultKind, Function, Limits, Request, Validate, Workers, limits};
+use mainspring_sandbox::{Call, FaultKind, Function, Limits, Request, Response, Validate, Workers, limits};
 use std::thread;
 
 /// The accepted outcome of a function. If two limits compete, it depends on the speed of the machine.
@@ -256,7 +256,7 @@ fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<Strin
     let bytes: usize = answer.console.lines.iter().map(|line| line.text.len()).sum();
     let is_bounded = answer.console.lines.len() <= limits::CONSOLE_LINES_MAX && bytes <= limits::CONSOLE_BYTES_MAX;
     // Faults of time may differ between two runs.
-    let is_timed = |answer: &Answer| matches!(&answer.result, Err(fault) if fault.kind == TimeExceeded);
+    let is_timed = |answer: &Response| matches!(&answer.result, Err(fault) if fault.kind == TimeExceeded);
     let again = workers.call("", request);
     let is_same = is_timed(&answer) || is_timed(&again) || again == answer;
     let told = || format!("{answer:?}, then {again:?}").chars().take(1_000).collect();
@@ -266,16 +266,16 @@ fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<Strin
 /// Runs each function on one worker while another call runs on the second.
 fn all(requests: Vec<(String, Request, &Outcome)>) {
     let workers = Workers::with_count(command(WORKER), 2);
-    let neighbour = Neighbour::new(&workers);
+    let neighbor = Neighbor::new(&workers);
     let mut wrong = String::new();
     thread::scope(|scope| {
-        let _ends = neighbour.go_on(scope);
+        let _ends = neighbor.continues(scope);
         for (name, request, outcome) in &requests {
-            let before = neighbour.answers();
+            let before = neighbor.answers();
             if let Some(told) = look(&workers, request, outcome) {
                 wrong.push_str(&format!("{name}\n    {told}\n"));
             }
-            neighbour.wait_for_more_than(before);
+            neighbor.wait_for_more_than(before);
         }
     });
     assert!(wrong.is_empty(), "\n{wrong}");

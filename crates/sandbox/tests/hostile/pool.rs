@@ -40,7 +40,7 @@ fn good() -> Request {
 const NATIVE: &str = "export default () => 'a'.repeat(1e7).indexOf('a'.repeat(5e6) + 'b')";
 
 /// A caller that repeats one harmless call.
-pub(crate) struct Neighbour<'a> {
+pub(crate) struct Neighbor<'a> {
     workers: &'a Workers,
     /// The number of answers so far; `None` to end.
     answers: Mutex<Option<u64>>,
@@ -48,7 +48,7 @@ pub(crate) struct Neighbour<'a> {
 }
 
 /// Ends the caller, so that a failing test ends too.
-pub(crate) struct Ends<'a>(&'a Neighbour<'a>);
+pub(crate) struct Ends<'a>(&'a Neighbor<'a>);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
@@ -56,12 +56,12 @@ impl Drop for Ends<'_> {
     }
 }
 
-impl<'a> Neighbour<'a> {
-    pub(crate) fn new(workers: &'a Workers) -> Neighbour<'a> {
-        Neighbour { workers, answers: Mutex::new(Some(0)), answered: Condvar::new() }
+impl<'a> Neighbor<'a> {
+    pub(crate) fn new(workers: &'a Workers) -> Neighbor<'a> {
+        Neighbor { workers, answers: Mutex::new(Some(0)), answered: Condvar::new() }
     }
 
-    pub(crate) fn go_on<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Ends<'scope> {
+    pub(crate) fn continues<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Ends<'scope> {
         scope.spawn(|| {
             while self.answers.lock().unwrap().is_some() {
                 assert_eq!(self.workers.call("", &good()).result.as_deref(), Ok("42"));

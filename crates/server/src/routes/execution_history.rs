@@ -6,7 +6,7 @@ use mainspring_kernel::{
     hash::hex,
     history::{AttemptHistory, History},
     key::ExecutionKey,
-    stored::StoredFrame,
+    stored_frame::StoredFrame,
 };
 use mainspring_store::{ReadLimit, Store};
 use serde::{Deserialize, Serialize};
@@ -256,7 +256,7 @@ mod tests {
         input::Input,
         record::Record,
         state::Status,
-        stored::Head,
+        stored_frame::Head,
         value::{Map, Value},
     };
     use mainspring_store::{Batch, Fence, Part, memory::MemoryStore};

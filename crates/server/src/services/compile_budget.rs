@@ -12,7 +12,7 @@ use std::{
 
 use mainspring_engine::evaluator::Evaluator;
 use mainspring_kernel::hash::Hash;
-use mainspring_sandbox::{Answer, Call, Console, Fault, FaultKind, Request};
+use mainspring_sandbox::{Call, Console, Fault, FaultKind, Request, Response};
 use serde_json::Value;
 
 /// Most evaluation time for the functions and schemas of one request, in sum. A single one may use all of it.
@@ -42,7 +42,7 @@ struct Spent {
     /// True after no worker was free in time.
     is_late: bool,
     /// Cached answers by the hash of the call: a retry after a write conflict repeats the same calls.
-    answers: HashMap<Hash, Answer>,
+    answers: HashMap<Hash, Response>,
 }
 
 /// An evaluator that enforces a budget. A call beyond it fails as an error of the definition, without a worker.
@@ -96,7 +96,7 @@ impl Spent {
     }
 
     /// Counts the cost of an answer.
-    fn answered(&mut self, answer: &Answer, took: Duration, waited: Duration) -> Result<(), Fault> {
+    fn answered(&mut self, answer: &Response, took: Duration, waited: Duration) -> Result<(), Fault> {
         self.waiting += waited;
         self.compiling += took.saturating_sub(waited);
         self.crashes += u32::from(answer.result.as_ref().is_err_and(|fault| fault.kind == FaultKind::Crashed));
@@ -124,8 +124,8 @@ fn patterns(schema: &Value) -> u32 {
     }
 }
 
-fn refused(fault: Fault) -> Answer {
-    Answer { result: Err(fault), console: Console::default(), ticks: 0 }
+fn refused(fault: Fault) -> Response {
+    Response { result: Err(fault), console: Console::default(), ticks: 0 }
 }
 
 /// Cache key of a call: its content without its limits.
@@ -138,7 +138,7 @@ fn name(call: &Call) -> Option<Hash> {
 }
 
 impl Evaluator for Within<'_> {
-    fn call(&self, request: &Request) -> Answer {
+    fn call(&self, request: &Request) -> Response {
         let name = name(&request.call);
         if let Some(known) = name.and_then(|name| self.budget.spent().answers.get(&name).cloned()) {
             return known;
@@ -186,11 +186,11 @@ mod tests {
     struct Counting(AtomicUsize, Option<FaultKind>);
 
     impl Evaluator for Counting {
-        fn call(&self, request: &Request) -> Answer {
+        fn call(&self, request: &Request) -> Response {
             assert!(request.limits.wall_ms_max <= 10_000);
             self.0.fetch_add(1, Ordering::Relaxed);
             let result = self.1.map_or_else(|| Ok("null".into()), |kind| Err(Fault::new(kind, "no")));
-            Answer { result, console: Console::default(), ticks: 0 }
+            Response { result, console: Console::default(), ticks: 0 }
         }
     }
 
@@ -198,15 +198,15 @@ mod tests {
     struct Busy(Duration);
 
     impl Evaluator for Busy {
-        fn call(&self, _: &Request) -> Answer {
+        fn call(&self, _: &Request) -> Response {
             unreachable!("the wait has a bound")
         }
 
-        fn call_within(&self, _: &str, _: &Request, wait_max: Duration) -> Result<(Answer, Duration), Fault> {
+        fn call_within(&self, _: &str, _: &Request, wait_max: Duration) -> Result<(Response, Duration), Fault> {
             if self.0 > wait_max {
                 return Err(Fault::new(FaultKind::Unavailable, "busy"));
             }
-            Ok((Answer { result: Ok("null".into()), console: Console::default(), ticks: 0 }, self.0))
+            Ok((Response { result: Ok("null".into()), console: Console::default(), ticks: 0 }, self.0))
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Stopper, Work};
+use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelHandle, CancelSignal, Executor, Executors};
 use mainspring_engine::shard::Fate;
 use mainspring_kernel::effect::{Attempt, Outcome};
 
@@ -20,11 +20,11 @@ impl Executor for Caller {
         true
     }
 
-    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, _: &'a Attempt, _: CancelSignal) -> BoxFuture<'a, Outcome> {
         Box::pin(std::future::pending())
     }
 
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         Box::pin(std::future::ready(Adopted::Interrupted))
     }
 
@@ -38,7 +38,7 @@ pub(super) fn executors(has_caller: bool) -> Executors {
 
 /// Returns the outcome if the executor responds at once; `None` while the call runs.
 pub(super) fn perform(executors: &Executors, attempt: &Attempt) -> Option<Outcome> {
-    at_once(executors.perform(attempt, Stopper::pair().1))
+    at_once(executors.perform(attempt, CancelHandle::pair().1))
 }
 
 /// Recovers an attempt that this process did not start, and converts the result for the shard.

@@ -14,7 +14,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     plan::Decision,
     state::State,
-    stored::{Head, StoredFrame},
+    stored_frame::{Head, StoredFrame},
     value::Value,
 };
 use mainspring_store::{Batch, EnqueueRequest, HeadRow, InboxMessage, Part, Refusal, Store, partition_of};

@@ -1,6 +1,6 @@
 //! Changes that bypass the rules of the store, like those of a database editor: for tests.
 
-use mainspring_kernel::{key::ExecutionKey, stored::StoredFrame};
+use mainspring_kernel::{key::ExecutionKey, stored_frame::StoredFrame};
 
 use super::MemoryStore;
 use crate::HeadRow;

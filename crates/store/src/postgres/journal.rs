@@ -8,7 +8,7 @@ use std::{
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
-    stored::{Head, StoredFrame, StoredValue},
+    stored_frame::{Head, StoredFrame, StoredValue},
 };
 use tokio_postgres::{Row, types::ToSql};
 

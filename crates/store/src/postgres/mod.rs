@@ -38,7 +38,7 @@ mod writes;
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored_frame::StoredFrame};
 
 pub use self::inspect::{InspectedServer, PostgresInspection};
 use self::{

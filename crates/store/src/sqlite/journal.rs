@@ -3,7 +3,7 @@
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
-    stored::{Head, StoredFrame, StoredValue},
+    stored_frame::{Head, StoredFrame, StoredValue},
 };
 use rusqlite::{Connection, Error, OptionalExtension, Row, params, types::Type};
 

@@ -33,7 +33,7 @@ use std::{
     time::Instant,
 };
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored::StoredFrame};
+use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored_frame::StoredFrame};
 use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, config::DbConfig, params};
 

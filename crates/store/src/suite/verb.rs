@@ -7,7 +7,7 @@ use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
     note::{Note, Subject},
-    stored::{Head, StoredFrame, StoredValue},
+    stored_frame::{Head, StoredFrame, StoredValue},
 };
 
 use super::things::{self, Asked, CatalogueOp};

@@ -26,7 +26,7 @@ use rustix::{
     process::geteuid,
 };
 
-use super::stock;
+use super::usage;
 use crate::shell::limits::{
     DISK_FREE_BYTES_MIN, DISK_FREE_FILES_MIN, START_BYTES_MIN, WORKSPACE_BYTES_MAX, WORKSPACE_DEPTH_MAX,
     WORKSPACE_DISK_SHARE, WORKSPACE_ENTRIES_MAX,
@@ -34,13 +34,13 @@ use crate::shell::limits::{
 
 /// Disk usage of the files of a workspace.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct Usage {
     pub(super) bytes: u64,
     /// Number of files and folders.
     pub(super) entries: u64,
 }
 
-impl Taken {
+impl Usage {
     fn with(self, bytes: u64) -> Self {
         Self { bytes: self.bytes.saturating_add(bytes), entries: self.entries + 1 }
     }
@@ -65,14 +65,14 @@ impl Taken {
 }
 
 /// The quota of a workspace.
-const MOST: Taken = Taken { bytes: WORKSPACE_BYTES_MAX, entries: WORKSPACE_ENTRIES_MAX };
+const MOST: Usage = Usage { bytes: WORKSPACE_BYTES_MAX, entries: WORKSPACE_ENTRIES_MAX };
 
 /// The quota of a workspace on its disk, of which it may use no more than a share.
-pub(super) fn most(workspace: &Path) -> Taken {
+pub(super) fn most(workspace: &Path) -> Usage {
     let Ok(disk) = statvfs(workspace) else { return MOST };
     let share = |whole: u64| if whole == 0 { u64::MAX } else { whole / WORKSPACE_DISK_SHARE };
     let bytes = share(disk.f_blocks.saturating_mul(disk.f_frsize));
-    Taken { bytes: MOST.bytes.min(bytes), entries: MOST.entries.min(share(disk.f_files)) }
+    Usage { bytes: MOST.bytes.min(bytes), entries: MOST.entries.min(share(disk.f_files)) }
 }
 
 /// A folder that the walk is in, its name in its parent, and whether it counts as new.
@@ -187,8 +187,8 @@ fn open_root(workspace: &Path, needed: u32) -> io::Result<OwnedFd> {
 }
 
 /// Counts the entries that `counts` selects, up to the first excess. A file with several names counts once.
-fn count_those(workspace: &Path, most: Taken, counts: impl Fn(&Stat) -> bool) -> io::Result<(Taken, Option<String>)> {
-    let (mut taken, mut excess) = (Taken::default(), None);
+fn count_those(workspace: &Path, most: Usage, counts: impl Fn(&Stat) -> bool) -> io::Result<(Usage, Option<String>)> {
+    let (mut taken, mut excess) = (Usage::default(), None);
     let mut named = HashSet::new();
     let each = |_: BorrowedFd<'_>, _: &CStr, stat: &Stat, entry: Entry<'_>| {
         let is_folder = matches!(entry, Entry::Folder { .. });
@@ -212,18 +212,18 @@ fn count_those(workspace: &Path, most: Taken, counts: impl Fn(&Stat) -> bool) ->
 
 /// Returns a sentence about what exceeds the quota of a workspace. A workspace that cannot be scanned counts as an
 /// excess.
-pub(super) fn excess(workspace: &Path, most: Taken) -> Option<String> {
+pub(super) fn excess(workspace: &Path, most: Usage) -> Option<String> {
     counted(workspace, most).1
 }
 
 /// As [`excess`], with the usage that was counted until then.
-pub(super) fn counted(workspace: &Path, most: Taken) -> (Taken, Option<String>) {
+pub(super) fn counted(workspace: &Path, most: Usage) -> (Usage, Option<String>) {
     let excess = match count_those(workspace, most, |_| true) {
         Ok(counted) => return counted,
         Err(error) if is_gone(&error) => None,
         Err(error) => Some(format!("its workspace cannot be looked through ({error})")),
     };
-    (Taken::default(), excess)
+    (Usage::default(), excess)
 }
 
 /// Returns a sentence if the disk has less free space, in bytes or files, than `times` the server's reserve.
@@ -240,9 +240,9 @@ pub(super) fn full(workspace: &Path, times: u64) -> Option<String> {
 }
 
 /// Returns the free space on the disk of a workspace.
-pub(super) fn free(workspace: &Path) -> Option<Taken> {
+pub(super) fn free(workspace: &Path) -> Option<Usage> {
     let disk = statvfs(workspace).ok()?;
-    Some(Taken { bytes: disk.f_bavail.saturating_mul(disk.f_frsize), entries: disk.f_favail })
+    Some(Usage { bytes: disk.f_bavail.saturating_mul(disk.f_frsize), entries: disk.f_favail })
 }
 
 /// Removes files of the largest workspaces if their disk has no room to open a store, and returns the workspaces that
@@ -253,7 +253,7 @@ pub fn make_room(workspaces: &Path) -> Vec<PathBuf> {
 }
 
 fn make_room_of(workspaces: &Path, wanted: u64, free: impl Fn() -> u64) -> Vec<PathBuf> {
-    let everything = Taken { bytes: u64::MAX, entries: u64::MAX };
+    let everything = Usage { bytes: u64::MAX, entries: u64::MAX };
     let folders = fs::read_dir(workspaces).into_iter().flatten().flatten().map(|entry| entry.path());
     let folders = folders.filter(|path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()));
     let mut sizes: Vec<_> = folders.map(|path| (counted(&path, everything).0.bytes, path)).collect();
@@ -264,8 +264,8 @@ fn make_room_of(workspaces: &Path, wanted: u64, free: impl Fn() -> u64) -> Vec<P
         if missing == 0 {
             break;
         }
-        let kept = Taken { bytes: bytes.saturating_sub(missing), entries: u64::MAX };
-        if bytes > 0 && remove_beyond(&path, Taken::default(), kept, |_| true).is_ok() {
+        let kept = Usage { bytes: bytes.saturating_sub(missing), entries: u64::MAX };
+        if bytes > 0 && remove_beyond(&path, Usage::default(), kept, |_| true).is_ok() {
             reduced.push(path);
         }
     }
@@ -295,7 +295,7 @@ fn tempfile_in(folder: &Path) -> io::Result<OwnedFd> {
 
 /// Removes files of a workspace that exceeds its quota until an eighth of the quota is free, so that the next script
 /// has room. Files that changed since `since` go first; the others follow only if they exceed the quota alone.
-pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Taken) -> io::Result<()> {
+pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Usage) -> io::Result<()> {
     let is_new = |stat: &Stat| match since {
         Some(since) => changed(stat) >= since,
         None => true,
@@ -303,19 +303,19 @@ pub(super) fn reduce(workspace: &Path, since: Option<Timespec>, most: Taken) -> 
     if excess(workspace, most).is_none() {
         return Ok(());
     }
-    let everything = Taken { bytes: u64::MAX, entries: u64::MAX };
+    let everything = Usage { bytes: u64::MAX, entries: u64::MAX };
     let (old, _) = count_those(workspace, everything, |stat| !is_new(stat))?;
-    let room = Taken { bytes: most.bytes / 8 * 7, entries: most.entries / 8 * 7 };
+    let room = Usage { bytes: most.bytes / 8 * 7, entries: most.entries / 8 * 7 };
     remove_beyond(workspace, old, room, is_new)?;
     match excess(workspace, most) {
-        Some(_) if since.is_some() => remove_beyond(workspace, Taken::default(), room, |_| true),
+        Some(_) if since.is_some() => remove_beyond(workspace, Usage::default(), room, |_| true),
         _ => Ok(()),
     }
 }
 
 /// Removes files that `is_new` selects until the rest fits. Entries that a parallel step removes at the same time are
 /// skipped. The first error is returned at the end.
-fn remove_beyond(workspace: &Path, kept: Taken, most: Taken, is_new: impl Fn(&Stat) -> bool) -> io::Result<()> {
+fn remove_beyond(workspace: &Path, kept: Usage, most: Usage, is_new: impl Fn(&Stat) -> bool) -> io::Result<()> {
     let (mut kept, mut failed) = (kept, None);
     let root = open_root(workspace, REMOVING)?;
     let root_again = root.try_clone()?;
@@ -358,7 +358,7 @@ pub fn remove(folder: &Path) -> io::Result<()> {
     let parent = open_root(parent, COUNTING)?;
     let name = CString::new(name.as_encoded_bytes())?;
     remove_through(parent.as_fd(), &name, parent.as_fd())?;
-    stock::forget(folder);
+    usage::forget(folder);
     Ok(())
 }
 
@@ -433,7 +433,7 @@ const REMOVE_ROUNDS_MAX: u32 = 16;
 mod tests {
     use super::*;
 
-    const SOME: Taken = Taken { bytes: 11 << 20, entries: 24 };
+    const SOME: Usage = Usage { bytes: 11 << 20, entries: 24 };
 
     fn place() -> (tempfile::TempDir, std::path::PathBuf) {
         let root = tempfile::tempdir().unwrap();
@@ -471,7 +471,7 @@ mod tests {
         }
         remove(&workspace.join("closed")).unwrap();
         nest(&workspace, 30);
-        assert!(excess(&workspace, Taken { entries: 100, ..SOME }).is_some_and(|why| why.contains("12 MiB")));
+        assert!(excess(&workspace, Usage { entries: 100, ..SOME }).is_some_and(|why| why.contains("12 MiB")));
         remove(&workspace).unwrap();
         assert!(!workspace.exists());
         assert_eq!(excess(&workspace, SOME), None, "it is gone");
@@ -481,7 +481,7 @@ mod tests {
     fn folders_that_lie_too_deep_are_told_and_removed() {
         let (_root, workspace) = place();
         nest(&workspace, WORKSPACE_DEPTH_MAX * 2 + 3);
-        let most = Taken { entries: 10_000, bytes: 1 << 30 };
+        let most = Usage { entries: 10_000, bytes: 1 << 30 };
         assert!(excess(&workspace, most).is_some_and(|why| why.contains("deep")));
         reduce(&workspace, None, most).unwrap();
         assert_eq!(excess(&workspace, most), None);
@@ -504,7 +504,7 @@ mod tests {
         };
         guessed(&workspace);
         nest(&workspace, WORKSPACE_DEPTH_MAX * 3);
-        let most = Taken { entries: 10_000, bytes: 1 << 30 };
+        let most = Usage { entries: 10_000, bytes: 1 << 30 };
         reduce(&workspace, None, most).unwrap();
         assert_eq!(excess(&workspace, most), None);
         guessed(root.path());
@@ -522,7 +522,7 @@ mod tests {
         fs::create_dir(&small).unwrap();
         (0..4).for_each(|number| write(&large, &number.to_string(), 2));
         write(&small, "one", 2);
-        let all = Taken { bytes: u64::MAX, entries: u64::MAX };
+        let all = Usage { bytes: u64::MAX, entries: u64::MAX };
         let used = || counted(&large, all).0.bytes + counted(&small, all).0.bytes;
         let free = || (11 << 20) - used().min(11 << 20);
         assert_eq!(make_room_of(root.path(), 3 << 20, free), std::slice::from_ref(&large));
@@ -549,8 +549,8 @@ mod tests {
         write(&workspace, "one", 6);
         fs::hard_link(workspace.join("one"), workspace.join("two")).unwrap();
         assert_eq!(excess(&workspace, SOME), None);
-        assert!(excess(&workspace, Taken { entries: 3, ..SOME }).is_some_and(|why| why.contains("files and folders")));
-        reduce(&workspace, None, Taken { bytes: 0, entries: 0 }).unwrap();
+        assert!(excess(&workspace, Usage { entries: 3, ..SOME }).is_some_and(|why| why.contains("files and folders")));
+        reduce(&workspace, None, Usage { bytes: 0, entries: 0 }).unwrap();
         remove(&workspace).unwrap();
         assert!(root.path().join("outside").exists());
     }

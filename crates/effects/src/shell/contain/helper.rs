@@ -18,7 +18,7 @@ use rustix::{
 };
 
 use super::{
-    Landlock, Walls, filter,
+    Landlock, Protections, filter,
     hidden::{Identity, identity},
     order::Order,
     priority,
@@ -174,12 +174,12 @@ fn digit(landlock: Landlock) -> u8 {
 }
 
 /// Parses the helper's report.
-pub(crate) fn walls(told: &[u8]) -> Option<Walls> {
+pub(crate) fn protections(told: &[u8]) -> Option<Protections> {
     let landlock = match told.strip_prefix(READY)?.strip_suffix(b"\n")? {
         b"2" => Landlock::Full,
         b"1" => Landlock::Partial,
         b"0" => Landlock::Missing,
         _ => return None,
     };
-    Some(Walls { landlock })
+    Some(Protections { landlock })
 }

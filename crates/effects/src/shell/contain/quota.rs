@@ -28,17 +28,17 @@ use tokio::{
 
 use super::{
     Cgroup, Container,
-    disk::{self, Taken},
-    stock,
+    disk::{self, Usage},
+    usage,
 };
 use crate::shell::{
+    error::ShellError,
     limits::{
         ALL_COMPUTING_SECONDS_MAX, DESCRIPTORS_LOOKED_AT_MAX, DISK_BEGIN_SHARE, DISK_GO_ON_SHARE, DISK_LOOK_BYTES,
         DISK_LOOK_MAX, DISK_LOOK_MIN, DISK_LOOK_SHARE, DISK_WALKS_AT_A_TIME, INODE_BYTES, LOOKS_AT_A_TIME,
         MEMORY_BYTES_MAX, PROCESSES_MAX, QUOTA_LOOK, QUOTA_LOOK_SHARE, THREAD_BYTES, THREADS_MAX,
     },
     process::{self, Stat},
-    refusal::Refusal,
 };
 
 /// Usage of a script at one poll, without its files.
@@ -64,7 +64,7 @@ pub(crate) struct Quota {
     since: Option<Timespec>,
     /// Free bytes of the disk at the last poll.
     free: Arc<AtomicU64>,
-    most: Taken,
+    most: Usage,
 }
 
 /// Bounds the workspaces that are scanned at the same time for all scripts of this process, since a scan uses file
@@ -100,23 +100,23 @@ impl Quota {
         (organization, name): (Option<String>, String),
         outer: Pid,
         workspace: PathBuf,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ShellError> {
         let prepare = move || {
             let named = organization.clone().unwrap_or_default();
             let full = crowded(&workspace, &named, DISK_BEGIN_SHARE);
-            full.map_or(Ok(()), |why| Err(Refusal::DiskFull(why)))?;
+            full.map_or(Ok(()), |why| Err(ShellError::DiskFull(why)))?;
             let cgroup = Arc::new(container.confine(organization.as_deref(), &name, outer)?);
             let free = Arc::new(AtomicU64::new(free_bytes(&workspace)));
             let (since, most) = (disk::stamp(&workspace), disk::most(&workspace));
             Ok(Self { init: None, cgroup, workspace, organization: named, since, free, most })
         };
         let prepared = spawn_blocking(prepare).await;
-        prepared.unwrap_or_else(|error| Err(Refusal::NotContained(error.to_string())))
+        prepared.unwrap_or_else(|error| Err(ShellError::NotContained(error.to_string())))
     }
 
     /// Takes over a container that is ready: its first process, and the one that becomes the script. Returns after the
     /// latter is in all control groups.
-    pub(crate) async fn begin(&mut self, init: Pid, helper: Pid) -> Result<(), Refusal> {
+    pub(crate) async fn begin(&mut self, init: Pid, helper: Pid) -> Result<(), ShellError> {
         self.init = Some(init);
         if self.cgroup.holds(helper) {
             return Ok(());
@@ -124,7 +124,7 @@ impl Quota {
         let cgroup = self.cgroup.clone();
         let held = spawn_blocking(move || cgroup.hold(helper)).await.map_err(|error| error.to_string());
         held.and_then(|held| held.map_err(|error| error.to_string()))
-            .map_err(|why| Refusal::NotContained(format!("it cannot be moved to its control groups: {why}")))
+            .map_err(|why| ShellError::NotContained(format!("it cannot be moved to its control groups: {why}")))
     }
 
     /// Returns when the script has exceeded a quota, with a sentence about it.
@@ -173,7 +173,7 @@ impl Quota {
             let look = move || {
                 let unnamed = init.map_or(0, |init| nameless(&process::descendants(init, PROCESSES_MAX)));
                 let (taken, excess) = disk::counted(&workspace, most.without(unnamed));
-                stock::note(&workspace, &organization, taken.and(Taken { bytes: unnamed, entries: 0 }));
+                usage::set(&workspace, &organization, taken.and(Usage { bytes: unnamed, entries: 0 }));
                 excess
             };
             if let Some(why) = self.walk(look).await {
@@ -190,7 +190,7 @@ impl Quota {
         let organization = self.organization.clone();
         self.walk(move || {
             let (taken, excess) = disk::counted(&workspace, most);
-            stock::note(&workspace, &organization, taken);
+            usage::set(&workspace, &organization, taken);
             let why = excess?;
             Some(match disk::reduce(&workspace, since, most) {
                 Ok(()) => format!("{why}; files that it wrote were removed until the others fit"),
@@ -202,7 +202,7 @@ impl Quota {
 
     async fn walk(&self, look: impl FnOnce() -> Option<String> + Send + 'static) -> Option<String> {
         // First a permit of the organization, so that an organization that waits for its own scans blocks no other one.
-        let turns = stock::turns_of(&self.organization);
+        let turns = usage::turns_of(&self.organization);
         let _turn = turns.acquire().await;
         let _one = WALKS.acquire().await;
         spawn_blocking(look).await.unwrap_or_else(|error| Some(format!("its workspace cannot be looked at: {error}")))
@@ -219,7 +219,7 @@ fn crowded(workspace: &Path, organization: &str, share: u64) -> Option<String> {
     let nearly = disk::full(workspace, share)?;
     disk::full(workspace, 1).or_else(|| {
         let free = disk::free(workspace)?;
-        stock::has_most(organization, free)
+        usage::has_most(organization, free)
             .then(|| format!("{nearly}, and the workspaces of its organization hold more than half of the rest"))
     })
 }
@@ -376,7 +376,7 @@ mod tests {
         let most = disk::most(&workspace);
         let mut quota = Quota { init: None, cgroup, workspace, organization: "acme".into(), since, free, most };
         assert_eq!(quota.settle().await, None);
-        quota.most = Taken { bytes: 1 << 20, entries: 8 };
+        quota.most = Usage { bytes: 1 << 20, entries: 8 };
         fs::write(folder.path().join("large"), vec![1; 3 << 20]).unwrap();
         assert!(quota.settle().await.is_some_and(|why| why.contains("3 MiB") && why.contains("removed")));
         assert_eq!(quota.settle().await, None);

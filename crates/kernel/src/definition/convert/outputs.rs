@@ -8,7 +8,6 @@ use alloc::{
 };
 
 use crate::{
-    definition::references::settled,
     plan::{OnError, Order, Plan, Work},
     reference::{Reference, Root, is_name},
     template::Template,
@@ -43,13 +42,14 @@ impl Gives {
             let root = Root::Step(plan.number_of(&text).unwrap_or(step));
             Template::Whole(Reference { root, path: Vec::new(), text })
         };
-        settled(match self {
+        let template = match self {
             Self::Nothing => Template::Literal(Value::Null),
             Self::One(step) => whole(*step),
             Self::Several(steps) => {
                 Template::Map(steps.iter().map(|(name, step)| (name.clone(), whole(*step))).collect())
             }
-        })
+        };
+        template.normalized()
     }
 
     /// Returns the output as the value that a definition has under `output`.

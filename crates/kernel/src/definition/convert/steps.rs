@@ -8,7 +8,7 @@ use alloc::{
 
 use super::{Converter, policies};
 use crate::{
-    definition::{kinds::Kind, notation::Notation},
+    definition::{notation::Notation, step_types::Kind},
     diagnostic,
     document::Path,
     plan::{Loop, Order, Work},

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use mainspring_effects::{Adopted, AttemptName, Executor, Executors, Stop, Work};
+use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
     value::Value,
@@ -24,12 +24,12 @@ impl Executor for Nothing {
         true
     }
 
-    fn perform<'a>(&'a self, _: &'a Attempt, _: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, _: &'a Attempt, _: CancelSignal) -> BoxFuture<'a, Outcome> {
         Box::pin(std::future::ready(Outcome::Done(Value::Null)))
     }
 
     /// Attempts of an earlier process are interrupted and run again, which is the slower path.
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         Box::pin(std::future::ready(Adopted::Interrupted))
     }
 
@@ -58,7 +58,7 @@ impl Executor for Endless {
         true
     }
 
-    fn perform<'a>(&'a self, _: &'a Attempt, mut stop: Stop) -> Work<'a, Outcome> {
+    fn perform<'a>(&'a self, _: &'a Attempt, mut stop: CancelSignal) -> BoxFuture<'a, Outcome> {
         if self.begun.fetch_add(1, Ordering::Relaxed) + 1 == self.expected {
             self.all_begun.notify_one();
         }
@@ -68,7 +68,7 @@ impl Executor for Endless {
         })
     }
 
-    fn adopt<'a>(&'a self, _: &'a Attempt) -> Work<'a, Adopted> {
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
         Box::pin(std::future::ready(Adopted::Interrupted))
     }
 

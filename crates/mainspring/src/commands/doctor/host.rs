@@ -74,11 +74,13 @@ fn containment(settings: &Settings, global: &Global) -> Check {
             let (mode, why) = words(&scripts);
             let message = format!("scripts of a server are {mode}: {why}");
             let check = match (&scripts, settings.scripts.is_off()) {
-                (Scripts::Contained(container), _) if container.walls().landlock != Landlock::Full => Check::warning(
-                    "scripts",
-                    message,
-                    "take Linux 6.12 or later: its Landlock is the second wall of scripts",
-                ),
+                (Scripts::Contained(container), _) if container.protections().landlock != Landlock::Full => {
+                    Check::warning(
+                        "scripts",
+                        message,
+                        "take Linux 6.12 or later: its Landlock is the second wall of scripts",
+                    )
+                }
                 (Scripts::Contained(container), _) if !container.counts_memory() => Check::warning(
                     "scripts",
                     message,

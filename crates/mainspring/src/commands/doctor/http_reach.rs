@@ -1,6 +1,6 @@
 //! Checks the allowlist of `http` steps: addresses beyond the public internet, by organization.
 
-use mainspring_effects::http::{ALLOW_VARIABLE, Allow};
+use mainspring_effects::http::{ALLOW_VARIABLE, Allowlist};
 use mainspring_kernel::value::{Map, Value};
 use mainspring_store::StoreError;
 
@@ -18,7 +18,7 @@ pub(super) fn check(contents: &Contents) -> Option<Check> {
 }
 
 fn of(text: &str, organizations: impl FnOnce() -> Option<Result<Vec<String>, StoreError>>) -> Check {
-    let allow: Allow = match text.parse() {
+    let allow: Allowlist = match text.parse() {
         Ok(allow) => allow,
         Err(error) => {
             let help = "correct the entry: engines do not start with it (docs/reference/http-steps.md)";

@@ -26,7 +26,7 @@ pub(crate) fn error(store: &dyn Store, row: &ExecutionRow) -> Result<(Value, usi
     let Some(head) = store.head(row.key)? else { return Ok((unknown(), 0)) };
     let first = (head.head.sequence + 1).saturating_sub(LAST.rows as u64);
     let stored = store.frames(row.key, first, LAST)?;
-    let bytes = stored.iter().map(mainspring_kernel::stored::StoredFrame::byte_count).sum();
+    let bytes = stored.iter().map(mainspring_kernel::stored_frame::StoredFrame::byte_count).sum();
     // Unreadable frames do not fail the list; reading the execution itself reports them.
     let frames = stored.iter().rev().filter_map(|stored| Frame::read(stored).ok());
     let failure = frames.into_iter().find_map(|(frame, _)| frame.records.iter().rev().find_map(of_record));

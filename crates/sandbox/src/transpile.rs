@@ -6,7 +6,7 @@
 
 use crate::fault::{Fault, FaultKind};
 use crate::limits::{SOURCE_BYTES_MAX, SOURCE_DEPTH_MAX};
-use crate::place::{Mapping, Place, SourceMap, place_in_line, place_of_byte};
+use crate::source_map::{Mapping, Place, SourceMap, place_in_line, place_of_byte};
 use oxc::allocator::Allocator;
 use oxc::ast::ast::{ExportDefaultDeclarationKind, Expression, Program, Statement};
 use oxc::codegen::{Codegen, CodegenOptions, CodegenReturn};
@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// A source that can be run.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct Transpiled {
     /// The code for the interpreter.
     pub(crate) code: String,
     /// The map back to the source, for TypeScript.
@@ -29,18 +29,18 @@ pub(crate) struct Prepared {
     pub(crate) is_taken: Cell<bool>,
 }
 
-impl Prepared {
+impl Transpiled {
     /// Prepends an empty line, since the interpreter miscounts the columns of a first line. A shebang becomes a
     /// comment.
-    fn new(code: &str, map: Option<SourceMap>) -> Prepared {
+    fn new(code: &str, map: Option<SourceMap>) -> Transpiled {
         let code = match code.strip_prefix("#!") {
             Some(rest) => format!("\n//{rest}"),
             None => format!("\n{code}"),
         };
-        Prepared { code, map, is_taken: Cell::new(false) }
+        Transpiled { code, map, is_taken: Cell::new(false) }
     }
 
-    /// Returns the source position of a byte in a line of [`code`](Prepared::code), both from 1.
+    /// Returns the source position of a byte in a line of [`code`](Transpiled::code), both from 1.
     pub(crate) fn place(&self, line: u32, byte_column: u32) -> Place {
         let (line, code) = (line - line.min(1), &self.code[1..]);
         match &self.map {
@@ -52,7 +52,7 @@ impl Prepared {
 
 /// Parses, checks and translates a source. It recurses as deeply as the source nests, so the caller provides a large
 /// stack. The bound on brackets does not cover every kind of nesting.
-pub(crate) fn prepare(source: &str) -> Result<Prepared, Fault> {
+pub(crate) fn prepare(source: &str) -> Result<Transpiled, Fault> {
     if source.len() > SOURCE_BYTES_MAX {
         let message = format!(
             "The source has {} bytes, and {SOURCE_BYTES_MAX} are allowed. Move data into the input.",
@@ -86,7 +86,7 @@ fn too_deep_at(source: &str) -> Option<usize> {
     })
 }
 
-fn read(source: &str, kind: SourceType) -> Result<Prepared, Fault> {
+fn read(source: &str, kind: SourceType) -> Result<Transpiled, Fault> {
     let allocator = Allocator::default();
     let ParserReturn { mut program, module_record, diagnostics, .. } = Parser::new(&allocator, source, kind).parse();
     if let Some(error) = diagnostics.errors().next() {
@@ -104,7 +104,7 @@ fn read(source: &str, kind: SourceType) -> Result<Prepared, Fault> {
     }
     callable_default(source, &program)?;
     if !kind.is_typescript() {
-        return Ok(Prepared::new(source, None));
+        return Ok(Transpiled::new(source, None));
     }
     let before = print(&program).code;
     let scoping = semantic.semantic.into_scoping();
@@ -117,7 +117,7 @@ fn read(source: &str, kind: SourceType) -> Result<Prepared, Fault> {
     let CodegenReturn { code, map, .. } = print(&program);
     // A source that the translation does not change is JavaScript already.
     if code == before {
-        return Ok(Prepared::new(source, None));
+        return Ok(Transpiled::new(source, None));
     }
     let tokens = map.iter().flat_map(|map| map.get_tokens());
     let mappings = tokens.map(|token| Mapping {
@@ -125,7 +125,7 @@ fn read(source: &str, kind: SourceType) -> Result<Prepared, Fault> {
         written: (token.get_src_line(), token.get_src_col()),
     });
     let map = SourceMap::new(mappings.collect(), source.to_owned());
-    Ok(Prepared::new(&code, Some(map)))
+    Ok(Transpiled::new(&code, Some(map)))
 }
 
 fn print<'a>(program: &Program<'a>) -> CodegenReturn<'a> {

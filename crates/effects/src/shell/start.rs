@@ -18,21 +18,21 @@ use tokio::{
 
 use super::{
     contain::{self, Container, Place, launcher::Launcher, priority, quota::Quota},
-    group::Members,
+    error::ShellError,
     limits::{CONTAINER_START_MAX, KILLED_WAIT_MAX, READY_BYTES},
-    note::{CONTAINER_VARIABLE, Mark, Note},
     output::Streams,
     process::{self, Watch},
-    refusal::Refusal,
+    process_group::Members,
+    process_record::{CONTAINER_VARIABLE, Mark, ProcessRecord},
     script::Script,
 };
 
 /// Waits for a line before it becomes bash. If this process dies first, `read` reaches the end of the pipe and nothing
 /// runs. Program and script are arguments and never part of this text; `--` allows a script that starts with a hyphen.
-const GATE: &str = r#"read -r go && exec "$1" -lc -- "$2" </dev/null"#;
+const START_BARRIER: &str = r#"read -r go && exec "$1" -lc -- "$2" </dev/null"#;
 
 /// The shell of the start barrier: POSIX requires it at this path, and a small one starts in a fraction of bash's time.
-const GATE_SHELL: &str = "/bin/sh";
+const START_BARRIER_SHELL: &str = "/bin/sh";
 
 /// A running script.
 #[derive(Debug)]
@@ -50,15 +50,15 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts a script in a container, after its group was recorded in `notes`. The container waits for its message: if
+    /// Starts a script in a container, after its group was recorded in `records`. The container waits for its message: if
     /// this process dies before all of it was sent, nothing runs.
     pub(super) async fn start_contained(
         script: Script,
         (container, place): (&Arc<Container>, &Place),
         launcher: &Launcher,
         (mark, organization): (Mark, Option<&str>),
-        notes: &Path,
-    ) -> Result<Self, Refusal> {
+        records: &Path,
+    ) -> Result<Self, ShellError> {
         let Contained { mut child, opener, stdout, stderr } =
             Contained::spawn(container, place, launcher, &mark).await?;
         let leader = pid_of_child(&child)?;
@@ -66,20 +66,22 @@ impl Running {
         // The kernel needs some time to move a process to other control groups; the container is built in parallel.
         let quota = Quota::new(container.clone(), bounds, leader, place.workspace.clone());
         let made = async {
-            Note::of(mark, leader)?.write(notes)?;
-            Walled::of(container, Streams::new(stdout, stderr)?, leader).await
+            ProcessRecord::of(mark, leader)?.write(records)?;
+            PreparedContainer::of(container, Streams::new(stdout, stderr)?, leader).await
         };
-        let walled = match tokio::join!(made, quota) {
-            (Ok(walled), Ok(mut quota)) => quota.begin(walled.init, walled.helper).await.map(|()| (walled, quota)),
+        let prepared = match tokio::join!(made, quota) {
+            (Ok(prepared), Ok(mut quota)) => {
+                quota.begin(prepared.init, prepared.helper).await.map(|()| (prepared, quota))
+            }
             (Err(refusal), _) | (_, Err(refusal)) => Err(refusal),
         };
-        let begun = walled.and_then(|(walled, quota)| {
+        let begun = prepared.and_then(|(prepared, quota)| {
             let watch = Watch::open(leader)?;
             send(opener, script.into_order()?)?;
-            Ok((walled, quota, watch))
+            Ok((prepared, quota, watch))
         });
         match begun {
-            Ok((Walled { init, streams, .. }, quota, watch)) => {
+            Ok((PreparedContainer { init, streams, .. }, quota, watch)) => {
                 let group = Members::Container { outer: leader, init };
                 Ok(Self { group, leader: watch, streams, quota: Some(quota), child })
             }
@@ -91,20 +93,20 @@ impl Running {
         }
     }
 
-    /// Starts a script, after its group was recorded in `notes`.
-    pub(super) fn start(script: &Script, hidden_env: &[String], mark: Mark, notes: &Path) -> io::Result<Self> {
-        let gate = Gate::spawn(script, hidden_env)?;
-        let leader = gate.leader()?;
+    /// Starts a script, after its group was recorded in `records`.
+    pub(super) fn start(script: &Script, hidden_env: &[String], mark: Mark, records: &Path) -> io::Result<Self> {
+        let barrier = StartBarrier::spawn(script, hidden_env)?;
+        let leader = barrier.leader()?;
         // From here until the barrier opens, an error drops it, and it ends without having run anything.
-        Note::of(mark, leader)?.write(notes)?;
+        ProcessRecord::of(mark, leader)?.write(records)?;
         let running = Self {
             group: Members::OfGroup(leader),
             leader: Watch::open(leader)?,
-            streams: Streams::new(gate.stdout, gate.stderr)?,
-            child: gate.child,
+            streams: Streams::new(barrier.stdout, barrier.stderr)?,
+            child: barrier.child,
             quota: None,
         };
-        let mut opener = gate.opener;
+        let mut opener = barrier.opener;
         // Fails if the process was killed from elsewhere, which its exit status reports.
         let _ = opener.write_all(b"go\n");
         Ok(running)
@@ -121,20 +123,20 @@ impl Running {
 }
 
 /// A script behind its start barrier.
-struct Gate {
+struct StartBarrier {
     child: Child,
     opener: PipeWriter,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
 
-impl Gate {
+impl StartBarrier {
     /// Starts the process. Dropping the command closes this process's copies of the child's pipe ends, so that the
     /// pipes can reach their end.
     fn spawn(script: &Script, hidden_env: &[String]) -> io::Result<Self> {
         let ((stdin, opener), (stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?, io::pipe()?);
-        let mut command = Command::new(GATE_SHELL);
-        command.args(["-c", GATE, "sh"]).arg(&script.bash).arg(&script.command);
+        let mut command = Command::new(START_BARRIER_SHELL);
+        command.args(["-c", START_BARRIER, "sh"]).arg(&script.bash).arg(&script.command);
         for name in hidden_env {
             command.env_remove(name);
         }
@@ -158,7 +160,7 @@ fn pid_of_child(child: &Child) -> io::Result<Pid> {
 }
 
 /// A container that is set up and has not got its script yet.
-struct Walled {
+struct PreparedContainer {
     /// The first process of the container.
     init: Pid,
     /// The process that becomes the script.
@@ -166,25 +168,25 @@ struct Walled {
     streams: Streams,
 }
 
-impl Walled {
+impl PreparedContainer {
     /// Waits for the helper's report, and compares the protections in force with those of the trial.
-    async fn of(container: &Container, mut streams: Streams, leader: Pid) -> Result<Self, Refusal> {
+    async fn of(container: &Container, mut streams: Streams, leader: Pid) -> Result<Self, ShellError> {
         // Later children inherit it; those that exist already are set below.
         let _ = priority::end_first(leader);
         let ready = tokio::time::timeout(CONTAINER_START_MAX, streams.beginning::<READY_BYTES>()).await;
         let first_child = |parent: Pid| process::children(parent).into_iter().next();
         let (Ok(Ok(told)), Some(init)) = (ready, first_child(leader)) else {
             Members::OfGroup(leader).end(Duration::ZERO).await;
-            return Err(Refusal::NotContained(streams.last_error()));
+            return Err(ShellError::NotContained(streams.last_error()));
         };
-        if contain::walls(&told) != Some(container.walls()) {
-            let why = "its walls are not those that this node found at its start: start the node again";
-            return Err(Refusal::NotContained(why.into()));
+        if contain::protections(&told) != Some(container.protections()) {
+            let why = "its protections are not those that this node found at its start: start the node again";
+            return Err(ShellError::NotContained(why.into()));
         }
-        let helper = first_child(init).ok_or_else(|| Refusal::NotContained("its helper is gone".into()))?;
+        let helper = first_child(init).ok_or_else(|| ShellError::NotContained("its helper is gone".into()))?;
         for process in [leader, init, helper] {
             let why =
-                |error| Refusal::NotContained(format!("it cannot be made the first to end without memory: {error}"));
+                |error| ShellError::NotContained(format!("it cannot be made the first to end without memory: {error}"));
             priority::end_first(process).map_err(why)?;
         }
         priority::run_session_last(init);
@@ -232,18 +234,18 @@ mod tests {
         let command = "touch ran".to_owned();
         let script =
             Script { bash: "/bin/bash".into(), command, folder: Some(folder.path().into()), variables: Vec::new() };
-        let mut gate = Gate::spawn(&script, &[]).unwrap();
+        let mut barrier = StartBarrier::spawn(&script, &[]).unwrap();
         if is_opened {
-            gate.opener.write_all(b"go\n").unwrap();
+            barrier.opener.write_all(b"go\n").unwrap();
         }
-        drop(gate.opener);
-        let status = gate.child.wait().await.unwrap();
+        drop(barrier.opener);
+        let status = barrier.child.wait().await.unwrap();
         assert_eq!(status.success(), is_opened);
         folder.path().join("ran").exists()
     }
 
     #[tokio::test]
-    async fn a_gate_that_is_not_opened_runs_nothing() {
+    async fn a_closed_start_barrier_runs_nothing() {
         assert!(passes(true).await);
         assert!(!passes(false).await);
     }

@@ -10,11 +10,11 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::disk::Taken;
+use super::disk::Usage;
 use crate::shell::limits::DISK_WALKS_OF_ORGANIZATION;
 
 /// Each workspace with its organization and its usage at the last count.
-static STOCK: Mutex<BTreeMap<PathBuf, (String, Taken)>> = Mutex::new(BTreeMap::new());
+static STOCK: Mutex<BTreeMap<PathBuf, (String, Usage)>> = Mutex::new(BTreeMap::new());
 
 /// The semaphores that bound parallel scans of workspaces, for each organization that waits for a scan or runs one.
 static TURNS: Mutex<BTreeMap<String, Weak<Semaphore>>> = Mutex::new(BTreeMap::new());
@@ -24,7 +24,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Records the usage of a workspace that was counted.
-pub(super) fn note(workspace: &Path, organization: &str, taken: Taken) {
+pub(super) fn set(workspace: &Path, organization: &str, taken: Usage) {
     locked(&STOCK).insert(workspace.to_owned(), (organization.to_owned(), taken));
 }
 
@@ -35,11 +35,11 @@ pub(super) fn forget(workspace: &Path) {
 
 /// Returns whether an organization's workspaces hold more than half of the sum of all workspaces and the free space, in
 /// bytes or in files.
-pub(super) fn has_most(organization: &str, free: Taken) -> bool {
-    let stock = locked(&STOCK);
+pub(super) fn has_most(organization: &str, free: Usage) -> bool {
+    let usage = locked(&STOCK);
     let sum = |is_meant: &dyn Fn(&str) -> bool| {
-        let meant = stock.values().filter(|(whose, _)| is_meant(whose)).map(|(_, taken)| taken);
-        meant.fold(Taken::default(), |sum, taken| sum.and(*taken))
+        let meant = usage.values().filter(|(whose, _)| is_meant(whose)).map(|(_, taken)| taken);
+        meant.fold(Usage::default(), |sum, taken| sum.and(*taken))
     };
     let (own, all) = (sum(&|whose| whose == organization), sum(&|_| true).and(free));
     own.bytes > all.bytes / 2 || own.entries > all.entries / 2
@@ -63,18 +63,18 @@ mod tests {
 
     #[test]
     fn whoever_holds_more_than_half_has_most() {
-        let of = |bytes, entries| Taken { bytes, entries };
+        let of = |bytes, entries| Usage { bytes, entries };
         let free = of(100, 1_000);
-        note(Path::new("/stock/1"), "large", of(90, 10));
-        note(Path::new("/stock/2"), "small", of(10, 10));
+        set(Path::new("/usage/1"), "large", of(90, 10));
+        set(Path::new("/usage/2"), "small", of(10, 10));
         assert!(!has_most("large", free) && !has_most("small", free) && !has_most("none", free));
-        note(Path::new("/stock/3"), "large", of(40, 10));
+        set(Path::new("/usage/3"), "large", of(40, 10));
         assert!(has_most("large", free) && !has_most("small", free));
-        forget(Path::new("/stock/3"));
+        forget(Path::new("/usage/3"));
         assert!(!has_most("large", free));
-        note(Path::new("/stock/3"), "small", of(0, 2_000));
+        set(Path::new("/usage/3"), "small", of(0, 2_000));
         assert!(has_most("small", free) && !has_most("large", free), "files count as bytes do");
-        (1..=3).for_each(|number| forget(&Path::new("/stock").join(number.to_string())));
+        (1..=3).for_each(|number| forget(&Path::new("/usage").join(number.to_string())));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{
     record::{Ending, FailureDisposition, Purpose, Record, SkipReason, StopReason},
 };
 
-use super::item::{Decoder, Encoder, Item};
+use super::codec::{Decoder, Encoder, Item};
 
 /// Each line has the number of a variant, its name, and its fields in encoding order.
 macro_rules! variants {

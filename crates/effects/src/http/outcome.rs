@@ -15,16 +15,17 @@ use mainspring_kernel::{
 };
 
 use super::{
-    body, headers,
+    body,
+    error::RequestError,
+    headers,
     limits::{FAILURE_HEAD_BYTES_MAX, HEAD_BYTES_MAX},
-    refusal::Refusal,
     retry_after::retry_after_ms,
-    target::Shown,
+    url::Shown,
 };
 
 /// The final response of a request.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct FinalResponse {
     /// The URL that responded.
     pub(super) url: Shown,
     pub(super) status: StatusCode,
@@ -38,9 +39,9 @@ pub(super) struct Answer {
     pub(super) redirects: u32,
 }
 
-impl Answer {
+impl FinalResponse {
     /// Builds the outcome of a response that counts as success.
-    pub(super) fn done(&self, duration: Duration) -> Result<Outcome, Refusal> {
+    pub(super) fn done(&self, duration: Duration) -> Result<Outcome, RequestError> {
         let content_type = self.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let mut result = self.to_map(HEAD_BYTES_MAX, body::to_value(content_type, &self.body));
         result.insert("url".into(), self.url.to_string().into());
@@ -51,7 +52,7 @@ impl Answer {
         match cbor::byte_count(&result) > OUTPUT_BYTES_MAX {
             true => {
                 let (url, part) = (self.url.clone(), "the answer as a value");
-                Err(Refusal::ResponseTooLarge { url, part, bytes_max: OUTPUT_BYTES_MAX })
+                Err(RequestError::ResponseTooLarge { url, part, bytes_max: OUTPUT_BYTES_MAX })
             }
             false => Ok(Outcome::Done(result)),
         }

@@ -10,7 +10,7 @@ const COMPARED_BYTES_MAX: usize = 64;
 
 /// Returns the most similar name if at most a third of its characters differ. Names of one or two characters never
 /// match: they are similar to too many others.
-pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(in crate::definition) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > COMPARED_BYTES_MAX {
         return None;
     }
@@ -23,12 +23,15 @@ pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// Returns the known word that an author meant: a synonym, otherwise the most similar one.
-pub(super) fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub(in crate::definition) fn meant<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
     synonym(word, known.clone()).or_else(|| nearest(word, known))
 }
 
 /// Returns the help text for an unknown word: the one that was meant, otherwise all known words.
-pub(super) fn write_instead<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+pub(in crate::definition) fn write_instead<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match meant(word, known.clone()) {
         Some(known) => format!("write {}", quoted(known)),
         None => known_here(known),
@@ -39,7 +42,7 @@ pub(super) fn write_instead<'a>(word: &str, known: impl IntoIterator<Item = &'a 
 const LISTED_MAX: usize = 30;
 
 /// Lists some of the known names.
-pub(super) fn known_here<'a>(known: impl IntoIterator<Item = &'a str>) -> String {
+pub(in crate::definition) fn known_here<'a>(known: impl IntoIterator<Item = &'a str>) -> String {
     let mut known = known.into_iter();
     let listed: Vec<String> = known.by_ref().take(LISTED_MAX).map(shown).collect();
     format!("known here: {}{}", listed.join(", "), if known.next().is_some() { ", …" } else { "" })

@@ -163,7 +163,10 @@ const SYNONYMS: &[(&str, &[&str])] = &[
 ];
 
 /// Returns the known word that means the same.
-pub(super) fn synonym<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+pub(in crate::definition) fn synonym<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
     let of_word = SYNONYMS.iter().filter(|(other, _)| other.eq_ignore_ascii_case(word));
     of_word.flat_map(|(_, meant)| *meant).find_map(|meant| known.clone().into_iter().find(|known| known == meant))
 }

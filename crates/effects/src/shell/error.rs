@@ -6,7 +6,7 @@ use mainspring_kernel::failure::{Class, Failure};
 
 /// A reason not to start. No message contains a command or the value of a variable, since both may be secret.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum ShellError {
     /// The command is missing or blank.
     MissingCommand,
     /// The command contains a NUL character, so it cannot be an argument.
@@ -56,72 +56,72 @@ pub(super) enum FolderSource {
     Cwd,
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<ShellError> for Failure {
+    fn from(refusal: ShellError) -> Self {
         use FolderSource::{Cwd, Workspace};
         let (class, code, message) = match refusal {
-            Refusal::MissingCommand => {
+            ShellError::MissingCommand => {
                 let message = "`command` is missing or blank: give the script as text".to_owned();
                 (Class::Invalid, "bash_missing_command", message)
             }
-            Refusal::CommandInvalid => {
+            ShellError::CommandInvalid => {
                 let message = "`command` contains a NUL character, which no program takes: remove it".to_owned();
                 (Class::Invalid, "bash_command_invalid", message)
             }
-            Refusal::EnvironmentInvalid { name, why } => {
+            ShellError::EnvironmentInvalid { name, why } => {
                 (Class::Invalid, "bash_environment_invalid", format!("`{}`: {why}", name.escape_debug()))
             }
-            Refusal::FolderMissing { named_by: Workspace, folder, why } => {
+            ShellError::FolderMissing { named_by: Workspace, folder, why } => {
                 let message = format!("the workspace {} cannot be entered ({why}): restore it", folder.display());
                 (Class::Invalid, "bash_missing_workspace", message)
             }
-            Refusal::FolderMissing { named_by: Cwd, folder, why } => {
+            ShellError::FolderMissing { named_by: Cwd, folder, why } => {
                 let help = "create it in an earlier step or correct `cwd`";
                 let message = format!("`cwd` {} cannot be entered ({why}): {help}", folder.display());
                 (Class::Invalid, "bash_missing_cwd", message)
             }
-            Refusal::TooLarge => {
+            ShellError::TooLarge => {
                 let message = "the command and its environment are larger than the system allows (128 KiB for one of \
                                them): write large values to a file in the workspace and pass its name";
                 (Class::Invalid, "bash_too_large", message.to_owned())
             }
-            Refusal::BashMissing => {
+            ShellError::BashMissing => {
                 let message = "there is no bash in the PATH of this node: install it".to_owned();
                 (Class::Unavailable, "bash_missing", message)
             }
-            Refusal::ScriptsOff(why) => {
+            ShellError::ScriptsOff(why) => {
                 let message = format!("this node runs no scripts: {why}");
                 (Class::Policy, "scripts_off", message)
             }
-            Refusal::NotPermitted => {
+            ShellError::NotPermitted => {
                 let message = "this execution was started without the permission `scripts:run`: a member with it must \
                                start it";
                 (Class::Policy, "scripts_not_permitted", message.to_owned())
             }
-            Refusal::NotContained(why) => {
+            ShellError::NotContained(why) => {
                 let message = format!("no container could be made for the script, so it was not run: {why}");
                 (Class::Unavailable, "script_not_contained", message)
             }
-            Refusal::WorkspaceNotContainable(folder) => {
+            ShellError::WorkspaceNotContainable(folder) => {
                 let message = format!(
                     "the workspace {} contains files of the server, which no script is shown: work in another folder",
                     folder.display()
                 );
                 (Class::Policy, "workspace_not_containable", message)
             }
-            Refusal::CwdOutside(folder) => {
+            ShellError::CwdOutside(folder) => {
                 let message = format!(
                     "`cwd` {} is not in the workspace, and a contained script is shown nothing else: name a folder in it",
                     folder.display()
                 );
                 (Class::Policy, "cwd_outside_workspace", message)
             }
-            Refusal::DiskFull(why) => {
+            ShellError::DiskFull(why) => {
                 let message =
                     format!("the script was not started: {why}. Make room, or end executions with large files");
                 (Class::Unavailable, "disk_full", message)
             }
-            Refusal::NotStarted(error) => {
+            ShellError::NotStarted(error) => {
                 (Class::Unavailable, "bash_not_started", format!("the script could not be started: {error}"))
             }
         };
@@ -130,7 +130,7 @@ impl From<Refusal> for Failure {
 }
 
 /// Maps an error of starting a process.
-impl From<io::Error> for Refusal {
+impl From<io::Error> for ShellError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::ArgumentListTooLong => Self::TooLarge,

@@ -20,7 +20,7 @@ type Order = SyncSender<io::Result<Link>>;
 pub(super) type EndIdle = Arc<dyn Fn() + Send + Sync>;
 
 /// Starts workers on a thread of its own, which is started with the first of them.
-pub(super) struct Keeper {
+pub(super) struct Spawner {
     command: WorkerCommand,
     end_idle: EndIdle,
     running: OnceLock<Running>,
@@ -33,10 +33,10 @@ struct Running {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl Spawner {
     /// `end_idle` is called at intervals while no worker is requested.
-    pub(super) fn new(command: WorkerCommand, end_idle: EndIdle) -> Keeper {
-        Keeper { command, end_idle, running: OnceLock::new() }
+    pub(super) fn new(command: WorkerCommand, end_idle: EndIdle) -> Spawner {
+        Spawner { command, end_idle, running: OnceLock::new() }
     }
 
     pub(super) fn start(&self) -> Result<Link, Fault> {
@@ -56,7 +56,7 @@ impl Running {
     fn begin(command: WorkerCommand, end_idle: EndIdle) -> Self {
         let (orders, taken) = sync_channel(0);
         let thread =
-            thread::Builder::new().name("sandbox keeper".to_owned()).spawn(move || keep(&command, &end_idle, &taken));
+            thread::Builder::new().name("sandbox spawner".to_owned()).spawn(move || keep(&command, &end_idle, &taken));
         // Without its thread the channel is closed, and every start fails with a message.
         Self { orders: Mutex::new(Some(orders)), thread: thread.ok() }
     }

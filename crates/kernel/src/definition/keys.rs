@@ -5,8 +5,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    kinds::{COMMON_KEYS, KINDS, Kind},
     notation::{ACTIONS, Notation, OrderWord},
+    step_types::{COMMON_KEYS, KINDS, Kind},
 };
 use crate::condition::Operator;
 

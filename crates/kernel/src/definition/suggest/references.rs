@@ -3,8 +3,9 @@
 
 use alloc::{format, string::String};
 
-use super::{nearest::meant, references::Reader, report::named};
+use super::nearest::meant;
 use crate::{
+    definition::{references::Reader, report::named},
     reference::{self, RESERVED_NAMES},
     value::Value,
 };
@@ -14,7 +15,7 @@ const HOLDERS: [&str; 7] = ["steps", "nodes", "tasks", "jobs", "outputs", "resul
 
 impl Reader<'_, '_> {
     /// Returns the help text for a reference to an unknown name.
-    pub(super) fn meant_by(&mut self, reference: &str) -> String {
+    pub(in crate::definition) fn meant_by(&mut self, reference: &str) -> String {
         let (name_length, _) = reference::length(reference).unwrap_or_default();
         let (name, rest) = reference.split_at(name_length);
         let as_text = format!("or `@@{reference}` if it is meant as text");

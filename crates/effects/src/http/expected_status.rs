@@ -3,11 +3,11 @@
 use hyper::StatusCode;
 use mainspring_kernel::value::Value;
 
-use super::refusal::Refusal;
+use super::error::RequestError;
 
 /// Statuses and classes of statuses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Expect(Vec<Expected>);
+pub(super) struct ExpectedStatus(Vec<Expected>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
@@ -16,11 +16,14 @@ enum Expected {
     Class(u16),
 }
 
-impl Expect {
+impl ExpectedStatus {
     /// Parses the parameter of a step; 2xx is the default.
-    pub(super) fn of(expect: Option<&Value>) -> Result<Self, Refusal> {
+    pub(super) fn of(expect: Option<&Value>) -> Result<Self, RequestError> {
         let wrong = |key: &str| {
-            Refusal::parameter(key, "is no list of statuses and classes of them: write `expect: [200, 404, \"3xx\"]`")
+            RequestError::parameter(
+                key,
+                "is no list of statuses and classes of them: write `expect: [200, 404, \"3xx\"]`",
+            )
         };
         let list = match expect {
             None | Some(Value::Null) => return Ok(Self(vec![Expected::Class(2)])),
@@ -61,7 +64,7 @@ mod tests {
 
     #[track_caller]
     fn check(expect: Option<Value>, held: &[u16], not_held: &[u16]) {
-        let expect = Expect::of(expect.as_ref()).unwrap();
+        let expect = ExpectedStatus::of(expect.as_ref()).unwrap();
         let holds = |code: &u16| expect.holds(StatusCode::from_u16(*code).unwrap());
         assert!(held.iter().all(holds) && !not_held.iter().any(holds), "{expect:?}");
     }
@@ -81,13 +84,13 @@ mod tests {
         let others = [Value::Null, Value::from(true), Value::from(-200i64), Value::List(vec![])];
         for item in items.into_iter().chain(numbers).chain(others) {
             let list = Value::List(vec![Value::from(200u64), item]);
-            match Expect::of(Some(&list)) {
-                Err(Refusal::ParameterInvalid { key, .. }) => assert_eq!(key, "expect[1]"),
+            match ExpectedStatus::of(Some(&list)) {
+                Err(RequestError::ParameterInvalid { key, .. }) => assert_eq!(key, "expect[1]"),
                 other => panic!("{list:?}: {other:?}"),
             }
         }
         for whole in [Value::List(vec![]), Value::from("2xx"), Value::from(200u64)] {
-            assert!(Expect::of(Some(&whole)).is_err(), "{whole:?}");
+            assert!(ExpectedStatus::of(Some(&whole)).is_err(), "{whole:?}");
         }
     }
 }

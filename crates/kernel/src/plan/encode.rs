@@ -23,7 +23,7 @@ use core::fmt;
 
 use super::{
     Constraints, Delay, EdgeKind, FailurePolicy, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan,
-    Retry, Step, Variable, Work,
+    Retry, Step, Variable, Work, decode,
 };
 use crate::{
     cbor,
@@ -34,13 +34,11 @@ use crate::{
     value::{Map, Value},
 };
 
-mod read;
-
 /// The version of the stored form. It increases only if an existing key changes its meaning.
-const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 1;
 
 /// The key of the body of a `forEach` step.
-const BODY: &str = "body";
+pub(super) const BODY: &str = "body";
 
 /// The error for a stored plan that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +96,7 @@ impl Plan {
     /// Reads a plan from its stored form. Never panics: for any value the result is an error, or a plan in which every
     /// number refers to an existing step or block.
     pub fn from_value(value: &Value) -> Result<Self, PlanError> {
-        read::plan(value)
+        decode::plan(value)
     }
 
     /// Returns the SHA-256 of the stored bytes, which identifies the plan.

@@ -7,10 +7,10 @@ use alloc::{
 };
 
 use super::{
-    kinds::Kind,
     notation::Notation,
-    references::{Reader, settled},
+    references::Reader,
     report::{Fields, named},
+    step_types::Kind,
     steps::refuse_type,
 };
 use crate::{
@@ -338,7 +338,7 @@ pub(super) fn effect<'k>(name: &str, params: impl IntoIterator<Item = (&'k str, 
     let mut params: Vec<_> = params.into_iter().filter_map(|(key, param)| Some((key.to_string(), param?))).collect();
     // Sorted as objects are, so that a plan reads back from its stored form unchanged.
     params.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Work::Effect { effect: name.to_string(), params: settled(Template::Map(params)) }
+    Work::Effect { effect: name.to_string(), params: Template::Map(params).normalized() }
 }
 
 pub(super) fn literal(value: impl Into<Value>) -> Template {

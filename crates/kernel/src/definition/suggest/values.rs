@@ -2,8 +2,9 @@
 
 use alloc::{format, string::String};
 
-use super::{report::Fields, synonyms::synonym, work::is_whole};
+use super::synonyms::synonym;
 use crate::{
+    definition::{report::Fields, step_work::is_whole},
     diagnostic::quoted,
     json,
     limits::WAIT_MAX_MS,
@@ -28,7 +29,7 @@ const OBJECTS: [(&str, &str); 12] = [
 
 /// Returns the help text for a value of the wrong type, or an empty text. `wanted` is the expected type in the words of
 /// the message.
-pub(super) fn of_kind(key: &str, wanted: &str, value: &Value) -> String {
+pub(in crate::definition) fn of_kind(key: &str, wanted: &str, value: &Value) -> String {
     if matches!(value, Value::Null) {
         return "give it a value, or leave the key out".into();
     }
@@ -132,7 +133,7 @@ fn of_object(key: &str, wanted: &str, value: &Value) -> String {
 }
 
 /// Returns the help text for a step type that means "for each" in other languages. Here `forEach` is a key of any step.
-pub(super) fn of_each(name: &str, fields: &Fields<'_>) -> Option<String> {
+pub(in crate::definition) fn of_each(name: &str, fields: &Fields<'_>) -> Option<String> {
     const LIST: &str = "forEach: {ref: \"@step.list\"}";
     synonym(name, ["forEach"])?;
     let is_body = |key: &String| key == "steps" || synonym(key, ["steps"]).is_some();

@@ -8,10 +8,9 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{BODY, FORMAT, PlanError};
+use super::encode::{BODY, FORMAT, PlanError};
 use crate::{
     condition::{Condition, Operator, Test},
-    definition::references::settled,
     document::{Path, Segment},
     hash::Hash,
     limits::{DEPTH_MAX, PLAN_STEPS_MAX},
@@ -466,21 +465,21 @@ impl Reader {
     }
 
     fn template(&self, part: &Part<'_>) -> Result<Template, PlanError> {
-        self.unsettled(part, 0).map(settled)
+        self.raw_template(part, 0).map(Template::normalized)
     }
 
-    fn unsettled(&self, part: &Part<'_>, depth: usize) -> Result<Template, PlanError> {
+    fn raw_template(&self, part: &Part<'_>, depth: usize) -> Result<Template, PlanError> {
         if depth > DEPTH_MAX {
             return Err(part.error("nested too deep"));
         }
         Ok(match part.value {
             Value::Text(text) => self.text(text, part)?,
             Value::List(_) => {
-                Template::List(part.items()?.map(|item| self.unsettled(&item, depth + 1)).collect::<Result<_, _>>()?)
+                Template::List(part.items()?.map(|item| self.raw_template(&item, depth + 1)).collect::<Result<_, _>>()?)
             }
             Value::Map(map) => {
                 let field = |(key, value): (&String, _)| {
-                    Ok((key.clone(), self.unsettled(&Part { value, path: part.path.key(key) }, depth + 1)?))
+                    Ok((key.clone(), self.raw_template(&Part { value, path: part.path.key(key) }, depth + 1)?))
                 };
                 Template::Map(map.iter().map(field).collect::<Result<_, _>>()?)
             }

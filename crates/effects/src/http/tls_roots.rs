@@ -13,21 +13,21 @@ use tokio_rustls::rustls::{
 /// The authorities of the machine are not used: a workflow should trust the same servers on every machine, containers
 /// often have no authorities, and a step could change a file of the system.
 #[derive(Clone)]
-pub struct Trust(RootCertStore);
+pub struct TlsRoots(RootCertStore);
 
-impl fmt::Debug for Trust {
+impl fmt::Debug for TlsRoots {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Trust({} authorities)", self.0.len())
+        write!(out, "TlsRoots({} authorities)", self.0.len())
     }
 }
 
-impl Default for Trust {
+impl Default for TlsRoots {
     fn default() -> Self {
         Self(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
     }
 }
 
-impl Trust {
+impl TlsRoots {
     /// Adds the certificates of a PEM text. The error says what is wrong with it.
     pub fn with_authorities(mut self, pem: &str) -> Result<Self, String> {
         let mut count = 0;
@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn authorities_are_added_to_those_of_mozilla() {
-        let before = Trust::default().0.len();
+        let before = TlsRoots::default().0.len();
         let pem = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap().cert.pem();
-        assert_eq!(Trust::default().with_authorities(&(pem.clone() + &pem)).unwrap().0.len(), before + 2);
+        assert_eq!(TlsRoots::default().with_authorities(&(pem.clone() + &pem)).unwrap().0.len(), before + 2);
         assert!(before > 50);
         for (wrong, why) in [
             (String::new(), "no certificate"),
@@ -69,7 +69,7 @@ mod tests {
             (pem.replacen("MII", "", 1), "certificate 1"),
             (pem.replacen("-----END", "", 1), "certificate 1"),
         ] {
-            let error = Trust::default().with_authorities(&wrong).unwrap_err();
+            let error = TlsRoots::default().with_authorities(&wrong).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
     }

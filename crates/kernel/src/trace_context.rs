@@ -10,8 +10,6 @@ use crate::{
     effect::Attempt,
     hash::{Hash, hex},
     key::ExecutionKey,
-    state::State,
-    value::Value,
 };
 
 /// A trace id, derived from the key of the root execution by a one-way hash. All of its bytes are uniformly
@@ -22,20 +20,6 @@ pub struct TraceId(pub [u8; 16]);
 /// A span id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpanId(pub [u8; 8]);
-
-/// Trigger key of the root execution's key, in the trigger of a child execution.
-pub const ROOT_IN_TRIGGER: &str = "rootExecutionKey";
-
-/// Returns the root of the execution tree. A child that an older release started knows only its parent, which is then
-/// returned.
-pub fn root_of(state: &State) -> ExecutionKey {
-    if state.lineage.depth == 0 {
-        return state.key;
-    }
-    let trigger = state.start.as_ref().and_then(|start| start.trigger.get(ROOT_IN_TRIGGER));
-    let said = trigger.and_then(Value::as_text).and_then(ExecutionKey::parse);
-    said.or(state.lineage.parent.as_ref().map(|parent| parent.execution)).unwrap_or(state.key)
-}
 
 impl TraceId {
     /// Returns the trace id of an execution tree.
@@ -81,6 +65,7 @@ pub fn traceparent(attempt: &Attempt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::Value;
     use alloc::collections::BTreeSet;
 
     #[test]

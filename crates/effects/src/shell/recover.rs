@@ -5,9 +5,9 @@ use std::{path::Path, time::Duration};
 use tokio::task::JoinSet;
 
 use super::{
-    group::{Members, blocking},
-    note::{Found, Mark, Note},
     process::{self, Stat, boot_id},
+    process_group::{Members, blocking},
+    process_record::{Found, Mark, ProcessRecord},
 };
 use crate::Adopted;
 
@@ -23,19 +23,19 @@ use crate::Adopted;
 /// | damaged | either | every process with the mark | interrupted |
 /// | there | no | nothing | interrupted |
 /// | there | yes | the group, if it is the attempt's | interrupted |
-pub(super) async fn adopt(notes: &Path, mark: &Mark, is_trusted: bool, grace: Duration) -> Adopted {
-    let found = Note::read(notes, mark);
+pub(super) async fn adopt(records: &Path, mark: &Mark, is_trusted: bool, grace: Duration) -> Adopted {
+    let found = ProcessRecord::read(records, mark);
     let is_of_this_boot = match &found {
-        Found::Note(note) => boot_id().map_or(true, |boot| boot == note.boot),
+        Found::Record(record) => boot_id().map_or(true, |boot| boot == record.boot),
         Found::Nothing | Found::Damaged => true,
     };
     let leftovers = match found {
         Found::Nothing if is_trusted => return Adopted::NeverStarted,
         Found::Nothing => return Adopted::Interrupted,
         Found::Damaged => Some(Members::With(mark.assignment())),
-        Found::Note(note) => match boot_id() {
-            Ok(boot) if boot != note.boot => None,
-            Ok(_) => blocking(move || group_of(&note)).await,
+        Found::Record(record) => match boot_id() {
+            Ok(boot) if boot != record.boot => None,
+            Ok(_) => blocking(move || group_of(&record)).await,
             Err(_) => Some(Members::With(mark.assignment())),
         },
     };
@@ -51,13 +51,13 @@ pub(super) async fn adopt(notes: &Path, mark: &Mark, is_trusted: bool, grace: Du
 
 /// Ends the processes of all recorded attempts, and removes the records. The caller owns the folder of the records and
 /// will not recover all of these attempts itself: another node may resume them.
-pub async fn end_leftovers(notes: &Path, grace: Duration) {
+pub async fn end_leftovers(records: &Path, grace: Duration) {
     let mut ends = JoinSet::new();
-    for mark in Note::all(notes) {
-        let notes = notes.to_owned();
+    for mark in ProcessRecord::all(records) {
+        let records = records.to_owned();
         ends.spawn(async move {
-            adopt(&notes, &mark, true, grace).await;
-            Note::forget(&notes, &mark);
+            adopt(&records, &mark, true, grace).await;
+            ProcessRecord::forget(&records, &mark);
         });
     }
     while ends.join_next().await.is_some() {}
@@ -66,10 +66,10 @@ pub async fn end_leftovers(notes: &Path, grace: Duration) {
 /// Returns the group that a record names, unless its number was reused. The group is the recorded one if its leader has
 /// the recorded start time, or if a member carries the attempt's mark: a number stays with a group until its last
 /// member has ended.
-fn group_of(note: &Note) -> Option<Members> {
-    let group = Members::OfGroup(note.leader);
-    let is_same_leader = || Stat::of(note.leader).is_some_and(|stat| stat.started_ticks == note.started_ticks);
-    let assignment = note.mark.assignment();
+fn group_of(record: &ProcessRecord) -> Option<Members> {
+    let group = Members::OfGroup(record.leader);
+    let is_same_leader = || Stat::of(record.leader).is_some_and(|stat| stat.started_ticks == record.started_ticks);
+    let assignment = record.mark.assignment();
     let is_marked = || group.sweep().into_iter().any(|pid| process::has_variable(pid, &assignment));
     (is_same_leader() || is_marked()).then_some(group)
 }
@@ -107,21 +107,25 @@ mod tests {
         child
     }
 
-    fn note_of(child: &Child, mark: &Mark) -> Note {
+    fn record_of(child: &Child, mark: &Mark) -> ProcessRecord {
         let leader = Pid::from_child(child);
         let started_ticks = Stat::of(leader).unwrap().started_ticks;
-        Note { mark: mark.clone(), leader, started_ticks, boot: boot_id().unwrap() }
+        ProcessRecord { mark: mark.clone(), leader, started_ticks, boot: boot_id().unwrap() }
     }
 
     /// Recovers the attempt that a living process is recorded for, and returns whether the process survives.
-    async fn survives(number: u32, is_marked: bool, damage: impl FnOnce(&mut Note)) -> bool {
+    async fn survives(number: u32, is_marked: bool, damage: impl FnOnce(&mut ProcessRecord)) -> bool {
         let (folder, mark) = (tempfile::tempdir().unwrap(), mark(number));
         let mut child = sleeper(is_marked.then_some(&mark));
-        let mut note = note_of(&child, &mark);
-        damage(&mut note);
-        note.write(folder.path()).unwrap();
+        let mut record = record_of(&child, &mark);
+        damage(&mut record);
+        record.write(folder.path()).unwrap();
         assert_eq!(adopt(folder.path(), &mark, true, LONG).await, Adopted::Interrupted);
-        assert_eq!(Note::read(folder.path(), &mark), Found::Note(note), "only forgetting removes a note");
+        assert_eq!(
+            ProcessRecord::read(folder.path(), &mark),
+            Found::Record(record),
+            "only forgetting removes a record"
+        );
         let survives = child.try_wait().unwrap().is_none();
         let _ = child.kill();
         child.wait().unwrap();
@@ -131,9 +135,12 @@ mod tests {
     #[tokio::test]
     async fn only_what_is_ours_is_ended() {
         assert!(!survives(1, false, |_| {}).await, "the leader that was written down");
-        assert!(!survives(2, true, |note| note.started_ticks += 1).await, "a marked member of the group");
-        assert!(survives(3, false, |note| note.started_ticks += 1).await, "a stranger with the same number");
-        assert!(survives(4, true, |note| note.boot = "another".into()).await, "a note of another boot");
+        assert!(!survives(2, true, |record| record.started_ticks += 1).await, "a marked member of the group");
+        assert!(
+            survives(3, false, |record| record.started_ticks += 1).await,
+            "a process of another user with the same number"
+        );
+        assert!(survives(4, true, |record| record.boot = "another".into()).await, "a record of another boot");
     }
 
     #[tokio::test]
@@ -143,9 +150,9 @@ mod tests {
         let marks = [mark(1), mark(2)];
         let mut children = marks.each_ref().map(|mark| sleeper(Some(mark)));
         for (child, mark) in children.iter().zip(&marks) {
-            note_of(child, mark).write(folder.path()).unwrap();
+            record_of(child, mark).write(folder.path()).unwrap();
         }
-        fs::write(folder.path().join("a stranger's file"), "").unwrap();
+        fs::write(folder.path().join("a unrelated's file"), "").unwrap();
         end_leftovers(folder.path(), LONG).await;
         assert!(children.iter_mut().all(|child| !child.wait().unwrap().success()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -161,14 +168,14 @@ mod tests {
     #[tokio::test]
     async fn a_damaged_note_kills_by_the_mark_alone() {
         let (folder, mark) = (tempfile::tempdir().unwrap(), mark(5));
-        let (mut ours, mut stranger) = (sleeper(Some(&mark)), sleeper(None));
-        note_of(&stranger, &mark).write(folder.path()).unwrap();
+        let (mut ours, mut unrelated) = (sleeper(Some(&mark)), sleeper(None));
+        record_of(&unrelated, &mark).write(folder.path()).unwrap();
         let file = folder.path().join(mark.text());
         fs::write(&file, fs::read_to_string(&file).unwrap() + "x").unwrap();
         assert_eq!(adopt(folder.path(), &mark, true, LONG).await, Adopted::Interrupted);
         assert!(!ours.wait().unwrap().success());
-        assert!(stranger.try_wait().unwrap().is_none());
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        assert!(unrelated.try_wait().unwrap().is_none());
+        unrelated.kill().unwrap();
+        unrelated.wait().unwrap();
     }
 }

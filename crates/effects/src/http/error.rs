@@ -4,12 +4,12 @@ use std::io;
 
 use mainspring_kernel::failure::{Class, Failure};
 
-use super::{ALLOW_VARIABLE, allow::DEFAULT_ORGANIZATION, limits::HEARSAY_CHARS_MAX, target::Shown};
+use super::{ALLOW_VARIABLE, allowlist::DEFAULT_ORGANIZATION, limits::HEARSAY_CHARS_MAX, url::Shown};
 
 /// A reason why a request has no usable response. No message contains a header, a query or a body, since they may be
 /// secret.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum RequestError {
     /// The parameters of the step are invalid.
     ParameterInvalid {
         /// The parameter, as `headers.Accept`.
@@ -55,7 +55,7 @@ pub(super) enum Refusal {
     RedirectsTooMany(Shown),
 }
 
-impl Refusal {
+impl RequestError {
     /// Makes the error of a parameter.
     pub(super) fn parameter(key: impl Into<String>, why: impl Into<String>) -> Self {
         Self::ParameterInvalid { key: key.into(), why: why.into() }
@@ -74,60 +74,60 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Self {
+impl From<RequestError> for Failure {
+    fn from(refusal: RequestError) -> Self {
         let (class, code, message) = match refusal {
-            Refusal::ParameterInvalid { key, why } => {
+            RequestError::ParameterInvalid { key, why } => {
                 (Class::Invalid, "http_parameter_invalid", format!("`{}`: {why}", key.escape_debug()))
             }
-            Refusal::AddressRefused { url, special_use, entry } => {
+            RequestError::AddressRefused { url, special_use, entry } => {
                 let help = format!(
                     "use a public address, or have the operator of this node allow it with {ALLOW_VARIABLE}={entry}"
                 );
                 (Class::Policy, "http_address_refused", format!("{url} leads to {special_use}: {help}"))
             }
-            Refusal::NameUnknown(url, error) => {
+            RequestError::NameUnknown(url, error) => {
                 (Class::Unavailable, "http_dns_failed", format!("{url}: no address was found for the host ({error})"))
             }
-            Refusal::NotConnected(url, error) => (
+            RequestError::NotConnected(url, error) => (
                 Class::Unavailable,
                 "http_connect_failed",
                 format!("{url}: no connection ({error}); nothing was sent there"),
             ),
-            Refusal::ConnectTimeout(url) => (
+            RequestError::ConnectTimeout(url) => (
                 Class::Timeout,
                 "http_connect_timeout",
                 format!("{url}: no connection in time; nothing was sent there"),
             ),
-            Refusal::TlsFailed(url, why) => (
+            RequestError::TlsFailed(url, why) => (
                 Class::Failed,
                 "http_tls_failed",
                 format!("{url}: no trusted connection ({}); nothing was sent there", short(&why)),
             ),
-            Refusal::ConnectionLost(url, why) => {
+            RequestError::ConnectionLost(url, why) => {
                 let message =
                     format!("{url}: the connection broke ({}); the request may have been received", short(&why));
                 (Class::Unavailable, "http_connection_lost", message)
             }
-            Refusal::ResponseInvalid(url, why) => (
+            RequestError::ResponseInvalid(url, why) => (
                 Class::Invalid,
                 "http_response_invalid",
                 format!("{url} answered what cannot be read ({})", short(&why)),
             ),
-            Refusal::ResponseTooLarge { url, part, bytes_max } => {
+            RequestError::ResponseTooLarge { url, part, bytes_max } => {
                 let help = "ask for less, or raise `maxResponseBytes` if it is below";
                 let message = format!("{url}: {part} takes more than {bytes_max} bytes: {help}");
                 (Class::Policy, "http_response_too_large", message)
             }
-            Refusal::RedirectInvalid(url, why) => {
+            RequestError::RedirectInvalid(url, why) => {
                 (Class::Invalid, "http_redirect_invalid", format!("{url} answered a redirect that {why}"))
             }
-            Refusal::RedirectInsecure(url) => {
+            RequestError::RedirectInsecure(url) => {
                 let help = "ask the server's operator, or use the address it leads to";
                 let message = format!("{url} redirects from https to http, which is not followed: {help}");
                 (Class::Policy, "http_redirect_insecure", message)
             }
-            Refusal::RedirectsTooMany(url) => {
+            RequestError::RedirectsTooMany(url) => {
                 let help = "look where they lead with `followRedirects: false`";
                 (Class::Failed, "http_redirects_too_many", format!("{url}: too many redirects; {help}"))
             }

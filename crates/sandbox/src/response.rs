@@ -6,7 +6,7 @@ use crate::text::beginning;
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// The result as JSON text, or the failure.
     pub result: Result<String, Fault>,
     /// The console output of the code; empty if the worker was killed.
@@ -15,10 +15,10 @@ pub struct Answer {
     pub ticks: u64,
 }
 
-impl Answer {
+impl Response {
     /// Makes an answer of a call that ran no code.
-    pub(crate) fn of(result: Result<String, Fault>) -> Answer {
-        Answer { result, console: Console::default(), ticks: 0 }
+    pub(crate) fn of(result: Result<String, Fault>) -> Response {
+        Response { result, console: Console::default(), ticks: 0 }
     }
 }
 

@@ -17,7 +17,7 @@ use mainspring_kernel::{
 use tokio::sync::Notify;
 
 /// A boxed future.
-pub type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Performs the attempts of one kind of effect.
 pub trait Executor: Send + Sync {
@@ -26,11 +26,11 @@ pub trait Executor: Send + Sync {
 
     /// Performs the attempt and returns its outcome. Returns soon after `stop` is requested, in every state of the
     /// attempt.
-    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: Stop) -> Work<'a, Outcome>;
+    fn perform<'a>(&'a self, attempt: &'a Attempt, stop: CancelSignal) -> BoxFuture<'a, Outcome>;
 
     /// Recovers an attempt that an earlier process had started or was about to start: ends its remaining processes, and
     /// returns what is known about it.
-    fn adopt<'a>(&'a self, attempt: &'a Attempt) -> Work<'a, Adopted>;
+    fn adopt<'a>(&'a self, attempt: &'a Attempt) -> BoxFuture<'a, Adopted>;
 
     /// Removes the recovery data of an attempt whose receipt is durable.
     fn forget(&self, attempt: AttemptName<'_>);
@@ -62,48 +62,48 @@ impl<'a> From<&'a Attempt> for AttemptName<'a> {
     }
 }
 
-/// The sender of the cancel signal; [`Stop`] receives it. Dropping it does not cancel.
+/// The sender of the cancel signal; [`CancelSignal`] receives it. Dropping it does not cancel.
 #[derive(Debug)]
-pub struct Stopper(Arc<Wish>);
+pub struct CancelHandle(Arc<CancelState>);
 
 /// The receiver of the cancel signal, polled by a running attempt.
 #[derive(Debug, Clone)]
-pub struct Stop(Arc<Wish>);
+pub struct CancelSignal(Arc<CancelState>);
 
 /// The shared state of both ends. Each attempt has one, so it is small.
 #[derive(Debug, Default)]
-struct Wish {
-    is_uttered: AtomicBool,
-    uttered: Notify,
+struct CancelState {
+    is_cancelled: AtomicBool,
+    cancelled: Notify,
     is_killed: AtomicBool,
     killed: Notify,
 }
 
-impl Stopper {
+impl CancelHandle {
     /// Makes both ends.
-    pub fn pair() -> (Self, Stop) {
-        let wish = Arc::new(Wish::default());
-        (Self(wish.clone()), Stop(wish))
+    pub fn pair() -> (Self, CancelSignal) {
+        let state = Arc::new(CancelState::default());
+        (Self(state.clone()), CancelSignal(state))
     }
 
     /// Requests cancellation. Repeated requests have no further effect.
-    pub fn stop(&self) {
-        self.0.is_uttered.store(true, Ordering::SeqCst);
-        self.0.uttered.notify_waiters();
+    pub fn cancel(&self) {
+        self.0.is_cancelled.store(true, Ordering::SeqCst);
+        self.0.cancelled.notify_waiters();
     }
 
     /// Requests the end without a grace period, because another attempt of the same work is about to start.
     pub fn kill(&self) {
         self.0.is_killed.store(true, Ordering::SeqCst);
         self.0.killed.notify_waiters();
-        self.stop();
+        self.cancel();
     }
 }
 
-impl Stop {
+impl CancelSignal {
     /// Returns whether cancellation was requested.
     pub fn is_requested(&self) -> bool {
-        self.0.is_uttered.load(Ordering::SeqCst)
+        self.0.is_cancelled.load(Ordering::SeqCst)
     }
 
     /// Returns once the attempt must end without a grace period.
@@ -117,9 +117,9 @@ impl Stop {
     /// Returns once cancellation was requested; never if the sender is gone.
     pub async fn requested(&mut self) {
         // A `Notified` counts from its creation, so a request between the check and the wait is not lost.
-        let uttered = self.0.uttered.notified();
+        let cancelled = self.0.cancelled.notified();
         if !self.is_requested() {
-            uttered.await;
+            cancelled.await;
         }
     }
 }
@@ -135,7 +135,7 @@ impl Executors {
     }
 
     /// Performs an attempt with its executor.
-    pub async fn perform(&self, attempt: &Attempt, stop: Stop) -> Outcome {
+    pub async fn perform(&self, attempt: &Attempt, stop: CancelSignal) -> Outcome {
         match self.executor_of(attempt) {
             Some(executor) => executor.perform(attempt, stop).await,
             None => Outcome::Failed(no_executor(attempt)),

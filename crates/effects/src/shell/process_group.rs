@@ -257,7 +257,7 @@ mod tests {
     async fn a_mark_is_followed_across_groups_and_strangers_live() {
         let spawn =
             |mark: &str| Command::new("sleep").arg("300").env("GROUP_TEST", mark).process_group(0).spawn().unwrap();
-        let (mut a, mut b, mut stranger) = (spawn("x1"), spawn("x1"), spawn("x11"));
+        let (mut a, mut b, mut unrelated) = (spawn("x1"), spawn("x1"), spawn("x11"));
         let marked = Members::With("GROUP_TEST=x1".into());
         // Spawning returns when the program is being executed, a moment before its environment can be read.
         while marked.sweep().len() < 2 {
@@ -265,9 +265,9 @@ mod tests {
         }
         marked.end(Duration::from_secs(3600)).await;
         assert!(!a.wait().unwrap().success() && !b.wait().unwrap().success());
-        assert!(stranger.try_wait().unwrap().is_none(), "another mark is another attempt");
-        stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        assert!(unrelated.try_wait().unwrap().is_none(), "another mark is another attempt");
+        unrelated.kill().unwrap();
+        unrelated.wait().unwrap();
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use mainspring_kernel::hash::Hash;
 use rustix::process::Pid;
 
 use super::{
-    limits::NOTE_BYTES_MAX,
+    limits::PROCESS_RECORD_BYTES_MAX,
     process::{Stat, boot_id, pid_of},
 };
 use crate::AttemptName;
@@ -24,7 +24,7 @@ pub(super) const CONTAINER_VARIABLE: &str = "MAINSPRING_CONTAINER";
 
 /// The process group of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Note {
+pub(super) struct ProcessRecord {
     /// The attempt's mark.
     pub(super) mark: Mark,
     /// The first process, whose number is also its group's.
@@ -47,7 +47,7 @@ pub(super) enum Found {
     Nothing,
     /// The file is not a record of this attempt, or cannot be read.
     Damaged,
-    Note(Note),
+    Record(ProcessRecord),
 }
 
 /// A SHA-256 hash in hexadecimal digits.
@@ -77,16 +77,16 @@ impl Mark {
         &self.0
     }
 
-    fn path_in(&self, notes: &Path) -> PathBuf {
-        notes.join(&self.0)
+    fn path_in(&self, records: &Path) -> PathBuf {
+        records.join(&self.0)
     }
 
-    fn path_of_unfinished_in(&self, notes: &Path) -> PathBuf {
-        notes.join(format!("{}.unfinished", self.0))
+    fn path_of_unfinished_in(&self, records: &Path) -> PathBuf {
+        records.join(format!("{}.unfinished", self.0))
     }
 }
 
-impl Note {
+impl ProcessRecord {
     /// Makes the record of a child that was just started.
     pub(super) fn of(mark: Mark, leader: Pid) -> io::Result<Self> {
         let stat = Stat::of(leader).ok_or_else(|| io::Error::other("/proc does not show a child"))?;
@@ -95,43 +95,43 @@ impl Note {
 
     /// Writes the record atomically. It is not synced: no process outlives the boot, and within one boot every other
     /// process sees the file as soon as this returns.
-    pub(super) fn write(&self, notes: &Path) -> io::Result<()> {
-        let unfinished = self.mark.path_of_unfinished_in(notes);
+    pub(super) fn write(&self, records: &Path) -> io::Result<()> {
+        let unfinished = self.mark.path_of_unfinished_in(records);
         match fs::write(&unfinished, self.text()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(notes)?;
+                fs::create_dir_all(records)?;
                 fs::write(&unfinished, self.text())?;
             }
             written => written?,
         }
-        fs::rename(unfinished, self.mark.path_in(notes))
+        fs::rename(unfinished, self.mark.path_in(records))
     }
 
-    pub(super) fn read(notes: &Path, mark: &Mark) -> Found {
-        let file = match File::open(mark.path_in(notes)) {
+    pub(super) fn read(records: &Path, mark: &Mark) -> Found {
+        let file = match File::open(mark.path_in(records)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Found::Nothing,
             Err(_) => return Found::Damaged,
         };
         let mut text = String::new();
-        match file.take(NOTE_BYTES_MAX as u64).read_to_string(&mut text) {
-            Ok(_) => Self::parse(&text, mark).map_or(Found::Damaged, Found::Note),
+        match file.take(PROCESS_RECORD_BYTES_MAX as u64).read_to_string(&mut text) {
+            Ok(_) => Self::parse(&text, mark).map_or(Found::Damaged, Found::Record),
             Err(_) => Found::Damaged,
         }
     }
 
     /// Lists the attempts with a complete record, whether readable or damaged.
-    pub(super) fn all(notes: &Path) -> Vec<Mark> {
-        let files = fs::read_dir(notes).into_iter().flatten().flatten();
+    pub(super) fn all(records: &Path) -> Vec<Mark> {
+        let files = fs::read_dir(records).into_iter().flatten().flatten();
         let names = files.filter_map(|file| file.file_name().into_string().ok());
         let is_mark = |name: &String| name.len() == MARK_CHARS && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         names.filter(is_mark).map(Mark).collect()
     }
 
     /// Removes the record of an attempt. On failure it stays, which costs one recovery at the next start.
-    pub(super) fn forget(notes: &Path, mark: &Mark) {
-        let _ = fs::remove_file(mark.path_in(notes));
-        let _ = fs::remove_file(mark.path_of_unfinished_in(notes));
+    pub(super) fn forget(records: &Path, mark: &Mark) {
+        let _ = fs::remove_file(mark.path_in(records));
+        let _ = fs::remove_file(mark.path_of_unfinished_in(records));
     }
 
     fn text(&self) -> String {
@@ -143,13 +143,13 @@ impl Note {
     fn parse(text: &str, mark: &Mark) -> Option<Self> {
         let mut lines = text.lines();
         let mut value_of = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-        let note = Self {
+        let record = Self {
             mark: Mark(value_of("mark")?.to_owned()),
             leader: pid_of(value_of("leader")?)?,
             started_ticks: value_of("started")?.parse().ok()?,
             boot: value_of("boot")?.to_owned(),
         };
-        (note.mark == *mark && !note.leader.is_init() && note.text() == text).then_some(note)
+        (record.mark == *mark && !record.leader.is_init() && record.text() == text).then_some(record)
     }
 }
 
@@ -162,48 +162,48 @@ mod tests {
         Mark::of(AttemptName { execution: ExecutionKey([7; 16]), step, number })
     }
 
-    fn note() -> Note {
+    fn record() -> ProcessRecord {
         let leader = Pid::from_raw(4242).unwrap();
-        Note { mark: mark("fetch[3].parse", 1), leader, started_ticks: 99, boot: "b-1".into() }
+        ProcessRecord { mark: mark("fetch[3].parse", 1), leader, started_ticks: 99, boot: "b-1".into() }
     }
 
     #[test]
     fn a_note_is_read_back_and_forgotten() {
         let folder = tempfile::tempdir().unwrap();
-        let notes = folder.path().join("not/yet/there");
-        let note = note();
-        assert_eq!(Note::read(&notes, &note.mark), Found::Nothing);
-        note.write(&notes).unwrap();
-        assert_eq!(Note::read(&notes, &note.mark), Found::Note(note.clone()));
-        assert_eq!(Note::read(&notes, &mark("fetch[3].parse", 2)), Found::Nothing);
-        assert_eq!(fs::read_dir(&notes).unwrap().count(), 1, "nothing unfinished is left");
-        Note::forget(&notes, &note.mark);
-        Note::forget(&notes, &note.mark);
-        assert_eq!(fs::read_dir(&notes).unwrap().count(), 0);
+        let records = folder.path().join("not/yet/there");
+        let record = record();
+        assert_eq!(ProcessRecord::read(&records, &record.mark), Found::Nothing);
+        record.write(&records).unwrap();
+        assert_eq!(ProcessRecord::read(&records, &record.mark), Found::Record(record.clone()));
+        assert_eq!(ProcessRecord::read(&records, &mark("fetch[3].parse", 2)), Found::Nothing);
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 1, "nothing unfinished is left");
+        ProcessRecord::forget(&records, &record.mark);
+        ProcessRecord::forget(&records, &record.mark);
+        assert_eq!(fs::read_dir(&records).unwrap().count(), 0);
     }
 
     #[test]
     fn every_damage_is_seen() {
-        let (note, text) = (note(), note().text());
-        assert_eq!(Note::parse(&text, &note.mark), Some(note.clone()));
+        let (record, text) = (record(), record().text());
+        assert_eq!(ProcessRecord::parse(&text, &record.mark), Some(record.clone()));
         for end in 0..text.len() {
-            assert_eq!(Note::parse(&text[..end], &note.mark), None, "cut off at {end}");
+            assert_eq!(ProcessRecord::parse(&text[..end], &record.mark), None, "cut off at {end}");
         }
         for (from, to) in
             [("4242", "1"), ("4242", "0"), ("4242", "-4242"), ("4242", "+4242"), ("4242", "04242"), ("99", "x")]
         {
-            assert_eq!(Note::parse(&text.replace(from, to), &note.mark), None, "{from} as {to}");
+            assert_eq!(ProcessRecord::parse(&text.replace(from, to), &record.mark), None, "{from} as {to}");
         }
-        assert_eq!(Note::parse(&format!("{text}more"), &note.mark), None);
-        assert_eq!(Note::parse(&text, &mark("fetch[3].parse", 2)), None, "the note of another attempt");
+        assert_eq!(ProcessRecord::parse(&format!("{text}more"), &record.mark), None);
+        assert_eq!(ProcessRecord::parse(&text, &mark("fetch[3].parse", 2)), None, "the record of another attempt");
     }
 
     #[test]
     fn what_cannot_be_read_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
-        let note = note();
-        fs::create_dir(note.mark.path_in(folder.path())).unwrap();
-        assert_eq!(Note::read(folder.path(), &note.mark), Found::Damaged);
+        let record = record();
+        fs::create_dir(record.mark.path_in(folder.path())).unwrap();
+        assert_eq!(ProcessRecord::read(folder.path(), &record.mark), Found::Damaged);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::{
     instance::Instance,
     key::ExecutionKey,
     record::{Fault, Payload},
-    stored::StoredValue,
+    stored_frame::StoredValue,
     value::Value,
 };
 

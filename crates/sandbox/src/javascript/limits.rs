@@ -10,17 +10,17 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// The limits of one call, on the host's side.
-pub(crate) struct Guard {
+pub(crate) struct LimitGuard {
     limits: Limits,
     ends_at: Instant,
     ticks: Cell<u64>,
     met: Cell<Option<FaultKind>>,
 }
 
-impl Guard {
-    pub(crate) fn new(limits: &Limits) -> Guard {
+impl LimitGuard {
+    pub(crate) fn new(limits: &Limits) -> LimitGuard {
         let ends_at = Instant::now() + Duration::from_millis(limits.wall_ms_max);
-        Guard { limits: *limits, ends_at, ticks: Cell::new(0), met: Cell::new(None) }
+        LimitGuard { limits: *limits, ends_at, ticks: Cell::new(0), met: Cell::new(None) }
     }
 
     /// Handles the interpreter's regular poll. Returns true to interrupt it.

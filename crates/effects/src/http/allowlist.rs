@@ -18,7 +18,7 @@ const ORGANIZATION_CHARS_MAX: usize = 128;
 
 /// Exceptions to the rule that only public addresses are connected to, by organization. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Allow(BTreeMap<String, Permitted>);
+pub struct Allowlist(BTreeMap<String, Permitted>);
 
 /// The exceptions of one organization.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl std::error::Error for AllowError {}
 
 /// Parses a list separated by commas or white space: `10.0.0.0/8`, `127.0.0.1:8080`, `[::1]:8080`, `fd00::/8`,
 /// `build.internal`, `build.internal:8443`. An entry may start with its organization: `acme=10.0.0.0/8`.
-impl FromStr for Allow {
+impl FromStr for Allowlist {
     type Err = AllowError;
 
     fn from_str(text: &str) -> Result<Self, AllowError> {
@@ -85,7 +85,7 @@ fn is_organization(id: &str) -> bool {
         && id.chars().all(fits)
 }
 
-impl Allow {
+impl Allowlist {
     /// Returns the exceptions of an organization; `None` stands for an execution of the command line.
     pub(super) fn of(&self, organization: Option<&str>) -> &Permitted {
         static NOTHING: Permitted = Permitted(Vec::new());
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn ranges_and_addresses() {
-        let allow: Allow = "10.0.0.0/8, 127.0.0.1:8080 ::1\n[fd00::1]:443,[fd00::2],192.0.2.7".parse().unwrap();
+        let allow: Allowlist = "10.0.0.0/8, 127.0.0.1:8080 ::1\n[fd00::1]:443,[fd00::2],192.0.2.7".parse().unwrap();
         let allow = allow.of(None);
         let check = |address: &str, expected: bool| {
             assert_eq!(allow.holds_address(address.parse().unwrap()), expected, "{address}");
@@ -185,12 +185,12 @@ mod tests {
         check("[fd00::2]:80", true);
         check("192.0.2.7:80", true);
         assert!(!allow.holds_name("10.0.0.1", 80));
-        assert_eq!(" ,\n".parse(), Ok(Allow::default()));
+        assert_eq!(" ,\n".parse(), Ok(Allowlist::default()));
     }
 
     #[test]
     fn names() {
-        let allow: Allow = "Build.Internal,api.test:8443,müller.test,dotted.test.".parse().unwrap();
+        let allow: Allowlist = "Build.Internal,api.test:8443,müller.test,dotted.test.".parse().unwrap();
         let allow = allow.of(None);
         let check = |host: &str, port: u16, expected: bool| {
             assert_eq!(allow.holds_name(host, port), expected, "{host}:{port}");
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_for_one_organization() {
-        let allow: Allow = "10.0.0.0/8 acme=127.0.0.1:7499,acme=build.test,default=[::1]:80".parse().unwrap();
+        let allow: Allowlist = "10.0.0.0/8 acme=127.0.0.1:7499,acme=build.test,default=[::1]:80".parse().unwrap();
         let check = |organization: Option<&str>, address: &str, expected: bool| {
             let holds = allow.of(organization).holds_address(address.parse().unwrap());
             assert_eq!(holds, expected, "{organization:?} {address}");
@@ -257,7 +257,7 @@ mod tests {
             "-a=10.0.0.0/8",
             "*=10.0.0.0/8",
         ] {
-            let error = format!("localhost,{wrong}").parse::<Allow>().expect_err(wrong);
+            let error = format!("localhost,{wrong}").parse::<Allowlist>().expect_err(wrong);
             assert!(error.to_string().starts_with(&format!("the entry `{wrong}` cannot")), "{error}");
         }
     }

@@ -8,13 +8,13 @@ use hyper::{Response, body::Incoming};
 use super::{
     connect::Connector,
     decode::Coding,
+    error::RequestError,
     headers,
     limits::{FAILURE_BODY_BYTES_MAX, HEAD_BUFFER_BYTES, HEAD_BYTES_MAX, REDIRECTS_MAX},
+    outcome::FinalResponse,
     redirect,
-    refusal::Refusal,
-    report::Answer,
     request::Request,
-    target::Shown,
+    url::Shown,
 };
 
 /// The progress of a request, also reported for a canceled one.
@@ -48,7 +48,7 @@ pub(super) async fn exchange(
     organization: Option<&str>,
     mut request: Request,
     progress: &mut Progress,
-) -> Result<Answer, Refusal> {
+) -> Result<FinalResponse, RequestError> {
     loop {
         let mut connection = connector.connect(&request.target, organization).await?;
         progress.may_be_received = true;
@@ -58,7 +58,7 @@ pub(super) async fn exchange(
             return read(&request, response, progress.redirects).await;
         };
         if progress.redirects == REDIRECTS_MAX {
-            return Err(Refusal::RedirectsTooMany(request.target.shown()));
+            return Err(RequestError::RedirectsTooMany(request.target.shown()));
         }
         progress.redirects += 1;
         request = next;
@@ -66,12 +66,12 @@ pub(super) async fn exchange(
 }
 
 /// Reads the body of the final response: completely for a success, and up to the kept size for a failure.
-async fn read(request: &Request, response: Response<Incoming>, redirects: u32) -> Result<Answer, Refusal> {
+async fn read(request: &Request, response: Response<Incoming>, redirects: u32) -> Result<FinalResponse, RequestError> {
     let (mut parts, incoming) = response.into_parts();
     let url = request.target.shown();
     let is_success = request.expect.holds(parts.status);
     if is_success && !headers::fits(&parts.headers) {
-        return Err(Refusal::ResponseTooLarge { url, part: "the head of the answer", bytes_max: HEAD_BYTES_MAX });
+        return Err(RequestError::ResponseTooLarge { url, part: "the head of the answer", bytes_max: HEAD_BYTES_MAX });
     }
     let bytes_max = if is_success { request.response_bytes_max } else { FAILURE_BODY_BYTES_MAX };
     let received = receive(incoming, bytes_max).await;
@@ -82,22 +82,22 @@ async fn read(request: &Request, response: Response<Incoming>, redirects: u32) -
         // A body beyond the bound cannot be decoded completely, so its size is checked first.
         match (received.end, decoded) {
             _ if is_larger => {
-                return Err(Refusal::ResponseTooLarge { url, part: "the body of the answer", bytes_max });
+                return Err(RequestError::ResponseTooLarge { url, part: "the body of the answer", bytes_max });
             }
             (End::Lost(error), _) => return Err(broken(url, &error)),
             (_, Err(error)) => {
-                return Err(Refusal::ResponseInvalid(url, format!("its body cannot be decoded: {error}")));
+                return Err(RequestError::ResponseInvalid(url, format!("its body cannot be decoded: {error}")));
             }
             (End::Whole | End::Cut, Ok(())) => {}
         }
         if coding.is_some_and(|coding| coding != Coding::Identity) {
             headers::drop_coding(&mut parts.headers);
         }
-        return Ok(Answer { url, status: parts.status, headers: parts.headers, body, is_cut: false, redirects });
+        return Ok(FinalResponse { url, status: parts.status, headers: parts.headers, body, is_cut: false, redirects });
     }
     let is_cut = is_larger || !matches!(received.end, End::Whole) || decoded.is_err();
     body.truncate(bytes_max);
-    Ok(Answer { url, status: parts.status, headers: parts.headers, body, is_cut, redirects })
+    Ok(FinalResponse { url, status: parts.status, headers: parts.headers, body, is_cut, redirects })
 }
 
 async fn receive(mut incoming: Incoming, bytes_max: usize) -> Received {
@@ -119,14 +119,14 @@ async fn receive(mut incoming: Incoming, bytes_max: usize) -> Received {
 }
 
 /// Classifies the error of a connection that brought no response.
-fn broken(url: Shown, error: &hyper::Error) -> Refusal {
+fn broken(url: Shown, error: &hyper::Error) -> RequestError {
     if error.is_parse_too_large() {
-        return Refusal::ResponseTooLarge { url, part: "the head of the answer", bytes_max: HEAD_BUFFER_BYTES };
+        return RequestError::ResponseTooLarge { url, part: "the head of the answer", bytes_max: HEAD_BUFFER_BYTES };
     }
     let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
     let why = format!("{error}{cause}");
     match error.is_parse() {
-        true => Refusal::ResponseInvalid(url, why),
-        false => Refusal::ConnectionLost(url, why),
+        true => RequestError::ResponseInvalid(url, why),
+        false => RequestError::ConnectionLost(url, why),
     }
 }

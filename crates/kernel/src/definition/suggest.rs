@@ -1,0 +1,6 @@
+//! Help texts of diagnostics: the name, the value or the reference that the author may have meant.
+
+pub(super) mod nearest;
+mod references;
+pub(super) mod synonyms;
+pub(super) mod values;
