@@ -21,8 +21,8 @@ use mainspring_kernel::{
 use mainspring_store::{ExecutionRow, Filter, Store, StoreError, partition_of};
 
 use crate::{
-    request::CHILD,
-    shard::{Submission, Ticket},
+    shard::{NewExecution, Ticket},
+    start_request::CHILD,
 };
 
 /// Concurrency limits of an organization. A child runs in the slot of the first execution of its tree. A detached child
@@ -130,12 +130,12 @@ pub(crate) fn place_of(state: &State, records: &[Record]) -> Option<String> {
 
 /// The member and the workflow whose limits apply to an execution.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Lane {
+struct ConcurrencyKey {
     user: Arc<str>,
     workflow: Option<Arc<str>>,
 }
 
-impl Lane {
+impl ConcurrencyKey {
     fn of_start(start: &Start) -> Self {
         let workflow = start.trigger.get(WORKFLOW_IN_TRIGGER).and_then(Value::as_text);
         Self { user: start.by.as_str().into(), workflow: workflow.map(Into::into) }
@@ -149,19 +149,19 @@ impl Lane {
 
 /// The queue and the counts of one organization.
 #[derive(Debug, Default)]
-struct Desk {
+struct OrganizationQueue {
     /// `None` until the store was read.
     bounds: Option<Bounds>,
-    running: BTreeMap<ExecutionKey, Lane>,
+    running: BTreeMap<ExecutionKey, ConcurrencyKey>,
     /// Children that run in the slot of their parent, with their workflows.
     guests: BTreeMap<ExecutionKey, Arc<str>>,
     users: BTreeMap<Arc<str>, u32>,
     workflows: BTreeMap<Arc<str>, u32>,
-    queued: BTreeMap<ExecutionKey, Lane>,
-    lanes: BTreeMap<Lane, BTreeSet<ExecutionKey>>,
+    queued: BTreeMap<ExecutionKey, ConcurrencyKey>,
+    by_key: BTreeMap<ConcurrencyKey, BTreeSet<ExecutionKey>>,
     /// Starts whose callers wait until the store was read.
-    parked: Vec<Submission>,
-    look: Look,
+    deferred: Vec<NewExecution>,
+    read_state: ReadState,
     is_used: bool,
     /// Number of calls of `full`.
     #[cfg(test)]
@@ -170,16 +170,16 @@ struct Desk {
 
 /// Progress of reading an organization from the store.
 #[derive(Debug, Default)]
-enum Look {
+enum ReadState {
     #[default]
     None,
     Wanted,
-    Out(Out),
+    InProgress(PendingRead),
 }
 
 /// A read in progress.
 #[derive(Debug, Default)]
-struct Out {
+struct PendingRead {
     /// Executions that ended since it started.
     ended: BTreeSet<ExecutionKey>,
     /// Another read follows it.
@@ -188,33 +188,33 @@ struct Out {
     is_stale: bool,
 }
 
-impl Desk {
+impl OrganizationQueue {
     /// Returns the limit that another execution would exceed, or `None`.
-    fn full(&self, lane: &Lane) -> Option<Queue> {
+    fn full(&self, key: &ConcurrencyKey) -> Option<Queue> {
         #[cfg(test)]
         self.asked.update(|asked| asked + 1);
         let Some(bounds) = self.bounds else { return Some(Queue::Admission) };
-        let of_user = self.users.get(&lane.user).copied().unwrap_or_default();
-        let of_workflow = lane.workflow.as_ref().and_then(|workflow| self.workflows.get(workflow)).copied();
+        let of_user = self.users.get(&key.user).copied().unwrap_or_default();
+        let of_workflow = key.workflow.as_ref().and_then(|workflow| self.workflows.get(workflow)).copied();
         if of_user >= bounds.user {
             return Some(Queue::User);
         }
         if self.running.len() >= bounds.organization as usize {
             return Some(Queue::Organization);
         }
-        let is_full = lane.workflow.is_some() && bounds.workflow.is_some_and(|most| of_workflow.unwrap_or(0) >= most);
+        let is_full = key.workflow.is_some() && bounds.workflow.is_some_and(|most| of_workflow.unwrap_or(0) >= most);
         is_full.then_some(Queue::Workflow)
     }
 
-    fn run(&mut self, execution: ExecutionKey, lane: Lane) {
+    fn run(&mut self, execution: ExecutionKey, key: ConcurrencyKey) {
         if self.running.contains_key(&execution) {
             return;
         }
-        *self.users.entry(lane.user.clone()).or_default() += 1;
-        if let Some(workflow) = &lane.workflow {
+        *self.users.entry(key.user.clone()).or_default() += 1;
+        if let Some(workflow) = &key.workflow {
             *self.workflows.entry(workflow.clone()).or_default() += 1;
         }
-        self.running.insert(execution, lane);
+        self.running.insert(execution, key);
     }
 
     /// Counts a child that runs in the slot of its parent.
@@ -224,16 +224,16 @@ impl Desk {
         }
     }
 
-    fn queue(&mut self, execution: ExecutionKey, lane: Lane) {
+    fn enqueue(&mut self, execution: ExecutionKey, key: ConcurrencyKey) {
         self.unqueue(execution);
-        self.lanes.entry(lane.clone()).or_default().insert(execution);
-        self.queued.insert(execution, lane);
+        self.by_key.entry(key.clone()).or_default().insert(execution);
+        self.queued.insert(execution, key);
     }
 
     fn remove(&mut self, execution: ExecutionKey) {
-        if let Some(lane) = self.running.remove(&execution) {
-            take_one(&mut self.users, &lane.user);
-            lane.workflow.iter().for_each(|workflow| take_one(&mut self.workflows, workflow));
+        if let Some(key) = self.running.remove(&execution) {
+            take_one(&mut self.users, &key.user);
+            key.workflow.iter().for_each(|workflow| take_one(&mut self.workflows, workflow));
         }
         if let Some(workflow) = self.guests.remove(&execution) {
             take_one(&mut self.workflows, &workflow);
@@ -241,44 +241,45 @@ impl Desk {
         self.unqueue(execution);
     }
 
-    fn unqueue(&mut self, execution: ExecutionKey) -> Option<Lane> {
-        let lane = self.queued.remove(&execution)?;
-        let here = self.lanes.get_mut(&lane)?;
+    fn unqueue(&mut self, execution: ExecutionKey) -> Option<ConcurrencyKey> {
+        let key = self.queued.remove(&execution)?;
+        let here = self.by_key.get_mut(&key)?;
         here.remove(&execution);
         if here.is_empty() {
-            self.lanes.remove(&lane);
+            self.by_key.remove(&key);
         }
-        Some(lane)
+        Some(key)
     }
 
     /// Admits queued executions, always the first for which there is a slot. An admission takes slots and frees none,
     /// so a key at its limit is skipped from then on. Each key is checked once per admission of its executions, and
     /// once more.
     fn admit(&mut self) -> Vec<ExecutionKey> {
-        let first_of =
-            |(lane, waiting): (&Lane, &BTreeSet<ExecutionKey>)| Some(Reverse((*waiting.first()?, lane.clone())));
-        let mut firsts: BinaryHeap<_> = self.lanes.iter().filter_map(first_of).collect();
+        let first_of = |(key, waiting): (&ConcurrencyKey, &BTreeSet<ExecutionKey>)| {
+            Some(Reverse((*waiting.first()?, key.clone())))
+        };
+        let mut firsts: BinaryHeap<_> = self.by_key.iter().filter_map(first_of).collect();
         let mut admitted = Vec::new();
-        while let Some(Reverse((first, lane))) = firsts.pop() {
-            match self.full(&lane) {
+        while let Some(Reverse((first, key))) = firsts.pop() {
+            match self.full(&key) {
                 // The limit of the organization blocks all keys.
                 Some(Queue::Admission | Queue::Organization) => break,
                 Some(Queue::User | Queue::Workflow) => continue,
                 None => {}
             }
             self.unqueue(first);
-            let next = self.lanes.get(&lane).and_then(BTreeSet::first);
-            firsts.extend(next.map(|next| Reverse((*next, lane.clone()))));
-            self.run(first, lane);
+            let next = self.by_key.get(&key).and_then(BTreeSet::first);
+            firsts.extend(next.map(|next| Reverse((*next, key.clone()))));
+            self.run(first, key);
             admitted.push(first);
         }
         admitted
     }
 
-    fn want_look(&mut self) {
-        match &mut self.look {
-            Look::Out(out) => out.again = true,
-            look => *look = Look::Wanted,
+    fn want_read(&mut self) {
+        match &mut self.read_state {
+            ReadState::InProgress(read) => read.again = true,
+            look => *look = ReadState::Wanted,
         }
     }
 
@@ -301,15 +302,15 @@ impl Desk {
                 workflow.into_iter().for_each(|workflow| self.take_in(row.key, workflow));
                 continue;
             }
-            let (execution, lane) = (row.key, Lane::of_row(&row));
+            let (execution, key) = (row.key, ConcurrencyKey::of_row(&row));
             let waits = row.status == ExecutionStatus::Pending.name();
             match (waits, self.running.contains_key(&execution)) {
                 // The admission message was lost or is still in the inbox. A second one has no effect.
                 (true, true) => admitted_again.push(execution),
-                (true, false) => self.queue(execution, lane),
+                (true, false) => self.enqueue(execution, key),
                 (false, _) => {
                     self.unqueue(execution);
-                    self.run(execution, lane);
+                    self.run(execution, key);
                 }
             }
         }
@@ -320,8 +321,8 @@ impl Desk {
         self.running.is_empty()
             && self.queued.is_empty()
             && self.guests.is_empty()
-            && self.parked.is_empty()
-            && matches!(self.look, Look::None)
+            && self.deferred.is_empty()
+            && matches!(self.read_state, ReadState::None)
     }
 }
 
@@ -336,9 +337,9 @@ fn take_one(counts: &mut BTreeMap<Arc<str>, u32>, name: &Arc<str>) {
 
 /// The results of an operation, for the driver to perform.
 #[derive(Debug, Default)]
-pub(crate) struct Turnout {
+pub(crate) struct AdmissionActions {
     /// Starts to pass to the shard, queued or not.
-    pub begin: Vec<Submission>,
+    pub begin: Vec<NewExecution>,
     /// Callers to refuse, since the store could not be read.
     pub refuse: Vec<(Ticket, String)>,
     /// Executions to admit.
@@ -348,7 +349,7 @@ pub(crate) struct Turnout {
 /// The counts of all organizations at this node.
 #[derive(Debug, Default)]
 pub(crate) struct Admission {
-    desks: BTreeMap<String, Desk>,
+    queues: BTreeMap<String, OrganizationQueue>,
     /// The organization of each counted execution.
     organizations: HashMap<ExecutionKey, String>,
     /// Starts that are counted here and not known to be durable.
@@ -357,13 +358,17 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// Counts a start, and queues it if a limit is reached. `None` if it waits until the store was read.
-    pub(crate) fn start(&mut self, mut submission: Box<Submission>, is_counted_here: bool) -> Option<Box<Submission>> {
+    pub(crate) fn start(
+        &mut self,
+        mut submission: Box<NewExecution>,
+        is_counted_here: bool,
+    ) -> Option<Box<NewExecution>> {
         let Some(organization) = counted(&submission.start).map(str::to_owned) else {
             if let Some((organization, workflow)) = guest(&submission.start).filter(|_| is_counted_here) {
-                let desk = self.desks.entry(organization.to_owned()).or_default();
+                let queue = self.queues.entry(organization.to_owned()).or_default();
                 // Without a limit per workflow, its children need not be counted.
-                if desk.bounds.is_none_or(|bounds| bounds.workflow.is_some()) {
-                    desk.take_in(submission.execution, workflow.into());
+                if queue.bounds.is_none_or(|bounds| bounds.workflow.is_some()) {
+                    queue.take_in(submission.execution, workflow.into());
                     self.organizations.insert(submission.execution, organization.to_owned());
                 }
             }
@@ -371,28 +376,28 @@ impl Admission {
         };
         let (execution, ticket) = (submission.execution, submission.ticket);
         // The same start message was received again.
-        if let Some(desk) = self.organizations.get(&execution).and_then(|organization| self.desks.get(organization)) {
-            submission.start.queue = desk.queued.get(&execution).map(|_| Queue::Admission);
+        if let Some(queue) = self.organizations.get(&execution).and_then(|organization| self.queues.get(organization)) {
+            submission.start.queue = queue.queued.get(&execution).map(|_| Queue::Admission);
             return Some(submission);
         }
         if !is_counted_here {
             submission.start.queue = Some(Queue::Admission);
             return Some(submission);
         }
-        let desk = self.desks.entry(organization.clone()).or_default();
-        desk.is_used = true;
-        if desk.bounds.is_none() {
-            desk.want_look();
+        let queue = self.queues.entry(organization.clone()).or_default();
+        queue.is_used = true;
+        if queue.bounds.is_none() {
+            queue.want_read();
             if ticket.is_some() {
-                desk.parked.push(*submission);
+                queue.deferred.push(*submission);
                 return None;
             }
         }
-        let lane = Lane::of_start(&submission.start);
-        submission.start.queue = desk.full(&lane);
+        let key = ConcurrencyKey::of_start(&submission.start);
+        submission.start.queue = queue.full(&key);
         match submission.start.queue {
-            Some(_) => desk.queue(execution, lane),
-            None => desk.run(execution, lane),
+            Some(_) => queue.enqueue(execution, key),
+            None => queue.run(execution, key),
         }
         self.organizations.insert(execution, organization);
         ticket.map(|ticket| self.starting.insert(ticket, execution));
@@ -407,107 +412,107 @@ impl Admission {
     }
 
     /// The number of executions with a slot, and of queued ones.
-    pub(crate) fn census(&self) -> [usize; 2] {
-        let both = self.desks.values().map(|desk| [desk.running.len(), desk.queued.len()]);
+    pub(crate) fn counts(&self) -> [usize; 2] {
+        let both = self.queues.values().map(|queue| [queue.running.len(), queue.queued.len()]);
         both.fold([0; 2], |[running, waiting], [more, also]| [running + more, waiting + also])
     }
 
     /// Frees the slot of an execution that ended, never started or is quarantined. Returns the executions to admit.
     pub(crate) fn ended(&mut self, execution: ExecutionKey) -> Vec<ExecutionKey> {
         // A read in progress may still list the execution.
-        for desk in self.desks.values_mut() {
-            if let Look::Out(out) = &mut desk.look {
-                out.ended.insert(execution);
+        for queue in self.queues.values_mut() {
+            if let ReadState::InProgress(read) = &mut queue.read_state {
+                read.ended.insert(execution);
             }
         }
         let Some(organization) = self.organizations.remove(&execution) else { return Vec::new() };
-        let Some(desk) = self.desks.get_mut(&organization) else { return Vec::new() };
-        desk.remove(execution);
-        desk.admit()
+        let Some(queue) = self.queues.get_mut(&organization) else { return Vec::new() };
+        queue.remove(execution);
+        queue.admit()
     }
 
     /// Requests a read of an organization.
     pub(crate) fn want(&mut self, organization: &str) {
-        self.desks.entry(organization.into()).or_default().want_look();
+        self.queues.entry(organization.into()).or_default().want_read();
     }
 
     /// Requests a read of all known organizations for which the predicate holds.
     pub(crate) fn want_those_of(&mut self, is_meant: impl Fn(&str) -> bool) {
-        let meant = self.desks.iter_mut().filter(|(organization, _)| is_meant(organization));
-        meant.for_each(|(_, desk)| desk.want_look());
+        let meant = self.queues.iter_mut().filter(|(organization, _)| is_meant(organization));
+        meant.for_each(|(_, queue)| queue.want_read());
     }
 
     /// The limits of an organization have changed: no execution starts under the known ones, or under those being read.
     pub(crate) fn bounds_changed(&mut self, organization: &str) {
-        let Some(desk) = self.desks.get_mut(organization) else { return };
-        desk.bounds = None;
-        desk.want_look();
-        if let Look::Out(out) = &mut desk.look {
-            out.is_stale = true;
+        let Some(queue) = self.queues.get_mut(organization) else { return };
+        queue.bounds = None;
+        queue.want_read();
+        if let ReadState::InProgress(read) = &mut queue.read_state {
+            read.is_stale = true;
         }
     }
 
     /// Requests a read of all known organizations. Unused and empty ones are forgotten.
     pub(crate) fn want_all(&mut self) {
-        self.desks.retain(|_, desk| std::mem::take(&mut desk.is_used) || !desk.is_empty());
-        self.desks.values_mut().for_each(Desk::want_look);
+        self.queues.retain(|_, queue| std::mem::take(&mut queue.is_used) || !queue.is_empty());
+        self.queues.values_mut().for_each(OrganizationQueue::want_read);
     }
 
-    /// Returns the organizations to read now. Each result is passed to [`looked`](Self::looked).
-    pub(crate) fn looks(&mut self) -> Vec<String> {
-        let wanted = self.desks.iter_mut().filter(|(_, desk)| matches!(desk.look, Look::Wanted));
+    /// Returns the organizations to read now. Each result is passed to [`on_read`](Self::on_read).
+    pub(crate) fn take_wanted_reads(&mut self) -> Vec<String> {
+        let wanted = self.queues.iter_mut().filter(|(_, queue)| matches!(queue.read_state, ReadState::Wanted));
         wanted
-            .map(|(organization, desk)| {
-                desk.look = Look::Out(Out::default());
+            .map(|(organization, queue)| {
+                queue.read_state = ReadState::InProgress(PendingRead::default());
                 organization.clone()
             })
             .collect()
     }
 
     /// Handles the result of a read. `is_here` is true for an execution that may be durable soon on this node.
-    pub(crate) fn looked(
+    pub(crate) fn on_read(
         &mut self,
         organization: &str,
         found: Found,
         is_here: impl Fn(ExecutionKey) -> bool,
-    ) -> Turnout {
-        let mut turnout = Turnout::default();
-        let Some(desk) = self.desks.get_mut(organization) else { return turnout };
-        let Look::Out(out) = std::mem::take(&mut desk.look) else { return turnout };
-        if out.again {
-            desk.look = Look::Wanted;
+    ) -> AdmissionActions {
+        let mut actions = AdmissionActions::default();
+        let Some(queue) = self.queues.get_mut(organization) else { return actions };
+        let ReadState::InProgress(read) = std::mem::take(&mut queue.read_state) else { return actions };
+        if read.again {
+            queue.read_state = ReadState::Wanted;
         }
         match found {
             // Another read follows.
-            _ if out.is_stale => return turnout,
+            _ if read.is_stale => return actions,
             Err(why) => {
-                let parked = std::mem::take(&mut desk.parked).into_iter();
-                turnout.refuse = parked.filter_map(|start| Some((start.ticket?, why.clone()))).collect();
-                return turnout;
+                let deferred = std::mem::take(&mut queue.deferred).into_iter();
+                actions.refuse = deferred.filter_map(|start| Some((start.ticket?, why.clone()))).collect();
+                return actions;
             }
             Ok((bounds, rows)) => {
-                desk.bounds = Some(bounds);
-                let counted: Vec<_> = rows.iter().map(|row| row.key).filter(|key| !out.ended.contains(key)).collect();
-                let (again, gone) = desk.compare(rows, &out.ended, is_here);
+                queue.bounds = Some(bounds);
+                let counted: Vec<_> = rows.iter().map(|row| row.key).filter(|key| !read.ended.contains(key)).collect();
+                let (again, gone) = queue.compare(rows, &read.ended, is_here);
                 gone.iter().for_each(|key| drop(self.organizations.remove(key)));
                 self.organizations.extend(counted.into_iter().map(|key| (key, organization.to_owned())));
-                turnout.admit = again;
+                actions.admit = again;
             }
         }
-        turnout.admit.extend(desk.admit());
-        for start in std::mem::take(&mut desk.parked) {
-            turnout.begin.extend(self.start(Box::new(start), true).map(|start| *start));
+        actions.admit.extend(queue.admit());
+        for start in std::mem::take(&mut queue.deferred) {
+            actions.begin.extend(self.start(Box::new(start), true).map(|start| *start));
         }
-        turnout
+        actions
     }
 
     /// Drops organizations that another node counts now. Their waiting starts are returned as queued.
-    pub(crate) fn keep(&mut self, is_counted_here: impl Fn(&str) -> bool) -> Vec<Submission> {
-        let gone = self.desks.extract_if(.., |organization, _| !is_counted_here(organization));
-        let parked: Vec<_> = gone.flat_map(|(_, desk)| desk.parked).collect();
-        let desks = &self.desks;
-        self.organizations.retain(|_, organization| desks.contains_key(organization));
-        parked.into_iter().filter_map(|start| self.start(Box::new(start), false)).map(|start| *start).collect()
+    pub(crate) fn keep(&mut self, is_counted_here: impl Fn(&str) -> bool) -> Vec<NewExecution> {
+        let gone = self.queues.extract_if(.., |organization, _| !is_counted_here(organization));
+        let deferred: Vec<_> = gone.flat_map(|(_, queue)| queue.deferred).collect();
+        let queues = &self.queues;
+        self.organizations.retain(|_, organization| queues.contains_key(organization));
+        deferred.into_iter().filter_map(|start| self.start(Box::new(start), false)).map(|start| *start).collect()
     }
 }
 

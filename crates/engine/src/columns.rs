@@ -17,8 +17,8 @@ use mainspring_kernel::{
 use mainspring_store::{ExecutionRow, GateRow, HeadRow, Store, StoreError, partition_of};
 
 use crate::{
-    request::is_child,
     shard::{Summary, open_gates},
+    start_request::is_child,
 };
 
 /// Approvals per read.

@@ -7,7 +7,6 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use mainspring_effects::Executors;
@@ -22,41 +21,26 @@ use tokio::{
 };
 
 use crate::{
-    admission::{Limits, partition_of_organization},
+    admission::partition_of_organization,
+    clock::now_ms,
+    data_dir::{DataDir, DirLock},
+    driver::{Asker, Command, Commands, Driver, DriverHandles, NodeProblem, Ownership, Pending, Watcher, queue},
     error::EngineError,
     evaluator::Evaluator,
+    execution_keys::new_key_where,
     fair::{Bounds, FairSemaphore},
-    home::{Held, Home},
     inbox,
     intake::Intake,
+    journal_loader::Loader,
     keys,
-    lease::{Leases, Terms},
+    lease::Leases,
     limits::{IDLE_BYTES_MAX, WATCHED_FRAMES_MAX, effects_at_a_time},
-    load::Loader,
-    member::Member,
-    naming::new_key_where,
-    request::{Request, row},
-    rim::{Asker, Command, Commands, Outside, Owned, Pending, Reach, Rim, Trouble, Watcher, queue},
-    shard::{Event, Keys, Moment, Queued, Reply, Shard, ShardError, Submission, Ticket},
-    span::Spans,
-    token,
+    membership::NodeSession,
+    options::{ClusterOptions, EngineOptions, EngineResources, EngineScope},
+    resume_token,
+    shard::{CommittedFrame, Event, Keys, NewExecution, PendingInput, Reply, Shard, ShardError, Ticket},
+    start_request::{StartRequest, row},
 };
-
-/// Options of an engine that opens a folder.
-pub struct Options {
-    /// The data folder.
-    pub home: Home,
-    /// The installation's key; see [`keys`](crate::keys).
-    pub key: [u8; 32],
-    /// The executions of the folder to work on.
-    pub reach: Reach,
-    /// Runs functions and checks schemas.
-    pub evaluator: Arc<dyn Evaluator>,
-    /// Receives the spans for traces. `None` without tracing.
-    pub spans: Option<Spans>,
-    /// Provides the concurrency limits of organizations. `None` if every execution starts at once.
-    pub limits: Option<Arc<dyn Limits>>,
-}
 
 /// A running engine. Dropping it without [`drain`](Self::drain) equals a crash of the process: nothing durable is lost,
 /// and running attempts are interrupted.
@@ -66,33 +50,11 @@ pub struct Engine {
     key: [u8; 32],
     commands: Commands,
     tickets: AtomicU64,
-    rim: Mutex<Option<JoinHandle<()>>>,
+    driver: Mutex<Option<JoinHandle<()>>>,
     why_stopped: Arc<Mutex<Option<String>>>,
-    owned: Arc<Mutex<Owned>>,
+    owned: Arc<Mutex<Ownership>>,
     effects: FairSemaphore<String>,
     intake: Intake,
-}
-
-/// Resources of an engine beside its store.
-#[derive(Default)]
-pub struct Ground {
-    /// The data folder and the lock on it.
-    pub home: Option<(Home, Held)>,
-    /// Membership in a cluster of nodes. `None` if no other process uses the store.
-    pub sharing: Option<Sharing>,
-    /// Receives the spans for traces. `None` without tracing.
-    pub spans: Option<Spans>,
-    /// Provides the concurrency limits of organizations. `None` if every execution starts at once.
-    pub limits: Option<Arc<dyn Limits>>,
-}
-
-/// Options of a node in a cluster that shares a store.
-#[derive(Debug, Clone)]
-pub struct Sharing {
-    /// Timing of the lease.
-    pub terms: Terms,
-    /// The location of the node, as shown to people.
-    pub place: String,
 }
 
 /// The answer to a submission.
@@ -104,24 +66,24 @@ pub struct Submitted {
     pub existed: bool,
     /// True if the start is durable in an inbox but not processed. The owner of the partition then checks its name and
     /// idempotency key.
-    pub is_posted: bool,
+    pub is_enqueued: bool,
 }
 
 impl Engine {
     /// Locks the folder, and starts to work on its unfinished executions in scope. `executors` is called once the
     /// folder is locked.
     pub async fn open(
-        options: Options,
-        executors: impl FnOnce(&Home, &Held) -> Executors,
+        options: EngineOptions,
+        executors: impl FnOnce(&DataDir, &DirLock) -> Executors,
     ) -> Result<Self, EngineError> {
-        let Options { home, key, reach, evaluator, spans, limits } = options;
-        let mut held = home.hold(&key)?;
-        let store = SqliteStore::open(&home.journal())?;
-        held.begin(&home, &store, now_ms())?;
+        let EngineOptions { data_dir, key, scope, evaluator, spans, limits } = options;
+        let mut held = data_dir.hold(&key)?;
+        let store = SqliteStore::open(&data_dir.journal())?;
+        held.begin(&data_dir, &store, now_ms())?;
         let store: Arc<dyn Store> = Arc::new(store);
-        let executors = executors(&home, &held);
-        let ground = Ground { home: Some((home, held)), sharing: None, spans, limits };
-        Self::run(store, key, (executors, evaluator), ground, reach)
+        let executors = executors(&data_dir, &held);
+        let resources = EngineResources { data_dir: Some((data_dir, held)), sharing: None, spans, limits };
+        Self::run(store, key, (executors, evaluator), resources, scope)
     }
 
     /// Runs an engine on a store, alone or as one of several nodes.
@@ -129,16 +91,16 @@ impl Engine {
         store: Arc<dyn Store>,
         key: [u8; 32],
         workers: (Executors, Arc<dyn Evaluator>),
-        ground: Ground,
-        reach: Reach,
+        resources: EngineResources,
+        scope: EngineScope,
     ) -> Result<Self, EngineError> {
-        let Ground { home, sharing, spans, limits } = ground;
+        let EngineResources { data_dir, sharing, spans, limits } = resources;
         let loader = Loader::new(store.clone(), key);
         let (leases, member, loader) = match sharing {
             None => (all_of(&*store)?, None, loader),
-            Some(Sharing { terms, place }) => {
+            Some(ClusterOptions { terms, place }) => {
                 keys::check_store(&*store, &key)?;
-                (Leases::none(), Some(Member::here(store.clone(), terms, &place)?), loader.among_nodes())
+                (Leases::none(), Some(NodeSession::here(store.clone(), terms, &place)?), loader.among_nodes())
             }
         };
         inbox::seal_older(&store, &key, inbox::Unsealed::OfThisUpgrade)?;
@@ -148,25 +110,31 @@ impl Engine {
         if spans.is_some() {
             shard.make_spans();
         }
-        let owned = Owned { partitions: shard.partitions(), held: shard.held().collect(), trouble: None };
+        let owned = Ownership { partitions: shard.partitions(), held: shard.held().collect(), problem: None };
         let loader = Arc::new(loader);
         let (commands, received) = queue();
         let (why_stopped, owned) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(owned)));
-        let (to_rim, reasons) = (commands.clone(), why_stopped.clone());
+        let (to_driver, reasons) = (commands.clone(), why_stopped.clone());
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let effects = FairSemaphore::new(Bounds::of(effects_at_a_time(files)));
         let (to_owned, to_effects) = (owned.clone(), effects.clone());
-        let outside =
-            Outside { commands: to_rim, spans, limits, why_stopped: reasons, owned: to_owned, effects: to_effects };
-        let rim = Rim::new(shard, store.clone(), loader.clone(), workers, (home, member, reach), outside);
-        let rim = Mutex::new(Some(tokio::spawn(rim.run(received))));
+        let handles = DriverHandles {
+            commands: to_driver,
+            spans,
+            limits,
+            why_stopped: reasons,
+            owned: to_owned,
+            effects: to_effects,
+        };
+        let driver = Driver::new(shard, store.clone(), loader.clone(), workers, (data_dir, member, scope), handles);
+        let driver = Mutex::new(Some(tokio::spawn(driver.run(received))));
         Ok(Self {
             store,
             loader,
             key,
             commands,
             tickets: AtomicU64::new(1),
-            rim,
+            driver,
             why_stopped,
             owned,
             effects,
@@ -180,7 +148,7 @@ impl Engine {
     }
 
     /// Starts an execution. When this returns, it is durable: started here, or enqueued for the owner of its partition.
-    pub async fn submit(&self, request: Request) -> Result<Submitted, EngineError> {
+    pub async fn submit(&self, request: StartRequest) -> Result<Submitted, EngineError> {
         // The partition of a new key may be lost before the start reaches it.
         for _ in 0..3 {
             let Ok(execution) = self.new_key() else { break };
@@ -192,8 +160,8 @@ impl Engine {
         let mut request = request;
         // The owner finds out if it starts, since its idempotency key may be taken in the meantime.
         request.audit.iter_mut().for_each(|entry| entry.action.push_str(".posted"));
-        let execution = inbox::post_start(&*self.store, None, request, &self.key)?;
-        Ok(Submitted { execution, existed: false, is_posted: true })
+        let execution = inbox::enqueue_start(&*self.store, None, request, &self.key)?;
+        Ok(Submitted { execution, existed: false, is_enqueued: true })
     }
 
     /// Returns a new execution key in a partition of this node, or [`EngineError::NotHere`] while the node owns none.
@@ -212,31 +180,35 @@ impl Engine {
 
     /// The reason why heartbeats or commits of this node fail, or why it may own no partitions, as with a wrong clock.
     /// The lease expires by itself.
-    pub fn trouble(&self) -> Option<Trouble> {
-        self.owned().trouble
+    pub fn problem(&self) -> Option<NodeProblem> {
+        self.owned().problem
     }
 
     /// Starts an execution under a key of [`new_key`](Self::new_key). A caller that watches the key first misses no
     /// frame.
-    pub async fn submit_as(&self, execution: ExecutionKey, mut request: Request) -> Result<Submitted, EngineError> {
+    pub async fn submit_as(
+        &self,
+        execution: ExecutionKey,
+        mut request: StartRequest,
+    ) -> Result<Submitted, EngineError> {
         let now = now_ms();
         let (plan, stored_plans, audit) = (request.plan.clone(), request.stored_plans(), request.take_audit(execution));
         let start = request.start(execution);
         let row = row(execution, &start, &plan, now);
         let submission = |ticket| {
-            let (start, letter, ticket) = (Box::new(start), None, Some(ticket));
-            Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket, audit }))
+            let (start, message, ticket) = (Box::new(start), None, Some(ticket));
+            Event::Submit(Box::new(NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit }))
         };
         match self.ask(submission).await {
-            Ok(_) => Ok(Submitted { execution, existed: false, is_posted: false }),
-            Err(EngineError::Exists(execution)) => Ok(Submitted { execution, existed: true, is_posted: false }),
+            Ok(_) => Ok(Submitted { execution, existed: false, is_enqueued: false }),
+            Err(EngineError::Exists(execution)) => Ok(Submitted { execution, existed: true, is_enqueued: false }),
             Err(error) => Err(error),
         }
     }
 
     /// Activates an execution of the store, and adds it to the scope.
-    pub fn attend(&self, execution: ExecutionKey) {
-        let _ = self.commands.send(Command::Attend(execution));
+    pub fn activate(&self, execution: ExecutionKey) {
+        let _ = self.commands.send(Command::Activate(execution));
     }
 
     /// Reports that the concurrency limits of an organization have changed.
@@ -292,8 +264,8 @@ impl Engine {
         input: Input,
         audit: Option<AuditEntry>,
     ) -> Result<bool, EngineError> {
-        let (letter, audit) = (None, audit.map(Box::new));
-        self.ask(|ticket| Event::Take(execution, Queued { input, letter, ticket: Some(ticket), audit })).await
+        let (message, audit) = (None, audit.map(Box::new));
+        self.ask(|ticket| Event::Take(execution, PendingInput { input, message, ticket: Some(ticket), audit })).await
     }
 
     /// Enqueues an input in the inbox of an execution, with an audit entry, for the owner of its partition. Returns the
@@ -308,7 +280,7 @@ impl Engine {
     }
 
     /// Subscribes to all later durable frames of an execution. A journal read after this call leaves no gap.
-    pub fn watch(&self, execution: ExecutionKey) -> mpsc::UnboundedReceiver<Arc<Moment>> {
+    pub fn watch(&self, execution: ExecutionKey) -> mpsc::UnboundedReceiver<Arc<CommittedFrame>> {
         let (sender, receiver) = mpsc::unbounded_channel();
         // An engine that has stopped drops the sender, which closes the channel.
         let _ = self.commands.send(Command::Watch(execution, Watcher::OfAll(sender)));
@@ -317,7 +289,7 @@ impl Engine {
 
     /// The same with a bound, for the many watchers of a server. At most [`WATCHED_FRAMES_MAX`] frames wait to be read.
     /// Beyond that the channel closes, and the rest is in the journal. A new call subscribes again.
-    pub fn watch_in_time(&self, execution: ExecutionKey) -> mpsc::Receiver<Arc<Moment>> {
+    pub fn watch_in_time(&self, execution: ExecutionKey) -> mpsc::Receiver<Arc<CommittedFrame>> {
         let (sender, receiver) = mpsc::channel(WATCHED_FRAMES_MAX);
         let _ = self.commands.send(Command::Watch(execution, Watcher::InTime(sender)));
         receiver
@@ -331,7 +303,7 @@ impl Engine {
 
     /// Returns the gate that a token opens, if the gate is open and has not expired.
     pub fn gate_of(&self, state: &State, token: &str) -> Result<(Instance, u32), EngineError> {
-        let found = token::gate_of(&self.key, state, token);
+        let found = resume_token::gate_of(&self.key, state, token);
         let (instance, gate) =
             found.ok_or_else(|| EngineError::NoOpenGate("the token opens no gate that waits".into()))?;
         if now_ms() >= gate.expires_at {
@@ -362,19 +334,19 @@ impl Engine {
 
     /// True once [`drain`](Self::drain) was called.
     pub fn is_draining(&self) -> bool {
-        self.rim.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.driver.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
     /// Stops running attempts, writes pending results and unlocks the folder. No new work starts.
     pub async fn drain(&self) {
         let _ = self.commands.send(Command::Drain);
-        let rim = self.rim.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(rim) = rim {
-            let _ = rim.await;
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(driver) = driver {
+            let _ = driver.await;
         }
     }
 
-    fn owned(&self) -> Owned {
+    fn owned(&self) -> Ownership {
         self.owned.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -403,10 +375,4 @@ fn all_of(store: &dyn Store) -> Result<Leases, EngineError> {
     let claim = |partition| Ok(Fence { partition, epoch: store.claim(partition, &holder)? });
     let fences: Vec<Fence> = (0..partitions).map(claim).collect::<Result<_, StoreError>>()?;
     Ok(Leases::alone(partitions, fences))
-}
-
-/// The wall clock of this machine, in milliseconds since 1970.
-pub fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

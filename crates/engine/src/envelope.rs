@@ -13,7 +13,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use crate::family::OpenGate;
+use crate::execution_tree::OpenGate;
 
 /// The envelope of an execution that has ended or waits for approvals only, its own or those of its children.
 pub fn of_execution(state: &State, history: &History, gates: &[OpenGate]) -> Value {
@@ -35,7 +35,7 @@ pub fn of_execution(state: &State, history: &History, gates: &[OpenGate]) -> Val
     Value::Map(map)
 }
 
-/// The envelope of a call that did not reach an execution, or lost the connection to it.
+/// The envelope of a call that did not scope an execution, or lost the connection to it.
 pub fn of_refusal(execution_id: Option<&str>, failure: &Failure) -> Value {
     Value::map([
         ("ok", false.into()),

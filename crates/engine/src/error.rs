@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::StoreError;
 
-use crate::load::LoadError;
+use crate::journal_loader::LoadError;
 
 /// The reason why the engine refuses a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum EngineError {
         why: String,
     },
     /// Another process runs an engine on the folder.
-    Held {
+    DirInUse {
         /// The path of the folder.
         path: PathBuf,
         /// The id of that process, if its lock file contains one.
@@ -70,10 +70,10 @@ impl fmt::Display for EngineError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder { path, why } => write!(out, "the folder {} cannot be used: {why}", path.display()),
-            Self::Held { path, pid: Some(pid) } => {
+            Self::DirInUse { path, pid: Some(pid) } => {
                 write!(out, "{} is in use by the process {pid}", path.display())
             }
-            Self::Held { path, pid: None } => write!(out, "{} is in use by another process", path.display()),
+            Self::DirInUse { path, pid: None } => write!(out, "{} is in use by another process", path.display()),
             Self::Key { path, why } => write!(out, "the key {} cannot be used: {why}", path.display()),
             Self::OtherKey { place } => write!(
                 out,

@@ -328,9 +328,9 @@ fn located(fault: &Fault) -> String {
 }
 
 /// Checks the functions and schemas of a definition in the sandbox.
-pub struct Looking<'e>(pub &'e dyn Evaluator);
+pub struct SandboxInspector<'e>(pub &'e dyn Evaluator);
 
-impl Inspector for Looking<'_> {
+impl Inspector for SandboxInspector<'_> {
     fn source(&self, source: &str) -> Result<(), Complaint> {
         let call = Call::CheckFunction { source: source.into() };
         self.ask(call)
@@ -341,7 +341,7 @@ impl Inspector for Looking<'_> {
     }
 }
 
-impl Looking<'_> {
+impl SandboxInspector<'_> {
     fn ask(&self, call: Call) -> Result<(), Complaint> {
         let answer = self.0.call(&Request { call, limits: Limits::default() });
         match answer.result {

@@ -1,4 +1,4 @@
-//! Inbox messages: the way for other processes and nodes to reach the executions of a node. This module seals, enqueues
+//! Inbox messages: the way for other processes and nodes to scope the executions of a node. This module seals, enqueues
 //! and decodes them. The driver receives them.
 
 mod seal;
@@ -12,22 +12,22 @@ use mainspring_store::{
 
 use crate::{
     EngineError,
-    aside::not_started,
-    engine::now_ms,
-    home::Home,
-    load::{LoadError, Loader, is_newer, read_plan},
-    naming::new_key,
-    request::{Request, row},
-    shard::{Event, Queued, Submission},
+    clock::now_ms,
+    data_dir::DataDir,
+    execution_keys::new_key,
+    journal_loader::{LoadError, Loader, is_newer, read_plan},
+    quarantine::not_started,
+    shard::{Event, NewExecution, PendingInput},
+    start_request::{StartRequest, row},
 };
 
 pub use seal::{Unsealed, seal_older};
 
 /// Messages per read while searching for one.
-const LETTERS_AT_A_TIME: usize = 1_000;
+const MESSAGES_PER_PAGE: usize = 1_000;
 
 /// Creates the sealed message with an input for an execution, in a store with this number of partitions.
-pub fn letter(
+pub fn message(
     key: &[u8; 32],
     execution: ExecutionKey,
     input: &Input,
@@ -48,12 +48,12 @@ pub fn sealed(key: &[u8; 32], message: InboxMessage) -> InboxMessage {
 /// of the message. The installation's key seals message and audit log.
 pub fn post(
     store: &dyn Store,
-    home: Option<&Home>,
+    data_dir: Option<&DataDir>,
     key: &[u8; 32],
     (execution, input): (ExecutionKey, &Input),
     audit: Option<&AuditEntry>,
 ) -> Result<String, EngineError> {
-    put(store, home, key, (execution, input), &[], audit)
+    put(store, data_dir, key, (execution, input), &[], audit)
 }
 
 /// The first `limit` messages of a store, or fewer if a page is smaller.
@@ -64,11 +64,11 @@ pub fn waiting(store: &dyn Store, limit: usize) -> Result<Vec<InboxEntry>, Store
 
 /// True if the inbox has a message of this execution, with this id or with any. It reads all pages.
 pub fn is_waiting(store: &dyn Store, execution: ExecutionKey, id: Option<&str>) -> Result<bool, StoreError> {
-    let is_meant = |letter: &InboxMessage| letter.execution == execution && id.is_none_or(|id| letter.id == id);
+    let is_meant = |message: &InboxMessage| message.execution == execution && id.is_none_or(|id| message.id == id);
     let mut after = 0;
     loop {
         let partition = partition_of(execution, store.partitions()?);
-        let page = store.inbox(&[partition], after, ReadLimit::of(LETTERS_AT_A_TIME))?;
+        let page = store.inbox(&[partition], after, ReadLimit::of(MESSAGES_PER_PAGE))?;
         if page.iter().any(|arrived| is_meant(&arrived.message)) {
             return Ok(true);
         }
@@ -81,7 +81,7 @@ pub fn is_waiting(store: &dyn Store, execution: ExecutionKey, id: Option<&str>) 
 /// Enqueues a message in the right partition, even if the number of partitions changes in the meantime.
 fn put(
     store: &dyn Store,
-    home: Option<&Home>,
+    data_dir: Option<&DataDir>,
     key: &[u8; 32],
     (execution, input): (ExecutionKey, &Input),
     plans: &[StoredPlan],
@@ -90,11 +90,11 @@ fn put(
     let audit = audit.map_or(&[][..], std::slice::from_ref);
     loop {
         let partitions = store.partitions()?;
-        let letter = letter(key, execution, input, partitions, now_ms());
-        if store.enqueue(&EnqueueRequest { message: &letter, plans, partitions, audit, sealing: *key })? {
-            store.notify(&[letter.partition]);
-            home.into_iter().for_each(ring);
-            return Ok(letter.id);
+        let message = message(key, execution, input, partitions, now_ms());
+        if store.enqueue(&EnqueueRequest { message: &message, plans, partitions, audit, sealing: *key })? {
+            store.notify(&[message.partition]);
+            data_dir.into_iter().for_each(wake);
+            return Ok(message.id);
         }
     }
 }
@@ -118,10 +118,10 @@ pub(crate) fn identity(input: &Input) -> String {
 }
 
 /// Enqueues the start of an execution. If an execution of this key exists, its second start has no effect.
-pub fn post_start(
+pub fn enqueue_start(
     store: &dyn Store,
-    home: Option<&Home>,
-    mut request: Request,
+    data_dir: Option<&DataDir>,
+    mut request: StartRequest,
     key: &[u8; 32],
 ) -> Result<ExecutionKey, EngineError> {
     if let Some(id) = &request.execution_id
@@ -132,20 +132,20 @@ pub fn post_start(
     let execution = new_key()?;
     let (plans, audit) = (request.stored_plans(), request.take_audit(execution));
     let input = Input::Start(Box::new(request.start(execution)));
-    put(store, home, key, (execution, &input), &plans, audit.as_deref())?;
+    put(store, data_dir, key, (execution, &input), &plans, audit.as_deref())?;
     Ok(execution)
 }
 
 /// A lost wake-up only delays the messages until the next poll.
-fn ring(home: &Home) {
+fn wake(data_dir: &DataDir) {
     if let Ok(socket) = UnixDatagram::unbound() {
-        let _ = socket.send_to(&[1], home.bell());
+        let _ = socket.send_to(&[1], data_dir.wakeup_socket());
     }
 }
 
 /// The reason why a message is not received.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Untaken {
+pub enum MessageError {
     /// It cannot be decoded, and never will be.
     Unreadable(String),
     /// It was not sealed with the installation's key: it is deleted without an effect. A forged start carries the
@@ -157,59 +157,60 @@ pub enum Untaken {
 }
 
 /// Converts a message to an event of the shard. Only a message with a valid seal is accepted.
-pub fn event_of(store: &dyn Store, key: &[u8; 32], letter: InboxMessage) -> Result<Event, Untaken> {
-    event_by(store, key, letter, |hash| read_plan(store, hash).map(|plan| plan.map(Arc::new)))
+pub fn event_of(store: &dyn Store, key: &[u8; 32], message: InboxMessage) -> Result<Event, MessageError> {
+    event_by(store, key, message, |hash| read_plan(store, hash).map(|plan| plan.map(Arc::new)))
 }
 
 /// The same, with cached plans. Blocks.
-pub(crate) fn event_from(loader: &Loader, letter: InboxMessage) -> Result<Event, Untaken> {
-    event_by(&**loader.store(), loader.key(), letter, |hash| loader.plan(hash))
+pub(crate) fn event_from(loader: &Loader, message: InboxMessage) -> Result<Event, MessageError> {
+    event_by(&**loader.store(), loader.key(), message, |hash| loader.plan(hash))
 }
 
 fn event_by(
     store: &dyn Store,
     key: &[u8; 32],
-    letter: InboxMessage,
+    message: InboxMessage,
     plan: impl FnOnce(Hash) -> Result<Option<Arc<Plan>>, LoadError>,
-) -> Result<Event, Untaken> {
-    let unreadable = |why: String| Untaken::Unreadable(format!("the letter `{}` cannot be read: {why}", letter.id));
-    let opened = seal::open(store, key, &letter).map_err(|_| Untaken::Unavailable)?;
-    let input = opened.map_err(|seal::Forged| Untaken::Forged(claimed_parent(&letter)))?;
-    let input = Input::decode(input).map_err(|error| match is_newer(store, letter.execution) {
+) -> Result<Event, MessageError> {
+    let unreadable =
+        |why: String| MessageError::Unreadable(format!("the message `{}` cannot be read: {why}", message.id));
+    let opened = seal::open(store, key, &message).map_err(|_| MessageError::Unavailable)?;
+    let input = opened.map_err(|seal::Forged| MessageError::Forged(claimed_parent(&message)))?;
+    let input = Input::decode(input).map_err(|error| match is_newer(store, message.execution) {
         Ok(false) => unreadable(error.to_string()),
-        Ok(true) | Err(_) => Untaken::Unavailable,
+        Ok(true) | Err(_) => MessageError::Unavailable,
     })?;
     let Input::Start(start) = input else {
-        let queued = Queued { input, letter: Some(letter.id.into()), ticket: None, audit: None };
-        return Ok(Event::Take(letter.execution, queued));
+        let queued = PendingInput { input, message: Some(message.id.into()), ticket: None, audit: None };
+        return Ok(Event::Take(message.execution, queued));
     };
     let plan = match plan(start.plan_hash) {
         Ok(Some(plan)) => Ok(plan),
         Ok(None) => Err("its plan is not stored".to_owned()),
         Err(LoadError::Broken(why)) => Err(why),
-        Err(LoadError::Store(_) | LoadError::Newer(_)) => return Err(Untaken::Unavailable),
+        Err(LoadError::Store(_) | LoadError::Newer(_)) => return Err(MessageError::Unavailable),
     };
     let plan = match (plan, start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref())) {
         (Ok(plan), _) => plan,
         // A child that has not started has no journal to quarantine.
         (Err(why), Some(parent)) => {
-            let (execution, parent) = (letter.execution, parent.clone());
+            let (execution, parent) = (message.execution, parent.clone());
             let failure = not_started(execution, &why);
-            return Ok(Event::TurnChildAway { execution, letter: letter.id.into(), parent, failure });
+            return Ok(Event::TurnChildAway { execution, message: message.id.into(), parent, failure });
         }
         (Err(why), None) => return Err(unreadable(why)),
     };
-    let row = row(letter.execution, &start, &plan, letter.enqueued_at);
+    let row = row(message.execution, &start, &plan, message.enqueued_at);
     // The store contains the plans, since they were read from it.
     let stored_plans = Vec::new();
-    let (execution, letter) = (letter.execution, Some(letter.id.into()));
+    let (execution, message) = (message.execution, Some(message.id.into()));
     let (ticket, audit) = (None, None);
-    Ok(Event::Submit(Box::new(Submission { execution, plan, stored_plans, start, row, letter, ticket, audit })))
+    Ok(Event::Submit(Box::new(NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit })))
 }
 
 /// The parent that a forged start names.
-fn claimed_parent(letter: &InboxMessage) -> Option<ExecutionKey> {
-    let input = Input::decode(seal::unproved(&letter.body)).ok().filter(|_| letter.id == START)?;
+fn claimed_parent(message: &InboxMessage) -> Option<ExecutionKey> {
+    let input = Input::decode(seal::unproved(&message.body)).ok().filter(|_| message.id == START)?;
     let Input::Start(start) = input else { return None };
     Some(start.lineage?.parent?.execution)
 }

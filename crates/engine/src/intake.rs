@@ -105,17 +105,17 @@ mod tests {
     use mainspring_kernel::{key::ExecutionKey, value::Value};
 
     use super::*;
-    use crate::shard::Queued;
+    use crate::shard::PendingInput;
 
     fn signal(bytes: usize) -> Event {
         let payload = Value::from("x".repeat(bytes).as_str());
         let input = Input::Signal { id: "i".into(), name: "go".into(), payload };
-        Event::Take(ExecutionKey([1; 16]), Queued::silent(input))
+        Event::Take(ExecutionKey([1; 16]), PendingInput::without_reply(input))
     }
 
     fn cancel() -> Event {
         let input = Input::Cancel { reason: "enough".into(), by: "me".into() };
-        Event::Take(ExecutionKey([1; 16]), Queued::silent(input))
+        Event::Take(ExecutionKey([1; 16]), PendingInput::without_reply(input))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The installation's key, which authenticates journals and approvals. It is stored outside of every store, data folder
+//! The installation's key, which authenticates journals and approvals. It is stored handles of every store, data folder
 //! and workspace.
 
 use std::{
@@ -77,20 +77,20 @@ pub(crate) fn fingerprint(key: &[u8; 32]) -> String {
 }
 
 /// The location of the key: `given`, or the user's configuration folder. If that is inside a folder to avoid, such as a
-/// workspace that is the user's home, the key is stored below `/var/tmp`.
+/// workspace that is the user's data_dir, the key is stored below `/var/tmp`.
 pub fn location(
     given: Option<PathBuf>,
     config_home: Option<PathBuf>,
-    home: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
     avoid: &[&Path],
 ) -> PathBuf {
     if let Some(given) = given {
         return given;
     }
-    let config = config_home.or_else(|| home.map(|home| home.join(".config")));
-    let outside = |path: &PathBuf| !avoid.iter().any(|avoided| path.starts_with(avoided));
+    let config = config_home.or_else(|| data_dir.map(|data_dir| data_dir.join(".config")));
+    let handles = |path: &PathBuf| !avoid.iter().any(|avoided| path.starts_with(avoided));
     let fallback = || PathBuf::from(format!("{SHARED}/mainspring-{}/key", rustix::process::getuid().as_raw()));
-    config.map(|config| config.join("mainspring/key")).filter(outside).unwrap_or_else(fallback)
+    config.map(|config| config.join("mainspring/key")).filter(handles).unwrap_or_else(fallback)
 }
 
 /// Reads a key. `None` if there is no file. Folder and file are opened once and checked by their descriptors, so that
@@ -230,11 +230,11 @@ mod tests {
 
     #[test]
     fn never_inside_what_steps_work_in() {
-        let home = Some(PathBuf::from("/users/ada"));
-        let config = location(None, None, home.clone(), &[Path::new("/users/ada/project")]);
+        let data_dir = Some(PathBuf::from("/users/ada"));
+        let config = location(None, None, data_dir.clone(), &[Path::new("/users/ada/project")]);
         assert_eq!(config, Path::new("/users/ada/.config/mainspring/key"));
-        let config = location(None, None, home.clone(), &[Path::new("/users/ada")]);
+        let config = location(None, None, data_dir.clone(), &[Path::new("/users/ada")]);
         assert!(config.starts_with("/var/tmp"));
-        assert_eq!(location(Some("/k".into()), None, home, &[Path::new("/")]), Path::new("/k"));
+        assert_eq!(location(Some("/k".into()), None, data_dir, &[Path::new("/")]), Path::new("/k"));
     }
 }

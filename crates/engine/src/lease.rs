@@ -1,7 +1,7 @@
 //! Leases as values: until when a node may act on its partitions, and which partitions it should acquire or release.
 //!
 //! A heartbeat renews the lease on everything that a node owns. The node measures the lease on its own clocks from the
-//! moment at which it sent the heartbeat. The store received it later, and lets no other node acquire the partitions
+//! frame at which it sent the heartbeat. The store received it later, and lets no other node acquire the partitions
 //! before the whole lease has passed on the store's clock. This module reads no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,30 +9,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use mainspring_kernel::{decide::DECIDE_VERSION, key::ExecutionKey};
 use mainspring_store::{ClusterView, Fence, partition_of};
 
-use crate::clock::{Reading, Sighting};
-
-/// A time on a node's monotonic clock, in milliseconds since an arbitrary start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tick(pub u64);
+use crate::clock::{ClockReading, MonotonicMs, StoreClockSample};
 
 /// Timing of leases and heartbeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
-    /// Milliseconds of the store's clock after which a silent node counts as dead.
+pub struct LeaseTiming {
+    /// Milliseconds of the store's clock after which a without_reply node counts as dead.
     pub lease_ms: u64,
 }
 
-impl Terms {
+impl LeaseTiming {
     /// Interval of heartbeats in milliseconds: three may be lost before the node counts as dead.
-    pub fn beat_every_ms(self) -> u64 {
+    pub fn heartbeat_interval_ms(self) -> u64 {
         self.lease_ms / 4
     }
 
     /// The end of the lease for a heartbeat sent at this time: a tenth earlier than the store's, since clocks differ in
     /// speed. The lease expires when either clock has reached it.
-    pub fn until(self, sent_at: Reading) -> Reading {
+    pub fn until(self, sent_at: ClockReading) -> ClockReading {
         let for_ms = self.lease_ms - self.lease_ms / 10;
-        Reading { tick: Tick(sent_at.tick.0.saturating_add(for_ms)), wall_ms: sent_at.wall_ms.saturating_add(for_ms) }
+        ClockReading {
+            monotonic: MonotonicMs(sent_at.monotonic.0.saturating_add(for_ms)),
+            wall_ms: sent_at.wall_ms.saturating_add(for_ms),
+        }
     }
 }
 
@@ -42,9 +41,9 @@ pub struct Leases {
     partitions: u32,
     epochs: BTreeMap<u32, u64>,
     /// `None` for the only process of a store, from which no other node can acquire anything.
-    until: Option<Reading>,
+    until: Option<ClockReading>,
     /// The store's clock at the last answered heartbeat.
-    seen: Option<Sighting>,
+    seen: Option<StoreClockSample>,
     /// The newest version of `decide` that every living node supports.
     decide_version: u32,
 }
@@ -52,7 +51,7 @@ pub struct Leases {
 impl Leases {
     /// No partitions of a store that other nodes use as well.
     pub fn none() -> Self {
-        let until = Some(Reading { tick: Tick(0), wall_ms: 0 });
+        let until = Some(ClockReading { monotonic: MonotonicMs(0), wall_ms: 0 });
         Self { partitions: 1, epochs: BTreeMap::new(), until, seen: None, decide_version: DECIDE_VERSION }
     }
 
@@ -90,7 +89,7 @@ impl Leases {
     /// Renews the lease after a heartbeat, with the cluster view of the store. Partitions that the view does not list
     /// for this node, or lists with another epoch, are lost. All are lost if the number of partitions has changed.
     /// Partitions that only the view lists are acquired: the answer to an earlier acquisition was lost.
-    pub fn renew(&mut self, until: Reading, table: &ClusterView) -> Change {
+    pub fn renew(&mut self, until: ClockReading, table: &ClusterView) -> Change {
         let is_spread_anew = std::mem::replace(&mut self.partitions, table.partitions) != table.partitions;
         let stored = by_partition(table.held.iter().copied());
         let known = std::mem::replace(&mut self.epochs, stored);
@@ -98,27 +97,27 @@ impl Leases {
         let lost =
             known.iter().filter(|(partition, epoch)| !is_kept(partition, epoch)).map(|(partition, _)| *partition);
         let is_new = |partition: &u32, epoch: &u64| is_spread_anew || known.get(partition) != Some(epoch);
-        let gained = self.epochs.iter().filter(|(partition, epoch)| is_new(partition, epoch));
-        let change = Change { lost: lost.collect(), gained: gained.map(|(partition, _)| *partition).collect() };
+        let acquired = self.epochs.iter().filter(|(partition, epoch)| is_new(partition, epoch));
+        let change = Change { lost: lost.collect(), acquired: acquired.map(|(partition, _)| *partition).collect() };
         let versions = table.nodes.iter().map(|node| node.decide_version);
         self.decide_version = versions.chain([DECIDE_VERSION]).min().unwrap_or(DECIDE_VERSION).max(1);
         // The heartbeat that was sent later counts, regardless of the order of the answers.
-        if self.until.is_none_or(|known| known.tick <= until.tick) {
+        if self.until.is_none_or(|known| known.monotonic <= until.monotonic) {
             self.until = Some(until);
         }
         change
     }
 
     /// Records the store's clock. The heartbeat that was sent later counts.
-    pub fn see(&mut self, sighting: Sighting) {
-        if self.seen.is_none_or(|known| known.sent_at.tick <= sighting.sent_at.tick) {
-            self.seen = Some(sighting);
+    pub fn record_clock(&mut self, sample: StoreClockSample) {
+        if self.seen.is_none_or(|known| known.sent_at.monotonic <= sample.sent_at.monotonic) {
+            self.seen = Some(sample);
         }
     }
 
     /// The time for decisions, in milliseconds since 1970: the node's wall clock while it agrees with the store's
     /// clock. A wall clock that was changed since the last heartbeat moves it by at most the bound.
-    pub fn now(&self, reading: Reading) -> u64 {
+    pub fn now(&self, reading: ClockReading) -> u64 {
         self.seen.map_or(reading.wall_ms, |seen| seen.bounded(reading))
     }
 
@@ -135,8 +134,8 @@ impl Leases {
     /// True once the lease has expired by either clock. All partitions are lost then, regardless of other nodes. The
     /// monotonic clock stands still in a virtual machine that its hypervisor has paused, but the wall clock is
     /// corrected after the pause.
-    pub fn is_over(&self, now: Reading) -> bool {
-        self.until.is_some_and(|until| now.tick >= until.tick || now.wall_ms >= until.wall_ms)
+    pub fn is_over(&self, now: ClockReading) -> bool {
+        self.until.is_some_and(|until| now.monotonic >= until.monotonic || now.wall_ms >= until.wall_ms)
     }
 }
 
@@ -150,12 +149,12 @@ pub struct Change {
     /// Partitions that are no longer owned.
     pub lost: Vec<u32>,
     /// Partitions that were not owned before, or under another epoch.
-    pub gained: Vec<u32>,
+    pub acquired: Vec<u32>,
 }
 
 /// The rebalance plan of one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wish {
+pub struct RebalancePlan {
     /// Partitions to acquire.
     pub take: Vec<u32>,
     /// Partitions to release.
@@ -163,12 +162,12 @@ pub struct Wish {
 }
 
 /// Computes a rebalance plan. All living nodes that acquire partitions converge to equal shares, give or take one. A
-/// node acquires free partitions up to its share. It releases its surplus, from the start of `can_give_up`, but only as
+/// node acquires free partitions up to its share. It releases its surplus, from the start of `can_release`, but only as
 /// many as other nodes lack. Two nodes with the same cluster view never claim the same partition. A node that acquires
 /// nothing has no share, since partitions reserved for it would have no owner.
-pub fn wish(table: &ClusterView, me: &str, can_give_up: &[u32]) -> Wish {
+pub fn plan_rebalance(table: &ClusterView, me: &str, can_release: &[u32]) -> RebalancePlan {
     let taking: Vec<&str> = table.nodes.iter().filter(|node| node.accepts_partitions).map(|node| &*node.name).collect();
-    let Some(rank) = taking.iter().position(|name| *name == me) else { return Wish::default() };
+    let Some(rank) = taking.iter().position(|name| *name == me) else { return RebalancePlan::default() };
     let (count, partitions) = (taking.len(), table.partitions as usize);
     let share = |rank: usize| partitions / count + usize::from(rank < partitions % count);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -184,8 +183,8 @@ pub fn wish(table: &ClusterView, me: &str, can_give_up: &[u32]) -> Wish {
     let before: usize = (0..rank).map(lacks).sum();
     let take: Vec<u32> = free.clone().skip(before).take(lacks(rank)).collect();
     let surplus = mine.saturating_sub(share(rank)).min(others_lack.saturating_sub(free.count()));
-    let give_up = can_give_up.iter().copied().take(surplus).collect();
-    Wish { take, give_up }
+    let give_up = can_release.iter().copied().take(surplus).collect();
+    RebalancePlan { take, give_up }
 }
 
 #[cfg(test)]
@@ -193,8 +192,8 @@ mod tests {
     use super::*;
     use mainspring_store::Node;
 
-    fn at(tick: u64, wall_ms: u64) -> Reading {
-        Reading { tick: Tick(tick), wall_ms }
+    fn at(monotonic: u64, wall_ms: u64) -> ClockReading {
+        ClockReading { monotonic: MonotonicMs(monotonic), wall_ms }
     }
 
     fn table(partitions: u32, nodes: &str, holders: &[(u32, &str)], held: &[(u32, u64)]) -> ClusterView {
@@ -217,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_word_holds_from_the_moment_it_was_begun_and_a_little_less_than_the_store_thinks() {
-        let terms = Terms { lease_ms: 10_000 };
+        let terms = LeaseTiming { lease_ms: 10_000 };
         let mut leases = Leases::none();
         assert!(leases.is_over(at(0, 0)));
         leases.renew(terms.until(at(500, 70_000)), &table(1, "a", &[], &[(0, 1)]));
@@ -231,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_over_by_the_clock_that_has_gone_further() {
-        let terms = Terms { lease_ms: 10_000 };
+        let terms = LeaseTiming { lease_ms: 10_000 };
         let mut leases = Leases::none();
         leases.renew(terms.until(at(500, 70_000)), &table(1, "a", &[], &[(0, 1)]));
         // The hypervisor paused the guest: its monotonic clock stood still, and its wall clock was corrected
@@ -249,7 +248,7 @@ mod tests {
         let renew = |leases: &mut Leases, partitions, held: &[(u32, u64)]| {
             leases.renew(at(9, 9), &table(partitions, "a", &[], held))
         };
-        let change = |lost: &[u32], gained: &[u32]| Change { lost: lost.to_vec(), gained: gained.to_vec() };
+        let change = |lost: &[u32], acquired: &[u32]| Change { lost: lost.to_vec(), acquired: acquired.to_vec() };
         assert_eq!(renew(&mut leases, 4, &[(1, 1)]), change(&[], &[1]));
         leases.add(&[Fence { partition: 3, epoch: 7 }, Fence { partition: 2, epoch: 5 }]);
         assert_eq!(renew(&mut leases, 4, &[(1, 2), (2, 5)]), change(&[1, 3], &[1]));
@@ -265,10 +264,10 @@ mod tests {
     fn wishes() {
         let all: BTreeSet<u32> = (0..8).collect();
         let check = |nodes: &str, holders: &[(u32, &str)], me: &str, take: &[u32], give_up: &[u32]| {
-            let expected = Wish { take: take.to_vec(), give_up: give_up.to_vec() };
+            let expected = RebalancePlan { take: take.to_vec(), give_up: give_up.to_vec() };
             let mine = holders.iter().filter(|(_, holder)| *holder == me).map(|(partition, _)| *partition);
             let mine: Vec<u32> = mine.filter(|partition| all.contains(partition)).collect();
-            assert_eq!(wish(&table(5, nodes, holders, &[]), me, &mine), expected, "{nodes} {holders:?} {me}");
+            assert_eq!(plan_rebalance(&table(5, nodes, holders, &[]), me, &mine), expected, "{nodes} {holders:?} {me}");
         };
         check("a", &[], "a", &[0, 1, 2, 3, 4], &[]);
         check("b", &[], "a", &[], &[]);
@@ -308,16 +307,16 @@ mod tests {
                         .iter()
                         .map(|name| {
                             let mine = holders.iter().filter(|(_, holder)| holder == name);
-                            wish(&now, name, &mine.map(|(partition, _)| *partition).collect::<Vec<_>>())
+                            plan_rebalance(&now, name, &mine.map(|(partition, _)| *partition).collect::<Vec<_>>())
                         })
                         .collect();
-                    if wishes.iter().all(|wish| *wish == Wish::default()) {
+                    if wishes.iter().all(|plan_rebalance| *plan_rebalance == RebalancePlan::default()) {
                         break;
                     }
                     assert!(round < 5, "{partitions} among {nodes}: {wishes:?}");
-                    for (name, wish) in names.iter().zip(wishes) {
-                        holders.retain(|(partition, _)| !wish.give_up.contains(partition));
-                        for partition in wish.take {
+                    for (name, plan_rebalance) in names.iter().zip(wishes) {
+                        holders.retain(|(partition, _)| !plan_rebalance.give_up.contains(partition));
+                        for partition in plan_rebalance.take {
                             assert!(holders.iter().all(|(held, _)| *held != partition), "two take {partition}");
                             holders.push((partition, name));
                         }

@@ -1,38 +1,40 @@
 //! Durable execution: turns, timers, recovery and leases. It contains no HTTP, no SQL and no particular executor.
 //!
-//! [`shard`] is a synchronous state machine without I/O. The driver (`rim`) connects it to the store, the executors,
+//! [`shard`] is a synchronous state machine without I/O. The driver connects it to the store, the executors,
 //! the sandbox and the clock, and is the only asynchronous part.
 
 pub mod admission;
-pub mod aside;
+pub mod audit;
 pub mod clock;
 pub mod columns;
+pub mod data_dir;
+mod driver;
 pub mod engine;
 pub mod envelope;
-pub mod erasing;
+pub mod erasure;
 mod error;
 pub mod evaluator;
+pub mod execution_keys;
+pub mod execution_tree;
 pub mod fair;
-pub mod family;
 mod generation;
-pub mod home;
 pub mod inbox;
 mod intake;
+pub mod journal_loader;
 pub mod keys;
 pub mod lease;
 pub mod limits;
-mod live;
-pub mod load;
-pub mod member;
-pub mod naming;
-pub mod noting;
+pub mod membership;
+pub mod options;
 pub mod progress;
-pub mod request;
-mod rim;
+pub mod quarantine;
+pub mod resume_token;
 pub mod shard;
-pub mod span;
-pub mod token;
+pub mod start_request;
+pub mod trace_spans;
+mod unfinished;
 
-pub use engine::{Engine, Ground, Options, Sharing, Submitted};
+pub use driver::{NodeProblem, Pending};
+pub use engine::{Engine, Submitted};
 pub use error::EngineError;
-pub use rim::{Pending, Reach, Trouble};
+pub use options::{ClusterOptions, EngineOptions, EngineResources, EngineScope};

@@ -17,7 +17,7 @@ pub const SHARED_PARTS_MAX: usize = 16;
 /// Bytes of one organization in a shared commit, unless a single part is larger.
 pub const SHARED_BYTES_MAX: usize = 128 * 1024;
 
-/// After a turn with this many records, the next turn of the execution is decided outside the driver, while several
+/// After a turn with this many records, the next turn of the execution is decided handles the driver, while several
 /// organizations share it. A turn has up to 4,096 records, and one of this length takes less than a millisecond.
 pub const LONG_TURN_RECORDS: usize = 256;
 
@@ -43,8 +43,8 @@ pub const REFUSALS_ALONE_MAX: u32 = 10;
 
 const _: () = assert!(REFUSALS_MAX < REFUSALS_ALONE_MAX);
 
-/// Remembered quarantined executions. A full set forgets the executions whose parents were told, so that a parent may be
-/// read twice, which has no effect. The set grows beyond the bound only while parents are still to be told.
+/// Remembered quarantined executions. A full set forgets the executions whose parents were notified, so that a parent may be
+/// read twice, which has no effect. The set grows beyond the bound only while parents are still to be notified.
 pub const QUARANTINED_KNOWN_MAX: usize = 65_536;
 
 /// Quarantined executions per read: with a reason of one or two sentences each, well below a megabyte.
@@ -52,13 +52,13 @@ pub const QUARANTINED_AT_A_TIME: usize = 1_000;
 
 /// Quarantined executions in one batch of notifications. The journal of each parent is folded once per batch, and one
 /// batch is in progress at a time.
-pub const TOLD_AT_A_TIME: usize = 256;
+pub const NOTIFIED_AT_A_TIME: usize = 256;
 
 /// Milliseconds until an unreadable parent is notified again, doubled each time. A store usually answers again soon.
-pub const TELL_AGAIN_MS_MIN: u64 = 20_000;
+pub const NOTIFY_RETRY_MS_MIN: u64 = 20_000;
 
 /// Longest pause between two such tries: a parent that stays unreadable is read once an hour.
-pub const TELL_AGAIN_MS_MAX: u64 = 180 * TELL_AGAIN_MS_MIN;
+pub const NOTIFY_RETRY_MS_MAX: u64 = 180 * NOTIFY_RETRY_MS_MIN;
 
 /// Tries of a release from quarantine whose parent changes in between. Each try reads the journal of the parent. A
 /// parent with other branches changes some times per second, but not during each of so many tries.
@@ -111,7 +111,7 @@ const _: () = assert!(EXECUTION_BYTES_MIN * ORGANIZATION_EXECUTIONS_MAX as u64 <
 pub const HELD_BACK_MS_MAX: u64 = 60_000;
 
 /// Milliseconds between two checks for memory. Thousands of executions may wait.
-pub const HELD_BACK_LOOK_MS: u64 = 4_000;
+pub const HELD_BACK_RETRY_MS: u64 = 4_000;
 
 /// Bytes of memory of idle executions.
 pub const IDLE_BYTES_MAX: usize = 128 * 1024 * 1024;

@@ -13,7 +13,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use crate::family::OpenGate;
+use crate::execution_tree::OpenGate;
 
 /// Creates the events of an execution from its records, in order.
 pub struct Events<'a> {

@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
-use mainspring_engine::{Engine, Ground, Reach, evaluator::InProcess, naming::new_key, request::Request};
+use mainspring_engine::{
+    Engine, EngineResources, EngineScope, evaluator::InProcess, execution_keys::new_key, start_request::StartRequest,
+};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
@@ -42,12 +44,13 @@ async fn an_executor_that_panics_has_failed_and_nothing_else() {
     for at_once in [true, false] {
         let workers = (Executors::new(vec![Arc::new(Panics { at_once })]), Arc::new(InProcess) as Arc<_>);
         let engine =
-            Engine::run(Arc::new(MemoryStore::new()), [1; 32], workers, Ground::default(), Reach::All).unwrap();
+            Engine::run(Arc::new(MemoryStore::new()), [1; 32], workers, EngineResources::default(), EngineScope::All)
+                .unwrap();
         let definition = r#"{"steps":[{"type":"tool","tool":"breaks","id":"work"}]}"#;
         let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
         let key = new_key().unwrap();
         let mut watch = engine.watch(key);
-        engine.submit_as(key, Request::new(Arc::new(plan), "me")).await.unwrap();
+        engine.submit_as(key, StartRequest::new(Arc::new(plan), "me")).await.unwrap();
         let end = async { while watch.recv().await.expect("it has an end").status != ExecutionStatus::Failed {} };
         // The timeout only turns a hang into a failure.
         tokio::time::timeout(Duration::from_secs(60), end).await.expect("it comes to its end");

@@ -13,11 +13,11 @@ use std::{
 use futures_util::future::join_all;
 use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_engine::{
-    Engine, Ground, Reach,
+    Engine, EngineResources, EngineScope,
     engine::Submitted,
     evaluator::{Evaluator, InProcess},
     limits::EVALUATIONS_AT_A_TIME,
-    request::Request,
+    start_request::StartRequest,
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -45,9 +45,9 @@ fn plan(text: &str) -> Arc<Plan> {
     Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
 }
 
-fn request(text: &str, organization: &str) -> Request {
+fn request(text: &str, organization: &str) -> StartRequest {
     let trigger = Value::map([("type", "manual".into()), ("organizationId", organization.into())]);
-    Request { trigger, ..Request::new(plan(text), "me") }
+    StartRequest { trigger, ..StartRequest::new(plan(text), "me") }
 }
 
 /// Performs `greedy` scripts until they are asked to stop, and all others at once.
@@ -131,7 +131,7 @@ impl Evaluator for Gate {
 fn on_node(executor: Arc<dyn Executor>, evaluator: Arc<dyn Evaluator>, work: impl AsyncFnOnce(Arc<Engine>)) {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(async {
         let (store, workers) = (Arc::new(MemoryStore::new()), (Executors::new(vec![executor]), evaluator));
-        let engine = Engine::run(store, [1; 32], workers, Ground::default(), Reach::All).unwrap();
+        let engine = Engine::run(store, [1; 32], workers, EngineResources::default(), EngineScope::All).unwrap();
         let engine = Arc::new(engine);
         work(engine.clone()).await;
         tokio::time::timeout(BOUND, engine.drain()).await.expect("the engine does not end");
@@ -157,7 +157,7 @@ fn a_start_of_one_organization_does_not_wait_for_all_those_of_another() {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
         let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<dyn Evaluator>);
         let store = Arc::new(MemoryStore::new());
-        let engine = Engine::run(store, [1; 32], workers, Ground::default(), Reach::All).unwrap();
+        let engine = Engine::run(store, [1; 32], workers, EngineResources::default(), EngineScope::All).unwrap();
         for organization in ["greedy", "modest"] {
             engine.submit(request(ROUNDS, organization)).await.unwrap();
         }
@@ -178,7 +178,7 @@ fn effects_of_one_organization_take_half_and_those_of_another_begin_at_once() {
     on_node(tarpit.clone(), Arc::new(InProcess), async |engine| {
         engine.limit_effects(8);
         let input = Value::from(vec![Value::Null; 200]);
-        let greedy = Request { input, ..request(MANY, "greedy") };
+        let greedy = StartRequest { input, ..request(MANY, "greedy") };
         let greedy = engine.submit(greedy).await.unwrap().execution;
         until("half of the effects begin", || tarpit.of("greedy")[0] == 4).await;
         // One after the other, while 196 effects of the first organization wait.

@@ -4,13 +4,14 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
-    clock::Reading,
+    clock::ClockReading,
+    clock::MonotonicMs,
     evaluator::{InProcess, Suspended},
-    lease::{Leases, Terms, Tick},
-    load::Loader,
-    member::{Member, Word},
-    request::{Request, row},
-    shard::{Event, Fate, Keys, Output, Queued, Shard, Submission, Ticket},
+    journal_loader::Loader,
+    lease::{LeaseTiming, Leases},
+    membership::{Heartbeat, NodeSession},
+    shard::{AttemptRecovery, Event, Keys, NewExecution, Output, PendingInput, Shard, Ticket},
+    start_request::{StartRequest, row},
 };
 use mainspring_kernel::{
     decide::DECIDE_VERSION,
@@ -26,7 +27,7 @@ use mainspring_kernel::{
 use mainspring_store::{Batch, Node, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
-const LEASE: Terms = Terms { lease_ms: 10_000 };
+const LEASE: LeaseTiming = LeaseTiming { lease_ms: 10_000 };
 
 const FUNCTIONS: &str = r#"{"constraints": {"timeoutMs": 60000}, "steps": [
     {"id": "f", "type": "code", "code": "export default () => 1"},
@@ -77,11 +78,13 @@ impl Driver {
             accepts_partitions: true,
         };
         self.store.set_now(NOW);
-        let reading = || Reading { tick: Tick(0), wall_ms: NOW };
-        let Word::Heard(heard) = Member::new(shared, LEASE, node).speak(&Default::default(), false, reading) else {
+        let reading = || ClockReading { monotonic: MonotonicMs(0), wall_ms: NOW };
+        let Heartbeat::Renewed(renewal) =
+            NodeSession::new(shared, LEASE, node).heartbeat(&Default::default(), false, reading)
+        else {
             panic!("not heard")
         };
-        self.handle(Event::Heard(heard));
+        self.handle(Event::LeaseRenewed(renewal));
     }
 
     fn handle(&mut self, event: Event) {
@@ -89,12 +92,12 @@ impl Driver {
         self.shard.flush();
         while let Some(output) = self.shard.next_output() {
             match output {
-                Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
+                Output::Commit { commit_id, batch } => self.commits.push_back((commit_id, batch)),
                 Output::Load(execution, number) => self.loads.push((execution, number)),
                 Output::Evaluate { evaluation, suspended, .. } => self.evaluations.push_back((evaluation, suspended)),
                 Output::Perform { attempt, .. } => self.seen.push(format!("perform {}", attempt.step)),
                 Output::Stop { instance, .. } => self.seen.push(format!("stop {}", instance.step)),
-                Output::Adopt { attempt, .. } => self.seen.push(format!("adopt {}", attempt.step)),
+                Output::Reconcile { attempt, .. } => self.seen.push(format!("adopt {}", attempt.step)),
                 Output::Reply(_, reply) => self.seen.push(format!("reply {}", reply.is_ok())),
                 Output::Quarantine(_, why) => panic!("set aside: {why}"),
                 _ => {}
@@ -104,28 +107,28 @@ impl Driver {
 
     fn submit(&mut self, text: &str) {
         let plan: Arc<Plan> = Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan);
-        let request = Request::new(plan.clone(), "me");
+        let request = StartRequest::new(plan.clone(), "me");
         let stored_plans = request.stored_plans();
         let start = Box::new(request.start(key()));
         let row = row(key(), &start, &plan, self.now);
-        let (letter, audit) = (None, None);
+        let (message, audit) = (None, None);
         let ticket = Some(Ticket(1));
-        let submission = Submission { execution: key(), plan, stored_plans, start, row, letter, ticket, audit };
+        let submission = NewExecution { execution: key(), plan, stored_plans, start, row, message, ticket, audit };
         self.handle(Event::Submit(Box::new(submission)));
     }
 
     fn cancel(&mut self) {
         let input = Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() };
-        let queued = Queued { input, letter: None, ticket: Some(Ticket(2)), audit: None };
+        let queued = PendingInput { input, message: None, ticket: Some(Ticket(2)), audit: None };
         self.handle(Event::Take(key(), queued));
     }
 
     /// Writes the commit in flight.
     fn write(&mut self) {
-        let (flight, batch) = self.commits.pop_front().expect("a commit is on its way");
+        let (commit_id, batch) = self.commits.pop_front().expect("a commit is on its way");
         let answer = self.store.commit(&batch);
         drop(batch);
-        self.handle(Event::Committed { flight, answer });
+        self.handle(Event::Committed { commit_id, answer });
     }
 
     fn load(&mut self) {
@@ -227,7 +230,7 @@ fn a_cancel_waits_for_frames_that_are_on_their_way() {
     driver.run();
     let receipt = |step| {
         let instance = Instance { step, rounds: Vec::new() };
-        Queued::silent(Input::Receipt {
+        PendingInput::without_reply(Input::Receipt {
             instance,
             attempt: 1,
             outcome: Outcome::Done(Value::map([("n", 1u64.into())])),
@@ -292,7 +295,12 @@ fn what_is_cancelled_between_commit_and_start_is_not_started() {
     next.cancel();
     next.run();
     let instance = Instance { step: 0, rounds: Vec::new() };
-    next.handle(Event::Adopted { execution: key(), instance, attempt: 1, fate: Fate::NeverStarted });
+    next.handle(Event::AttemptRecovered {
+        execution: key(),
+        instance,
+        attempt: 1,
+        recovery: AttemptRecovery::NeverStarted,
+    });
     next.run();
     assert!(!next.seen.iter().any(|seen| seen.starts_with("perform")), "{:?}", next.seen);
     assert_eq!(next.stored().map(|state| state.status()), Some(ExecutionStatus::Cancelled));
@@ -312,7 +320,7 @@ fn a_split_turn_that_waits_for_a_function_when_it_should_go_on_is_not_forgotten(
     driver.write();
     assert!(driver.shard.has_split());
     let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
-    driver.handle(Event::Take(key(), Queued::silent(input)));
+    driver.handle(Event::Take(key(), PendingInput::without_reply(input)));
     assert_eq!(driver.evaluations.len(), 1, "the second function");
     driver.handle(Event::Wake);
     driver.evaluate(true);

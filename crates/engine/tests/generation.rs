@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use mainspring_engine::home::{Held, Home};
+use mainspring_engine::data_dir::{DataDir, DirLock};
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
@@ -22,19 +22,19 @@ const KEY: [u8; 32] = [1; 32];
 const NOW: u64 = 1_000;
 
 /// A locked folder with its store.
-struct Life {
-    held: Held,
+struct EngineRun {
+    held: DirLock,
     store: SqliteStore,
     epoch: u64,
 }
 
-impl Life {
+impl EngineRun {
     fn begin(folder: &Path) -> Self {
         Self::begin_at(folder, NOW)
     }
 
     fn begin_at(folder: &Path, now_ms: u64) -> Self {
-        let home = Home::new(folder);
+        let home = DataDir::new(folder);
         let mut held = home.hold(&KEY).unwrap();
         let store = SqliteStore::open(&home.journal()).unwrap();
         held.begin(&home, &store, now_ms).unwrap();
@@ -106,30 +106,30 @@ impl Place {
 fn an_ordinary_restart_is_trusted() {
     let place = Place::new();
     for _ in 0..3 {
-        let mut life = Life::begin(&place.folder());
-        assert!(life.is_trusted());
-        life.work();
-        life.settle();
-        life.work();
+        let mut run = EngineRun::begin(&place.folder());
+        assert!(run.is_trusted());
+        run.work();
+        run.settle();
+        run.work();
     }
     // As after a kill: the store was not closed, and the log was not checkpointed.
-    let mut life = Life::begin(&place.folder());
-    life.settle();
-    life.work();
+    let mut run = EngineRun::begin(&place.folder());
+    run.settle();
+    run.work();
     for ending in ["", "-wal"] {
         let name = format!("journal.db{ending}");
         fs::copy(place.folder().join(&name), place.root.path().join(&name)).unwrap();
     }
-    drop(life);
+    drop(run);
     for ending in ["", "-wal"] {
         // Into the same file, since a kill changes no inode.
         let name = format!("journal.db{ending}");
         fs::write(place.folder().join(&name), fs::read(place.root.path().join(&name)).unwrap()).unwrap();
     }
-    assert!(Life::begin(&place.folder()).is_trusted());
+    assert!(EngineRun::begin(&place.folder()).is_trusted());
     // A process that locked the folder and ended is not a copy.
-    drop(Home::new(place.folder()).hold(&KEY).unwrap());
-    assert!(Life::begin(&place.folder()).is_trusted());
+    drop(DataDir::new(place.folder()).hold(&KEY).unwrap());
+    assert!(EngineRun::begin(&place.folder()).is_trusted());
 }
 
 /// A copy of the same use of the store, of the previous one, and of the one before. The process ends in between, or
@@ -137,58 +137,58 @@ fn an_ordinary_restart_is_trusted() {
 #[test]
 fn an_older_copy_is_noticed_whenever_it_was_made() {
     let place = Place::new();
-    let mut life = Life::begin(&place.folder());
-    life.work();
+    let mut run = EngineRun::begin(&place.folder());
+    run.work();
     let copy = place.copy();
-    life.settle();
-    drop(life);
+    run.settle();
+    drop(run);
     place.restore(&copy);
-    let mut life = Life::begin(&place.folder());
-    assert!(!life.is_trusted(), "of the same hold");
-    life.settle();
-    drop(life);
-    assert_eq!(Life::begin(&place.folder()).held.untrusted_before_ms, NOW + 1, "it is not forgotten");
+    let mut run = EngineRun::begin(&place.folder());
+    assert!(!run.is_trusted(), "of the same hold");
+    run.settle();
+    drop(run);
+    assert_eq!(EngineRun::begin(&place.folder()).held.untrusted_before_ms, NOW + 1, "it is not forgotten");
     let copy = place.copy();
-    let mut life = Life::begin_at(&place.folder(), NOW + 5);
-    life.settle();
-    drop(life);
-    drop(Life::begin_at(&place.folder(), NOW + 6));
+    let mut run = EngineRun::begin_at(&place.folder(), NOW + 5);
+    run.settle();
+    drop(run);
+    drop(EngineRun::begin_at(&place.folder(), NOW + 6));
     place.restore(&copy);
-    let life = Life::begin_at(&place.folder(), NOW + 9);
-    assert_eq!((life.held.same_boot, life.held.untrusted_before_ms), (false, NOW + 10), "of an earlier hold");
+    let run = EngineRun::begin_at(&place.folder(), NOW + 9);
+    assert_eq!((run.held.same_boot, run.held.untrusted_before_ms), (false, NOW + 10), "of an earlier hold");
 }
 
 /// An operator who restores a copy, uses it, and then restores the first store has run the same attempts twice.
 #[test]
 fn a_store_that_was_put_aside_is_noticed_when_it_comes_back() {
     let place = Place::new();
-    let mut life = Life::begin(&place.folder());
-    life.work();
+    let mut run = EngineRun::begin(&place.folder());
+    run.work();
     let old = place.copy();
-    life.settle();
-    life.settle();
-    drop(life);
+    run.settle();
+    run.settle();
+    drop(run);
     let aside = place.root.path().join("aside.db");
     fs::copy(place.database(), &aside).unwrap();
     place.restore(&old);
-    drop(Life::begin(&place.folder()));
+    drop(EngineRun::begin(&place.folder()));
     place.restore(&aside);
-    assert!(!Life::begin(&place.folder()).is_trusted());
+    assert!(!EngineRun::begin(&place.folder()).is_trusted());
 }
 
 #[test]
 fn a_store_of_another_folder_is_noticed() {
     let (place, other) = (Place::new(), Place::new());
-    Life::begin(&place.folder()).work();
-    let mut life = Life::begin(&other.folder());
-    (0..9).for_each(|_| life.work());
-    drop(life);
+    EngineRun::begin(&place.folder()).work();
+    let mut run = EngineRun::begin(&other.folder());
+    (0..9).for_each(|_| run.work());
+    drop(run);
     place.restore(&other.copy());
-    assert!(!Life::begin(&place.folder()).is_trusted());
+    assert!(!EngineRun::begin(&place.folder()).is_trusted());
     let fresh = Place::new();
     fs::create_dir(fresh.folder()).unwrap();
     fresh.restore(&other.copy());
-    assert!(!Life::begin(&fresh.folder()).is_trusted(), "a folder in which nothing was ever done");
+    assert!(!EngineRun::begin(&fresh.folder()).is_trusted(), "a folder in which nothing was ever done");
 }
 
 /// The whole folder, in the ways in which operators copy folders.
@@ -202,9 +202,9 @@ fn a_folder_that_was_copied_back_is_noticed() {
     ];
     for (name, options, is_removed) in ways {
         let place = Place::new();
-        let mut life = Life::begin(&place.folder());
-        life.settle();
-        drop(life);
+        let mut run = EngineRun::begin(&place.folder());
+        run.settle();
+        drop(run);
         let copied = |from: &Path, to: &Path| {
             let status = Command::new("cp").args(options).arg(from.join(".")).arg(to).status().unwrap();
             assert!(status.success());
@@ -212,16 +212,16 @@ fn a_folder_that_was_copied_back_is_noticed() {
         let aside = place.root.path().join("aside");
         fs::create_dir(&aside).unwrap();
         copied(&place.folder(), &aside);
-        drop(Life::begin(&place.folder()));
-        let mut life = Life::begin(&place.folder());
-        life.settle();
-        drop(life);
+        drop(EngineRun::begin(&place.folder()));
+        let mut run = EngineRun::begin(&place.folder());
+        run.settle();
+        drop(run);
         if is_removed {
             fs::remove_dir_all(place.folder()).unwrap();
             fs::create_dir(place.folder()).unwrap();
         }
         copied(&aside, &place.folder());
-        assert!(!Life::begin(&place.folder()).is_trusted(), "{name}");
+        assert!(!EngineRun::begin(&place.folder()).is_trusted(), "{name}");
     }
 }
 
@@ -235,12 +235,12 @@ fn a_note_that_is_gone_or_damaged_proves_nothing() {
     ];
     for (number, damage) in damages.into_iter().enumerate() {
         let place = Place::new();
-        Life::begin(&place.folder()).work();
+        EngineRun::begin(&place.folder()).work();
         damage(&place.folder().join("generation"));
-        assert!(!Life::begin(&place.folder()).is_trusted(), "{number}");
+        assert!(!EngineRun::begin(&place.folder()).is_trusted(), "{number}");
         // The result is recorded in each case.
-        let life = Life::begin(&place.folder());
-        assert_eq!((life.held.same_boot, life.held.untrusted_before_ms), (true, NOW + 1), "{number}");
+        let run = EngineRun::begin(&place.folder());
+        assert_eq!((run.held.same_boot, run.held.untrusted_before_ms), (true, NOW + 1), "{number}");
     }
 }
 
@@ -248,19 +248,19 @@ fn a_note_that_is_gone_or_damaged_proves_nothing() {
 #[test]
 fn a_database_beside_the_log_of_another_one_is_refused() {
     let place = Place::new();
-    let mut life = Life::begin(&place.folder());
-    life.work();
+    let mut run = EngineRun::begin(&place.folder());
+    run.work();
     let copy = place.copy();
-    life.settle();
+    run.settle();
     let log = place.folder().join("journal.db-wal");
     let kept = fs::read(&log).unwrap();
-    drop(life);
+    drop(run);
     place.restore(&copy);
     fs::write(&log, kept).unwrap();
     let before = (fs::read(place.database()).unwrap(), fs::metadata(&log).unwrap().ino());
-    let refused = Home::new(place.folder()).hold(&KEY).unwrap_err().to_string();
+    let refused = DataDir::new(place.folder()).hold(&KEY).unwrap_err().to_string();
     assert!(refused.contains("journal.db-wal") && refused.contains("If a backup was restored"), "{refused}");
     assert_eq!((fs::read(place.database()).unwrap(), fs::metadata(&log).unwrap().ino()), before);
     fs::remove_file(&log).unwrap();
-    assert!(!Life::begin(&place.folder()).is_trusted());
+    assert!(!EngineRun::begin(&place.folder()).is_trusted());
 }

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
-    Engine, EngineError, Ground, Reach, evaluator::InProcess, inbox, load::Loader, request::Request,
+    Engine, EngineError, EngineResources, EngineScope, evaluator::InProcess, inbox, journal_loader::Loader,
+    start_request::StartRequest,
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -34,12 +35,12 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 
 fn engine(store: &MemoryStore) -> Engine {
     let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as _);
-    Engine::run(Arc::new(store.clone()), KEY, workers, Ground::default(), Reach::All).unwrap()
+    Engine::run(Arc::new(store.clone()), KEY, workers, EngineResources::default(), EngineScope::All).unwrap()
 }
 
-fn request(id: &str) -> Request {
+fn request(id: &str) -> StartRequest {
     let plan = compile(&read(DEFINITION.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
-    Request { execution_id: Some(id.into()), ..Request::new(Arc::new(plan), "me") }
+    StartRequest { execution_id: Some(id.into()), ..StartRequest::new(Arc::new(plan), "me") }
 }
 
 #[track_caller]
@@ -99,17 +100,17 @@ fn a_forged_message_changes_nothing_and_leaves_the_inbox() {
         let other = engine.submit(request("other")).await.unwrap().execution;
         until(async || state(&store, victim) == ExecutionStatus::WaitingApproval).await;
         let before = frames(&store, victim);
-        let genuine = inbox::letter(&KEY, other, &approval(), 1, 5);
+        let genuine = inbox::message(&KEY, other, &approval(), 1, 5);
         let mut forged: Vec<InboxMessage> =
             inputs().iter().enumerate().map(|(n, input)| plain(victim, &format!("plain {n}"), input)).collect();
-        forged.extend(inputs().iter().map(|input| inbox::letter(&OTHER_KEY, victim, input, 1, 5)));
+        forged.extend(inputs().iter().map(|input| inbox::message(&OTHER_KEY, victim, input, 1, 5)));
         // For another execution, with another id, at another time, truncated, and with one bit changed.
         forged.push(InboxMessage { execution: victim, ..genuine.clone() });
         forged.push(InboxMessage { id: "another".into(), ..genuine.clone() });
         forged.push(InboxMessage { enqueued_at: 6, id: genuine.id.clone(), ..genuine.clone() });
         forged.push(InboxMessage { body: vec![1; 20], ..plain(victim, "short", &approval()) });
         forged.push(InboxMessage { body: Vec::new(), ..plain(victim, "empty", &approval()) });
-        let mut changed = inbox::letter(&KEY, victim, &approval(), 1, 5);
+        let mut changed = inbox::message(&KEY, victim, &approval(), 1, 5);
         *changed.body.last_mut().unwrap() ^= 1;
         forged.push(InboxMessage { id: changed.id, ..plain(victim, "", &approval()) });
         for message in &forged {
@@ -122,7 +123,7 @@ fn a_forged_message_changes_nothing_and_leaves_the_inbox() {
         assert!(store.head(victim).unwrap().unwrap().quarantined.is_none());
         assert!(store.late_receipts(victim).unwrap().is_empty());
         // Messages with a valid seal count.
-        put(&store, &inbox::letter(&KEY, victim, &approval(), 1, 7));
+        put(&store, &inbox::message(&KEY, victim, &approval(), 1, 7));
         until(async || state(&store, victim) == ExecutionStatus::Running).await;
         engine.drain().await;
     });
@@ -171,7 +172,7 @@ fn messages_of_an_older_release_count_once_it_is_upgraded() {
 
 fn run(store: &MemoryStore) -> Result<Engine, EngineError> {
     let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as _);
-    Engine::run(Arc::new(store.clone()), KEY, workers, Ground::default(), Reach::All)
+    Engine::run(Arc::new(store.clone()), KEY, workers, EngineResources::default(), EngineScope::All)
 }
 
 /// A copy of a store without the mark, with unreadable executions on top.

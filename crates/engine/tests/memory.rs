@@ -7,11 +7,11 @@ use std::{
 
 use mainspring_engine::{
     evaluator::{InProcess, Suspended},
+    journal_loader::Loader,
     lease::Leases,
-    limits::{EXECUTION_BYTES_MIN, HELD_BACK_LOOK_MS, HELD_BACK_MS_MAX},
-    load::Loader,
-    request::{Request, row},
-    shard::{Event, Keys, Output, Queued, Shard, Submission},
+    limits::{EXECUTION_BYTES_MIN, HELD_BACK_MS_MAX, HELD_BACK_RETRY_MS},
+    shard::{Event, Keys, NewExecution, Output, PendingInput, Shard},
+    start_request::{StartRequest, row},
 };
 use mainspring_kernel::{
     cbor,
@@ -32,7 +32,7 @@ use mainspring_store::{
 const START: u64 = 1_767_225_600_000;
 const BUSY: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"go"},{"type":"bash","id":"a","command":"true"}]}"#;
-/// Its first turn is decided outside the driver, and has the maximum of records of one turn.
+/// Its first turn is decided handles the driver, and has the maximum of records of one turn.
 const SPLITS: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":true,
     "maxRounds":1000000,"steps":[{"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
 const THINKS: &str = r#"{"steps":[{"type":"code","id":"f","code":"export default () => 1"}]}"#;
@@ -70,7 +70,7 @@ impl Bench {
     }
 
     fn submit_plan(&mut self, number: u8, plan: Arc<Plan>, organization: &str, bytes: u64) {
-        let mut request = Request::new(plan.clone(), "me");
+        let mut request = StartRequest::new(plan.clone(), "me");
         request.bounds.max_steps = Some(1_000_000);
         request.input = Value::from("x".repeat(bytes as usize));
         request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
@@ -83,13 +83,13 @@ impl Bench {
         });
         let row = row(key(number), &start, &plan, self.now);
         let (execution, start) = (key(number), Box::new(start));
-        let (letter, ticket, audit) = (None, None, None);
-        let submission = Submission { execution, plan, stored_plans, start, row, letter, ticket, audit };
+        let (message, ticket, audit) = (None, None, None);
+        let submission = NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit };
         self.handle(Event::Submit(Box::new(submission)));
     }
 
     fn take(&mut self, number: u8, input: Input) {
-        self.handle(Event::Take(key(number), Queued::silent(input)));
+        self.handle(Event::Take(key(number), PendingInput::without_reply(input)));
     }
 
     fn finish(&mut self, number: u8) {
@@ -113,7 +113,7 @@ impl Bench {
             self.shard.flush();
             while let Some(output) = self.shard.next_output() {
                 match output {
-                    Output::Commit { flight, batch } => events.push_back(self.commit(flight, &batch)),
+                    Output::Commit { commit_id, batch } => events.push_back(self.commit(commit_id, &batch)),
                     Output::Load(execution, number) => {
                         self.loads += 1;
                         let answer = Box::new(self.loader.load(execution));
@@ -130,15 +130,15 @@ impl Bench {
         }
     }
 
-    /// Decides the first turn that is outside the shard.
+    /// Decides the first turn that is handles the shard.
     fn decide_next(&mut self) {
         let (execution, evaluation, suspended) = self.evaluations.remove(0);
         let finished = Box::new(suspended.finish(&InProcess, &mut || false));
         self.handle(Event::Evaluated { execution, evaluation, finished });
     }
 
-    fn commit(&self, flight: u64, batch: &Batch) -> Event {
-        Event::Committed { flight, answer: self.store.commit(batch) }
+    fn commit(&self, commit_id: u64, batch: &Batch) -> Event {
+        Event::Committed { commit_id, answer: self.store.commit(batch) }
     }
 
     /// The numbers of executions that are ending since they were canceled.
@@ -263,11 +263,11 @@ fn a_journal_is_not_read_back_while_there_is_no_room_for_it() {
     bench.submit(1, BUSY, "a", 3 << 20);
     bench.signal(0);
     assert_eq!((bench.loads, bench.canceled(2)), (1, vec![]));
-    bench.pass(HELD_BACK_LOOK_MS);
+    bench.pass(HELD_BACK_RETRY_MS);
     bench.signal(0);
     assert_eq!((bench.loads, bench.canceled(2), bench.performed.len()), (1, vec![], 1), "it is not read in vain");
     bench.finish(1);
-    bench.pass(HELD_BACK_LOOK_MS);
+    bench.pass(HELD_BACK_RETRY_MS);
     assert_eq!((bench.loads, bench.performed.last()), (2, Some(&key(0))), "its signal was kept");
     // A cancel does not wait for memory.
     bench.submit(2, WAITS, "a", 3 << 20);
@@ -279,7 +279,7 @@ fn a_journal_is_not_read_back_while_there_is_no_room_for_it() {
     bench.signal(3);
     bench.pass(HELD_BACK_MS_MAX - 1);
     assert_eq!(bench.canceled(5), [2]);
-    bench.pass(HELD_BACK_LOOK_MS);
+    bench.pass(HELD_BACK_RETRY_MS);
     assert_eq!(bench.performed.last(), Some(&key(3)));
     assert_eq!(bench.canceled(5), [0, 2], "and then the largest is canceled");
 }
@@ -300,12 +300,12 @@ fn a_state_that_is_out_with_an_abandoned_evaluation_counts_until_that_ends() {
     bench.submit(3, WAITS, "a", 1 << 20);
     let loads = bench.loads;
     bench.signal(3);
-    bench.pass(HELD_BACK_LOOK_MS);
+    bench.pass(HELD_BACK_RETRY_MS);
     assert_eq!((bench.loads, bench.performed.len()), (loads + 1, 2), "it is held back");
     let (execution, evaluation, suspended) = bench.evaluations.pop().unwrap();
     let finished = Box::new(suspended.finish(&InProcess, &mut || false));
     bench.handle(Event::Evaluated { execution, evaluation, finished });
-    bench.pass(HELD_BACK_LOOK_MS);
+    bench.pass(HELD_BACK_RETRY_MS);
     assert_eq!(bench.performed.last(), Some(&key(3)));
 }
 
@@ -319,7 +319,7 @@ fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
     assert_eq!((bench.evaluations.len(), bench.shard.tenant(key(1))), (1, "a"));
     let loads = bench.loads;
     bench.signal(0);
-    bench.pass(HELD_BACK_LOOK_MS);
+    bench.pass(HELD_BACK_RETRY_MS);
     assert_eq!((bench.loads, bench.performed.len()), (loads + 1, 0), "there is no room for its journal");
     // The largest is canceled, and the cancel waits for the turn.
     bench.submit(2, BUSY, "a", 2 << 20);
@@ -329,13 +329,13 @@ fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
     assert_eq!(bench.status(2), ExecutionStatus::Running);
     // The sums no longer contain it.
     bench.finish(2);
-    bench.pass(HELD_BACK_LOOK_MS);
+    bench.pass(HELD_BACK_RETRY_MS);
     assert_eq!(bench.performed.last(), Some(&key(0)));
     bench.submit(3, BUSY, "a", (2 << 20) - 8 * EXECUTION_BYTES_MIN);
     assert_eq!(bench.status(3), ExecutionStatus::Running);
 }
 
-/// The cancel for memory waits for a turn outside the shard, and another input precedes it.
+/// The cancel for memory waits for a turn handles the shard, and another input precedes it.
 #[test]
 fn an_execution_that_is_to_be_canceled_costs_no_other_execution_its_life() {
     let mut bench = Bench::new(4 * EXECUTION_BYTES_MIN);
@@ -390,6 +390,6 @@ fn a_journal_is_held_back_again_after_its_execution_was_released_from_quarantine
     bench.signal(0);
     assert_eq!((bench.loads, bench.performed.len()), (3, 1), "there is no room for it");
     bench.finish(1);
-    bench.pass(HELD_BACK_LOOK_MS);
+    bench.pass(HELD_BACK_RETRY_MS);
     assert_eq!(bench.performed.last(), Some(&key(0)));
 }

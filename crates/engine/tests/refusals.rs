@@ -6,13 +6,13 @@ use std::{
 };
 
 use mainspring_engine::{
-    aside::CHILD_NOT_STARTED,
     inbox,
+    journal_loader::Loader,
     lease::Leases,
     limits::{BATCH_BYTES_MAX, REFUSALS_ALONE_MAX, REFUSALS_MAX},
-    load::Loader,
-    request::{Request, row},
-    shard::{Event, Keys, Output, Queued, Shard, ShardError, Submission, Ticket},
+    quarantine::CHILD_NOT_STARTED,
+    shard::{Event, Keys, NewExecution, Output, PendingInput, Shard, ShardError, Ticket},
+    start_request::{StartRequest, row},
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -54,7 +54,7 @@ struct Driver {
     sizes: Vec<usize>,
     replies: BTreeMap<u64, Result<bool, ShardError>>,
     quarantined: BTreeMap<ExecutionKey, String>,
-    letters_wait: usize,
+    rescans_inbox: usize,
 }
 
 impl Driver {
@@ -74,15 +74,15 @@ impl Driver {
             sizes: Vec::new(),
             replies: BTreeMap::new(),
             quarantined: BTreeMap::new(),
-            letters_wait: 0,
+            rescans_inbox: 0,
         }
     }
 
-    fn carry(&mut self) {
+    fn run_outputs(&mut self) {
         self.shard.flush();
         while let Some(output) = self.shard.next_output() {
             match output {
-                Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
+                Output::Commit { commit_id, batch } => self.commits.push_back((commit_id, batch)),
                 Output::Load(execution, number) => {
                     let answer = Box::new(self.loader.load(execution));
                     self.shard.handle(self.now, Event::Loaded(execution, number, answer));
@@ -95,7 +95,7 @@ impl Driver {
                     self.store.quarantine(execution, &why).unwrap();
                     drop(self.quarantined.insert(execution, why));
                 }
-                Output::LettersWait => self.letters_wait += 1,
+                Output::RescanInbox => self.rescans_inbox += 1,
                 Output::Stalled(why) | Output::Fatal(why) => panic!("the store works: {why}"),
                 _ => {}
             }
@@ -108,9 +108,9 @@ impl Driver {
 
     /// Writes all pending commits.
     fn write(&mut self) {
-        self.carry();
+        self.run_outputs();
         for _ in 0..1_000 {
-            let Some((flight, batch)) = self.commits.pop_front() else { return };
+            let Some((commit_id, batch)) = self.commits.pop_front() else { return };
             self.sizes.push(batch.parts.len());
             let has = |of: &BTreeSet<ExecutionKey>| batch.parts.iter().any(|part| of.contains(&part.execution));
             let answer = match (has(&self.refused), has(&self.blocked)) {
@@ -122,8 +122,8 @@ impl Driver {
             let now = if answer.is_ok() { 0 } else { now + 1 };
             self.failed_in_a_row = (now, most.max(now));
             drop(batch);
-            self.handle(Event::Committed { flight, answer });
-            self.carry();
+            self.handle(Event::Committed { commit_id, answer });
+            self.run_outputs();
         }
         panic!("commits go on for ever");
     }
@@ -136,44 +136,46 @@ impl Driver {
         self.write();
     }
 
-    fn submit(&mut self, number: u8, input: Value, letter: bool) {
-        self.submit_of(number, input, letter, None);
+    fn submit(&mut self, number: u8, input: Value, message: bool) {
+        self.submit_of(number, input, message, None);
     }
 
-    fn submit_of(&mut self, number: u8, input: Value, letter: bool, lineage: Option<Lineage>) {
-        let submission = self.submission(number, input, letter, lineage);
+    fn submit_of(&mut self, number: u8, input: Value, message: bool, lineage: Option<Lineage>) {
+        let submission = self.submission(number, input, message, lineage);
         self.handle(Event::Submit(submission));
     }
 
-    fn submission(&self, number: u8, input: Value, letter: bool, lineage: Option<Lineage>) -> Box<Submission> {
+    fn submission(&self, number: u8, input: Value, message: bool, lineage: Option<Lineage>) -> Box<NewExecution> {
         let (execution, plan) = (key(number), plan());
-        let mut request = Request { input, ..Request::new(plan.clone(), "me") };
+        let mut request = StartRequest { input, ..StartRequest::new(plan.clone(), "me") };
         let stored_plans = request.stored_plans();
         request.bounds.max_steps = None;
         let start = Box::new(Start { lineage, ..request.start(execution) });
         let row = row(execution, &start, &plan, self.now);
-        let (ticket, letter) = match letter {
+        let (ticket, message) = match message {
             true => (None, Some("start".to_owned())),
             false => (Some(Ticket(number.into())), None),
         };
-        Box::new(Submission {
+        Box::new(NewExecution {
             execution,
             plan,
             stored_plans,
             start,
             row,
-            letter: letter.map(Into::into),
+            message: message.map(Into::into),
             ticket,
             audit: None,
         })
     }
 
     /// The failures that the parent of the children in these tests received.
-    fn told(&self) -> Vec<Failure> {
+    fn notified(&self) -> Vec<Failure> {
         let messages = self.store.inbox(&[0], 0, ReadLimit::of(10)).unwrap();
         let of_parent = messages.into_iter().filter(|arrived| arrived.message.execution == key(PARENT));
         let failure = |arrived: InboxEntry| match inbox::event_of(&self.store, &[1; 32], arrived.message).unwrap() {
-            Event::Take(_, Queued { input: Input::Receipt { outcome: Outcome::Failed(failure), .. }, .. }) => failure,
+            Event::Take(_, PendingInput { input: Input::Receipt { outcome: Outcome::Failed(failure), .. }, .. }) => {
+                failure
+            }
             other => panic!("{other:?}"),
         };
         of_parent.map(failure).collect()
@@ -181,7 +183,7 @@ impl Driver {
 
     fn signal(&mut self, number: u8, id: &str, ticket: Option<u64>) {
         let input = Input::Signal { id: id.into(), name: "go".into(), payload: Value::Null };
-        let queued = Queued { ticket: ticket.map(Ticket), ..Queued::silent(input) };
+        let queued = PendingInput { ticket: ticket.map(Ticket), ..PendingInput::without_reply(input) };
         self.handle(Event::Take(key(number), queued));
     }
 
@@ -319,7 +321,7 @@ fn a_new_execution_that_cannot_be_written_is_refused_and_its_message_does_not_co
     while driver.quarantined.is_empty() {
         driver.signal(2, &rounds.to_string(), None);
         driver.wake();
-        if std::mem::take(&mut driver.letters_wait) > 0 {
+        if std::mem::take(&mut driver.rescans_inbox) > 0 {
             driver.submit(1, Value::Null, true);
             driver.write();
         }
@@ -352,7 +354,7 @@ fn the_parent_of_a_child_that_cannot_be_written_is_told_and_the_start_is_consume
     while driver.quarantined.is_empty() {
         driver.signal(2, &rounds.to_string(), None);
         driver.wake();
-        if std::mem::take(&mut driver.letters_wait) > 0 {
+        if std::mem::take(&mut driver.rescans_inbox) > 0 {
             driver.submit_of(1, Value::Null, true, child());
             driver.write();
         }
@@ -360,11 +362,11 @@ fn the_parent_of_a_child_that_cannot_be_written_is_told_and_the_start_is_consume
         assert!(rounds <= REFUSALS_MAX, "it is tried for ever");
     }
     // The store has refused that commit as well. It is repeated, and deletes the message.
-    assert_eq!(driver.told(), []);
+    assert_eq!(driver.notified(), []);
     driver.refused.clear();
     driver.wake();
-    let told = driver.told();
-    let [failure] = &told[..] else { panic!("{told:?}") };
+    let notified = driver.notified();
+    let [failure] = &notified[..] else { panic!("{notified:?}") };
     assert_eq!((failure.class, failure.code.as_str()), (Class::Internal, CHILD_NOT_STARTED));
     assert!(failure.message.contains(SENTENCE), "{}", failure.message);
     driver.sizes.clear();
@@ -381,14 +383,14 @@ fn a_refusal_of_a_child_that_the_store_refuses_is_repeated() {
     driver.handle(Event::TurnAway(driver.submission(1, Value::Null, true, child()), failure.clone()));
     driver.write();
     driver.wake();
-    assert_eq!(driver.told(), []);
+    assert_eq!(driver.notified(), []);
     // The message is read again in the meantime, and there is room.
     driver.submit_of(1, Value::Null, true, child());
     driver.write();
     assert_eq!(driver.head(1), None, "the refusal is on its way");
     driver.blocked.clear();
     driver.wake();
-    assert_eq!((driver.told(), driver.head(1)), (vec![failure], None));
+    assert_eq!((driver.notified(), driver.head(1)), (vec![failure], None));
 }
 
 #[test]
@@ -396,11 +398,11 @@ fn a_child_does_not_begin_while_its_refusal_is_on_its_way() {
     let mut driver = Driver::new();
     let failure = Failure::new(Class::Policy, "too_many", "there is no room");
     driver.handle(Event::TurnAway(driver.submission(1, Value::Null, true, child()), failure.clone()));
-    driver.carry();
+    driver.run_outputs();
     assert_eq!(driver.commits.len(), 1);
     driver.submit_of(1, Value::Null, true, child());
     driver.write();
-    assert_eq!((driver.told(), driver.head(1)), (vec![failure], None));
+    assert_eq!((driver.notified(), driver.head(1)), (vec![failure], None));
 }
 
 #[test]

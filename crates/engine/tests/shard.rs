@@ -3,12 +3,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
-    inbox::{self, Untaken},
+    inbox::{self, MessageError},
+    journal_loader::Loader,
     lease::Leases,
     limits::PERMIT_WAIT_MS_MAX,
-    load::Loader,
-    request::{Request, row, starts},
-    shard::{Event, Fate, Keys, LoadAnswer, Output, Queued, Reply, Shard, Submission, Ticket},
+    shard::{AttemptRecovery, Event, Keys, LoadAnswer, NewExecution, Output, PendingInput, Reply, Shard, Ticket},
+    start_request::{StartRequest, row, starts},
 };
 use mainspring_kernel::{
     apply::apply,
@@ -52,12 +52,12 @@ struct Bench {
     /// The number of the last load.
     asked_for: u64,
     /// Number of requests to read the inbox again.
-    letters_wait: u32,
+    rescans_inbox: u32,
     performed: Vec<u32>,
     stopped: Vec<u32>,
     adopts: Vec<(Instance, u32)>,
     replies: Vec<(Ticket, Reply)>,
-    told: Vec<u64>,
+    notified: Vec<u64>,
 }
 
 impl Bench {
@@ -70,14 +70,14 @@ impl Bench {
         Self::with_room(store, now, 0)
     }
 
-    fn with_room(store: Arc<MemoryStore>, now: u64, resting_bytes_max: usize) -> Self {
+    fn with_room(store: Arc<MemoryStore>, now: u64, idle_bytes_max: usize) -> Self {
         let epoch = store.claim(0, "test").unwrap();
         let keys = Keys { sealing: [1; 32], salting: [2; 32] };
-        let shard = Shard::new(Leases::alone(1, [Fence { partition: 0, epoch }]), keys, resting_bytes_max);
+        let shard = Shard::new(Leases::alone(1, [Fence { partition: 0, epoch }]), keys, idle_bytes_max);
         let loader = Loader::new(store.clone(), [1; 32]);
         let key = ExecutionKey::new(START, *b"0123456789");
         let (commits, performed, adopts) = (VecDeque::new(), Vec::new(), Vec::new());
-        let (replies, told) = (Vec::new(), Vec::new());
+        let (replies, notified) = (Vec::new(), Vec::new());
         Self {
             store,
             shard,
@@ -87,29 +87,32 @@ impl Bench {
             commits,
             loads: 0,
             asked_for: 0,
-            letters_wait: 0,
+            rescans_inbox: 0,
             performed,
             stopped: Vec::new(),
             adopts,
             replies,
-            told,
+            notified,
         }
     }
 
     fn submit(&mut self, plan: &Arc<Plan>) {
-        let mut request = Request::new(plan.clone(), "me");
+        let mut request = StartRequest::new(plan.clone(), "me");
         (request.bounds.max_steps, request.bounds.max_parallel) = (Some(100_000), Some(10_000));
         request.workflows = starts(plan).into_iter().map(|name| (name.to_string(), self::plan(ONE))).collect();
         let stored_plans = request.stored_plans();
         let start = request.start(self.key);
         let row = row(self.key, &start, plan, self.now);
         let (execution, plan, start, ticket) = (self.key, plan.clone(), Box::new(start), Some(Ticket(1)));
-        let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket, audit: None };
+        let submission = NewExecution { execution, plan, stored_plans, start, row, message: None, ticket, audit: None };
         self.handle(Event::Submit(Box::new(submission)));
     }
 
     fn take(&mut self, input: Input, ticket: Option<u64>) {
-        self.handle(Event::Take(self.key, Queued { input, letter: None, ticket: ticket.map(Ticket), audit: None }));
+        self.handle(Event::Take(
+            self.key,
+            PendingInput { input, message: None, ticket: ticket.map(Ticket), audit: None },
+        ));
     }
 
     fn handle(&mut self, event: Event) {
@@ -117,18 +120,18 @@ impl Bench {
         self.shard.flush();
         while let Some(output) = self.shard.next_output() {
             match output {
-                Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
+                Output::Commit { commit_id, batch } => self.commits.push_back((commit_id, batch)),
                 Output::Load(_, number) => {
                     self.loads += 1;
                     self.asked_for = number;
                 }
                 Output::Perform { attempt, .. } => self.performed.push(attempt.number),
-                Output::Adopt { instance, attempt, .. } => self.adopts.push((instance, attempt.number)),
+                Output::Reconcile { instance, attempt, .. } => self.adopts.push((instance, attempt.number)),
                 Output::Reply(ticket, reply) => self.replies.push((ticket, reply)),
-                Output::Tell(moment) => self.told.push(moment.sequence),
-                Output::LettersWait => self.letters_wait += 1,
+                Output::Notify(frame) => self.notified.push(frame.sequence),
+                Output::RescanInbox => self.rescans_inbox += 1,
                 Output::Stop { attempt, .. } => self.stopped.push(attempt),
-                Output::Kill { .. } | Output::Forget { .. } | Output::LettersPosted(_) => {}
+                Output::Kill { .. } | Output::Forget { .. } | Output::MessagesEnqueued(_) => {}
                 other => panic!("unexpected: {other:?}"),
             }
         }
@@ -136,9 +139,9 @@ impl Bench {
 
     fn commit_all(&mut self) {
         loop {
-            while let Some((flight, batch)) = self.commits.pop_front() {
+            while let Some((commit_id, batch)) = self.commits.pop_front() {
                 let answer = self.store.commit(&batch);
-                self.handle(Event::Committed { flight, answer });
+                self.handle(Event::Committed { commit_id, answer });
             }
             if !self.shard.has_split() {
                 return;
@@ -149,11 +152,11 @@ impl Bench {
 
     /// Writes the next commit or not, and answers with an unknown outcome.
     fn commit_unknown(&mut self, is_written: bool) {
-        let (flight, batch) = self.commits.pop_front().expect("a commit");
+        let (commit_id, batch) = self.commits.pop_front().expect("a commit");
         if is_written {
             self.store.commit(&batch).unwrap();
         }
-        self.handle(Event::Committed { flight, answer: Err(CommitError::Unknown("?".into())) });
+        self.handle(Event::Committed { commit_id, answer: Err(CommitError::Unknown("?".into())) });
     }
 
     fn load(&mut self) {
@@ -171,10 +174,10 @@ impl Bench {
         self.handle(Event::Due(due));
     }
 
-    fn adopt_all(&mut self, fate: Fate) {
+    fn reconcile_all(&mut self, recovery: AttemptRecovery) {
         for (instance, attempt) in std::mem::take(&mut self.adopts) {
             let execution = self.key;
-            self.handle(Event::Adopted { execution, instance, attempt, fate });
+            self.handle(Event::AttemptRecovered { execution, instance, attempt, recovery });
         }
     }
 
@@ -238,7 +241,7 @@ fn what_the_audit_log_says_of_an_input_is_there_once_if_the_input_changed_anythi
             target: "t".into(),
             detail: vec![],
         }));
-        let queued = Queued { input, letter: None, ticket: Some(Ticket(2)), audit };
+        let queued = PendingInput { input, message: None, ticket: Some(Ticket(2)), audit };
         bench.handle(Event::Take(bench.key, queued));
         if bench.loads > 0 {
             bench.load();
@@ -360,18 +363,18 @@ fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
         let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, 1 << 20);
         bench.submit(&plan(definition));
         bench.commit_all();
-        let told = |bench: &Bench| {
+        let notified = |bench: &Bench| {
             let row = bench.store.execution(bench.key).unwrap().unwrap();
             let text = |text: Option<String>| text.unwrap_or_else(|| "-".into());
             let at = text(row.completed_at.map(|at| (at - START).to_string()));
             format!("{} {} {} {at}", row.status, text(row.outcome), text(row.error))
         };
-        let mut seen = vec![told(&bench)];
+        let mut seen = vec![notified(&bench)];
         for give in given {
             bench.now += 7;
             give(&mut bench);
             bench.commit_all();
-            seen.push(told(&bench));
+            seen.push(notified(&bench));
         }
         assert_eq!(seen, expected, "{definition}");
     }
@@ -397,7 +400,7 @@ fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
         (lineage(None, 1), None, None),
     ] {
         let mut bench = Bench::new();
-        let mut request = Request::new(plan(r#"{"steps":[{"type":"approval","id":"ask"}]}"#), "me");
+        let mut request = StartRequest::new(plan(r#"{"steps":[{"type":"approval","id":"ask"}]}"#), "me");
         request.execution_id = Some("the-child".into());
         let said = [("type", "subworkflow"), ("parentExecutionId", "the-parent"), ("parentStepId", "aside")];
         let said = said.into_iter().chain(organization.map(|name| ("organizationId", name)));
@@ -406,8 +409,8 @@ fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
         let start = Box::new(Start { lineage, ..request.start(bench.key) });
         let again = Input::Start(start.clone());
         let row = row(bench.key, &start, &plan, START);
-        let (execution, letter, ticket, audit) = (bench.key, None, None, None);
-        let submission = Submission { execution, plan, stored_plans, start, row, letter, ticket, audit };
+        let (execution, message, ticket, audit) = (bench.key, None, None, None);
+        let submission = NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit };
         bench.handle(Event::Submit(Box::new(submission)));
         assert_eq!(bench.commits.len(), 1, "it begins and is noted in one commit");
         bench.commit_all();
@@ -415,9 +418,9 @@ fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
         bench.take(again, None);
         bench.load();
         bench.commit_all();
-        let told: Vec<String> =
+        let notified: Vec<String> =
             bench.store.audit("o", 0, ReadLimit::of(9)).unwrap().into_iter().map(|row| noted(&row.entry)).collect();
-        assert_eq!(told, Vec::from_iter(expected), "{organization:?}");
+        assert_eq!(notified, Vec::from_iter(expected), "{organization:?}");
     }
 }
 
@@ -453,9 +456,9 @@ fn whoever_asked_of_a_name_that_is_taken_is_answered() {
     let mut bench = Bench::new();
     bench.submit(&plan(ONE));
     bench.take(Input::Cancel { reason: "c".into(), by: "me".into() }, Some(2));
-    let (flight, _) = bench.commits.pop_front().unwrap();
+    let (commit_id, _) = bench.commits.pop_front().unwrap();
     let answer = Ok(vec![PartOutcome::Refused(Refusal::IdTaken(ExecutionKey([9; 16])))]);
-    bench.handle(Event::Committed { flight, answer });
+    bench.handle(Event::Committed { commit_id, answer });
     bench.commit_all();
     assert_eq!(bench.replies.len(), 2);
 }
@@ -470,7 +473,7 @@ fn an_attempt_is_adopted_once_however_often_its_journal_is_read() {
     bench.commit_unknown(false);
     bench.load();
     bench.commit_all();
-    bench.adopt_all(Fate::NeverStarted);
+    bench.reconcile_all(AttemptRecovery::NeverStarted);
     bench.commit_all();
     assert_eq!(bench.performed, [1]);
 }
@@ -522,7 +525,7 @@ fn an_interruption_is_no_timeout_however_late_it_is_found() {
     bench.look();
     bench.load();
     bench.commit_all();
-    bench.adopt_all(Fate::Interrupted);
+    bench.reconcile_all(AttemptRecovery::Interrupted);
     bench.commit_all();
     let state = bench.state();
     let step = &state.steps[&Instance::of_step(0)];
@@ -541,7 +544,7 @@ fn what_runs_on_is_still_out_of_time() {
     let mut bench = Bench::on(store, START + 600_000);
     bench.look();
     bench.load();
-    bench.adopt_all(Fate::RunsOn);
+    bench.reconcile_all(AttemptRecovery::StillRunning);
     bench.handle(Event::Wake);
     bench.commit_all();
     assert!(bench.state().steps[&Instance::of_step(0)].stopping.is_some());
@@ -568,7 +571,7 @@ fn one_attempt_that_is_adopted_late_delays_no_other_timer() {
     let naps = state.steps.iter().find(|(instance, _)| instance.name(&state.plan) == "nap");
     assert_eq!(naps.map(|(_, step)| step.status), Some(Status::Completed));
     assert_eq!(bench.shard.next_wake(), Some(START + 900_000), "the deadline is next");
-    bench.adopt_all(Fate::Interrupted);
+    bench.reconcile_all(AttemptRecovery::Interrupted);
     bench.commit_all();
     assert_eq!(bench.performed, [2], "the attempt was interrupted, and did not time out");
 }
@@ -592,9 +595,9 @@ fn a_message_that_is_read_again_before_it_is_consumed_is_taken_in_once() {
     bench.submit(&plan(ONE));
     bench.commit_all();
     let (instance, outcome) = (Instance::of_step(0), Outcome::Done(Value::from("x".repeat(10_000))));
-    let letter = inbox::letter(&[1; 32], bench.key, &Input::Receipt { instance, attempt: 1, outcome }, 1, START);
-    assert!(bench.store.enqueue(&EnqueueRequest::of(&letter, 1)).unwrap());
-    let event = || inbox::event_of(&*bench.store, &[1; 32], letter.clone()).unwrap();
+    let message = inbox::message(&[1; 32], bench.key, &Input::Receipt { instance, attempt: 1, outcome }, 1, START);
+    assert!(bench.store.enqueue(&EnqueueRequest::of(&message, 1)).unwrap());
+    let event = || inbox::event_of(&*bench.store, &[1; 32], message.clone()).unwrap();
     let [first, in_draft, in_flight] = [event(), event(), event()];
     bench.shard.handle(START, first);
     bench.handle(in_draft);
@@ -617,7 +620,7 @@ fn watchers_see_a_frame_whose_commit_was_unknown() {
         bench.commit_unknown(is_written);
         bench.load();
         bench.commit_all();
-        assert_eq!(bench.told, [0, 1], "{is_written}");
+        assert_eq!(bench.notified, [0, 1], "{is_written}");
         assert_eq!(bench.state().status(), ExecutionStatus::Completed);
     }
 }
@@ -629,7 +632,7 @@ fn a_stored_branch_that_the_step_does_not_have_is_illegal() {
     let plan = plan(text);
     let key = ExecutionKey([3; 16]);
     let mut state = State::new(key, plan.clone());
-    let start = Request::new(plan, "me").start(key);
+    let start = StartRequest::new(plan, "me").start(key);
     let turn = decide_with(&mut state.clone(), &Input::Start(Box::new(start)), START, |_| Vec::new()).unwrap();
     for record in turn.records.iter().take(2) {
         apply(&mut state, record, START).unwrap();
@@ -646,7 +649,7 @@ fn a_stored_branch_that_the_step_does_not_have_is_illegal() {
 fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
     for (version, is_newer) in [(DECIDE_VERSION, false), (DECIDE_VERSION + 1, true)] {
         let (store, plan) = (Arc::new(MemoryStore::default()), plan(ONE));
-        let request = Request::new(plan.clone(), "me");
+        let request = StartRequest::new(plan.clone(), "me");
         let (key, plans) = (ExecutionKey([3; 16]), request.stored_plans());
         let start = request.start(key);
         let (row, input) = (row(key, &start, &plan, START), Input::Start(Box::new(start)));
@@ -682,15 +685,15 @@ fn what_a_newer_release_has_begun_is_left_alone_also_where_it_cannot_be_read() {
         let answer = Loader::new(store.clone(), [1; 32]).load(key);
         assert_eq!(matches!(answer, LoadAnswer::Newer(_)), is_newer, "{answer:?}");
         assert_eq!(matches!(answer, LoadAnswer::Broken(_)), !is_newer, "{answer:?}");
-        let letter = inbox::sealed(&[1; 32], InboxMessage { body: vec![0x81, 0x17], ..letter_of(key) });
-        let untaken = inbox::event_of(&*store, &[1; 32], letter).unwrap_err();
-        assert_eq!(untaken == Untaken::Unavailable, is_newer, "{untaken:?}");
+        let message = inbox::sealed(&[1; 32], InboxMessage { body: vec![0x81, 0x17], ..message_of(key) });
+        let message_error = inbox::event_of(&*store, &[1; 32], message).unwrap_err();
+        assert_eq!(message_error == MessageError::Unavailable, is_newer, "{message_error:?}");
     }
 }
 
 /// A message without a seal.
-fn letter_of(execution: ExecutionKey) -> InboxMessage {
-    InboxMessage { execution, partition: 0, id: "letter".into(), body: Vec::new(), enqueued_at: START }
+fn message_of(execution: ExecutionKey) -> InboxMessage {
+    InboxMessage { execution, partition: 0, id: "message".into(), body: Vec::new(), enqueued_at: START }
 }
 
 /// With work quadratic in the number of branches, this test would not end.
@@ -706,7 +709,7 @@ fn a_wide_parallel_takes_linear_time() {
 }
 
 /// Receives all messages in the inbox.
-fn take_letters(bench: &mut Bench) {
+fn receive_messages(bench: &mut Bench) {
     for arrived in bench.store.inbox(&[0], 0, ReadLimit::of(9)).unwrap() {
         let event = inbox::event_of(&*bench.store, &[1; 32], arrived.message).unwrap();
         bench.handle(event);
@@ -716,12 +719,12 @@ fn take_letters(bench: &mut Bench) {
 #[test]
 fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     let mut bench = Bench::on(Arc::new(MemoryStore::default()), START);
-    let request = Request::new(plan(r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#), "me");
+    let request = StartRequest::new(plan(r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#), "me");
     let start = Input::Start(Box::new(request.clone().start(bench.key)));
     let plans = request.stored_plans();
     for input in [&start, &Input::Cancel { reason: "c".into(), by: "parent".into() }] {
-        let letter = inbox::letter(&[1; 32], bench.key, input, 1, START);
-        assert!(bench.store.enqueue(&EnqueueRequest { plans: &plans, ..EnqueueRequest::of(&letter, 1) }).unwrap());
+        let message = inbox::message(&[1; 32], bench.key, input, 1, START);
+        assert!(bench.store.enqueue(&EnqueueRequest { plans: &plans, ..EnqueueRequest::of(&message, 1) }).unwrap());
     }
     let arrived = bench.store.inbox(&[0], 0, ReadLimit::of(9)).unwrap();
     // Both in one page and one commit.
@@ -731,9 +734,9 @@ fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
     bench.handle(Event::Wake);
     bench.commit_unknown(false);
     bench.load();
-    assert_eq!(std::mem::take(&mut bench.letters_wait), 1, "the beginning is to be read again");
+    assert_eq!(std::mem::take(&mut bench.rescans_inbox), 1, "the beginning is to be read again");
     bench.commit_all();
-    take_letters(&mut bench);
+    receive_messages(&mut bench);
     bench.commit_all();
     assert!(bench.store.inbox(&[0], 0, ReadLimit::of(9)).unwrap().is_empty());
     assert_eq!(bench.state().status(), ExecutionStatus::Cancelled);

@@ -7,10 +7,10 @@ use std::{
 
 use mainspring_engine::{
     evaluator::{Begun, InProcess, Rest, Suspended},
+    journal_loader::Loader,
     lease::Leases,
-    load::Loader,
-    request::{Request, row},
-    shard::{Event, Keys, Output, Queued, Shard, Submission},
+    shard::{Event, Keys, NewExecution, Output, PendingInput, Shard},
+    start_request::{StartRequest, row},
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
@@ -56,7 +56,7 @@ struct Bench {
     shard: Shard,
     now: u64,
     commit: Option<(u64, Arc<Batch>)>,
-    /// Turns outside the shard.
+    /// Turns handles the shard.
     out: VecDeque<(ExecutionKey, u64, Box<Suspended>)>,
     /// Requested journals.
     loads: Vec<(ExecutionKey, u64)>,
@@ -80,8 +80,8 @@ impl Bench {
     fn take_outputs(&mut self) {
         while let Some(output) = self.shard.next_output() {
             match output {
-                Output::Commit { flight, batch } => {
-                    assert!(self.commit.replace((flight, batch)).is_none(), "one commit at a time");
+                Output::Commit { commit_id, batch } => {
+                    assert!(self.commit.replace((commit_id, batch)).is_none(), "one commit at a time");
                 }
                 Output::Evaluate { execution, evaluation, suspended } => {
                     self.out.push_back((execution, evaluation, suspended));
@@ -93,7 +93,7 @@ impl Bench {
     }
 
     fn submit(&mut self, number: u64, organization: &str, plan: &Arc<Plan>) {
-        let mut request = Request::new(plan.clone(), "me");
+        let mut request = StartRequest::new(plan.clone(), "me");
         request.bounds.max_steps = Some(1_000_000);
         request.input = Value::from(vec![Value::Null; 300]);
         request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
@@ -101,28 +101,28 @@ impl Bench {
         let start = request.start(key(number));
         let row = row(key(number), &start, plan, self.now);
         let (execution, plan, start) = (key(number), plan.clone(), Box::new(start));
-        let (letter, ticket, audit) = (None, None, None);
-        self.handle(Event::Submit(Box::new(Submission {
+        let (message, ticket, audit) = (None, None, None);
+        self.handle(Event::Submit(Box::new(NewExecution {
             execution,
             plan,
             stored_plans,
             start,
             row,
-            letter,
+            message,
             ticket,
             audit,
         })));
     }
 
     /// Writes the commit in flight, and returns the executions in it.
-    fn land(&mut self) -> BTreeSet<ExecutionKey> {
-        let Some((flight, batch)) = self.commit.take() else { return BTreeSet::new() };
+    fn release(&mut self) -> BTreeSet<ExecutionKey> {
+        let Some((commit_id, batch)) = self.commit.take() else { return BTreeSet::new() };
         let answer = self.store.commit(&batch);
-        self.handle(Event::Committed { flight, answer });
+        self.handle(Event::Committed { commit_id, answer });
         batch.parts.iter().map(|part| part.execution).collect()
     }
 
-    /// Decides the first turn outside the shard. True if it needed a function.
+    /// Decides the first turn handles the shard. True if it needed a function.
     fn decide_next(&mut self) -> bool {
         let (execution, evaluation, suspended) = self.out.pop_front().expect("a turn is out");
         let (finished, has_function) = match suspended.begin() {
@@ -146,9 +146,9 @@ impl Bench {
         loader.journal(key(number)).unwrap().unwrap().journal.state
     }
 
-    fn land_all(&mut self) {
+    fn release_all(&mut self) {
         while self.commit.is_some() {
-            self.land();
+            self.release();
         }
     }
 }
@@ -158,7 +158,7 @@ fn shared() -> Bench {
     let mut bench = Bench::new();
     for (number, organization) in [(0, "greedy"), (1, "modest")] {
         bench.submit(number, organization, &plan(r#"{"steps":[{"type":"return","id":"r"}]}"#));
-        bench.land_all();
+        bench.release_all();
     }
     bench
 }
@@ -169,11 +169,11 @@ fn a_commit_waits_for_a_share_of_another_organization_and_not_for_all() {
     // The first commit contains one execution. The others gather while it is in flight.
     (2..2 + MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
     bench.submit(2 + MANY, "modest", &sleep);
-    assert_eq!(bench.land().len(), 1);
-    let next = bench.land();
+    assert_eq!(bench.release().len(), 1);
+    let next = bench.release();
     assert!(next.contains(&key(2 + MANY)), "the modest one waits for a commit of the greedy one");
     assert!((next.len() as u64) < MANY / 4, "{}", next.len());
-    bench.land_all();
+    bench.release_all();
     // No execution is forgotten.
     let sleeping = bench.shard.pending().timed;
     assert_eq!(sleeping.len() as u64, MANY + 1);
@@ -183,8 +183,8 @@ fn a_commit_waits_for_a_share_of_another_organization_and_not_for_all() {
 fn an_organization_alone_has_whole_commits() {
     let (mut bench, sleep) = (Bench::new(), plan(SLEEP));
     (0..MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
-    bench.land();
-    assert_eq!(bench.land().len() as u64, MANY - 1);
+    bench.release();
+    assert_eq!(bench.release().len() as u64, MANY - 1);
 }
 
 #[test]
@@ -193,28 +193,28 @@ fn timers_of_one_organization_fire_a_few_at_a_time_beside_those_of_another() {
     (2..2 + MANY).for_each(|number| bench.submit(number, "greedy", &sleep));
     bench.now += 1;
     bench.submit(2 + MANY, "modest", &sleep);
-    bench.land_all();
+    bench.release_all();
     bench.now += SLEEP_MS;
     // All timers are due, the one of the modest organization last.
     bench.handle(Event::Due(Vec::new()));
     let waiting = bench.shard.pending().timed.len() as u64;
     assert!((MANY - 50..=MANY).contains(&waiting), "{waiting} of {MANY} wait");
-    let (mut fired, mut events) = (bench.land(), 1);
-    fired.extend(bench.land());
+    let (mut fired, mut events) = (bench.release(), 1);
+    fired.extend(bench.release());
     assert!(fired.contains(&key(2 + MANY)), "it waits for timers of the greedy one");
     while bench.shard.next_time().is_some() {
         bench.handle(Event::Due(Vec::new()));
-        fired.extend(bench.land());
+        fired.extend(bench.release());
         events += 1;
         assert!(events <= MANY, "timers are forgotten, or fire again and again");
     }
     while bench.commit.is_some() {
-        fired.extend(bench.land());
+        fired.extend(bench.release());
     }
     assert_eq!(fired.len() as u64, MANY + 1);
 }
 
-/// Runs an execution to its end. Returns the number of its turns that were decided outside the driver, and of those
+/// Runs an execution to its end. Returns the number of its turns that were decided handles the driver, and of those
 /// with functions.
 fn run_to_the_end(bench: &mut Bench, number: u64) -> [usize; 2] {
     let counts = run_until_quiet(bench);
@@ -225,7 +225,7 @@ fn run_to_the_end(bench: &mut Bench, number: u64) -> [usize; 2] {
 fn run_until_quiet(bench: &mut Bench) -> [usize; 2] {
     let mut counts = [0; 2];
     loop {
-        bench.land_all();
+        bench.release_all();
         if !bench.out.is_empty() {
             counts[0] += 1;
             counts[1] += usize::from(bench.decide_next());
@@ -247,7 +247,7 @@ fn a_long_turn_is_decided_beside_the_driver_and_comes_to_the_same() {
     // Other executions continue in the meantime, also with a short turn of the same organization.
     for (number, organization) in [(3, "modest"), (4, "greedy")] {
         bench.submit(number, organization, &plan(r#"{"steps":[{"type":"return","id":"r"}]}"#));
-        assert_eq!(bench.land(), [key(number)].into());
+        assert_eq!(bench.release(), [key(number)].into());
     }
     let counts = run_to_the_end(&mut bench, 2);
     assert!(counts[0] > 2 && counts[1] == 1, "{counts:?}");
@@ -270,13 +270,13 @@ fn an_execution_that_had_a_long_turn_has_the_next_one_beside_the_driver_too() {
     run_to_the_end(&mut bench, 2);
 }
 
-/// A cancel does not wait for the end of a turn outside the shard.
+/// A cancel does not wait for the end of a turn handles the shard.
 #[test]
 fn what_comes_while_a_long_turn_is_out_is_taken_in_behind_it() {
     let (mut bench, split) = (shared(), plan(SPLIT));
     bench.submit(2, "greedy", &split);
     let cancel = Input::Cancel { reason: "enough".into(), by: "me".into() };
-    bench.handle(Event::Take(key(2), Queued { input: cancel, letter: None, ticket: None, audit: None }));
+    bench.handle(Event::Take(key(2), PendingInput { input: cancel, message: None, ticket: None, audit: None }));
     assert_eq!(bench.out.len(), 1);
     run_to_the_end(&mut bench, 2);
     assert!(matches!(bench.state(2).ending, Some(Ending::Cancelled { .. })));
@@ -290,7 +290,7 @@ fn split_turns_of_organizations_go_on_in_turns() {
     // In their order of arrival.
     while !bench.out.is_empty() {
         bench.decide_next();
-        bench.land_all();
+        bench.release_all();
     }
     assert!(bench.shard.has_split());
     bench.handle(Event::Wake);
@@ -308,18 +308,18 @@ fn what_ends_an_execution_is_never_decided_beside_the_driver() {
         let (mut bench, split) = (shared(), plan(&SPLIT.replace("{\"maxSteps\"", "{\"timeoutMs\":5000,\"maxSteps\"")));
         bench.submit(2, "greedy", &split);
         bench.decide_next();
-        bench.land_all();
+        bench.release_all();
         bench.handle(Event::Wake);
         assert_eq!(bench.out.len(), 1, "it goes on beside the driver, and does not come back");
         if is_cancel {
             let input = Input::Cancel { reason: "enough".into(), by: "me".into() };
-            bench.handle(Event::Take(key(2), Queued { input, letter: None, ticket: None, audit: None }));
+            bench.handle(Event::Take(key(2), PendingInput { input, message: None, ticket: None, audit: None }));
         } else {
             bench.now += 6_000;
             bench.handle(Event::Due(Vec::new()));
         }
         bench.load_all();
-        bench.land_all();
+        bench.release_all();
         assert_eq!((bench.out.len(), bench.loads.len()), (1, 0), "it is read back once");
         assert!(bench.state(2).ending.is_some(), "cancel: {is_cancel}");
         // The abandoned turn still waits for a thread. It is not decided then.
@@ -340,7 +340,7 @@ fn a_short_turn_behind_the_first_is_decided_in_the_driver() {
         if !is_short {
             bench.decide_next();
         }
-        bench.land_all();
+        bench.release_all();
         bench.handle(Event::Wake);
         let rest = &bench.out.front().expect("the function is out").2.rest;
         assert_eq!(matches!(rest, Rest::Paused(_)), is_short, "{rest:?}");
@@ -355,19 +355,19 @@ fn a_commit_is_released_for_the_organization_with_fewer_executions_first() {
         bench.submit(2, few, &sleep);
         (3..13).for_each(|number| bench.submit(number, many, &sleep));
         bench.submit(13, few, &sleep);
-        bench.land();
-        let (flight, batch) = bench.commit.take().unwrap();
+        bench.release();
+        let (commit_id, batch) = bench.commit.take().unwrap();
         assert_eq!(batch.parts.len(), 11);
         let answer = bench.store.commit(&batch);
-        bench.shard.handle(bench.now, Event::Committed { flight, answer });
+        bench.shard.handle(bench.now, Event::Committed { commit_id, answer });
         assert!(bench.shard.has_outputs());
-        let mut told = Vec::new();
+        let mut notified = Vec::new();
         while let Some(output) = bench.shard.next_output() {
-            if let Output::Tell(moment) = output {
-                told.push(moment.execution);
+            if let Output::Notify(frame) = output {
+                notified.push(frame.execution);
             }
         }
-        assert_eq!((told.first(), told.len()), (Some(&key(13)), 11));
+        assert_eq!((notified.first(), notified.len()), (Some(&key(13)), 11));
         assert!(!bench.shard.has_outputs());
     }
 }

@@ -4,13 +4,14 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mainspring_engine::{
-    clock::Reading,
+    clock::ClockReading,
+    clock::MonotonicMs,
     inbox,
-    lease::{Leases, Terms, Tick},
-    load::Loader,
-    member::{Member, Word},
-    request::{Request, row},
-    shard::{Event, Keys, Output, Queued, Shard, ShardError, Submission, Ticket},
+    journal_loader::Loader,
+    lease::{LeaseTiming, Leases},
+    membership::{Heartbeat, NodeSession},
+    shard::{Event, Keys, NewExecution, Output, PendingInput, Shard, ShardError, Ticket},
+    start_request::{StartRequest, row},
 };
 use mainspring_kernel::{
     decide::DECIDE_VERSION,
@@ -25,7 +26,7 @@ use mainspring_kernel::{
 use mainspring_store::{Batch, EnqueueRequest, Node, ReadLimit, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
-const LEASE: Terms = Terms { lease_ms: 10_000 };
+const LEASE: LeaseTiming = LeaseTiming { lease_ms: 10_000 };
 
 /// Much less than the 2 MiB of a thread of the runtime.
 const STACK_BYTES: usize = 256 * 1024;
@@ -49,10 +50,10 @@ fn key(number: u8) -> ExecutionKey {
 /// A shard with its outputs.
 struct Driver {
     store: MemoryStore,
-    member: Member,
+    member: NodeSession,
     shard: Shard,
     now: u64,
-    tick: Tick,
+    monotonic: MonotonicMs,
     commits: VecDeque<(u64, Arc<Batch>)>,
     /// Executions of the written parts, with their numbers of frames, in order.
     written: Vec<(ExecutionKey, usize)>,
@@ -76,10 +77,10 @@ impl Driver {
         };
         let mut driver = Self {
             store: store.clone(),
-            member: Member::new(shared, LEASE, node),
+            member: NodeSession::new(shared, LEASE, node),
             shard: Shard::new(Leases::none(), Keys { sealing: [1; 32], salting: [2; 32] }, usize::MAX),
             now: NOW,
-            tick: Tick(0),
+            monotonic: MonotonicMs(0),
             commits: VecDeque::new(),
             written: Vec::new(),
             records: 0,
@@ -89,36 +90,38 @@ impl Driver {
             quarantined: Vec::new(),
             lost: false,
         };
-        driver.beat();
+        driver.heartbeat();
         driver
     }
 
-    fn reading(&self) -> Reading {
-        Reading { tick: self.tick, wall_ms: NOW }
+    fn read_clocks(&self) -> ClockReading {
+        ClockReading { monotonic: self.monotonic, wall_ms: NOW }
     }
 
-    fn beat(&mut self) {
-        let reading = self.reading();
-        let Word::Heard(heard) = self.member.speak(&Default::default(), false, || reading) else { panic!("not heard") };
-        self.handle(Event::Heard(heard));
+    fn heartbeat(&mut self) {
+        let reading = self.read_clocks();
+        let Heartbeat::Renewed(renewal) = self.member.heartbeat(&Default::default(), false, || reading) else {
+            panic!("not heard")
+        };
+        self.handle(Event::LeaseRenewed(renewal));
     }
 
     fn handle(&mut self, event: Event) {
-        self.shard.expire(self.reading());
+        self.shard.expire(self.read_clocks());
         self.shard.handle(self.now, event);
-        self.carry();
+        self.run_outputs();
     }
 
-    fn carry(&mut self) {
+    fn run_outputs(&mut self) {
         self.shard.flush();
         while let Some(output) = self.shard.next_output() {
             match output {
-                Output::Commit { flight, batch } => self.commits.push_back((flight, batch)),
+                Output::Commit { commit_id, batch } => self.commits.push_back((commit_id, batch)),
                 Output::Load(execution, number) => self.loads.push((execution, number)),
                 Output::Reply(ticket, reply) => self.replies.push((ticket, reply.map(|taken| taken.changed))),
-                Output::Tell(moment) => {
-                    self.records += moment.records.len();
-                    self.longest = self.longest.max(moment.records.len());
+                Output::Notify(frame) => {
+                    self.records += frame.records.len();
+                    self.longest = self.longest.max(frame.records.len());
                 }
                 Output::Quarantine(execution, _) => self.quarantined.push(execution),
                 Output::Lost(_) => self.lost = true,
@@ -128,26 +131,26 @@ impl Driver {
     }
 
     fn submit(&mut self, execution: ExecutionKey, plan: &Arc<Plan>, ticket: u64) {
-        self.submit_as(execution, Request::new(plan.clone(), "me"), plan, ticket);
+        self.submit_as(execution, StartRequest::new(plan.clone(), "me"), plan, ticket);
     }
 
-    fn submit_as(&mut self, execution: ExecutionKey, mut request: Request, plan: &Arc<Plan>, ticket: u64) {
+    fn submit_as(&mut self, execution: ExecutionKey, mut request: StartRequest, plan: &Arc<Plan>, ticket: u64) {
         request.bounds.max_steps = Some(1_000_000);
         let stored_plans = request.stored_plans();
         let start = Box::new(request.start(execution));
         let (row, plan, ticket) = (row(execution, &start, plan, self.now), plan.clone(), Some(Ticket(ticket)));
-        let (letter, audit) = (None, None);
-        let submission = Submission { execution, plan, stored_plans, start, row, letter, ticket, audit };
+        let (message, audit) = (None, None);
+        let submission = NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit };
         self.handle(Event::Submit(Box::new(submission)));
     }
 
     /// Writes the commit in flight, if there is one.
     fn write(&mut self) {
-        let Some((flight, batch)) = self.commits.pop_front() else { return };
+        let Some((commit_id, batch)) = self.commits.pop_front() else { return };
         self.written.extend(batch.parts.iter().map(|part| (part.execution, part.frames.len())));
         let answer = self.store.commit(&batch);
         drop(batch);
-        self.handle(Event::Committed { flight, answer });
+        self.handle(Event::Committed { commit_id, answer });
     }
 
     fn load_all(&mut self) {
@@ -210,8 +213,8 @@ fn two_million_records_take_one_frame_at_a_time_on_a_small_stack() {
             assert!(driver.commits.len() <= before + 1);
             turns += 1;
             // A heartbeat fits between any two frames.
-            driver.tick = Tick(driver.tick.0 + 1_000);
-            driver.beat();
+            driver.monotonic = MonotonicMs(driver.monotonic.0 + 1_000);
+            driver.heartbeat();
         }
         assert!(driver.records >= 2_000_000, "{}", driver.records);
         assert!(turns >= driver.records / (TURN_RECORDS_MAX + 16), "{turns}");
@@ -249,7 +252,7 @@ fn nothing_goes_on_before_its_frames_are_durable() {
 #[test]
 fn what_a_lease_no_longer_holds_does_not_go_on() {
     let (_, mut driver) = amid(10_000, 3);
-    driver.tick = Tick(LEASE.lease_ms);
+    driver.monotonic = MonotonicMs(LEASE.lease_ms);
     driver.handle(Event::Wake);
     assert!(driver.lost && driver.commits.is_empty() && !driver.shard.has_split());
 }
@@ -261,7 +264,7 @@ fn others_have_their_turns_and_their_commits_between() {
     driver.write();
     driver.handle(Event::Wake);
     let input = Input::Signal { id: "i".into(), name: "go".into(), payload: Value::Null };
-    driver.handle(Event::Take(key(2), Queued { input, letter: None, ticket: Some(Ticket(3)), audit: None }));
+    driver.handle(Event::Take(key(2), PendingInput { input, message: None, ticket: Some(Ticket(3)), audit: None }));
     driver.write();
     driver.write();
     assert_eq!(driver.status(key(2)), ExecutionStatus::Completed);
@@ -290,19 +293,19 @@ fn of_several_that_go_on_each_has_one_frame_in_turn() {
 fn every_node_that_takes_over_gets_further() {
     let store = store();
     let plan = spins(6_000);
-    let mut request = Request::new(plan.clone(), "me");
+    let mut request = StartRequest::new(plan.clone(), "me");
     request.bounds.max_steps = Some(1_000_000);
     let plans = request.stored_plans();
     let start = Input::Start(Box::new(request.start(key(1))));
-    let letter = inbox::letter(&[1; 32], key(1), &start, store.partitions().unwrap(), NOW);
-    let posting = EnqueueRequest { plans: &plans, ..EnqueueRequest::of(&letter, store.partitions().unwrap()) };
+    let message = inbox::message(&[1; 32], key(1), &start, store.partitions().unwrap(), NOW);
+    let posting = EnqueueRequest { plans: &plans, ..EnqueueRequest::of(&message, store.partitions().unwrap()) };
     assert!(store.enqueue(&posting).unwrap());
     let partitions: Vec<u32> = (0..store.partitions().unwrap()).collect();
-    let mut lives = 0;
-    while lives == 0 || store.head(key(1)).unwrap().is_some() && !has_ended(&store) {
-        let mut driver = Driver::on(&store, &format!("life {lives}"));
+    let mut runs = 0;
+    while runs == 0 || store.head(key(1)).unwrap().is_some() && !has_ended(&store) {
+        let mut driver = Driver::on(&store, &format!("run {runs}"));
         for arrived in store.inbox(&partitions, 0, ReadLimit::of(9)).unwrap() {
-            assert_eq!(lives, 0, "the start is read once");
+            assert_eq!(runs, 0, "the start is read once");
             driver.handle(inbox::event_of(&store, &[1; 32], arrived.message).unwrap());
         }
         driver.handle(Event::Due(store.due(&partitions, NOW, None, 9).unwrap()));
@@ -311,11 +314,11 @@ fn every_node_that_takes_over_gets_further() {
         driver.handle(Event::Wake);
         driver.write();
         let after = store.head(key(1)).unwrap().map_or(0, |row| row.head.sequence + 1);
-        assert_eq!(after, before + 1, "one more frame for each life");
+        assert_eq!(after, before + 1, "one more frame for each run");
         driver.member.leave();
-        lives += 1;
+        runs += 1;
     }
-    assert!(lives > 4, "{lives}");
+    assert!(runs > 4, "{runs}");
 }
 
 fn has_ended(store: &MemoryStore) -> bool {
@@ -342,7 +345,7 @@ fn a_deadline_ends_what_never_comes_to_rest() {
 fn a_cancel_ends_what_never_comes_to_rest() {
     let (_, mut driver) = amid(1_000_000, 3);
     let input = Input::Cancel { by: "me".into(), reason: "why".into() };
-    driver.handle(Event::Take(key(1), Queued { input, letter: None, ticket: Some(Ticket(2)), audit: None }));
+    driver.handle(Event::Take(key(1), PendingInput { input, message: None, ticket: Some(Ticket(2)), audit: None }));
     driver.run();
     assert_eq!(driver.status(key(1)), ExecutionStatus::Cancelled);
     assert_eq!(driver.replies.last(), Some(&(Ticket(2), Ok(true))));
@@ -360,7 +363,7 @@ fn a_panic_sets_one_execution_aside_and_no_other() {
     let mut driver = Driver::on(&store(), "a");
     driver.submit(key(2), &plan(WAITS), 2);
     driver.run();
-    driver.submit_as(key(1), Request::new(plan(WAITS), "me"), &impossible(), 1);
+    driver.submit_as(key(1), StartRequest::new(plan(WAITS), "me"), &impossible(), 1);
     driver.run();
     assert_eq!(driver.quarantined, [key(1)]);
     let Some((Ticket(1), Err(ShardError::Quarantined(why)))) = driver.replies.pop() else {
@@ -369,7 +372,7 @@ fn a_panic_sets_one_execution_aside_and_no_other() {
     assert!(why.contains("panicked"), "{why}");
     assert!(!driver.shard.has(key(1)));
     let input = Input::Signal { id: "i".into(), name: "go".into(), payload: Value::Null };
-    driver.handle(Event::Take(key(2), Queued { input, letter: None, ticket: Some(Ticket(3)), audit: None }));
+    driver.handle(Event::Take(key(2), PendingInput { input, message: None, ticket: Some(Ticket(3)), audit: None }));
     driver.run();
     assert_eq!(driver.status(key(2)), ExecutionStatus::Completed);
 }

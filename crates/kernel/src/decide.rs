@@ -114,7 +114,7 @@ pub struct Turn {
     /// Actions to perform after the records are durable.
     pub actions: Vec<Action>,
     /// Messages to other executions, stored in the same commit as the records.
-    pub letters: Vec<Letter>,
+    pub messages: Vec<OutgoingMessage>,
 }
 
 /// An action that an executor has to perform.
@@ -138,7 +138,7 @@ pub enum Action {
 
 /// A message to the inbox of another execution.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Letter {
+pub struct OutgoingMessage {
     /// Key of the receiving execution.
     pub to: ExecutionKey,
     /// Deduplication id of the message.

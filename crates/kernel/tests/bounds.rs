@@ -100,7 +100,7 @@ fn tree(plans: &[(&str, &str)], input: Value, executions: u32) -> (usize, State)
         if state.is_split {
             inbox.push_back((to, Input::Continue));
         }
-        inbox.extend(turn.letters.into_iter().map(|letter| (letter.to, letter.input)));
+        inbox.extend(turn.messages.into_iter().map(|letter| (letter.to, letter.input)));
     }
     (states.len(), states.remove(&KEY).expect("it has begun"))
 }

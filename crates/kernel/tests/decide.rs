@@ -75,7 +75,7 @@ fn take_in_whole(
         whole.records.extend(turn.records);
         whole.results.extend(turn.results);
         whole.actions.extend(turn.actions);
-        whole.letters.extend(turn.letters);
+        whole.messages.extend(turn.messages);
     }
     whole
 }

@@ -321,7 +321,7 @@ fn a_child_that_waits_for_people_does_not_hold_an_end() {
     let waits = Input::ChildWaits { instance: child.clone(), attempt: 1, count: 1 };
     take_in(&mut state, waits, &Value::Null, |_, _| {});
     let mut letters = Vec::new();
-    take_in(&mut state, done(last), &Value::Null, |_, turn| letters.extend(turn.letters.clone()));
+    take_in(&mut state, done(last), &Value::Null, |_, turn| letters.extend(turn.messages.clone()));
     assert!(letters.iter().any(|letter| matches!(letter.input, Input::Cancel { .. })), "{letters:?}");
     assert_eq!((state.deadline.is_some(), state.status()), (true, ExecutionStatus::Running));
     let outcome = Outcome::Cancelled("execution_ending".into());

@@ -92,7 +92,7 @@ impl From<EngineError> for CliError {
             EngineError::NotEnded => Self::contract("not_ended", message),
             EngineError::NoSuchStep(_) => Self::bad_input("no_such_step", message),
             EngineError::Unsealed(_) => Self::internal("unsealed_messages", message),
-            EngineError::Held { .. } => Self::internal("folder_in_use", message),
+            EngineError::DirInUse { .. } => Self::internal("folder_in_use", message),
             EngineError::Folder { .. } => Self::bad_input("folder_unusable", message),
             EngineError::Key { .. } | EngineError::OtherKey { .. } => Self::internal("key_unusable", message),
             EngineError::Store(_) | EngineError::Stopped(_) | EngineError::NotHere | EngineError::Busy => {

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use mainspring_engine::evaluator::{Evaluator, Looking, UNCONFINED_ARGUMENT, WORKER_ARGUMENT, workers};
+use mainspring_engine::evaluator::{Evaluator, SandboxInspector, UNCONFINED_ARGUMENT, WORKER_ARGUMENT, workers};
 use mainspring_kernel::{
     definition::{Compiled, compile_with},
     diagnostic::Diagnostic,
@@ -43,5 +43,5 @@ pub fn evaluator() -> Arc<dyn Evaluator> {
 
 /// Compiles a definition, and checks its functions and schemas in the sandbox.
 pub fn compile(document: &Document) -> Result<Compiled, Vec<Diagnostic>> {
-    compile_with(document, &Looking(&*evaluator()))
+    compile_with(document, &SandboxInspector(&*evaluator()))
 }

@@ -1,7 +1,7 @@
 //! Compares a repeated start request with the execution that has its name. The execution continues only if both
 //! agree.
 
-use mainspring_engine::request::{Request, policy};
+use mainspring_engine::start_request::{StartRequest, policy};
 use mainspring_kernel::{
     hash::Hash,
     input::Policy,
@@ -36,7 +36,7 @@ const SHOWN_CHARS_MAX: usize = 200;
 
 impl RequestFingerprint {
     /// Takes the compared parts of a request. `names_workspace` is true if the request names its workspace.
-    pub fn of(request: &Request, names_workspace: bool) -> Self {
+    pub fn of(request: &StartRequest, names_workspace: bool) -> Self {
         Self {
             workflow_hash: request.plan.workflow_hash,
             execution_id: request.execution_id.clone(),

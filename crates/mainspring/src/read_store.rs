@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use mainspring_engine::{Engine, EngineError, Reach, home::Home, keys, load::Loader, request::is_child};
+use mainspring_engine::{
+    Engine, EngineError, EngineScope, data_dir::DataDir, journal_loader::Loader, keys, start_request::is_child,
+};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
@@ -13,10 +15,10 @@ const ROWS_SEARCHED: usize = 10_000;
 
 impl Global {
     /// The data folder that `--dir` names, or the default one.
-    pub(crate) fn home(&self) -> Result<Home, CliError> {
+    pub(crate) fn home(&self) -> Result<DataDir, CliError> {
         match &self.dir {
-            Some(given) => Ok(Home::new(given)),
-            None => Ok(Home::new(paths::state_home()?.join("mainspring"))),
+            Some(given) => Ok(DataDir::new(given)),
+            None => Ok(DataDir::new(paths::state_home()?.join("mainspring"))),
         }
     }
 }
@@ -76,12 +78,12 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 }
 
 /// Locks the data folder and runs an engine on it.
-pub(crate) async fn engine(global: &Global, reach: Reach) -> Result<Engine, CliError> {
+pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
     engine_with(global, reach, runner::Rules::default()).await
 }
 
 /// Like [`engine`], with rules for scripts.
-pub(crate) async fn engine_with(global: &Global, reach: Reach, rules: runner::Rules) -> Result<Engine, CliError> {
+pub(crate) async fn engine_with(global: &Global, reach: EngineScope, rules: runner::Rules) -> Result<Engine, CliError> {
     if global.store.is_some() {
         let message = "this command runs executions of a data folder; executions of a shared store are run by its nodes (`mainspring node --store …`)";
         return Err(CliError::bad_input("shared_store", message));

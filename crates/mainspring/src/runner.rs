@@ -9,11 +9,11 @@ use mainspring_effects::{
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
 use mainspring_engine::{
-    Engine, EngineError, Options, Reach,
-    family::Family,
-    home::{Held, Home},
-    shard::Moment,
-    span::Spans,
+    Engine, EngineError, EngineOptions, EngineScope,
+    data_dir::{DataDir, DirLock},
+    execution_tree::ExecutionTree,
+    shard::CommittedFrame,
+    trace_spans::Spans,
 };
 use mainspring_kernel::{
     frame::Frame,
@@ -50,7 +50,7 @@ pub fn http_allow() -> Result<Allowlist, CliError> {
 }
 
 /// The executors of a node on a user's machine.
-pub fn executors(allow: Allowlist, home: &Home, held: &Held) -> Executors {
+pub fn executors(allow: Allowlist, home: &DataDir, held: &DirLock) -> Executors {
     executors_with(allow, false, Rules::default(), home, held)
 }
 
@@ -66,14 +66,14 @@ pub struct Rules {
 
 /// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
 /// call.
-pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &Home, held: &Held) -> Executors {
+pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataDir, held: &DirLock) -> Executors {
     let mut hidden_env = HIDDEN_VARIABLES.map(String::from).to_vec();
     if traces {
         hidden_env.extend(HIDDEN_WITH_TRACES.map(String::from));
     }
     let grace: Duration = GRACE_DEFAULT;
     let Rules { scripts, needs_workspace } = rules;
-    let Held { same_boot, untrusted_before_ms, .. } = *held;
+    let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
         ShellOptions { records, same_boot, untrusted_before_ms, hidden_env, grace, traces, scripts, needs_workspace };
@@ -82,21 +82,21 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &Home,
 }
 
 /// Opens an engine on a data folder with all executors of this executable.
-pub async fn open(home: Home, key: [u8; 32], reach: Reach, spans: Option<Spans>) -> Result<Engine, CliError> {
+pub async fn open(home: DataDir, key: [u8; 32], reach: EngineScope, spans: Option<Spans>) -> Result<Engine, CliError> {
     open_with(home, key, reach, spans, Rules::default()).await
 }
 
 /// Like [`open`], with rules for scripts.
 pub async fn open_with(
-    home: Home,
+    home: DataDir,
     key: [u8; 32],
-    reach: Reach,
+    reach: EngineScope,
     spans: Option<Spans>,
     rules: Rules,
 ) -> Result<Engine, CliError> {
     let (allow, traces) = (http_allow()?, spans.is_some());
-    let limits = (reach == Reach::All).then(|| Arc::new(mainspring_server::StoredLimits) as Arc<_>);
-    let options = Options { home, key, reach, evaluator: evaluator(), spans, limits };
+    let limits = (reach == EngineScope::All).then(|| Arc::new(mainspring_server::StoredLimits) as Arc<_>);
+    let options = EngineOptions { data_dir: home, key, scope: reach, evaluator: evaluator(), spans, limits };
     Ok(Engine::open(options, |home, held| executors_with(allow, traces, rules, home, held)).await?)
 }
 
@@ -139,7 +139,7 @@ pub enum Followed {
 /// before the execution starts, so that no signal is missed.
 pub async fn follow(
     engine: &Engine,
-    watch: &mut UnboundedReceiver<Arc<Moment>>,
+    watch: &mut UnboundedReceiver<Arc<CommittedFrame>>,
     from: &mut Snapshot,
     signals: &mut Signals,
     mut show: impl FnMut(&Plan, &[Record], u64),
@@ -180,7 +180,7 @@ fn is_tree_settled(engine: &Engine, state: &State) -> Result<bool, EngineError> 
     if status != ExecutionStatus::WaitingApproval {
         return Ok(is_settled(status));
     }
-    Ok(!Family::of(engine.loader(), engine.key(), state)?.is_about_to_move)
+    Ok(!ExecutionTree::of(engine.loader(), engine.key(), state)?.is_about_to_move)
 }
 
 pub(crate) fn is_settled(status: ExecutionStatus) -> bool {

@@ -21,7 +21,7 @@ pub(crate) const SCRIPTS: &str = "scripts";
 const MODES: [&str; 3] = ["contained", "uncontained", "off"];
 
 /// Files and folders that engine and server create in the data folder.
-const OURS: [&str; 16] = [
+const OURS: [&str; 17] = [
     "journal.db",
     "journal.db-wal",
     "journal.db-shm",
@@ -29,6 +29,8 @@ const OURS: [&str; 16] = [
     "generation",
     "audit-heads",
     "lock",
+    "wakeup.sock",
+    // The name of the socket in earlier releases.
     "bell",
     "boot",
     "key-check",

@@ -2,7 +2,7 @@
 
 use std::{fs::DirBuilder, os::unix::fs::DirBuilderExt, path::Path, sync::Arc};
 
-use mainspring_engine::{EngineError, home::Home, keys};
+use mainspring_engine::{EngineError, data_dir::DataDir, keys};
 use mainspring_server::services::audit_marks::Marks;
 use mainspring_store::{
     Store,
@@ -18,7 +18,7 @@ use crate::{cli::Global, error::CliError, paths};
 #[derive(Debug, Clone)]
 pub(crate) enum StoreLocation {
     /// A data folder. One process at a time runs an engine on it.
-    Folder(Home),
+    Folder(DataDir),
     /// The address of a shared store. Its nodes run the engines.
     Shared(String),
 }
@@ -67,7 +67,7 @@ impl StoreLocation {
     /// key's folder is not writable, as with a mounted secret, they are stored in this machine's data folder. Both
     /// places are read, since a folder can become read-only or writable later. `makes` is false for read-only
     /// commands, which create nothing.
-    pub(crate) fn marks(&self, home: &Home, key: [u8; 32], makes: bool) -> Marks {
+    pub(crate) fn marks(&self, home: &DataDir, key: [u8; 32], makes: bool) -> Marks {
         let (file, store, former) = match self {
             Self::Folder(home) => {
                 let folder = home.folder().canonicalize().unwrap_or_else(|_| home.folder().to_path_buf());
@@ -98,7 +98,7 @@ impl StoreLocation {
 
     /// The data folder, unless the store is shared. A process that enqueues a message notifies the engine through a
     /// socket there.
-    pub(crate) fn home(&self) -> Option<&Home> {
+    pub(crate) fn home(&self) -> Option<&DataDir> {
         match self {
             Self::Folder(home) => Some(home),
             Self::Shared(_) => None,

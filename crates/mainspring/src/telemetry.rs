@@ -11,7 +11,7 @@ mod traces;
 use std::sync::{Arc, OnceLock};
 
 use clap::{Args, ValueEnum};
-use mainspring_engine::span::Spans;
+use mainspring_engine::trace_spans::Spans;
 
 pub(crate) use self::metrics::{ADDRESS_VARIABLE, Metrics, warning};
 use self::traces::{Settings, Tracer};

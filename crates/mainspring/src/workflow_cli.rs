@@ -14,7 +14,7 @@ mod validate;
 
 use std::{ffi::OsString, io::Write, path::PathBuf};
 
-use mainspring_engine::{envelope, home::Home};
+use mainspring_engine::{data_dir::DataDir, envelope};
 use mainspring_kernel::{json::compact, value::Value};
 
 use crate::{
@@ -65,7 +65,7 @@ fn say(message: &str) {
 
 /// The data folder of one execution. Its name is the execution id with other characters percent-encoded: two ids
 /// never share a folder, and no id is a path to another folder.
-fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<Home, CliError> {
+fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<DataDir, CliError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     let name: String = execution_id
         .bytes()
@@ -78,7 +78,7 @@ fn home(state_dir: Option<&PathBuf>, execution_id: &str) -> Result<Home, CliErro
         let message = format!("--execution-id: a name of 1 to {EXECUTION_ID_BYTES_MAX} bytes, please");
         return Err(CliError::bad_input("bad_execution_id", message));
     }
-    Ok(Home::new(base(state_dir)?.join(name)))
+    Ok(DataDir::new(base(state_dir)?.join(name)))
 }
 
 /// The folder that contains the data folders of all executions.

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use mainspring_engine::request::{endless_circle, family};
+use mainspring_engine::start_request::{endless_circle, plan_tree};
 use mainspring_kernel::plan::Plan;
 
 use crate::{cli::Global, commands::validate::compiled, error::CliError};
@@ -34,7 +34,7 @@ pub(crate) fn find(
     let own = plan.name.clone().unwrap_or_else(|| stem(file));
     given.entry(own).or_insert_with(|| plan.clone());
     let folder = file.parent().unwrap_or(Path::new("."));
-    let workflows = family(plan, |name| match given.get(name) {
+    let workflows = plan_tree(plan, |name| match given.get(name) {
         Some(plan) => Ok(plan.clone()),
         None => beside(name, folder).map_or_else(|| Err(unknown(name, folder)), |path| read(&path, global)),
     })?;

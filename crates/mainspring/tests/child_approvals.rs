@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{time::rfc3339, value::Value};
 
 mod support;

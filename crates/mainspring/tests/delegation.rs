@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::net::UnixDatagram, path::PathBuf, sync::Arc, time::Duration};
 
-use mainspring_engine::{Engine, Reach, evaluator::InProcess, home::Home, keys};
+use mainspring_engine::{Engine, EngineScope, data_dir::DataDir, evaluator::InProcess, keys};
 use mainspring_store::{ReadLimit, Store, sqlite::SqliteStore};
 
 mod support;
@@ -25,12 +25,12 @@ fn folder(dir: &TestDir) -> PathBuf {
 /// Runs calls one after another while this process owns the folder without processing messages. After each call the
 /// inbox must contain the given number of messages. Then an engine processes them, and the calls return.
 fn delegated<const CALLS: usize>(dir: &TestDir, calls: [(&[&str], usize); CALLS]) -> [Answer; CALLS] {
-    let home = Home::new(folder(dir));
+    let home = DataDir::new(folder(dir));
     let key = keys::load(&dir.root().join("home/.config/mainspring/key")).unwrap();
     let held = home.hold(&key).unwrap();
     let store = SqliteStore::open(&home.journal()).unwrap();
     // Every message notifies the socket, a repeated one too.
-    let wakeups = UnixDatagram::bind(home.bell()).unwrap();
+    let wakeups = UnixDatagram::bind(home.wakeup_socket()).unwrap();
     wakeups.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let children = calls.map(|(arguments, messages)| {
         let child = spawn(dir.mainspring(arguments), b"");
@@ -41,9 +41,12 @@ fn delegated<const CALLS: usize>(dir: &TestDir, calls: [(&[&str], usize); CALLS]
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let executors = mainspring_cli::runner::executors(Default::default(), &home, &held);
-        let ground = mainspring_engine::Ground { home: Some((home, held)), ..mainspring_engine::Ground::default() };
+        let ground = mainspring_engine::EngineResources {
+            data_dir: Some((home, held)),
+            ..mainspring_engine::EngineResources::default()
+        };
         let engine =
-            Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), ground, Reach::named()).unwrap();
+            Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), ground, EngineScope::named()).unwrap();
         let ended = tokio::task::spawn_blocking(|| children.map(|child| Answer::of(child.wait_with_output().unwrap())));
         let answers = ended.await.unwrap();
         engine.drain().await;

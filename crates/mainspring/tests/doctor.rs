@@ -14,7 +14,7 @@ use std::{
     sync::OnceLock,
 };
 
-use mainspring_engine::{home::Home, keys};
+use mainspring_engine::{data_dir::DataDir, keys};
 use mainspring_kernel::{json, value::Value};
 use mainspring_store::{
     Filter, Inspection, Store,
@@ -185,7 +185,7 @@ fn a_process_that_has_lost_its_files_is_found() {
     ];
     for (damage, words) in lost {
         let dir = dir();
-        let home = Home::new(data(&dir));
+        let home = DataDir::new(data(&dir));
         let _held = home.hold(&dir.key()).unwrap();
         let looked = || look_as(dir.mainspring(&[]), &[]);
         looked().expect("files", "skipped", "has not opened the store");

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mainspring_engine::{keys, load::Loader};
+use mainspring_engine::{journal_loader::Loader, keys};
 use mainspring_kernel::{
     effect::Outcome,
     input::Input,

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mainspring_engine::{EngineError, inbox, load::Loader, request::Request};
+use mainspring_engine::{EngineError, inbox, journal_loader::Loader, start_request::StartRequest};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     input::Input,
@@ -148,8 +148,8 @@ impl Fleet {
     fn try_post(&self) -> Result<ExecutionKey, EngineError> {
         let folder = self.marks().to_str().unwrap().to_owned();
         let variables = Map::from([("folder".into(), Value::from(folder))]);
-        let request = Request { variables, ..Request::new(self.plan.clone(), "me") };
-        inbox::post_start(&*self.store, None, request, &self.dir.key())
+        let request = StartRequest { variables, ..StartRequest::new(self.plan.clone(), "me") };
+        inbox::enqueue_start(&*self.store, None, request, &self.dir.key())
     }
 
     /// Waits until a number of attempts have started.
@@ -547,8 +547,8 @@ fn a_backlog_of_a_gigabyte_is_taken_in_with_less_memory() {
     let mut fleet = Fleet::of("name: waits\nsteps:\n  - {id: s, type: signal, signal: go}\n");
     let input = Value::from("x".repeat(BYTES).as_str());
     let post = |_| {
-        let request = Request { input: input.clone(), ..Request::new(fleet.plan.clone(), "me") };
-        inbox::post_start(&*fleet.store, None, request, &fleet.dir.key()).unwrap()
+        let request = StartRequest { input: input.clone(), ..StartRequest::new(fleet.plan.clone(), "me") };
+        inbox::enqueue_start(&*fleet.store, None, request, &fleet.dir.key()).unwrap()
     };
     let executions: BTreeSet<ExecutionKey> = (0..STARTS).map(post).collect();
     let began = Instant::now();

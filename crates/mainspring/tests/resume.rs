@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command, thread};
 
-use mainspring_engine::{Engine, Options, Reach, engine::now_ms, home::Home};
+use mainspring_engine::{Engine, EngineOptions, EngineScope, clock::now_ms, data_dir::DataDir};
 use mainspring_kernel::{plan::Decision, value::Value};
 
 mod support;
@@ -186,10 +186,10 @@ fn approved_by_somebody_else(dir: &TestDir) {
     let (instance, gate) = state.open_gates().map(|(instance, gate)| (instance.clone(), gate.number)).next().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let options = Options {
-            home: Home::new(dir.state().join("e")),
+        let options = EngineOptions {
+            data_dir: DataDir::new(dir.state().join("e")),
             key: dir.key(),
-            reach: Reach::named(),
+            scope: EngineScope::named(),
             evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
             limits: None,
             spans: None,

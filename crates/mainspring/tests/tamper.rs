@@ -11,7 +11,10 @@ use std::{
 };
 
 use mainspring_cli::runner::executors;
-use mainspring_engine::{Engine, EngineError, Options, Reach, home::Home, load::Loader, request::Request};
+use mainspring_engine::{
+    Engine, EngineError, EngineOptions, EngineScope, data_dir::DataDir, journal_loader::Loader,
+    start_request::StartRequest,
+};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     effect::Outcome,
@@ -94,13 +97,13 @@ impl Stage {
 
     /// A connection of an attacker with the file and without the key. It need not be durable.
     fn intruder(&self) -> Connection {
-        let connection = Connection::open(Home::new(self.folder.path()).journal()).unwrap();
+        let connection = Connection::open(DataDir::new(self.folder.path()).journal()).unwrap();
         connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
         connection
     }
 
     fn store(&self) -> Arc<dyn Store> {
-        Arc::new(SqliteStore::open(&Home::new(self.folder.path()).journal()).unwrap())
+        Arc::new(SqliteStore::open(&DataDir::new(self.folder.path()).journal()).unwrap())
     }
 
     /// Checks that the other executions verify.
@@ -134,10 +137,10 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 async fn open(folder: &Path) -> Engine {
-    let options = Options {
-        home: Home::new(folder),
+    let options = EngineOptions {
+        data_dir: DataDir::new(folder),
         key: KEY,
-        reach: Reach::All,
+        scope: EngineScope::All,
         evaluator: std::sync::Arc::new(mainspring_engine::evaluator::InProcess),
         limits: None,
         spans: None,
@@ -151,7 +154,8 @@ async fn submit(engine: &Engine, id: &str) -> ExecutionKey {
     let definition = DEFINITION.replace("NAME", id);
     let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
     let variables = Map::from([("secret".to_string(), Value::text(SECRET))]);
-    let request = Request { execution_id: Some(id.into()), variables, ..Request::new(Arc::new(plan), "owner") };
+    let request =
+        StartRequest { execution_id: Some(id.into()), variables, ..StartRequest::new(Arc::new(plan), "owner") };
     let key = engine.submit(request).await.unwrap().execution;
     assert_eq!(rest(engine, key).await, ExecutionStatus::WaitingApproval);
     key

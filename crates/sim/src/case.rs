@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_engine::{
-    evaluator::{Evaluator, InProcess, Looking},
-    request::family,
+    evaluator::{Evaluator, InProcess, SandboxInspector},
+    start_request::plan_tree,
 };
 use mainspring_kernel::{
     definition::{Compiled, compile_with},
@@ -115,13 +115,13 @@ pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
 
 /// Compiles the workflow of a case, and those that it may start.
 pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(Compiled, Workflows), Vec<Diagnostic>> {
-    let looking = Looking(&**evaluator);
+    let looking = SandboxInspector(&**evaluator);
     let compile = |definition: &Result<Document, Diagnostic>| {
         let document = definition.as_ref().map_err(|problem| vec![problem.clone()])?;
         compile_with(document, &looking)
     };
     let compiled = compile(&case.definition)?;
-    let workflows = family(&compiled.plan, |name| {
+    let workflows = plan_tree(&compiled.plan, |name| {
         let definition = case.workflows.get(name).ok_or_else(|| unknown_workflow(name))?;
         Ok::<_, Refusal>(Arc::new(compile(definition)?.plan))
     });

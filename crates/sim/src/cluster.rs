@@ -31,7 +31,7 @@ use std::{
     sync::Arc,
 };
 
-use mainspring_engine::load::Loader;
+use mainspring_engine::journal_loader::Loader;
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use mainspring_store::{ReadLimit, Store, memory::MemoryStore};
 
@@ -280,9 +280,10 @@ impl Cluster {
             return Ok(false);
         }
         let partitions: Vec<u32> = (0..self.store.partitions().map_err(|error| error.to_string())?).collect();
-        let letters = self.store.inbox(&partitions, 0, ReadLimit::of(usize::MAX)).map_err(|error| error.to_string())?;
+        let messages =
+            self.store.inbox(&partitions, 0, ReadLimit::of(usize::MAX)).map_err(|error| error.to_string())?;
         // Messages to an execution that was ended by force stay in the inbox.
-        Ok(letters.iter().all(|arrived| self.commits.is_ended_by_force(arrived.message.execution)))
+        Ok(messages.iter().all(|arrived| self.commits.is_ended_by_force(arrived.message.execution)))
     }
 
     /// Returns whether no receipt is under way any more. A receipt that is under way for too long is lost.

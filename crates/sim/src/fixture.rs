@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_engine::{
     evaluator::Evaluator,
-    request::{Request, row},
-    shard::{Keys, Submission, Ticket},
+    shard::{Keys, NewExecution, Ticket},
+    start_request::{StartRequest, row},
 };
 use mainspring_kernel::{
     input::Start,
@@ -67,21 +67,21 @@ impl Fixture {
         let plan = Arc::new(plan);
         let key = ExecutionKey::new(START_MS, *b"simulation");
         let plans = [&plan].into_iter().chain(workflows.values()).cloned().collect();
-        let new = Request::new(plan.clone(), "owner");
-        let request = Request { execution_id, workflows, input, variables, bounds, ..new };
+        let new = StartRequest::new(plan.clone(), "owner");
+        let request = StartRequest { execution_id, workflows, input, variables, bounds, ..new };
         let stored_plans = request.stored_plans();
         Self { key, plan, effects, inbox, sandbox, plans, start: request.start(key), stored_plans }
     }
 
     /// Returns the start as passed to a shard. It may be passed repeatedly.
-    pub(crate) fn submission(&self, ticket: Option<Ticket>) -> Submission {
-        Submission {
+    pub(crate) fn submission(&self, ticket: Option<Ticket>) -> NewExecution {
+        NewExecution {
             execution: self.key,
             plan: self.plan.clone(),
             stored_plans: self.stored_plans.clone(),
             start: Box::new(self.start.clone()),
             row: row(self.key, &self.start, &self.plan, START_MS),
-            letter: None,
+            message: None,
             ticket,
             audit: None,
         }

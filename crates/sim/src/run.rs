@@ -11,7 +11,7 @@ mod node;
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_engine::{
-    load::Loader,
+    journal_loader::Loader,
     shard::{Reply, Shard, Ticket},
 };
 use mainspring_kernel::{
@@ -86,7 +86,7 @@ struct Run<'a> {
     /// The input that is being delivered.
     delivering: Option<(ExecutionKey, Input)>,
     /// The number of the last message that was passed to the node.
-    letters_seen: u64,
+    inbox_cursor: u64,
     ticket: Ticket,
     /// The reply to the last ticket.
     reply: Option<Reply>,
@@ -112,7 +112,7 @@ impl<'a> Run<'a> {
             settled_at: START_MS,
             log: Vec::new(),
             delivering: None,
-            letters_seen: 0,
+            inbox_cursor: 0,
             ticket: Ticket(0),
             reply: None,
             stalls: 0,

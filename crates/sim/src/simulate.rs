@@ -130,6 +130,6 @@ fn unsupported(action: &EntryAction) -> Option<&'static str> {
     match action {
         EntryAction::Cancel { .. } => Some("a `cancel`"),
         EntryAction::Crash => Some("a `crash`"),
-        EntryAction::Decide { .. } | EntryAction::Signal { .. } | EntryAction::Tick => None,
+        EntryAction::Decide { .. } | EntryAction::Signal { .. } | EntryAction::MonotonicMs => None,
     }
 }

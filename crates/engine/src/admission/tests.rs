@@ -11,7 +11,7 @@ use mainspring_kernel::{
 };
 
 use super::*;
-use crate::request::{Request, row};
+use crate::start_request::{StartRequest, row};
 
 const BOUNDS: Bounds = Bounds { user: 2, organization: 3, workflow: None, live: 1_000 };
 
@@ -26,16 +26,25 @@ static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
     Arc::new(compile(&document).expect("it compiles").plan)
 });
 
-fn submission(number: u8, user: &str, workflow: &str) -> Box<Submission> {
+fn submission(number: u8, user: &str, workflow: &str) -> Box<NewExecution> {
     let plan = PLAN.clone();
     let trigger =
         Value::map([("type", "manual".into()), ("organizationId", "o".into()), ("workflowId", workflow.into())]);
-    let request = Request { trigger, ..Request::new(plan.clone(), user) };
+    let request = StartRequest { trigger, ..StartRequest::new(plan.clone(), user) };
     let stored_plans = request.stored_plans();
     let start = Box::new(request.start(key(number)));
     let row = row(key(number), &start, &plan, 0);
     let ticket = Some(Ticket(u64::from(number)));
-    Box::new(Submission { execution: key(number), plan, stored_plans, start, row, letter: None, ticket, audit: None })
+    Box::new(NewExecution {
+        execution: key(number),
+        plan,
+        stored_plans,
+        start,
+        row,
+        message: None,
+        ticket,
+        audit: None,
+    })
 }
 
 fn row_of(number: u8, user: &str, status: &str) -> ExecutionRow {
@@ -47,13 +56,13 @@ fn row_of(number: u8, user: &str, status: &str) -> ExecutionRow {
 fn machine(bounds: Bounds) -> Admission {
     let mut machine = Admission::default();
     machine.want("o");
-    assert_eq!(machine.looks(), ["o"]);
-    look(&mut machine, bounds, Vec::new());
+    assert_eq!(machine.take_wanted_reads(), ["o"]);
+    apply_read(&mut machine, bounds, Vec::new());
     machine
 }
 
-fn look(machine: &mut Admission, bounds: Bounds, rows: Vec<ExecutionRow>) -> Turnout {
-    machine.looked("o", Ok((bounds, rows)), |_| false)
+fn apply_read(machine: &mut Admission, bounds: Bounds, rows: Vec<ExecutionRow>) -> AdmissionActions {
+    machine.on_read("o", Ok((bounds, rows)), |_| false)
 }
 
 fn begins(machine: &mut Admission, number: u8, user: &str, workflow: &str) -> Option<Queue> {
@@ -78,10 +87,10 @@ fn what_is_full_is_said_and_the_first_that_fits_begins() {
     assert_eq!(machine.ended(key(1)), []);
     assert_eq!(machine.ended(key(3)), []);
     machine.want_all();
-    machine.looks();
-    look(&mut machine, BOUNDS, Vec::new());
+    machine.take_wanted_reads();
+    apply_read(&mut machine, BOUNDS, Vec::new());
     machine.want_all();
-    assert!(machine.desks.is_empty() && machine.organizations.is_empty());
+    assert!(machine.queues.is_empty() && machine.organizations.is_empty());
 }
 
 #[test]
@@ -99,17 +108,17 @@ fn workflows_have_bounds_where_they_are_set() {
 fn the_first_start_waits_for_the_look() {
     let mut machine = Admission::default();
     assert!(machine.start(submission(7, "ann", "w"), true).is_none());
-    let letter = Box::new(Submission { ticket: None, letter: Some("start".into()), ..*submission(8, "ann", "w") });
-    assert_eq!(machine.start(letter, true).map(|start| start.start.queue), Some(Some(Queue::Admission)));
-    assert_eq!(machine.looks(), ["o"]);
-    assert!(machine.looks().is_empty());
-    let refused = machine.looked("o", Err("no".into()), |_| true);
+    let message = Box::new(NewExecution { ticket: None, message: Some("start".into()), ..*submission(8, "ann", "w") });
+    assert_eq!(machine.start(message, true).map(|start| start.start.queue), Some(Some(Queue::Admission)));
+    assert_eq!(machine.take_wanted_reads(), ["o"]);
+    assert!(machine.take_wanted_reads().is_empty());
+    let refused = machine.on_read("o", Err("no".into()), |_| true);
     assert_eq!(refused.refuse, [(Ticket(7), "no".to_string())]);
     assert!(machine.start(submission(7, "ann", "w"), true).is_none());
-    assert_eq!(machine.looks(), ["o"]);
+    assert_eq!(machine.take_wanted_reads(), ["o"]);
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "eve", "pending")];
     // The start from the inbox is in an unfinished commit.
-    let found = machine.looked("o", Ok((BOUNDS, rows)), |execution| execution == key(8));
+    let found = machine.on_read("o", Ok((BOUNDS, rows)), |execution| execution == key(8));
     assert_eq!(found.admit, [key(2), key(8)]);
     assert_eq!(found.begin.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::User)]);
 }
@@ -132,23 +141,23 @@ fn what_ended_while_the_store_was_read_does_not_come_back() {
     assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
     machine.want("o");
-    machine.looks();
+    machine.take_wanted_reads();
     machine.want("o");
-    assert!(machine.looks().is_empty(), "one look at a time");
+    assert!(machine.take_wanted_reads().is_empty(), "one look at a time");
     assert_eq!(machine.ended(key(1)), [key(2)]);
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "ann", "pending")];
     // Admitted again, since the first message may be lost.
-    assert_eq!(look(&mut machine, Bounds { user: 1, ..BOUNDS }, rows).admit, [key(2)]);
-    assert_eq!(machine.looks(), ["o"], "and the one that was wanted meanwhile");
+    assert_eq!(apply_read(&mut machine, Bounds { user: 1, ..BOUNDS }, rows).admit, [key(2)]);
+    assert_eq!(machine.take_wanted_reads(), ["o"], "and the one that was wanted meanwhile");
     // It ended at another node.
-    assert!(look(&mut machine, BOUNDS, Vec::new()).admit.is_empty());
+    assert!(apply_read(&mut machine, BOUNDS, Vec::new()).admit.is_empty());
     assert!(machine.organizations.is_empty());
     // An end before the first read.
     let mut machine = Admission::default();
     assert!(machine.start(submission(2, "ann", "w"), true).is_none());
-    machine.looks();
+    machine.take_wanted_reads();
     assert_eq!(machine.ended(key(1)), []);
-    let found = look(&mut machine, Bounds { user: 1, ..BOUNDS }, vec![row_of(1, "ann", "running")]);
+    let found = apply_read(&mut machine, Bounds { user: 1, ..BOUNDS }, vec![row_of(1, "ann", "running")]);
     assert_eq!(found.begin.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [None]);
 }
 
@@ -161,7 +170,7 @@ fn others_count_what_is_not_counted_here() {
     assert!(machine.start(submission(2, "ann", "w"), true).is_none());
     let begun = machine.keep(|_| false);
     assert_eq!(begun.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::Admission)]);
-    assert!(machine.desks.is_empty());
+    assert!(machine.queues.is_empty());
 }
 
 fn lineage(depth: u32, is_waited_for: bool) -> Option<Lineage> {
@@ -181,7 +190,7 @@ fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_pla
     assert_eq!(start(2, lineage(1, true)), Some(None), "in the place of the first");
     assert_eq!(start(3, lineage(1, false)), Some(Some(Queue::User)));
     assert_eq!(start(4, lineage(2, true)), Some(None), "of whomever: that one has begun");
-    assert_eq!(machine.census(), [1, 1]);
+    assert_eq!(machine.counts(), [1, 1]);
     assert_eq!(machine.ended(key(2)), []);
     assert_eq!(machine.ended(key(1)), [key(3)]);
     // In the store, only its row tells an execution from a child.
@@ -211,7 +220,7 @@ fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
         assert_eq!(begun.start.queue, None);
     }
     assert_eq!(begins(&mut machine, 4, "bob", "b"), Some(Queue::Workflow));
-    assert_eq!(machine.census(), [1, 1], "they have no places of their own");
+    assert_eq!(machine.counts(), [1, 1], "they have no places of their own");
     assert_eq!(machine.ended(key(2)), [], "another one is left");
     assert_eq!(machine.ended(key(3)), [key(4)]);
     // The store contains the same, also for starts on other nodes. The next read removes an execution that ended there.
@@ -220,18 +229,18 @@ fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
         ExecutionRow { status: "running".into(), ..row(key(number), start, &PLAN, 0) }
     };
     machine.want("o");
-    machine.looks();
+    machine.take_wanted_reads();
     let rows = vec![row_of(1, "ann", "running"), row_of(4, "bob", "running"), row(5, "c")];
-    look(&mut machine, bounds, rows.clone());
+    apply_read(&mut machine, bounds, rows.clone());
     assert_eq!(begins(&mut machine, 6, "bob", "c"), Some(Queue::Workflow));
     machine.want("o");
-    machine.looks();
+    machine.take_wanted_reads();
     let queued = ExecutionRow { workflow_id: Some("c".into()), ..row_of(6, "bob", "pending") };
-    assert_eq!(look(&mut machine, bounds, [&rows[..2], &[queued]].concat()).admit, [key(6)]);
+    assert_eq!(apply_read(&mut machine, bounds, [&rows[..2], &[queued]].concat()).admit, [key(6)]);
     // Without limits for workflows, children are not kept.
     let mut machine = self::machine(BOUNDS);
     machine.start(waited_for(2, "b"), true).expect("it begins");
-    assert!(machine.desks["o"].guests.is_empty());
+    assert!(machine.queues["o"].guests.is_empty());
 }
 
 /// A repeated start message and a repeated key count once.
@@ -249,23 +258,27 @@ fn the_same_start_again_counts_once() {
 
 /// Each key is checked once per admitted execution, and once more.
 #[test]
-fn whoever_lets_many_in_asks_no_lane_twice_for_nothing() {
-    let lane = |number: u8| Lane { user: format!("user {number}").as_str().into(), workflow: None };
-    let mut desk =
-        Desk { bounds: Some(Bounds { user: 2, organization: 300, workflow: None, live: 1_000 }), ..Desk::default() };
+fn admission_checks_no_concurrency_key_twice() {
+    let key_of = |number: u8| ConcurrencyKey { user: format!("user {number}").as_str().into(), workflow: None };
+    let mut queue = OrganizationQueue {
+        bounds: Some(Bounds { user: 2, organization: 300, workflow: None, live: 1_000 }),
+        ..OrganizationQueue::default()
+    };
     for number in 0..240 {
-        desk.queue(key(number), lane(number % 80));
+        queue.enqueue(key(number), key_of(number % 80));
     }
-    assert_eq!(desk.admit(), (0..160).map(key).collect::<Vec<_>>(), "in the order of arrival");
-    assert_eq!(desk.asked.get(), 240);
+    assert_eq!(queue.admit(), (0..160).map(key).collect::<Vec<_>>(), "in the order of arrival");
+    assert_eq!(queue.asked.get(), 240);
     // The limit of the organization blocks all keys.
-    let mut desk =
-        Desk { bounds: Some(Bounds { user: 9, organization: 3, workflow: None, live: 1_000 }), ..Desk::default() };
+    let mut queue = OrganizationQueue {
+        bounds: Some(Bounds { user: 9, organization: 3, workflow: None, live: 1_000 }),
+        ..OrganizationQueue::default()
+    };
     for number in 0..240 {
-        desk.queue(key(number), lane(number % 80));
+        queue.enqueue(key(number), key_of(number % 80));
     }
-    assert_eq!(desk.admit(), [key(0), key(1), key(2)]);
-    assert_eq!(desk.asked.get(), 4);
+    assert_eq!(queue.admit(), [key(0), key(1), key(2)]);
+    assert_eq!(queue.asked.get(), 4);
 }
 
 /// No execution starts under changed limits, regardless of the read that returned them.
@@ -275,15 +288,15 @@ fn nothing_begins_by_bounds_that_were() {
     assert_eq!(begins(&mut machine, 1, "ann", "w"), None);
     assert_eq!(begins(&mut machine, 2, "ann", "w"), Some(Queue::User));
     machine.want("o");
-    machine.looks();
+    machine.take_wanted_reads();
     machine.bounds_changed("o");
     assert_eq!(machine.ended(key(1)), []);
     assert!(machine.start(submission(3, "bob", "w"), true).is_none());
     let rows = || vec![row_of(2, "ann", "pending")];
-    let stale = look(&mut machine, BOUNDS, rows());
+    let stale = apply_read(&mut machine, BOUNDS, rows());
     assert!(stale.admit.is_empty() && stale.begin.is_empty());
-    assert_eq!(machine.looks(), ["o"]);
-    let found = look(&mut machine, Bounds { user: 0, ..BOUNDS }, rows());
+    assert_eq!(machine.take_wanted_reads(), ["o"]);
+    let found = apply_read(&mut machine, Bounds { user: 0, ..BOUNDS }, rows());
     assert!(found.admit.is_empty());
     assert_eq!(found.begin.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::User)]);
     machine.bounds_changed("nobody's");
@@ -298,7 +311,7 @@ struct Made {
     /// Admitted executions that have not received the message.
     words: Vec<ExecutionKey>,
     /// Reads in progress, with their results.
-    looks: Vec<Vec<ExecutionRow>>,
+    schedule: Vec<Vec<ExecutionRow>>,
 }
 
 impl Made {
@@ -342,7 +355,7 @@ impl Made {
             }
             4 => {
                 machine.want("o");
-                self.look(machine);
+                self.apply_read(machine);
             }
             _ => self.answer(machine),
         }
@@ -357,22 +370,22 @@ impl Made {
         }
     }
 
-    fn look(&mut self, machine: &mut Admission) {
-        for _ in machine.looks() {
-            self.looks.push(self.read());
+    fn apply_read(&mut self, machine: &mut Admission) {
+        for _ in machine.take_wanted_reads() {
+            self.schedule.push(self.read());
         }
     }
 
     fn answer(&mut self, machine: &mut Admission) {
-        let Some(rows) = self.looks.pop() else { return };
+        let Some(rows) = self.schedule.pop() else { return };
         let rows_now: BTreeSet<ExecutionKey> = self.rows.keys().map(|number| key(*number)).collect();
-        let turnout = machine.looked("o", Ok((BOUNDS, rows)), |execution| rows_now.contains(&execution));
-        turnout.begin.into_iter().for_each(|start| self.begin(start));
-        self.say(turnout.admit);
-        self.look(machine);
+        let actions = machine.on_read("o", Ok((BOUNDS, rows)), |execution| rows_now.contains(&execution));
+        actions.begin.into_iter().for_each(|start| self.begin(start));
+        self.say(actions.admit);
+        self.apply_read(machine);
     }
 
-    fn begin(&mut self, start: Submission) {
+    fn begin(&mut self, start: NewExecution) {
         let user = ["ann", "bob", "eve"].into_iter().find(|user| *user == start.start.by).expect("one of them");
         let status = if start.start.queue.is_some() { "pending" } else { "running" };
         self.rows.insert(start.execution.0[0], (user, status));
@@ -396,7 +409,7 @@ fn never_more_than_may_and_none_for_ever() {
         let mut steps = 0;
         while next < 60 || world.rows.len() < 60 || world.rows.values().any(|row| row.1 != "completed") {
             world.step(&mut machine, &mut next);
-            world.look(&mut machine);
+            world.apply_read(&mut machine);
             world.check();
             waited += usize::from(world.rows.values().any(|row| row.1 == "pending"));
             steps += 1;

@@ -10,7 +10,7 @@ use mainspring_store::{Filter, InboxEntry, InboxMessage, ReadLimit, Store, Store
 
 use crate::{
     EngineError,
-    load::{LoadError, Loader},
+    journal_loader::{LoadError, Loader},
 };
 
 const SEALED: u8 = 1;

@@ -1,4 +1,4 @@
-//! Abandoned turns. While a turn waits for evaluations, its state is outside the shard. A cancel or the deadline of the
+//! Abandoned turns. While a turn waits for evaluations, its state is handles the shard. A cancel or the deadline of the
 //! execution does not wait for functions: the turn is dropped, and the state before it is read back from the store.
 
 use std::sync::atomic::Ordering;
@@ -9,31 +9,31 @@ use mainspring_kernel::{
 };
 
 use super::{
-    Queued, Shard,
-    cell::{Cell, Evaluating},
+    PendingInput, Shard,
+    entry::{Evaluating, ExecutionEntry},
 };
 
 impl Shard {
     /// Abandons the turn of an execution if a waiting input ends the execution. While frames of it are not durable,
     /// nothing happens, and the end of their commit calls this again.
     pub(super) fn abandon(&mut self, execution: ExecutionKey) {
-        let Some(Cell::Evaluating(out)) = self.cells.get(&execution) else { return };
+        let Some(ExecutionEntry::Evaluating(out)) = self.executions.get(&execution) else { return };
         // The recovered outcome of an attempt is reported once, so a result that is here or on its way must not be
         // lost.
-        let is_adopting = !out.adopted.is_empty() || self.adopting.contains_key(&execution);
-        if !ends(out) || !is_stored(out) || is_adopting {
+        let is_reconciling = !out.recovered.is_empty() || self.reconciling.contains_key(&execution);
+        if !ends(out) || !is_stored(out) || is_reconciling {
             return;
         }
         out.abandoned.store(true, Ordering::Relaxed);
         let is_overdue = out.is_overdue;
-        let deadline = is_overdue.then(|| Queued::silent(Input::Timer(Timer::Deadline)));
+        let deadline = is_overdue.then(|| PendingInput::without_reply(Input::Timer(Timer::Deadline)));
         let queued = self.forget_cell(execution);
         let (first, rest): (Vec<_>, Vec<_>) = queued.into_iter().partition(is_cancel);
         self.load(execution, first.into_iter().chain(deadline).collect(), rest);
     }
 }
 
-fn is_cancel(queued: &Queued) -> bool {
+fn is_cancel(queued: &PendingInput) -> bool {
     matches!(queued.input, Input::Cancel { .. })
 }
 
@@ -42,5 +42,5 @@ fn ends(out: &Evaluating) -> bool {
 }
 
 fn is_stored(out: &Evaluating) -> bool {
-    out.live.durable.is_some() && out.live.on_the_way == 0 && out.live.draft.is_empty()
+    out.loaded.durable.is_some() && out.loaded.on_the_way == 0 && out.loaded.draft.is_empty()
 }

@@ -12,7 +12,7 @@ use mainspring_kernel::{
     stored_frame::StoredFrame,
 };
 
-use super::{Cell, Queued, Shard, salt};
+use super::{ExecutionEntry, PendingInput, Shard};
 use crate::{
     evaluator::Rest,
     limits::{LONG_TURN_RECORDS, SHORT_PLAN_STEPS_MAX},
@@ -72,6 +72,14 @@ pub(super) fn store(frame: &Frame, salting: &[u8; 32], execution: ExecutionKey) 
     frame.store(&|place| salt(salting, execution, frame.sequence, place))
 }
 
+/// The salt of a value. It cannot be computed without the key of this process, which is never stored.
+fn salt(key: &[u8; 32], execution: ExecutionKey, sequence: u64, place: usize) -> [u8; 16] {
+    let hash = Hash::keyed(key, &[&execution.0, &sequence.to_be_bytes(), &(place as u64).to_be_bytes()]);
+    let mut salt = [0; 16];
+    salt.copy_from_slice(&hash.0[..16]);
+    salt
+}
+
 impl Shard {
     /// Makes the shard act as if several organizations always shared the driver: for tests.
     pub fn share_always(&mut self) {
@@ -85,20 +93,20 @@ impl Shard {
 
     /// Returns the turn for an input if it is to be decided on another thread. A turn that ends the execution is
     /// decided here: it abandons a turn in progress, and would otherwise abandon itself.
-    pub(super) fn whole(&self, now: u64, execution: ExecutionKey, queued: &Queued) -> Option<Rest> {
-        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return None };
+    pub(super) fn whole(&self, now: u64, execution: ExecutionKey, queued: &PendingInput) -> Option<Rest> {
+        let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return None };
         let may_be_long = match &queued.input {
             Input::Cancel { .. } | Input::Timer(Timer::Deadline) => false,
-            Input::Start(_) => is_long(&live.state.plan),
+            Input::Start(_) => is_long(&loaded.state.plan),
             // Each first turn is split. A plan of few steps without loops has a short turn behind it.
-            _ => live.last_records >= LONG_TURN_RECORDS || live.state.is_split && is_long(&live.state.plan),
+            _ => loaded.last_records >= LONG_TURN_RECORDS || loaded.state.is_split && is_long(&loaded.state.plan),
         };
         (may_be_long && self.sharing.is_shared()).then(|| {
             Rest::Whole(Box::new(Whole {
                 input: queued.input.clone(),
                 now,
-                sequence: live.next_sequence,
-                before: live.head,
+                sequence: loaded.next_sequence,
+                before: loaded.head,
                 salting: self.keys.salting,
             }))
         })

@@ -1,6 +1,6 @@
 //! Bounds the memory of all active executions of one organization on this node.
 //!
-//! Each active execution counts, small ones with a minimum. Idle executions have a bound of their own (`resting`).
+//! Each active execution counts, small ones with a minimum. Idle executions have a bound of their own (`idle`).
 //! Above the bound, the largest execution is canceled, or the newest root if all are small. A canceled execution and
 //! its children count separately until they leave memory, so that no other execution is canceled while they stop. Above
 //! twice the bound, the attempts of canceled executions are killed. A journal that would not fit is read later.
@@ -19,10 +19,10 @@ use mainspring_kernel::{
 };
 use mainspring_store::AuditEntry;
 
-use super::{Output, Queued, Shard, cell::Cell};
+use super::{Output, PendingInput, Shard, entry::ExecutionEntry};
 use crate::{
     evaluator::tenant_of,
-    limits::{HELD_BACK_LOOK_MS, HELD_BACK_MS_MAX},
+    limits::{HELD_BACK_MS_MAX, HELD_BACK_RETRY_MS},
 };
 
 pub(super) use sums::Memory;
@@ -54,8 +54,8 @@ impl Shard {
     }
 
     fn weigh_with(&mut self, execution: ExecutionKey, start: Option<&Start>) {
-        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return };
-        let (state, tenant) = (&live.state, live.organization());
+        let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return };
+        let (state, tenant) = (&loaded.state, loaded.organization());
         // The bound does not apply to the user of a command line, who owns the machine.
         if tenant.is_empty() {
             return;
@@ -85,8 +85,8 @@ impl Shard {
         let reason = format!(
             "{REASON_CODE}: the executions of this organization take {total_bytes} bytes of memory at this node, more than {bytes_max}, and this one {why}: {bytes} bytes; write large outputs to files, or run fewer of them at a time"
         );
-        let target = match self.cells.get(&execution) {
-            Some(Cell::Live(live)) => live.state.start.as_ref().map(|start| start.execution_id.clone()),
+        let target = match self.executions.get(&execution) {
+            Some(ExecutionEntry::Loaded(loaded)) => loaded.state.start.as_ref().map(|start| start.execution_id.clone()),
             _ => None,
         };
         let detail = Map::from([
@@ -106,7 +106,7 @@ impl Shard {
             detail: cbor::encode(&Value::Map(detail)),
         };
         let input = Input::Cancel { reason, by: ACTOR.into() };
-        self.take(now, execution, Queued { audit: Some(Box::new(audit)), ..Queued::silent(input) });
+        self.take(now, execution, PendingInput { audit: Some(Box::new(audit)), ..PendingInput::without_reply(input) });
         self.memory.asked(execution);
     }
 
@@ -124,7 +124,7 @@ impl Shard {
     /// Returns true if an execution whose journal was read waits for memory, together with its inputs. It would
     /// otherwise exceed the bound of its organization and another execution would be canceled. Inputs that end the
     /// execution do not wait.
-    pub(super) fn hold_back(&mut self, now: u64, state: &State, waiting: &mut Vec<Queued>) -> bool {
+    pub(super) fn hold_back(&mut self, now: u64, state: &State, waiting: &mut Vec<PendingInput>) -> bool {
         let (execution, tenant) = (state.key, tenant_of(state));
         let is_ending = state.is_stopping() || waiting.iter().any(ends);
         if tenant.is_empty() || is_ending || !self.memory.hold_back(execution, tenant, state.memory_bytes, now) {
@@ -135,7 +135,7 @@ impl Shard {
         if !waiting.is_empty() {
             self.kept.entry(execution).or_default().extend(waiting);
         }
-        self.timers.set_at_latest(execution, now + HELD_BACK_LOOK_MS);
+        self.timers.set_at_latest(execution, now + HELD_BACK_RETRY_MS);
         true
     }
 
@@ -144,15 +144,15 @@ impl Shard {
         &mut self,
         now: u64,
         execution: ExecutionKey,
-        queued: Vec<Queued>,
-    ) -> Option<Vec<Queued>> {
+        queued: Vec<PendingInput>,
+    ) -> Option<Vec<PendingInput>> {
         if queued.iter().any(ends) || !self.memory.is_held_back(execution, now) {
             return Some(queued);
         }
         if !queued.is_empty() {
             self.kept.entry(execution).or_default().extend(queued);
         }
-        self.timers.set_at_latest(execution, now + HELD_BACK_LOOK_MS);
+        self.timers.set_at_latest(execution, now + HELD_BACK_RETRY_MS);
         None
     }
 
@@ -163,8 +163,8 @@ impl Shard {
 }
 
 /// True for an input that ends its execution.
-fn ends(queued: &Queued) -> bool {
+fn ends(queued: &PendingInput) -> bool {
     matches!(queued.input, Input::Cancel { .. } | Input::Timer(Timer::Deadline))
 }
 
-const _: () = assert!(HELD_BACK_LOOK_MS < HELD_BACK_MS_MAX);
+const _: () = assert!(HELD_BACK_RETRY_MS < HELD_BACK_MS_MAX);

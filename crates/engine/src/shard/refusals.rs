@@ -19,10 +19,10 @@ use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{Batch, Fence, Part, Refusal};
 
 use super::{
-    LOOK_AGAIN_MS, Shard,
-    cell::Cell,
-    flight::{Flight, Passenger, is_burial},
-    words::{Queued, ShardError},
+    RELOAD_DELAY_MS, Shard,
+    commit::{HeldEffects, InFlightCommit, is_discard},
+    entry::ExecutionEntry,
+    protocol::{PendingInput, ShardError},
 };
 use crate::limits::{REFUSALS_ALONE_MAX, REFUSALS_MAX, UNWRITABLE_MAX};
 
@@ -53,7 +53,7 @@ pub(super) struct Refusals {
 
 #[derive(Debug)]
 struct Half {
-    passengers: Vec<Passenger>,
+    held_effects: Vec<HeldEffects>,
     parts: Vec<Part>,
     fences: Vec<Fence>,
 }
@@ -104,8 +104,8 @@ impl Refusals {
     }
 
     /// The effects of the parts that are still to be repeated.
-    pub(super) fn passengers(&mut self) -> impl Iterator<Item = &mut Passenger> {
-        self.halves.iter_mut().flat_map(|half| &mut half.passengers)
+    pub(super) fn held_effects(&mut self) -> impl Iterator<Item = &mut HeldEffects> {
+        self.halves.iter_mut().flat_map(|half| &mut half.held_effects)
     }
 
     /// The reason for which a new execution cannot be written.
@@ -124,14 +124,15 @@ impl Shard {
     /// True if a write is pending, or follows as soon as a journal is read. Suspects do not count, since the store
     /// works.
     pub(crate) fn has_to_write(&self) -> bool {
-        let is_awaited = |cell: &Cell| matches!(cell, Cell::Loading(waiting) if !waiting.is_empty());
+        let is_awaited =
+            |entry: &ExecutionEntry| matches!(entry, ExecutionEntry::Loading(waiting) if !waiting.is_empty());
         let is_unread = |execution: &ExecutionKey| !self.refusals.is_suspect(*execution);
-        self.flight.is_some()
+        self.in_flight.is_some()
             || self.refusals.is_halving()
             || !self.dirty.is_empty()
-            || !self.dead_letters.is_empty()
+            || !self.undeliverable.is_empty()
             || self.kept.keys().any(is_unread)
-            || self.cells.values().any(is_awaited)
+            || self.executions.values().any(is_awaited)
     }
 
     /// Returns the suspect to commit next. Suspects alternate with other commits.
@@ -150,26 +151,26 @@ impl Shard {
     }
 
     /// Repeats a refused commit in halves, or handles the single part that cannot be written.
-    pub(super) fn commit_refused(&mut self, now: u64, flight: Flight, cause: Cause, why: &str) {
-        let (mut passengers, mut batch) = flight.into_parts();
+    pub(super) fn commit_refused(&mut self, now: u64, commit: InFlightCommit, cause: Cause, why: &str) {
+        let (mut held_effects, mut batch) = commit.into_parts();
         if batch.parts.len() > 1 {
             let middle = batch.parts.len() / 2;
-            let (later_passengers, later_parts) = (passengers.split_off(middle), batch.parts.split_off(middle));
+            let (later_effects, later_parts) = (held_effects.split_off(middle), batch.parts.split_off(middle));
             let fences = batch.fences.clone();
-            self.refusals.halves.push_back(Half { passengers, parts: batch.parts, fences: batch.fences });
-            self.refusals.halves.push_back(Half { passengers: later_passengers, parts: later_parts, fences });
-        } else if let (Some(passenger), Some(part)) = (passengers.pop(), batch.parts.pop()) {
-            self.refused_alone(now, passenger, &part, &batch.fences, (cause, why));
+            self.refusals.halves.push_back(Half { held_effects, parts: batch.parts, fences: batch.fences });
+            self.refusals.halves.push_back(Half { held_effects: later_effects, parts: later_parts, fences });
+        } else if let (Some(effects), Some(part)) = (held_effects.pop(), batch.parts.pop()) {
+            self.refused_alone(now, effects, &part, &batch.fences, (cause, why));
         }
         self.send_half();
     }
 
     /// Submits the next half of a refused commit, without lost partitions. False if there is none.
     pub(super) fn send_half(&mut self) -> bool {
-        while let Some(Half { passengers, parts, fences }) = self.refusals.halves.pop_front() {
+        while let Some(Half { held_effects, parts, fences }) = self.refusals.halves.pop_front() {
             let batch = Batch { fences, parts, sealing: self.keys.sealing };
-            if let Some((passengers, batch)) = self.without_lost(passengers, batch) {
-                self.send(passengers, Arc::new(batch));
+            if let Some((held_effects, batch)) = self.without_lost(held_effects, batch) {
+                self.send(held_effects, Arc::new(batch));
                 return true;
             }
         }
@@ -178,36 +179,40 @@ impl Shard {
 
     /// Removes parts whose partitions are no longer owned under the same fence. They would be refused forever, and
     /// block all later commits. `None` if no part is left.
-    pub(super) fn without_lost(&mut self, passengers: Vec<Passenger>, batch: Batch) -> Option<(Vec<Passenger>, Batch)> {
+    pub(super) fn without_lost(
+        &mut self,
+        held_effects: Vec<HeldEffects>,
+        batch: Batch,
+    ) -> Option<(Vec<HeldEffects>, Batch)> {
         let Batch { fences, parts, sealing } = batch;
-        let (mut kept_passengers, mut kept) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
-        for (passenger, part) in passengers.into_iter().zip(parts) {
+        let (mut kept_effects, mut kept) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
+        for (effects, part) in held_effects.into_iter().zip(parts) {
             let fence = fences.iter().find(|fence| fence.partition == part.partition).copied();
             if fence.is_some() && self.leases.fence(part.partition) == fence {
-                kept_passengers.push(passenger);
+                kept_effects.push(effects);
                 kept.push(part);
-            } else if !is_burial(&part) {
-                self.refused(passenger, Refusal::Fence, fence);
+            } else if !is_discard(&part) {
+                self.refused(effects, Refusal::Fence, fence);
             }
         }
-        (!kept.is_empty()).then_some((kept_passengers, Batch { fences, parts: kept, sealing }))
+        (!kept.is_empty()).then_some((kept_effects, Batch { fences, parts: kept, sealing }))
     }
 
     fn refused_alone(
         &mut self,
         now: u64,
-        passenger: Passenger,
+        effects: HeldEffects,
         part: &Part,
         fences: &[Fence],
         (cause, why): (Cause, &str),
     ) {
-        if is_burial(part) {
-            return self.delay_burial(now, part);
+        if is_discard(part) {
+            return self.delay_discard(now, part);
         }
         let fence = fences.iter().find(|fence| fence.partition == part.partition).copied();
         let execution = part.execution;
         if self.leases.fence(part.partition) != fence {
-            return self.refused(passenger, Refusal::Fence, fence);
+            return self.refused(effects, Refusal::Fence, fence);
         }
         let written = self.refusals.written;
         let first = Suspect { tries: 0, refusals: 0, not_before: 0, written_before: written };
@@ -217,38 +222,38 @@ impl Shard {
         let (tries, refusals, is_proved) = (suspect.tries, suspect.refusals, written > suspect.written_before);
         let is_alone = refusals >= REFUSALS_ALONE_MAX && self.refusals.suspects.len() == 1;
         let newer = self.forget_cell(execution);
-        let queued: Vec<Queued> = passenger.into_queued().chain(newer).collect();
+        let queued: Vec<PendingInput> = effects.into_queued().chain(newer).collect();
         if cause == Cause::Content && (refusals >= REFUSALS_MAX && is_proved || is_alone) {
-            return self.set_unwritable_aside(now, execution, queued, part.expected.is_none(), why);
+            return self.quarantine_unwritable(now, execution, queued, part.expected.is_none(), why);
         }
         // Callers send their requests again. Other inputs exist only here and are kept until the execution is read
         // again.
-        let (asked, silent): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.ticket.is_some());
+        let (asked, without_reply): (Vec<_>, Vec<_>) = queued.into_iter().partition(|queued| queued.ticket.is_some());
         self.refuse(asked, ShardError::Store(why.to_owned()));
-        if part.expected.is_none() && silent.is_empty() {
+        if part.expected.is_none() && without_reply.is_empty() {
             self.refusals.suspects.remove(&execution);
             return;
         }
-        self.kept.entry(execution).or_default().extend(silent);
-        let again_at = now.saturating_add(LOOK_AGAIN_MS << (tries - 1).min(5));
+        self.kept.entry(execution).or_default().extend(without_reply);
+        let again_at = now.saturating_add(RELOAD_DELAY_MS << (tries - 1).min(5));
         if let Some(suspect) = self.refusals.suspects.get_mut(&execution) {
             suspect.not_before = again_at;
         }
         self.set_timer(execution, Some(again_at));
     }
 
-    fn set_unwritable_aside(
+    fn quarantine_unwritable(
         &mut self,
         now: u64,
         execution: ExecutionKey,
-        queued: Vec<Queued>,
+        queued: Vec<PendingInput>,
         is_new: bool,
         why: &str,
     ) {
         let reason = format!("the store refuses what this execution has to write, and nothing else: {why}");
         self.refusals.suspects.remove(&execution);
         for queued in queued.iter().filter(|_| is_new) {
-            self.tell_parent_of_unbegun(now, execution, queued, &reason);
+            self.notify_parent_of_not_started(now, execution, queued, &reason);
         }
         self.turn_back(execution, queued, &reason);
         if is_new {

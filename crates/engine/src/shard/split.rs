@@ -8,8 +8,8 @@ use mainspring_kernel::{
 };
 
 use super::{
-    Queued, Shard,
-    cell::{Cell, Live},
+    PendingInput, Shard,
+    entry::{ExecutionEntry, LoadedExecution},
     tenants::Tenant,
 };
 
@@ -25,11 +25,11 @@ impl Shard {
     /// Queues an execution whose split turn can continue. While frames of it are not durable, nothing happens, and the
     /// end of their commit calls this again.
     pub(super) fn queue_split(&mut self, execution: ExecutionKey) {
-        if let Some(Cell::Live(live)) = self.cells.get_mut(&execution)
-            && can_go_on(live)
-            && !std::mem::replace(&mut live.is_queued, true)
+        if let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get_mut(&execution)
+            && can_continue(loaded)
+            && !std::mem::replace(&mut loaded.is_queued, true)
         {
-            self.to_continue.push(live.tenant, execution);
+            self.to_continue.push(loaded.tenant, execution);
         }
     }
 
@@ -47,20 +47,20 @@ impl Shard {
     /// otherwise run forever.
     pub(super) fn continue_one(&mut self, now: u64) {
         while let Some(execution) = self.to_continue.pop() {
-            let Some(Cell::Live(live)) = self.cells.get_mut(&execution) else { continue };
-            live.is_queued = false;
+            let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get_mut(&execution) else { continue };
+            loaded.is_queued = false;
             // Another input was processed since, and its commit queues the execution again.
-            if !can_go_on(live) {
+            if !can_continue(loaded) {
                 continue;
             }
             let input = match self.next_timer(execution, now) {
                 Some(Next { at, timer: (_, timer) }) if at <= now => {
-                    self.tally.timer(now - at);
+                    self.counters.timer(now - at);
                     Input::Timer(timer)
                 }
                 _ => Input::Continue,
             };
-            return self.turn(now, execution, Queued::silent(input));
+            return self.turn(now, execution, PendingInput::without_reply(input));
         }
     }
 
@@ -68,19 +68,19 @@ impl Shard {
     /// not fire: after a long downtime it would report a timeout for an interrupted attempt. Other timers do not wait
     /// for it.
     pub(super) fn next_timer(&self, execution: ExecutionKey, now: u64) -> Option<Next> {
-        let Some(Cell::Live(live)) = self.cells.get(&execution) else { return None };
-        let adopting = self.adopting.get(&execution);
-        let waits = |timer: &Timer| match (timer, adopting) {
-            (Timer::Attempt(instance, attempt), Some(adopting)) => adopting.get(instance) == Some(attempt),
+        let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return None };
+        let reconciling = self.reconciling.get(&execution);
+        let waits = |timer: &Timer| match (timer, reconciling) {
+            (Timer::Attempt(instance, attempt), Some(reconciling)) => reconciling.get(instance) == Some(attempt),
             _ => false,
         };
         let mut first: Option<Next> = None;
-        for timer in live.state.timers.iter().filter(|(at, timer)| *at > now || !waits(timer)) {
+        for timer in loaded.state.timers.iter().filter(|(at, timer)| *at > now || !waits(timer)) {
             // No timer fires before its own time, and later ones are set for later times.
             if first.as_ref().is_some_and(|first| first.at <= timer.0) {
                 break;
             }
-            let at = self.fires_at(&live.state, timer);
+            let at = self.fires_at(&loaded.state, timer);
             if first.as_ref().is_none_or(|first| at < first.at) {
                 first = Some(Next { at, timer: timer.clone() });
             }
@@ -89,6 +89,6 @@ impl Shard {
     }
 }
 
-fn can_go_on(live: &Live) -> bool {
-    live.state.is_split && live.on_the_way == 0 && live.draft.is_empty()
+fn can_continue(loaded: &LoadedExecution) -> bool {
+    loaded.state.is_split && loaded.on_the_way == 0 && loaded.draft.is_empty()
 }

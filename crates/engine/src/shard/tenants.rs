@@ -81,7 +81,7 @@ impl<T> Turns<T> {
 
 /// Detects that several organizations use the driver.
 #[derive(Debug, Default)]
-pub(super) struct Sharing {
+pub(super) struct TenantActivity {
     now: u64,
     last: Tenant,
     last_at: u64,
@@ -90,7 +90,7 @@ pub(super) struct Sharing {
     is_always_shared: bool,
 }
 
-impl Sharing {
+impl TenantActivity {
     /// Sets the time of the event in progress, in milliseconds.
     pub(super) fn at(&mut self, now: u64) {
         self.now = now;
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn two_that_work_share_and_one_alone_does_not() {
-        let (mut sharing, [a, b, none]) = (Sharing::default(), ["a", "b", ""].map(Tenant::of));
+        let (mut sharing, [a, b, none]) = (TenantActivity::default(), ["a", "b", ""].map(Tenant::of));
         let mut turn = |now, tenant| {
             sharing.at(now);
             sharing.turn(tenant);

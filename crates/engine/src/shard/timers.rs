@@ -7,7 +7,7 @@ use mainspring_kernel::{input::Input, key::ExecutionKey};
 
 use crate::limits::SHARED_TIMERS_AT_A_TIME;
 
-use super::{Cell, Queued, Shard, Timer, split::Next, tenants::Tenant};
+use super::{ExecutionEntry, PendingInput, Shard, Timer, split::Next, tenants::Tenant};
 
 /// Timers fired per event, so that an execution that repeatedly sleeps for no time does not occupy the shard. The rest
 /// fires with the next event, for which the shard asks at once.
@@ -94,17 +94,17 @@ impl Shard {
         let at_a_time = if self.sharing.is_shared() { SHARED_TIMERS_AT_A_TIME } else { TIMERS_AT_A_TIME };
         for _ in 0..at_a_time {
             let Some(execution) = self.timers.next_due(now) else { return };
-            match self.cells.get_mut(&execution) {
-                Some(Cell::Live(live)) if live.state.is_split => self.timers.remove(execution),
-                Some(Cell::Live(_)) => match self.next_timer(execution, now) {
+            match self.executions.get_mut(&execution) {
+                Some(ExecutionEntry::Loaded(loaded)) if loaded.state.is_split => self.timers.remove(execution),
+                Some(ExecutionEntry::Loaded(_)) => match self.next_timer(execution, now) {
                     Some(Next { at, timer }) if at <= now => {
-                        self.tally.timer(now - at);
+                        self.counters.timer(now - at);
                         self.fire(now, execution, timer);
                     }
                     next => self.set_timer(execution, next.map(|next| next.at)),
                 },
-                Some(Cell::Loading(_)) => self.timers.remove(execution),
-                Some(Cell::Evaluating(out)) => {
+                Some(ExecutionEntry::Loading(_)) => self.timers.remove(execution),
+                Some(ExecutionEntry::Evaluating(out)) => {
                     out.is_overdue = true;
                     self.timers.remove(execution);
                     self.abandon(execution);
@@ -120,11 +120,11 @@ impl Shard {
     }
 
     fn fire(&mut self, now: u64, execution: ExecutionKey, (due, timer): (u64, Timer)) {
-        self.turn(now, execution, Queued::silent(Input::Timer(timer.clone())));
+        self.turn(now, execution, PendingInput::without_reply(Input::Timer(timer.clone())));
         // A timer without an effect would fire forever: that is a fault of `decide`.
-        if let Some(Cell::Live(live)) = self.cells.get(&execution)
-            && !live.state.is_split
-            && live.state.timers.contains(&(due, timer.clone()))
+        if let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution)
+            && !loaded.state.is_split
+            && loaded.state.timers.contains(&(due, timer.clone()))
         {
             self.quarantine(execution, format!("a timer has no effect: {timer:?}"));
         }

@@ -1,7 +1,7 @@
 //! A node whose clock differs from that of the store.
 
 use mainspring_effects::Executors;
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_store::memory::MemoryStore;
 
 use super::{block_on, engine, lease, until};
@@ -14,21 +14,21 @@ fn a_node_with_a_wrong_clock_holds_nothing_and_says_why_until_it_is_right() {
         block_on(async {
             let engine = engine(store.clone(), Executors::new(Vec::new()), lease(4_000));
             until(async || {
-                engine.trouble().is_some_and(|trouble| {
-                    trouble.component == "clock" && trouble.why.contains(side) && trouble.why.contains("NTP")
+                engine.problem().is_some_and(|problem| {
+                    problem.component == "clock" && problem.why.contains(side) && problem.why.contains("NTP")
                 })
             })
             .await;
             assert!(engine.held().is_empty());
             until(async || {
                 store.set_now(now_ms());
-                engine.trouble().is_none() && !engine.held().is_empty()
+                engine.problem().is_none() && !engine.held().is_empty()
             })
             .await;
             // The clock becomes wrong while the node owns partitions, so the node releases them.
             store.set_now(store_ms);
             until(async || {
-                engine.trouble().is_some_and(|trouble| trouble.why.contains(side)) && engine.held().is_empty()
+                engine.problem().is_some_and(|problem| problem.why.contains(side)) && engine.held().is_empty()
             })
             .await;
             engine.drain().await;

@@ -6,12 +6,12 @@ use std::sync::{
 };
 
 use mainspring_effects::Executors;
-use mainspring_engine::load::Loader;
+use mainspring_engine::journal_loader::Loader;
 use mainspring_store::{Store, memory::MemoryStore};
 
 use crate::{
     WAITS, block_on, engine,
-    hooked::{Call, Hooked},
+    hooked_store::{Call, Hooked},
     request, until,
 };
 

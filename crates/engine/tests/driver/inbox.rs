@@ -10,18 +10,18 @@ use std::{
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
-    Engine, Ground, Reach,
+    Engine, EngineResources, EngineScope,
     evaluator::Evaluator,
     inbox,
     limits::{HELD_UP_EACH_BYTES_MAX, TAKEN_BYTES_MAX},
-    request::Request,
+    start_request::StartRequest,
 };
 use mainspring_kernel::input::Input;
 use mainspring_store::{EnqueueRequest, Filter, InboxMessage, Store, StoreError, memory::MemoryStore};
 
 use crate::{
     WAITS, block_on, engine,
-    hooked::{Call, Hooked},
+    hooked_store::{Call, Hooked},
     lease, plan, request, status, until,
 };
 
@@ -30,7 +30,7 @@ use crate::{
 const READS_PER_COMMIT: u64 = 2;
 
 /// A root execution with this many children, each with four children of its own.
-fn family(children: usize, leaf: &str) -> Request {
+fn tree(children: usize, leaf: &str) -> StartRequest {
     let leaves = ["a", "b", "c", "d"].map(|id| format!(r#"{{"type":"subworkflow","id":"{id}","workflow":"leaf"}}"#));
     let middle = format!(r#"{{"steps":[{{"type":"parallel","id":"all","steps":[{}]}}]}}"#, leaves.join(","));
     let root = r#"{"constraints":{"maxSteps":100000,"maxParallel":10000},"steps":[{"type":"subworkflow","id":"k",
@@ -39,7 +39,7 @@ fn family(children: usize, leaf: &str) -> Request {
     let input =
         mainspring_kernel::json::read(format!(r#"{{"items":[{}]}}"#, items.join(",")).as_bytes()).unwrap().value;
     let workflows = [("middle".to_string(), plan(&middle)), ("leaf".to_string(), plan(leaf))].into();
-    Request { workflows, input, ..request(root) }
+    StartRequest { workflows, input, ..request(root) }
 }
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ fn a_commit_causes_few_reads_of_the_inbox_however_many_messages_it_posts() {
             let engine = engine(hooked, Executors::new(Vec::new()), sharing);
             until(async || !engine.held().is_empty()).await;
             let leaf = r#"{"steps":[{"type":"return","id":"r","input":1}]}"#;
-            let root = engine.submit(family(300, leaf)).await.unwrap().execution;
+            let root = engine.submit(tree(300, leaf)).await.unwrap().execution;
             until(async || status(&store, root) == "completed").await;
             let [reads, commits] = [&counts.reads, &counts.commits].map(|count| count.load(Ordering::SeqCst));
             let every_second = 2 * (began.elapsed().as_secs() + 2);
@@ -89,7 +89,7 @@ fn a_parent_that_is_read_back_causes_few_reads_of_the_inbox() {
     let store = MemoryStore::new();
     block_on(async {
         let first = engine(store.clone(), Executors::new(Vec::new()), None);
-        let root = first.submit(family(100, WAITS)).await.unwrap().execution;
+        let root = first.submit(tree(100, WAITS)).await.unwrap().execution;
         until(async || store.executions(&Filter::default(), None, 1_000).unwrap().len() == 501).await;
         first.drain().await;
         let (hooked, counts) = counted(&store);
@@ -128,10 +128,10 @@ fn reads_of_a_slow_store_do_not_pile_up() {
         let _opening = Opening(gate.clone());
         until(async || !engine.held().is_empty()).await;
         let leaf = r#"{"steps":[{"type":"return","id":"r","input":1}]}"#;
-        let roots = [engine.submit(family(20, leaf)).await.unwrap(), engine.submit(family(20, leaf)).await.unwrap()];
+        let roots = [engine.submit(tree(20, leaf)).await.unwrap(), engine.submit(tree(20, leaf)).await.unwrap()];
         until(async || under_way.load(Ordering::SeqCst) > 0).await;
         for _ in 0..50 {
-            let row = engine.submit(family(2, leaf)).await.unwrap();
+            let row = engine.submit(tree(2, leaf)).await.unwrap();
             until(async || status(&store, row.execution) == "running").await;
         }
         gate.open();
@@ -194,7 +194,7 @@ fn a_store_that_answers_late_holds_up_no_heartbeat() {
         until(async || !engine.held().is_empty()).await;
         let here = engine.submit(request(WAITS)).await.unwrap().execution;
         let posted: Vec<_> =
-            (0..20).map(|_| inbox::post_start(&store, None, request(WAITS), &[1; 32]).unwrap()).collect();
+            (0..20).map(|_| inbox::enqueue_start(&store, None, request(WAITS), &[1; 32]).unwrap()).collect();
         let unreadable = InboxMessage { execution: here, partition: 0, id: "x".into(), body: vec![7], enqueued_at: 0 };
         let unreadable = inbox::sealed(&[1; 32], unreadable);
         store.enqueue(&EnqueueRequest::of(&unreadable, 1)).unwrap();
@@ -219,14 +219,14 @@ fn messages_that_cannot_be_taken_in_hide_no_others() {
     for sharing in [None, lease(60_000)] {
         let store = MemoryStore::new();
         let unreadable = plan(r#"{"steps":[{"type":"signal","id":"other","signal":"go"}]}"#);
-        let request_of = |number: usize| Request {
+        let request_of = |number: usize| StartRequest {
             execution_id: Some(format!("e{number}")),
-            ..Request::new(unreadable.clone(), "me")
+            ..StartRequest::new(unreadable.clone(), "me")
         };
         for number in 0..10_001 {
-            inbox::post_start(&store, None, request_of(number), &[1; 32]).unwrap();
+            inbox::enqueue_start(&store, None, request_of(number), &[1; 32]).unwrap();
         }
-        let last = inbox::post_start(&store, None, request(WAITS), &[1; 32]).unwrap();
+        let last = inbox::enqueue_start(&store, None, request(WAITS), &[1; 32]).unwrap();
         let hash = request_of(0).stored_plans()[0].hash;
         let is_shut = Arc::new(AtomicBool::new(true));
         let shut = is_shut.clone();
@@ -253,11 +253,11 @@ fn messages_that_cannot_be_taken_in_hide_no_others() {
 #[test]
 fn messages_of_one_execution_are_taken_in_in_their_order() {
     let store = MemoryStore::new();
-    let start = inbox::post_start(&store, None, request(WAITS), &[1; 32]).unwrap();
+    let start = inbox::enqueue_start(&store, None, request(WAITS), &[1; 32]).unwrap();
     let fails = Arc::new(AtomicI64::new(3));
-    let failing = fails.clone();
+    let failures = fails.clone();
     let hooked = Hooked::on(&store, move |call| match call {
-        Call::Plan(_) if failing.fetch_sub(1, Ordering::SeqCst) > 0 => Err(StoreError::Unavailable("not now".into())),
+        Call::Plan(_) if failures.fetch_sub(1, Ordering::SeqCst) > 0 => Err(StoreError::Unavailable("not now".into())),
         _ => Ok(()),
     });
     block_on(async {
@@ -278,8 +278,8 @@ fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
     let store = MemoryStore::new();
     for number in 0..room + 6 {
         let input = "x".repeat(BYTES).as_str().into();
-        let large = Request { execution_id: Some(format!("e{number}")), input, ..request(WAITS) };
-        inbox::post_start(&store, None, large, &[1; 32]).unwrap();
+        let large = StartRequest { execution_id: Some(format!("e{number}")), input, ..request(WAITS) };
+        inbox::enqueue_start(&store, None, large, &[1; 32]).unwrap();
     }
     let (gate, beats) = (Gate::shut(), Arc::new(AtomicU64::new(0)));
     let (waits, counting) = (gate.clone(), beats.clone());
@@ -328,8 +328,8 @@ fn messages_to_executions_that_cannot_take_them_in_leave_room_for_others() {
         block_on(async {
             let _opening = Opening(gate.clone());
             let workers = (Executors::new(Vec::new()), Arc::new(Runs(gate.clone())) as Arc<dyn Evaluator>);
-            let ground = Ground { sharing, ..Ground::default() };
-            let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, ground, Reach::All).unwrap();
+            let resources = EngineResources { sharing, ..EngineResources::default() };
+            let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, resources, EngineScope::All).unwrap();
             until(async || !engine.held().is_empty()).await;
             let signal = |to, number: usize, bytes: usize| {
                 let (id, payload) = (number.to_string(), "x".repeat(bytes).as_str().into());
@@ -338,7 +338,7 @@ fn messages_to_executions_that_cannot_take_them_in_leave_room_for_others() {
             };
             let mut held_up = Vec::new();
             for _ in 0..TAKEN_BYTES_MAX / HELD_UP_EACH_BYTES_MAX + 6 {
-                let id = inbox::post_start(&store, None, request(code), &[1; 32]).unwrap();
+                let id = inbox::enqueue_start(&store, None, request(code), &[1; 32]).unwrap();
                 held_up.push(id);
             }
             until(async || engine.pending().await.live.len() == held_up.len()).await;

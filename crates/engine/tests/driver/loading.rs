@@ -6,13 +6,13 @@ use std::{
 };
 
 use mainspring_effects::Executors;
-use mainspring_engine::request::Request;
+use mainspring_engine::start_request::StartRequest;
 use mainspring_kernel::{key::ExecutionKey, value::Value};
 use mainspring_store::memory::MemoryStore;
 
 use super::{
     WAITS, block_on, engine,
-    hooked::{Call, Hooked},
+    hooked_store::{Call, Hooked},
     request, status, until,
 };
 
@@ -22,9 +22,9 @@ const BOUND: Duration = Duration::from_secs(30);
 /// Executions of one organization whose journals take long to read.
 const GREEDY: usize = 12;
 
-fn of(organization: &str) -> Request {
+fn of(organization: &str) -> StartRequest {
     let trigger = Value::map([("type", "manual".into()), ("organizationId", organization.into())]);
-    Request { trigger, ..request(WAITS) }
+    StartRequest { trigger, ..request(WAITS) }
 }
 
 /// Blocks reads until it is opened.

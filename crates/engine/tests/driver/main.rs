@@ -1,22 +1,25 @@
 //! The driver of an engine: its reads of the inbox, a slow store, and panics.
 
-mod aside;
 mod clocks;
 mod columns;
-mod erasing;
-mod failing;
-mod hooked;
+mod erasure;
+mod failures;
+mod hooked_store;
 mod inbox;
-mod live;
 mod loading;
 mod quarantine;
+mod quarantine_notices;
 mod silence;
+mod unfinished;
 mod watching;
 
 use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::Executors;
-use mainspring_engine::{Engine, Ground, Reach, Sharing, evaluator::InProcess, lease::Terms, request::Request};
+use mainspring_engine::{
+    ClusterOptions, Engine, EngineResources, EngineScope, evaluator::InProcess, lease::LeaseTiming,
+    start_request::StartRequest,
+};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     key::ExecutionKey,
@@ -31,8 +34,8 @@ fn plan(definition: &str) -> Arc<Plan> {
     Arc::new(compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
 }
 
-fn request(definition: &str) -> Request {
-    Request::new(plan(definition), "me")
+fn request(definition: &str) -> StartRequest {
+    StartRequest::new(plan(definition), "me")
 }
 
 /// Uses a runtime with several threads, since the store may block.
@@ -40,13 +43,13 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
 }
 
-fn engine(store: impl Store + 'static, executors: Executors, sharing: Option<Sharing>) -> Engine {
-    let ground = Ground { sharing, ..Ground::default() };
-    Engine::run(Arc::new(store), [1; 32], (executors, Arc::new(InProcess)), ground, Reach::All).unwrap()
+fn engine(store: impl Store + 'static, executors: Executors, sharing: Option<ClusterOptions>) -> Engine {
+    let resources = EngineResources { sharing, ..EngineResources::default() };
+    Engine::run(Arc::new(store), [1; 32], (executors, Arc::new(InProcess)), resources, EngineScope::All).unwrap()
 }
 
-fn lease(lease_ms: u64) -> Option<Sharing> {
-    Some(Sharing { terms: Terms { lease_ms }, place: String::new() })
+fn lease(lease_ms: u64) -> Option<ClusterOptions> {
+    Some(ClusterOptions { terms: LeaseTiming { lease_ms }, place: String::new() })
 }
 
 /// Repeats until a condition holds. The timeout only turns a hang into a failure.

@@ -7,11 +7,10 @@ use std::sync::{
 
 use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_engine::{
-    Engine, Sharing,
-    aside::{self, Act, Place, Released},
-    inbox,
-    load::Loader,
-    request::Request,
+    ClusterOptions, Engine, inbox,
+    journal_loader::Loader,
+    quarantine::{self, Act, Place, Released},
+    start_request::StartRequest,
 };
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -27,7 +26,7 @@ use tokio::sync::Semaphore;
 
 use crate::{
     WAITS, block_on, engine,
-    hooked::{Call, Hooked},
+    hooked_store::{Call, Hooked},
     lease, plan, request, status, until,
 };
 
@@ -105,7 +104,7 @@ impl Executor for Steps {
 async fn quarantined_at_work(
     store: &MemoryStore,
     steps: &Arc<Steps>,
-    sharing: Option<Sharing>,
+    sharing: Option<ClusterOptions>,
 ) -> (Engine, ExecutionKey) {
     let hooked = Hooked::on(store, |_| Ok(()));
     let removed = hooked.removed.clone();
@@ -178,12 +177,12 @@ fn what_still_runs_when_its_execution_is_released_is_waited_for() {
 }
 
 /// A parent that waits for a child, which waits for a signal. No engine runs them.
-fn family(store: &MemoryStore) -> [ExecutionKey; 2] {
+fn tree(store: &MemoryStore) -> [ExecutionKey; 2] {
     let parent = r#"{"steps":[{"type":"subworkflow","id":"k","workflow":"child"}]}"#;
     let workflows = [("child".to_string(), plan(WAITS))].into();
     block_on(async {
         let engine = engine(store.clone(), Executors::new(Vec::new()), None);
-        let parent = engine.submit(Request { workflows, ..request(parent) }).await.unwrap().execution;
+        let parent = engine.submit(StartRequest { workflows, ..request(parent) }).await.unwrap().execution;
         until(async || store.executions(&Filter::default(), None, 9).unwrap().len() == 2).await;
         let child = store.executions(&Filter::default(), None, 9).unwrap().into_iter().find(|row| row.key != parent);
         engine.drain().await;
@@ -194,19 +193,19 @@ fn family(store: &MemoryStore) -> [ExecutionKey; 2] {
 fn release_as_operator(store: &MemoryStore, execution: ExecutionKey) -> Released {
     let loader = Loader::new(Arc::new(store.clone()), [1; 32]);
     let act = Act { key: &[1; 32], by: "ada", reason: "it is well", audit: &[] };
-    aside::release(Place { store, loader: &loader, home: None }, execution, &act).unwrap()
+    quarantine::release(Place { store, loader: &loader, data_dir: None }, execution, &act).unwrap()
 }
 
 fn received(store: &MemoryStore, execution: ExecutionKey) -> usize {
-    let letters = store.inbox(&[0], 0, ReadLimit::of(99)).unwrap();
-    letters.iter().filter(|arrived| arrived.message.execution == execution).count()
+    let messages = store.inbox(&[0], 0, ReadLimit::of(99)).unwrap();
+    messages.iter().filter(|arrived| arrived.message.execution == execution).count()
 }
 
 /// The parent was notified, but its engine cannot write: the release withdraws the notification.
 #[test]
 fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
     let store = MemoryStore::new();
-    let [parent, child] = family(&store);
+    let [parent, child] = tree(&store);
     store.quarantine(child, "by hand").unwrap();
     block_on(async {
         let hooked = Hooked::on(&store, |call| match call {
@@ -214,16 +213,16 @@ fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
             _ => Ok(()),
         });
         let engine = engine(hooked, Executors::new(Vec::new()), None);
-        engine.attend(parent);
+        engine.activate(parent);
         until(async || received(&store, parent) == 1).await;
-        until(async || engine.trouble().is_some()).await;
+        until(async || engine.problem().is_some()).await;
         engine.drain().await;
     });
     assert_eq!(release_as_operator(&store, child), Released::GoesOn);
     assert_eq!(received(&store, parent), 0);
     block_on(async {
         let engine = engine(store.clone(), Executors::new(Vec::new()), None);
-        engine.attend(parent);
+        engine.activate(parent);
         assert!(engine.signal(child, "s".into(), "go".into(), Value::Null).await.unwrap());
         until(async || status(&store, parent) == "completed").await;
         assert_eq!(store.executions(&Filter::default(), None, 9).unwrap().len(), 2, "there was no second attempt");
@@ -235,11 +234,11 @@ fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
 #[test]
 fn a_child_whose_parent_has_gone_on_is_canceled_with_its_release() {
     let store = MemoryStore::new();
-    let [parent, child] = family(&store);
+    let [parent, child] = tree(&store);
     store.quarantine(child, "by hand").unwrap();
     block_on(async {
         let engine = engine(store.clone(), Executors::new(Vec::new()), None);
-        engine.attend(parent);
+        engine.activate(parent);
         until(async || status(&store, parent) == "failed").await;
         assert_eq!(release_as_operator(&store, child), Released::Canceled);
         until(async || status(&store, child) == "cancelled").await;
@@ -254,11 +253,11 @@ fn a_message_behind_a_long_backlog_is_known_to_wait() {
     let key = |number: u8| ExecutionKey([number; 16]);
     for number in 1..=3 {
         let body = vec![1; READ_BYTES * 2 / 3];
-        let letter = InboxMessage { execution: key(number), partition: 0, id: "a".into(), body, enqueued_at: 0 };
-        store.enqueue(&EnqueueRequest::of(&letter, 1)).unwrap();
+        let message = InboxMessage { execution: key(number), partition: 0, id: "a".into(), body, enqueued_at: 0 };
+        store.enqueue(&EnqueueRequest::of(&message, 1)).unwrap();
     }
-    let letter = InboxMessage { execution: key(9), partition: 0, id: "b".into(), body: vec![1], enqueued_at: 0 };
-    store.enqueue(&EnqueueRequest::of(&letter, 1)).unwrap();
+    let message = InboxMessage { execution: key(9), partition: 0, id: "b".into(), body: vec![1], enqueued_at: 0 };
+    store.enqueue(&EnqueueRequest::of(&message, 1)).unwrap();
     for (execution, id, is_waiting) in
         [(9, Some("b"), true), (9, None, true), (9, Some("a"), false), (3, Some("a"), true), (4, None, false)]
     {

@@ -10,7 +10,7 @@ use mainspring_store::{Store, StoreError, memory::MemoryStore};
 
 use crate::{
     block_on, engine,
-    hooked::{Call, Hooked},
+    hooked_store::{Call, Hooked},
     lease,
     quarantine::{BASH, Steps},
     request, status, until,
@@ -107,11 +107,11 @@ fn a_server_of_its_own_store_waits_until_it_can_be_written_again() {
         let engine = Arc::new(engine(hooked, Executors::new(vec![steps.clone()]), None));
         let asks = engine.clone();
         let submitted = tokio::spawn(async move { asks.submit(request(BASH)).await });
-        until(async || engine.trouble().is_some_and(|trouble| trouble.why.contains("the disk is full"))).await;
+        until(async || engine.problem().is_some_and(|problem| problem.why.contains("the disk is full"))).await;
         assert_eq!(engine.why_stopped(), None);
         is_full.store(false, Ordering::SeqCst);
         let execution = submitted.await.unwrap().unwrap().execution;
-        until(async || engine.trouble().is_none()).await;
+        until(async || engine.problem().is_none()).await;
         until(async || steps.begun() == 1).await;
         steps.end_one();
         until(async || status(&store, execution) == "completed").await;

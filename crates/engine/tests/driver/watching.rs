@@ -21,19 +21,19 @@ fn a_watcher_that_does_not_read_keeps_no_more_than_the_bound_in_memory() {
             .unwrap();
         until(async || status(&store, key) == "completed").await;
         let mut frames = 0;
-        while let Some(moment) = patient.recv().await {
+        while let Some(frame) = patient.recv().await {
             frames += 1;
-            if moment.status.name() == "completed" {
+            if frame.status.name() == "completed" {
                 break;
             }
         }
         assert!(frames > WATCHED_FRAMES_MAX, "{frames} frames");
-        let mut heard = 0;
-        while let Ok(moment) = slow.try_recv() {
-            assert_eq!(moment.sequence, heard, "in order, without a gap");
-            heard += 1;
+        let mut received = 0;
+        while let Ok(frame) = slow.try_recv() {
+            assert_eq!(frame.sequence, received, "in order, without a gap");
+            received += 1;
         }
-        assert_eq!((heard, slow.is_closed()), (WATCHED_FRAMES_MAX as u64, true));
+        assert_eq!((received, slow.is_closed()), (WATCHED_FRAMES_MAX as u64, true));
         engine.drain().await;
     });
 }

@@ -7,7 +7,7 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Decider, Letter, SECOND_RULES};
+use super::{Decider, OutgoingMessage, SECOND_RULES};
 use crate::{
     apply::IllegalTransition,
     effect::{ChildEnd, Outcome},
@@ -88,7 +88,11 @@ impl Decider<'_> {
             workspace: began.workspace.clone(),
             lineage: Some(lineage),
         };
-        self.agenda.turn.letters.push(Letter { to, id: "start".into(), input: Input::Start(Box::new(start)) });
+        self.agenda.turn.messages.push(OutgoingMessage {
+            to,
+            id: "start".into(),
+            input: Input::Start(Box::new(start)),
+        });
     }
 
     /// Cancels the child of an attempt. The child still sends its end, which is awaited.
@@ -98,7 +102,7 @@ impl Decider<'_> {
         let input = Input::Cancel { reason: "parent_cancelled".into(), by };
         let rounds: String = instance.rounds.iter().map(|round| format!(".{round}")).collect();
         let id = format!("{CANCELED_BY}{} {}{rounds} {attempt}", self.state.key, instance.step);
-        self.agenda.turn.letters.push(Letter { to, id, input });
+        self.agenda.turn.messages.push(OutgoingMessage { to, id, input });
     }
 
     /// Returns the limits of the execution. In a child, those of its definition take precedence over those of its
@@ -136,7 +140,7 @@ impl Decider<'_> {
         let count = self.state.parent_notices;
         let input = Input::ChildWaits { instance: parent.instance, attempt: parent.attempt, count };
         let id = format!("waiting {count} of {}", self.state.key);
-        self.agenda.turn.letters.push(Letter { to: parent.execution, id, input });
+        self.agenda.turn.messages.push(OutgoingMessage { to: parent.execution, id, input });
         Ok(())
     }
 
@@ -172,7 +176,11 @@ impl Decider<'_> {
             false => end.into(),
         };
         let input = Input::Receipt { instance: parent.instance, attempt: parent.attempt, outcome };
-        self.agenda.turn.letters.push(Letter { to: parent.execution, id: format!("end of {}", self.state.key), input });
+        self.agenda.turn.messages.push(OutgoingMessage {
+            to: parent.execution,
+            id: format!("end of {}", self.state.key),
+            input,
+        });
     }
 }
 

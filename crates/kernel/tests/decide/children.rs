@@ -19,7 +19,7 @@ fn a_child_belongs_to_whom_its_parent_belongs() {
         let mut state = fresh(KEY, "  - {id: sub, type: subworkflow, workflow: other}");
         let began = Start { trigger, ..*start_among(0, None) };
         let turn = take_in(&mut state, &Input::Start(Box::new(began)), 1);
-        let [letter] = &turn.letters[..] else { panic!("{:?}", turn.letters) };
+        let [letter] = &turn.messages[..] else { panic!("{:?}", turn.messages) };
         let Input::Start(child) = &letter.input else { panic!("{letter:?}") };
         let Value::Map(trigger) = &child.trigger else { panic!("{child:?}") };
         let mut keys: Vec<String> = trigger.keys().cloned().collect();
@@ -37,7 +37,7 @@ fn a_child_stands_one_deeper_than_its_parent() {
     for depth in [0, 1, 4] {
         let mut state = fresh(KEY, "- {id: sub, type: subworkflow, workflow: other}");
         let turn = take_in(&mut state, &Input::Start(start_among(depth, None)), 0);
-        let [letter] = &turn.letters[..] else { panic!("{:?}", turn.letters) };
+        let [letter] = &turn.messages[..] else { panic!("{:?}", turn.messages) };
         let Input::Start(child) = &letter.input else { panic!("{letter:?}") };
         assert_eq!(child.lineage.as_ref().map(|lineage| lineage.depth), Some(depth + 1));
     }
@@ -92,7 +92,7 @@ fn a_child_reports_its_cancel_by_its_own_decide_version() {
         let parent = Parent { execution: ExecutionKey([8; 16]), instance: Instance::of_step(0), attempt: 1 };
         take_in(&mut state, &Input::Start(start_among(1, Some(parent))), 0);
         let turn = take_in(&mut state, &Input::Cancel { reason: "user".into(), by: "ann".into() }, 1);
-        let [letter] = &turn.letters[..] else { panic!("{:?}", turn.letters) };
+        let [letter] = &turn.messages[..] else { panic!("{:?}", turn.messages) };
         let Input::Receipt { outcome, .. } = &letter.input else { panic!("{letter:?}") };
         assert_eq!(*outcome, expected, "version {version}");
     }

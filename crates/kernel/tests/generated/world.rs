@@ -7,7 +7,7 @@ use std::{
 };
 
 use mainspring_kernel::{
-    decide::{Action, Letter, Turn, child_key, decide_with},
+    decide::{Action, OutgoingMessage, Turn, child_key, decide_with},
     effect::Outcome,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
@@ -379,7 +379,7 @@ impl World {
                 }
             }
         }
-        turn.letters.iter().try_for_each(|letter| self.deliver(letter))?;
+        turn.messages.iter().try_for_each(|letter| self.deliver(letter))?;
         let (open, state) = (&self.state.open_attempts, &self.state);
         self.out.retain(|instance, out| {
             open.contains(instance) && state.steps.get(instance).is_some_and(|step| step.attempt == out.attempt)
@@ -404,7 +404,7 @@ impl World {
         Ok(())
     }
 
-    fn deliver(&mut self, letter: &Letter) -> Result<(), Broken> {
+    fn deliver(&mut self, letter: &OutgoingMessage) -> Result<(), Broken> {
         match &letter.input {
             Input::Start(start) => {
                 must!(self.children.insert(letter.to), "a child is started twice");

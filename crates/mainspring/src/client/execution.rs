@@ -1,6 +1,6 @@
 //! An execution as the API of a server returns it.
 
-use mainspring_engine::request::is_child;
+use mainspring_engine::start_request::is_child;
 use mainspring_kernel::{
     failure::{Class, Failure},
     history::AttemptHistory,

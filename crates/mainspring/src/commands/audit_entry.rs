@@ -1,7 +1,7 @@
 //! Audit entries for changes that the command line makes to executions of an organization, in the format of a
 //! server. An execution without organization has none.
 
-use mainspring_engine::{family::OpenGate, noting::of_user};
+use mainspring_engine::{audit::of_user, execution_tree::OpenGate};
 use mainspring_kernel::{plan::Decision, value::Map, value::Value};
 use mainspring_store::{AuditEntry, ExecutionRow};
 

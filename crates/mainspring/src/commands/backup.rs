@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use mainspring_engine::{EngineError, home::Home, keys, load::Loader};
+use mainspring_engine::{EngineError, data_dir::DataDir, journal_loader::Loader, keys};
 use mainspring_kernel::{hash::hex, json::compact, value::Value};
 use mainspring_store::{
     Filter, Inspection, Store,
@@ -89,7 +89,7 @@ struct Target {
 
 impl Target {
     /// Accepts an unused name, or with `--force` an earlier backup. The store itself is never a target.
-    fn of(file: &Path, home: &Home, is_forced: bool) -> Result<Self, CliError> {
+    fn of(file: &Path, home: &DataDir, is_forced: bool) -> Result<Self, CliError> {
         let refused = |why: &str| CliError::bad_input("bad_backup_file", format!("{}: {why}", file.display()));
         let name = file.file_name().ok_or_else(|| refused("it names no file"))?;
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -159,7 +159,7 @@ fn is_backup(path: &Path) -> bool {
 }
 
 /// Checks every page of a copy, and the seal of every head in it.
-fn prove(copy: &Path, home: &Home) -> Result<Proof, CliError> {
+fn prove(copy: &Path, home: &DataDir) -> Result<Proof, CliError> {
     let inspection = SqliteStore::inspect(copy, true).map_err(EngineError::from)?;
     match inspection.check(true, None).map_err(EngineError::from)? {
         Checked::Sound => {}

@@ -1,7 +1,7 @@
 //! `mainspring cancel`: cancels an execution.
 
 use clap::Args;
-use mainspring_engine::Reach;
+use mainspring_engine::EngineScope;
 use mainspring_kernel::{input::Input, limits::NAME_CHARS_MAX};
 
 use super::{
@@ -53,10 +53,10 @@ pub(crate) fn cancel(cancel: &Cancel, global: &Global, terminal: &Terminal) -> R
     drop(opened);
     block_on(async {
         let mut signals = Signals::new()?;
-        let engine = engine(global, Reach::named()).await?;
+        let engine = engine(global, EngineScope::named()).await?;
         let before = runner::snapshot(&engine, row.key, |_, _| ())?;
         engine.take(row.key, input, entry).await?;
-        engine.attend(row.key);
+        engine.activate(row.key);
         let from = From::Frame(before.next_sequence);
         let exit = follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await;
         leave(&engine, exit, terminal, &mut signals).await

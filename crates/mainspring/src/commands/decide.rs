@@ -2,8 +2,8 @@
 
 use clap::Args;
 use mainspring_engine::{
-    EngineError, Reach,
-    family::{Family, OpenGate},
+    EngineError, EngineScope,
+    execution_tree::{ExecutionTree, OpenGate},
 };
 use mainspring_kernel::{
     frame::Frame, input::Input, limits::REASON_CHARS_MAX, plan::Decision, record::Record, state::State, value::Value,
@@ -72,10 +72,10 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     let row = find(&*opened.store, &at.id)?;
     let read = opened.loader.journal(row.key).map_err(EngineError::from)?.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
-    let tree = Family::of(&opened.loader, &opened.key, &state)?;
+    let tree = ExecutionTree::of(&opened.loader, &opened.key, &state)?;
     let open = open_gate(&tree, &state, at)?.clone();
     let by = paths::user();
-    if !open.gate.accepts(open.gate.number, &by, mainspring_engine::engine::now_ms()) {
+    if !open.gate.accepts(open.gate.number, &by, mainspring_engine::clock::now_ms()) {
         return Err(no_approver(&open, &by));
     }
     if !global.json {
@@ -96,8 +96,8 @@ fn decide(at: &At, decision: Decision, global: &Global, terminal: &Terminal) -> 
     drop(opened);
     block_on(async {
         let mut signals = Signals::new()?;
-        let engine = engine(global, Reach::named()).await?;
-        engine.attend(row.key);
+        let engine = engine(global, EngineScope::named()).await?;
+        engine.activate(row.key);
         let before = runner::snapshot(&engine, row.key, |_, _| ())?;
         let taken = engine.take(open.execution, input, entry).await?;
         let from = From::Frame(before.next_sequence);
@@ -151,7 +151,7 @@ fn counted(opened: &ReadStore, open: &OpenGate, input: &Input) -> Result<(), Cli
 }
 
 /// Finds the selected gate, in the execution or in a child that it waits for.
-fn open_gate<'a>(tree: &'a Family, state: &State, at: &At) -> Result<&'a OpenGate, CliError> {
+fn open_gate<'a>(tree: &'a ExecutionTree, state: &State, at: &At) -> Result<&'a OpenGate, CliError> {
     let names = |gates: &mut dyn Iterator<Item = &OpenGate>| {
         gates.map(|open| open.path.as_str()).collect::<Vec<_>>().join(", ")
     };

@@ -23,7 +23,7 @@ mod sqlite;
 use std::sync::Arc;
 
 use clap::Args;
-use mainspring_engine::home::Home;
+use mainspring_engine::data_dir::DataDir;
 use mainspring_server::{
     http::problem::Problem,
     resources::{Organization, repository::Repository},
@@ -58,7 +58,7 @@ struct Installation {
     /// The location of the store.
     location: StoreLocation,
     /// The data folder of this machine, which exists for a shared store too.
-    home: Home,
+    home: DataDir,
     /// The owner of that folder's lock: none, or a process with a pid if it is known.
     holder: Option<Option<u32>>,
     /// True with `--deep`.
@@ -118,7 +118,7 @@ pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<E
         None => StoreLocation::Folder(home.clone()),
     };
     // A node of a shared store has its own folder inside of the data folder.
-    let held = if global.store.is_some() { Home::new(home.folder().join("node")) } else { home.clone() };
+    let held = if global.store.is_some() { DataDir::new(home.folder().join("node")) } else { home.clone() };
     let holder = held.holder();
     let installation = Installation { settings: settings.ok(), global, location, home, holder, is_deep: doctor.deep };
     report.add(settings::tokens());

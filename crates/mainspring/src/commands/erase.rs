@@ -2,8 +2,8 @@
 
 use clap::Args;
 use mainspring_engine::{
-    aside::{Act, Place},
-    erasing,
+    erasure,
+    quarantine::{Act, Place},
 };
 use mainspring_kernel::{
     json::compact,
@@ -45,7 +45,7 @@ pub(crate) fn erase(erase: &Erase, global: &Global, terminal: &Terminal) -> Resu
     let row = find(&*opened.store, &erase.id)?;
     let steps: Vec<Value> = erase.step.iter().map(|step| step.as_str().into()).collect();
     let detail = Map::from([("steps".to_string(), steps.into())]);
-    let work = |place: Place<'_>, act: &Act<'_>| erasing::erase(place, row.key, &erase.step, act);
+    let work = |place: Place<'_>, act: &Act<'_>| erasure::erase(place, row.key, &erase.step, act);
     let erased = acted(&opened, &row, ("execution.erase", &erase.reason, detail), work)?;
     Ok(tell(&row.id, erased as u64, global, terminal))
 }

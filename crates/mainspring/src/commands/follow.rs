@@ -2,7 +2,7 @@
 
 use mainspring_engine::{
     Engine, EngineError, envelope,
-    family::{Family, OpenGate},
+    execution_tree::{ExecutionTree, OpenGate},
     progress::Events,
 };
 use mainspring_kernel::{
@@ -147,7 +147,7 @@ async fn decide_all(
 ) -> Result<bool, CliError> {
     let by = paths::user();
     let row = engine.store().execution(state.key).map_err(EngineError::from)?;
-    let tree = Family::of(engine.loader(), engine.key(), state)?;
+    let tree = ExecutionTree::of(engine.loader(), engine.key(), state)?;
     for open in &tree.gates {
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
@@ -204,7 +204,7 @@ fn names(names: &[String]) -> String {
 
 fn conclude(engine: &Engine, snapshot: &Snapshot, global: &Global) -> Result<Exit, CliError> {
     let Snapshot { state, history, .. } = snapshot;
-    let tree = Family::of(engine.loader(), engine.key(), state)?;
+    let tree = ExecutionTree::of(engine.loader(), engine.key(), state)?;
     if global.json {
         let id = name(state);
         let events = Events::new(&id, &state.plan);

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use clap::Args;
 use mainspring_effects::shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers};
-use mainspring_engine::{Engine, Ground as EngineGround, Reach, Sharing, home::Home, lease::Terms};
+use mainspring_engine::{ClusterOptions, Engine, EngineResources, EngineScope, data_dir::DataDir, lease::LeaseTiming};
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::services::audit_marks;
 
@@ -60,7 +60,7 @@ pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<
         let mut signals = Signals::new()?;
         let location = StoreLocation::of(global)?;
         let engine = Arc::new(match &location {
-            StoreLocation::Folder(_) => engine_with(global, Reach::All, rules).await?,
+            StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,
             location => join(node.lease_seconds, location, global, rules).await?,
         });
         node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
@@ -84,7 +84,7 @@ pub(super) async fn join(
 ) -> Result<Engine, CliError> {
     let store = location.store_to_work_on()?;
     let key = location.key(&*store)?;
-    let home = Home::new(global.home()?.folder().join("node"));
+    let home = DataDir::new(global.home()?.folder().join("node"));
     let mut held = home.hold(&key)?;
     // Attempts of other machines are recorded there and not here, so a missing record does not prove that an
     // attempt never started.
@@ -93,10 +93,10 @@ pub(super) async fn join(
     end_leftovers(&home.processes(), GRACE_DEFAULT).await;
     let spans = global.telemetry.spans()?;
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
-    let sharing = Some(Sharing { terms: Terms { lease_ms: lease_seconds * 1_000 }, place: this_place() });
+    let sharing = Some(ClusterOptions { terms: LeaseTiming { lease_ms: lease_seconds * 1_000 }, place: this_place() });
     let limits = Some(std::sync::Arc::new(mainspring_server::StoredLimits) as std::sync::Arc<_>);
-    let ground = EngineGround { home: Some((home, held)), sharing, spans, limits };
-    Ok(Engine::run(store, key, workers, ground, Reach::All)?)
+    let ground = EngineResources { data_dir: Some((home, held)), sharing, spans, limits };
+    Ok(Engine::run(store, key, workers, ground, EngineScope::All)?)
 }
 
 /// Host name and pid of this node, for display.
@@ -121,7 +121,7 @@ async fn until_stopped(
         if let Some(why) = engine.why_stopped() {
             return Err(mainspring_engine::EngineError::Stopped(why).into());
         }
-        let now = (engine.held(), engine.trouble().map(|error| error.why));
+        let now = (engine.held(), engine.problem().map(|error| error.why));
         if told.as_ref() != Some(&now) {
             tell(&now, global, terminal);
             told = Some(now);

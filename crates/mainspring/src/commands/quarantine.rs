@@ -3,8 +3,8 @@
 use clap::{Args, Subcommand};
 use mainspring_engine::{
     EngineError,
-    aside::{self, Act, Place, Released},
-    noting::of_user,
+    audit::of_user,
+    quarantine::{self, Act, Place, Released},
 };
 use mainspring_kernel::{
     json::compact,
@@ -67,7 +67,7 @@ pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Te
         Action::List => list(&opened, global),
         Action::Release(which) => {
             let row = find(&*opened.store, &which.id)?;
-            let work = |place: Place<'_>, act: &Act<'_>| aside::release(place, row.key, act);
+            let work = |place: Place<'_>, act: &Act<'_>| quarantine::release(place, row.key, act);
             let released = acted(&opened, &row, ("quarantine.release", &which.reason, Map::new()), work)?;
             let status = if released == Released::GoesOn { "released" } else { "cancelled" };
             let who = opened.location.who_works(&*opened.store);
@@ -82,7 +82,7 @@ pub(crate) fn quarantine(quarantine: &Quarantine, global: &Global, terminal: &Te
         }
         Action::End(which) => {
             let row = find(&*opened.store, &which.id)?;
-            let work = |place: Place<'_>, act: &Act<'_>| aside::force_end(place, row.key, act);
+            let work = |place: Place<'_>, act: &Act<'_>| quarantine::force_end(place, row.key, act);
             acted(&opened, &row, ("quarantine.end", &which.reason, Map::new()), work)?;
             let words = "ended; its journal stays as it is, and `mainspring verify` names the end";
             Ok(tell(&row.id, "ended", words, global, terminal))
@@ -100,7 +100,7 @@ pub(super) fn acted<T>(
     let (store, by) = (opened.location.store()?, paths::user());
     detail.insert("reason".into(), reason.into());
     let audit: Vec<AuditEntry> = of_user(row, &by, action, detail).into_iter().collect();
-    let place = Place { store: &*store, loader: &opened.loader, home: opened.location.home() };
+    let place = Place { store: &*store, loader: &opened.loader, data_dir: opened.location.home() };
     Ok(work(place, &Act { key: &opened.key, by: &by, reason, audit: &audit })?)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use mainspring_engine::{Engine, EngineError, Reach, inbox, request::is_child};
+use mainspring_engine::{Engine, EngineError, EngineScope, inbox, start_request::is_child};
 use mainspring_kernel::{key::ExecutionKey, state::ExecutionStatus};
 use mainspring_store::{StoreError, is_final};
 
@@ -47,7 +47,7 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
     block_on(async {
         let mut signals = Signals::new()?;
         let Some(id) = &resume.which.id else {
-            let reach = if resume.which.all { Reach::All } else { Reach::named() };
+            let reach = if resume.which.all { EngineScope::All } else { EngineScope::named() };
             let engine = engine(global, reach).await?;
             let exit = until_idle(&engine, terminal, Told::Nothing, &mut signals).await;
             engine.drain().await;
@@ -59,8 +59,8 @@ pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> R
                 node`";
             return Err(CliError::contract("queued", message));
         }
-        let engine = engine(global, Reach::named()).await?;
-        engine.attend(row.key);
+        let engine = engine(global, EngineScope::named()).await?;
+        engine.activate(row.key);
         let exit = match taken_in(&engine, row.key).await {
             Ok(()) => follow(&engine, row.key, Gates::Ask, From::Now, global, terminal, &mut signals).await,
             Err(error) => Err(error),

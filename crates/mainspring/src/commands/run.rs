@@ -8,7 +8,9 @@ use std::{
 };
 
 use clap::{Args, ValueHint};
-use mainspring_engine::{Engine, EngineError, Reach, Submitted, inbox, load::Loader, request::Request};
+use mainspring_engine::{
+    Engine, EngineError, EngineScope, Submitted, inbox, journal_loader::Loader, start_request::StartRequest,
+};
 use mainspring_kernel::{
     json,
     limits::OUTPUT_BYTES_MAX,
@@ -102,7 +104,7 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     let Some(compiled) = compiled(&run.file, global)? else { return Ok(Exit::BadInput) };
     let plan = Arc::new(compiled.plan);
     let workflows = workflows::find(&plan, &run.file, &run.workflows, global)?;
-    let request = Request { workflows, ..request(run, with_calls(plan, run.max_calls))? };
+    let request = StartRequest { workflows, ..request(run, with_calls(plan, run.max_calls))? };
     request.admit(&*evaluator()).map_err(CliError::unfit)?;
     let fingerprint = RequestFingerprint::of(&request, run.workspace.is_some());
     if run.detach {
@@ -114,7 +116,7 @@ pub(crate) fn run(run: &Run, global: &Global, terminal: &Terminal) -> Result<Exi
     run.metrics.begin(global, terminal)?;
     block_on(async {
         let mut signals = Signals::new()?;
-        let engine = engine(global, Reach::named()).await.map_err(|error| held(error, &run.file))?;
+        let engine = engine(global, EngineScope::named()).await.map_err(|error| held(error, &run.file))?;
         let exit = attached(&engine, request, &fingerprint, run.yes, global, terminal, &mut signals).await;
         leave(&engine, exit, terminal, &mut signals).await
     })
@@ -139,7 +141,7 @@ const OTHERWISE: &str = "`mainspring resume ID` continues it with its first requ
 
 async fn attached(
     engine: &Engine,
-    request: Request,
+    request: StartRequest,
     fingerprint: &RequestFingerprint,
     yes: bool,
     global: &Global,
@@ -152,7 +154,7 @@ async fn attached(
     if existed {
         fingerprint.check(&state, OTHERWISE)?;
     }
-    engine.attend(execution);
+    engine.activate(execution);
     if !global.json {
         let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
         let again = if existed { ", which exists" } else { "" };
@@ -172,9 +174,9 @@ fn with_calls(plan: Arc<Plan>, max_calls: Option<u32>) -> Arc<Plan> {
     Arc::new(plan)
 }
 
-fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, CliError> {
+fn request(run: &Run, plan: Arc<Plan>) -> Result<StartRequest, CliError> {
     let folder = run.workspace.clone().unwrap_or_else(|| PathBuf::from("."));
-    Ok(Request {
+    Ok(StartRequest {
         execution_id: run.id.clone(),
         input: input(run.input.as_deref(), plan.input_schema.as_ref())?,
         variables: variables(&run.variables)?,
@@ -189,11 +191,11 @@ fn request(run: &Run, plan: Arc<Plan>) -> Result<Request, CliError> {
         },
         idempotency_key: run.idempotency_key.clone(),
         workspace: Some(paths::text(&paths::workspace(&folder)?)?),
-        ..Request::new(plan, paths::user())
+        ..StartRequest::new(plan, paths::user())
     })
 }
 
-fn title(request: &Request) -> String {
+fn title(request: &StartRequest) -> String {
     let name = request.plan.name.as_deref().unwrap_or("workflow");
     let version = request.plan.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     shown(&format!("{name}{version}"))
@@ -241,7 +243,7 @@ fn execution_id(text: &str) -> Result<String, String> {
 
 /// Delegates the execution to the process that owns the data folder, or to one that is started for it. Returns once
 /// the execution was received, so every later command finds it.
-fn detach(request: Request, fingerprint: &RequestFingerprint, global: &Global) -> Result<Exit, CliError> {
+fn detach(request: StartRequest, fingerprint: &RequestFingerprint, global: &Global) -> Result<Exit, CliError> {
     let row = posted(request, fingerprint, global)?;
     detached(&row.id, &row.status, global);
     Ok(Exit::Fine)
@@ -261,7 +263,7 @@ pub(super) fn detached(id: &str, status: &str, global: &Global) {
 /// Delegates the execution to a node of the shared store, and follows it.
 fn elsewhere(
     run: &Run,
-    request: Request,
+    request: StartRequest,
     fingerprint: &RequestFingerprint,
     global: &Global,
     terminal: &Terminal,
@@ -275,7 +277,7 @@ fn elsewhere(
 }
 
 /// Enqueues the start of the execution, and waits until it was received.
-fn posted(request: Request, fingerprint: &RequestFingerprint, global: &Global) -> Result<ExecutionRow, CliError> {
+fn posted(request: StartRequest, fingerprint: &RequestFingerprint, global: &Global) -> Result<ExecutionRow, CliError> {
     let location = StoreLocation::of(global)?;
     location.home().map_or(Ok(()), |home| home.create())?;
     let store = location.store()?;
@@ -292,7 +294,7 @@ fn posted(request: Request, fingerprint: &RequestFingerprint, global: &Global) -
     let row = match existing(&*store)? {
         Some(row) => Some(row),
         None => {
-            let key = inbox::post_start(&*store, location.home(), request, &key)?;
+            let key = inbox::enqueue_start(&*store, location.home(), request, &key)?;
             taken_in(&location, global, || Ok(store.execution(key)?.or(existing(&*store)?)))?
         }
     };

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use clap::Args;
-use mainspring_engine::{EngineError, envelope, family::Family};
+use mainspring_engine::{EngineError, envelope, execution_tree::ExecutionTree};
 use mainspring_kernel::{
     history::{AttemptHistory, History},
     json::compact,
@@ -65,7 +65,7 @@ pub(crate) fn show(show: &Show, global: &Global, _: &Terminal) -> Result<Exit, C
         opened.loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
     let read = read.ok_or(EngineError::NoSuchExecution)?;
     let state = read.journal.state;
-    let tree = Family::of(&opened.loader, &opened.key, &state)?;
+    let tree = ExecutionTree::of(&opened.loader, &opened.key, &state)?;
     if global.json {
         let (count, page) = (history.attempts.len(), show.page(history.attempts.len()));
         history.attempts = history.attempts.drain(page.clone()).collect();

@@ -1,7 +1,7 @@
 //! `mainspring signal`: sends a named message to an execution.
 
 use clap::Args;
-use mainspring_engine::{EngineError, Reach};
+use mainspring_engine::{EngineError, EngineScope};
 use mainspring_kernel::{
     cbor,
     hash::hex,
@@ -78,7 +78,7 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
     drop(opened);
     block_on(async {
         let mut signals = Signals::new()?;
-        let engine = engine(global, Reach::named()).await?;
+        let engine = engine(global, EngineScope::named()).await?;
         let before = runner::snapshot(&engine, row.key, |_, _| ())?;
         let taken = engine.take(row.key, input.clone(), entry).await?;
         let is_there = if taken { Ok(true) } else { was_kept(&row, &engine.state(row.key)?, &input) };
@@ -87,7 +87,7 @@ pub(crate) fn signal(signal: &Signal, global: &Global, terminal: &Terminal) -> R
                 if !taken {
                     terminal.note("nothing has changed: a signal of this identity came before");
                 }
-                engine.attend(row.key);
+                engine.activate(row.key);
                 let from = From::Frame(before.next_sequence);
                 follow(&engine, row.key, Gates::Ask, from, global, terminal, &mut signals).await
             }

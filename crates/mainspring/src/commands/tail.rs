@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use mainspring_engine::{EngineError, family::Family, progress::Events};
+use mainspring_engine::{EngineError, execution_tree::ExecutionTree, progress::Events};
 use mainspring_kernel::frame::Frame;
 
 use super::remote;
@@ -70,7 +70,7 @@ pub(crate) fn tail(tail: &Tail, global: &Global, terminal: &Terminal) -> Result<
             let state = shown.poll(&opened, row.key, global)?;
             let is_settled = runner::is_settled(state.status());
             if is_settled || tail.no_follow {
-                let tree = Family::of(&opened.loader, &opened.key, &state)?;
+                let tree = ExecutionTree::of(&opened.loader, &opened.key, &state)?;
                 let is_worked_on = opened.is_worked_on();
                 if tree.is_about_to_move && is_worked_on && !tail.no_follow {
                     continue;

@@ -10,7 +10,7 @@ use std::{
 
 use clap::Args;
 use mainspring_effects::shell::contain::{Scripts, remove_workspace};
-use mainspring_engine::{Engine, Reach, engine::now_ms, limits::FILES_KEPT};
+use mainspring_engine::{Engine, EngineScope, clock::now_ms, limits::FILES_KEPT};
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{
     App, Settings as Served,
@@ -91,7 +91,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, CliError>
     let rules = Rules { scripts: scripts.clone(), needs_workspace: true };
     let location = StoreLocation::of(global)?;
     let engine = match &location {
-        StoreLocation::Folder(_) => engine_with(global, Reach::All, rules).await?,
+        StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,
         location => node::join(settings.lease_seconds, location, global, rules).await?,
     };
     let engine = Arc::new(engine);

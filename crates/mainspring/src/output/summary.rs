@@ -1,9 +1,9 @@
 //! The summary of an execution that is printed last: status, output or failure, open approvals.
 
 use mainspring_engine::{
-    engine::now_ms,
+    clock::now_ms,
     envelope,
-    family::{Family, OpenGate},
+    execution_tree::{ExecutionTree, OpenGate},
 };
 use mainspring_kernel::{json::pretty, state::State, value::Value};
 
@@ -40,7 +40,7 @@ pub(crate) struct Waiting {
 
 impl Summary {
     /// The summary of an execution in a local store.
-    pub(crate) fn of(state: &State, tree: &Family) -> Self {
+    pub(crate) fn of(state: &State, tree: &ExecutionTree) -> Self {
         let start = state.start.as_ref();
         let until = state.ended_at.unwrap_or_else(now_ms);
         let waiting = |open: &OpenGate| Waiting {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use mainspring_engine::span::Spans;
+use mainspring_engine::trace_spans::Spans;
 
 use crate::{cli::Global, error::CliError, output::terminal::Terminal};
 

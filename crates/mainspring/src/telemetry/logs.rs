@@ -51,11 +51,11 @@ mod tests {
     #[test]
     fn a_level_is_for_our_own_modules_and_a_filter_for_whatever_it_names() {
         let lets = |filter: &str, target: &str, level: Level| targets(filter).unwrap().would_enable(target, &level);
-        assert!(lets("info", "mainspring_engine::rim", Level::INFO));
-        assert!(!lets("info", "mainspring_engine::rim", Level::DEBUG));
+        assert!(lets("info", "mainspring_engine::driver", Level::INFO));
+        assert!(!lets("info", "mainspring_engine::driver", Level::DEBUG));
         assert!(!lets("debug", "h2", Level::ERROR));
         assert!(lets("mainspring_engine=debug,warn", "h2", Level::WARN));
-        assert!(lets("mainspring_engine=debug,warn", "mainspring_engine::rim", Level::DEBUG));
+        assert!(lets("mainspring_engine=debug,warn", "mainspring_engine::driver", Level::DEBUG));
         for wrong in ["loud", "mainspring=loud"] {
             assert_eq!(targets(wrong).unwrap_err().failure.code, "bad_log", "{wrong}");
         }

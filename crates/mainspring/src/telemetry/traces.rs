@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use mainspring_engine::span::{Span, Spans};
+use mainspring_engine::trace_spans::{Span, Spans};
 use metrics::{Counter, counter, describe_counter};
 use tokio::{
     sync::{mpsc, watch},

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use mainspring_engine::{engine::now_ms, keys, load::Loader, token};
+use mainspring_engine::{clock::now_ms, journal_loader::Loader, keys, resume_token};
 use mainspring_kernel::{frame::Frame, key::ExecutionKey, record::Record, state::GateState, value::Value};
 use mainspring_store::{ReadLimit, Store, StoreError, sqlite::SqliteStore};
 
@@ -32,7 +32,7 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, CliError> {
     let loader = Loader::new(store.clone(), key);
     let read = loader.journal(row.key).map_err(mainspring_engine::EngineError::from)?.ok_or_else(unknown)?;
     let state = read.journal.state;
-    let opened = token::gate_of(&key, &state, &resume.resume_token);
+    let opened = resume_token::gate_of(&key, &state, &resume.resume_token);
     let Some((instance, gate)) = opened else {
         return Err(mismatch("the token opens no gate that waits: it is wrong, was used, or the execution has ended"));
     };

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use mainspring_engine::{
-    Engine, EngineError, Reach, envelope, family::own_gates, home::Home, progress::Events, request::Request,
+    Engine, EngineError, EngineScope, data_dir::DataDir, envelope, execution_tree::own_gates, progress::Events,
+    start_request::StartRequest,
 };
 use mainspring_kernel::{
     diagnostic::{Diagnostic, Severity},
@@ -34,7 +35,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
     let workspace = paths::workspace(&run.workspace)?;
     // An invalid name is rejected before anything is stored.
     home(run.state_dir.as_ref(), &run.execution_id)?;
-    let request = Request {
+    let request = StartRequest {
         execution_id: Some(run.execution_id.clone()),
         input: payload.input,
         variables: payload.variables,
@@ -56,7 +57,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
         attempt: payload.attempt,
         idempotency_key: payload.idempotency_key,
         workspace: Some(paths::text(&workspace)?),
-        ..Request::new(plan, paths::user())
+        ..StartRequest::new(plan, paths::user())
     };
     request.admit(&*evaluator()).map_err(CliError::unfit)?;
     let first = match &request.idempotency_key {
@@ -68,7 +69,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
     };
     let home = home(run.state_dir.as_ref(), &first)?;
     let is_repeat = first != run.execution_id;
-    let request = Request { execution_id: Some(first), ..request };
+    let request = StartRequest { execution_id: Some(first), ..request };
     block_on(async {
         let mut signals = Signals::new()?;
         let engine = open(home, &workspace).await?;
@@ -80,16 +81,16 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
 
 /// Opens an engine on the folder of one execution. The engine resumes nothing by itself, since the request is
 /// compared with the stored execution first.
-pub(super) async fn open(home: Home, workspace: &Path) -> Result<Engine, CliError> {
+pub(super) async fn open(home: DataDir, workspace: &Path) -> Result<Engine, CliError> {
     let key = home.key(&paths::key_file(&[workspace, home.folder()]))?;
-    runner::open(home, key, Reach::named(), None).await
+    runner::open(home, key, EngineScope::named(), None).await
 }
 
 /// Starts or resumes the execution. A request with a known idempotency key has another execution id, so only the
 /// definition is compared.
 async fn started(
     engine: &Engine,
-    request: Request,
+    request: StartRequest,
     is_repeat: bool,
     signals: &mut Signals,
 ) -> Result<Answer, CliError> {
@@ -124,7 +125,7 @@ pub(super) async fn to_its_rest(
 ) -> Result<Answer, CliError> {
     let mut watch = engine.watch(key);
     // The watch must exist before: quarantine closes it.
-    engine.attend(key);
+    engine.activate(key);
     refuse_quarantined(engine, key)?;
     let mut told = Vec::new();
     let mut from = runner::snapshot(engine, key, |frame, _| told.push(frame.clone()))?;
@@ -132,7 +133,7 @@ pub(super) async fn to_its_rest(
     let plan = from.state.plan.clone();
     let mut events = Events::new(&id, &plan);
     if beginning != Beginning::Shown {
-        print_event(&events.resumed(mainspring_engine::engine::now_ms()));
+        print_event(&events.resumed(mainspring_engine::clock::now_ms()));
     }
     for frame in told {
         let is_new = !matches!(beginning, Beginning::Resumed(from) if frame.sequence < from);

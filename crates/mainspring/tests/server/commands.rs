@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use mainspring_engine::request::is_child;
+use mainspring_engine::start_request::is_child;
 use mainspring_kernel::{json, value::Value};
 use rexpect::{
     process::WaitStatus,

@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-use mainspring_engine::{keys, load::Loader};
+use mainspring_engine::{journal_loader::Loader, keys};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     json::{self, compact},

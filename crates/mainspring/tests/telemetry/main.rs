@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mainspring_engine::load::Loader;
+use mainspring_engine::journal_loader::Loader;
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey};
 use mainspring_store::{Filter, Store, sqlite::SqliteStore};
 

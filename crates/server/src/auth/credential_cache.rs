@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use mainspring_engine::{Engine, engine::now_ms};
+use mainspring_engine::{Engine, clock::now_ms};
 use mainspring_kernel::hash::Hash;
 use mainspring_store::{
     AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceQuery, ResourceRow, StoreError,

@@ -18,7 +18,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::hash::Hash;
 use mainspring_store::{Catalogue, Change};
 use utoipa::openapi::{OpenApi, path::Operation};

@@ -8,7 +8,7 @@ use std::{
 };
 
 use axum::http::StatusCode;
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{AuditEntry, Change};
 use metrics::{Counter, counter, describe_counter};

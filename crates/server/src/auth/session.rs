@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, Method, header::COOKIE};
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::value::Value;
 use mainspring_store::Change;
 use url::{Origin, Url};

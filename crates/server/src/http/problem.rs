@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
-use mainspring_engine::{EngineError, load::LoadError};
+use mainspring_engine::{EngineError, journal_loader::LoadError};
 use mainspring_store::StoreError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json_;
@@ -236,7 +236,7 @@ impl From<EngineError> for Problem {
             EngineError::NotHere | EngineError::Busy => Self::new(Code::Unavailable, message),
             EngineError::TooMany(_) => Self::new(Code::RateLimited, message),
             EngineError::Folder { .. }
-            | EngineError::Held { .. }
+            | EngineError::DirInUse { .. }
             | EngineError::Unsealed(_)
             | EngineError::Key { .. }
             | EngineError::OtherKey { .. } => {
@@ -269,7 +269,7 @@ mod tests {
             EngineError::Load(LoadError::Broken(secret())),
             EngineError::Load(LoadError::Store(StoreError::Unavailable(secret()))),
             EngineError::Folder { path: path.clone(), why: secret() },
-            EngineError::Held { path: path.clone(), pid: None },
+            EngineError::DirInUse { path: path.clone(), pid: None },
             EngineError::Key { path, why: secret() },
             EngineError::OtherKey { place: secret() },
         ];

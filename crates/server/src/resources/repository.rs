@@ -1,7 +1,7 @@
 //! Typed repository over the catalogue of the store: encodes resources, reads them by id or index, and lists them in
 //! pages.
 
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{
     AuditEntry, Catalogue, Change, ChangeOutcome, Put, ReadLimit, Removal, ResourceKey, ResourceQuery, ResourceRow,

@@ -11,7 +11,7 @@ use axum::{
     },
     response::{IntoResponse, Response},
 };
-use mainspring_engine::family::OpenGate;
+use mainspring_engine::execution_tree::OpenGate;
 use mainspring_kernel::{hash::Hash, json};
 use mainspring_store::ExecutionRow;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
 //! Open approvals: lists them and decides at them.
 
 use axum::{Json, extract::State};
-use mainspring_engine::family::OpenGate;
+use mainspring_engine::execution_tree::OpenGate;
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, GateRow};
 use serde::{Deserialize, Serialize};

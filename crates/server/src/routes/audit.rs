@@ -12,7 +12,7 @@ use axum::{
     },
     response::IntoResponse,
 };
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{AuditRow, Change, ReadLimit};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //! or a message in the inbox of another node.
 
 use axum::{Json, extract::State};
-use mainspring_engine::{EngineError, engine::now_ms, family::OpenGate, load::LoadError};
+use mainspring_engine::{EngineError, clock::now_ms, execution_tree::OpenGate, journal_loader::LoadError};
 use mainspring_kernel::{
     cbor,
     hash::Hash,

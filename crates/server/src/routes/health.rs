@@ -3,7 +3,7 @@
 use std::{future::Future, time::Duration};
 
 use axum::{Json, extract::State};
-use mainspring_engine::Trouble;
+use mainspring_engine::NodeProblem;
 use mainspring_store::StoreError;
 use serde::Serialize;
 use tokio::{sync::Mutex, time::Instant};
@@ -55,7 +55,7 @@ async fn ready(State(app): State<App>) -> Result<Json<Health>> {
     if let Some(why) = app.engine.why_stopped() {
         return Err(unready("engine", why));
     }
-    if let Some(Trouble { component, why }) = app.engine.trouble() {
+    if let Some(NodeProblem { component, why }) = app.engine.problem() {
         return Err(unready(component, why));
     }
     app.readiness.check(|| app.run(|app| app.engine.store().partitions().map(drop).map_err(store_unready))).await?;

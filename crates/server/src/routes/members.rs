@@ -5,7 +5,7 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
 };
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::value::Value;
 use mainspring_store::{Change, Put as Putting, Removal};
 use serde::{Deserialize, Serialize};

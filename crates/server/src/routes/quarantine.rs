@@ -2,8 +2,8 @@
 
 use axum::{Json, extract::State};
 use mainspring_engine::{
-    aside::{self, Act, Place, Released},
-    erasing,
+    erasure,
+    quarantine::{self, Act, Place, Released},
 };
 use mainspring_kernel::{key::ExecutionKey, limits::REASON_CHARS_MAX, value::Value};
 use mainspring_store::{AuditEntry, ExecutionRow};
@@ -125,7 +125,7 @@ fn act<T>(
     let mut said = mainspring_kernel::value::Map::from([("reason".to_string(), Value::from(reason))]);
     said.extend(detail.into_iter().map(|(key, value)| (key.to_string(), value)));
     let audit: [AuditEntry; 1] = [entry(caller, action, &row.id, Value::Map(said))];
-    let place = Place { store: &**app.engine.store(), loader: app.engine.loader(), home: None };
+    let place = Place { store: &**app.engine.store(), loader: app.engine.loader(), data_dir: None };
     let act = Act { key: app.engine.key(), by: &caller.user, reason, audit: &audit };
     Ok(work(place, &act)?)
 }
@@ -152,8 +152,8 @@ async fn release(
     app.run(move |app| {
         let row = visible(app, &caller, &id)?;
         let detail = ("quarantine.release", body.reason.as_str(), Vec::new());
-        let released = act(app, &caller, &row, detail, |place, act| aside::release(place, row.key, act))?;
-        app.engine.attend(row.key);
+        let released = act(app, &caller, &row, detail, |place, act| quarantine::release(place, row.key, act))?;
+        app.engine.activate(row.key);
         let status = if released == Released::GoesOn { "released" } else { "cancelled" };
         Ok(Json(Repaired { ok: true, execution_id: row.id, status }))
     })
@@ -176,7 +176,7 @@ async fn end(
     app.run(move |app| {
         let row = visible(app, &caller, &id)?;
         let detail = ("quarantine.end", body.reason.as_str(), Vec::new());
-        act(app, &caller, &row, detail, |place, act| aside::force_end(place, row.key, act))?;
+        act(app, &caller, &row, detail, |place, act| quarantine::force_end(place, row.key, act))?;
         Ok(Json(Repaired { ok: true, execution_id: row.id, status: "ended" }))
     })
     .await
@@ -228,7 +228,7 @@ async fn erase(
         let row = visible(app, &caller, &id)?;
         let steps: Vec<Value> = body.steps.iter().map(|step| step.as_str().into()).collect();
         let detail = ("execution.erase", body.reason.as_str(), vec![("steps", steps.into())]);
-        let erased = act(app, &caller, &row, detail, |place, act| erasing::erase(place, row.key, &body.steps, act))?;
+        let erased = act(app, &caller, &row, detail, |place, act| erasure::erase(place, row.key, &body.steps, act))?;
         Ok(Json(Erased { ok: true, execution_id: row.id, erased }))
     })
     .await

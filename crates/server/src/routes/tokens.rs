@@ -1,7 +1,7 @@
 //! API tokens: lists, creates and revokes them.
 
 use axum::{Json, extract::State, http::StatusCode};
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::value::Value;
 use mainspring_store::{Change, Removal};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainspring_engine::family::OpenGate;
+use mainspring_engine::execution_tree::OpenGate;
 use mainspring_kernel::{
     diagnostic::{Diagnostic, quoted},
     document::{Document, Path},

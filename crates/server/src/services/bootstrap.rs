@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::value::Value;
 use mainspring_store::{AuditEntry, Catalogue, Change, ChangeOutcome, ReadLimit};
 

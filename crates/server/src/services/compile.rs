@@ -6,8 +6,8 @@ use std::{
 };
 
 use mainspring_engine::{
-    evaluator::Looking,
-    request::{Request, endless_circle, family, starts, stored_plan},
+    evaluator::SandboxInspector,
+    start_request::{StartRequest, endless_circle, plan_tree, starts, stored_plan},
 };
 use mainspring_kernel::{
     definition::{Compiled, compile_with},
@@ -161,7 +161,7 @@ pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Res
 fn compile_within(app: &App, tenant: &str, document: &Document, is_stored: bool) -> Result<Compiled, CompileError> {
     let budget = app.budget();
     let within = Within { evaluator: &*app.evaluator, tenant, budget: &budget, is_stored };
-    let compiled = compile_with(document, &Looking(&within));
+    let compiled = compile_with(document, &SandboxInspector(&within));
     if budget.is_late() { Err(CompileError::Busy) } else { compiled.map_err(CompileError::Invalid) }
 }
 
@@ -207,10 +207,10 @@ pub(crate) fn is_light(app: &App, organization: &str, workflow: &Workflow) -> bo
 }
 
 /// Builds the request that starts a workflow, with the plans of all workflows that it may start in turn.
-pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workflow, by: &str) -> Result<Request> {
+pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workflow, by: &str) -> Result<StartRequest> {
     let CompiledPlan { plan, stored, .. } = plan_of(app, repository.organization(), workflow)?;
     let mut known = Map::new();
-    let workflows = family(&plan, |name| -> Result<Arc<Plan>, NotResolved> {
+    let workflows = plan_tree(&plan, |name| -> Result<Arc<Plan>, NotResolved> {
         let child = resolve_started(repository, &workflow.user, name, &PendingChange::default())?.ok_or_else(|| {
             NotResolved(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
         })?;
@@ -225,7 +225,7 @@ pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workf
     if let Some(why) = endless_circle(&plan, &workflows) {
         return Err(Problem::field("workflow", why));
     }
-    let mut request = Request { workflows, ..Request::of(plan, stored, by) };
+    let mut request = StartRequest { workflows, ..StartRequest::of(plan, stored, by) };
     if let (Value::Map(trigger), false) = (&mut request.trigger, known.is_empty()) {
         trigger.insert(WORKFLOWS_IN_TRIGGER.into(), known.into());
     }

@@ -5,8 +5,8 @@ pub(crate) mod listed_error;
 
 use mainspring_engine::{
     EngineError, envelope,
-    family::{Family, OpenGate},
-    load::Loader,
+    execution_tree::{ExecutionTree, OpenGate},
+    journal_loader::Loader,
 };
 use mainspring_kernel::{
     frame::Frame,
@@ -202,7 +202,7 @@ impl CancelRequested {
 pub(crate) struct ExecutionDetails {
     pub state: State,
     pub cancel_requested: Option<CancelRequested>,
-    pub family: Family,
+    pub family: ExecutionTree,
     pub quarantined: Option<String>,
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn read_details(app: &App, row: &ExecutionRow) -> Result<ExecutionDet
     let read = loader.frames(row.key, each).map_err(EngineError::from)?;
     let read = read.ok_or_else(|| Problem::not_found("execution"))?;
     let state = read.journal.state;
-    let family = Family::of(loader, app.engine.key(), &state)?;
+    let family = ExecutionTree::of(loader, app.engine.key(), &state)?;
     Ok(ExecutionDetails { state, cancel_requested, family, quarantined: read.quarantined })
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn read_envelope(app: &App, caller: &Caller, row: &ExecutionRow) -> R
     let loader = app.engine.loader();
     let read = loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
     let state = read.ok_or_else(|| Problem::not_found("execution"))?.journal.state;
-    let family = Family::of(loader, app.engine.key(), &state)?;
+    let family = ExecutionTree::of(loader, app.engine.key(), &state)?;
     let with_failures = state.status() == ExecutionStatus::Completed && state.with_failures;
     Ok(Envelope {
         status: envelope::status(&state),
@@ -323,7 +323,7 @@ pub(crate) fn envelope_so_far(
 ) -> Result<(Value, Value, Value)> {
     let is_something = state.ended_at.is_some() || !state.outputs.is_empty();
     let output = if is_something { outputs(state) } else { Value::Null };
-    let family = Family::of(app.engine.loader(), app.engine.key(), state)?;
+    let family = ExecutionTree::of(app.engine.loader(), app.engine.key(), state)?;
     let first = family.gates.first().map(|open| gate(open, may_decide(caller, row, open)));
     Ok((output, first.unwrap_or_default(), envelope::error(state)))
 }

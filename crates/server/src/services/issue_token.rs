@@ -1,6 +1,6 @@
 //! Creates credentials with direct access to the store, for installations in which no member can sign in.
 
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{AuditEntry, Catalogue, Change, ChangeOutcome};
 

@@ -1,6 +1,6 @@
 //! Approvers of open gates, for commands that read the store directly and not through the server.
 
-use mainspring_engine::{EngineError, family::OpenGate, load::Loader};
+use mainspring_engine::{EngineError, execution_tree::OpenGate, journal_loader::Loader};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{Catalogue, ExecutionRow, GateRow, Store};
 
@@ -76,7 +76,7 @@ pub fn pending(
             }
             Err(problem) => return Err(problem),
         };
-        let open: Vec<OpenGate> = mainspring_engine::family::own_gates(key, &state).collect();
+        let open: Vec<OpenGate> = mainspring_engine::execution_tree::own_gates(key, &state).collect();
         for listed in gates {
             // A gate that was decided since the list was read is no longer open.
             let is_it = |open: &&OpenGate| open.step == listed.step && open.gate.number == listed.gate;

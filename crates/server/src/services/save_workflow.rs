@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{document::Document, value::Value};
 use mainspring_store::{AuditEntry, Change, ChangeOutcome, Put, ReadLimit};
 use serde::Deserialize;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mainspring_engine::{Submitted, evaluator::ForTenant, request::Request};
+use mainspring_engine::{Submitted, evaluator::ForTenant, start_request::StartRequest};
 use mainspring_kernel::{
     diagnostic::Diagnostic,
     input::WORKFLOWS_IN_TRIGGER,
@@ -76,7 +76,7 @@ pub(crate) fn prepare(
     caller: &Caller,
     workflow: &Stored<Workflow>,
     starting: Starting,
-) -> Result<(Request, Vec<Diagnostic>)> {
+) -> Result<(StartRequest, Vec<Diagnostic>)> {
     caller.require(Permission::ExecutionsStart)?;
     running(app, &caller.organization)?;
     if !workflow.body.enabled {
@@ -96,7 +96,7 @@ pub(crate) fn prepare(
     let started = started.map(|workflows| (WORKFLOWS_IN_TRIGGER, workflows));
     let trigger = Value::map(own.into_iter().chain(trigger_fields(workflow)).chain(started));
     let idempotency_key = Some(idempotency_key);
-    let request = Request { variables, input, bounds, trigger, idempotency_key, ..request };
+    let request = StartRequest { variables, input, bounds, trigger, idempotency_key, ..request };
     let rejected = |failure: mainspring_kernel::failure::Failure| {
         let details = serde_json::to_value(crate::http::body::Data(failure.to_value())).unwrap_or_default();
         Problem::new(Code::ValidationError, failure.message).with(details)
@@ -105,7 +105,7 @@ pub(crate) fn prepare(
     request.admit(&evaluator).map_err(rejected)?;
     let warnings = warnings_for_start(app, caller, &workflow.body)?;
     let workspace = workspace(app, caller, &request, &workflow.id)?;
-    Ok((Request { workspace, ..request }, warnings))
+    Ok((StartRequest { workspace, ..request }, warnings))
 }
 
 /// Rejects bounds that are wider than those of the definition: starting a workflow does not permit changing its limits.
@@ -133,17 +133,17 @@ const STARTED_WITHIN: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Submits a start. When this returns, the execution has started durably.
-pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflow: &str) -> Result<Submitted> {
+pub(crate) async fn submit(app: &App, caller: &Caller, request: StartRequest, workflow: &str) -> Result<Submitted> {
     let audit = entry(caller, "execution.start", "", Value::map([("workflowId", workflow.into())]));
     let idempotency_key = request.idempotency_key.clone().unwrap_or_default();
     let workspace = request.workspace.clone();
-    let submitted = app.engine.submit(Request { audit: Some(Box::new(audit)), ..request }).await;
+    let submitted = app.engine.submit(StartRequest { audit: Some(Box::new(audit)), ..request }).await;
     if submitted.as_ref().map_or(true, |submitted| submitted.existed) {
         // No execution will use the workspace, and it is empty.
         workspace.iter().for_each(|path| workspaces::discard(path.as_ref()));
     }
     let submitted = submitted?;
-    let submitted = if submitted.is_posted {
+    let submitted = if submitted.is_enqueued {
         let started = tokio::time::timeout(STARTED_WITHIN, started(app, caller, workflow, &idempotency_key));
         let late = |_| {
             Problem::new(
@@ -152,7 +152,7 @@ pub(crate) async fn submit(app: &App, caller: &Caller, request: Request, workflo
             )
         };
         let row = started.await.map_err(late)??;
-        Submitted { execution: row.key, existed: row.key != submitted.execution, is_posted: false }
+        Submitted { execution: row.key, existed: row.key != submitted.execution, is_enqueued: false }
     } else {
         submitted
     };
@@ -203,7 +203,7 @@ pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Result<()> {
 
 /// Creates the workspace of an execution with scripts; `None` for others. The workspace is the permission to run
 /// scripts: without one, a node runs no script of an execution.
-fn workspace(app: &App, caller: &Caller, request: &Request, workflow: &str) -> Result<Option<String>> {
+fn workspace(app: &App, caller: &Caller, request: &StartRequest, workflow: &str) -> Result<Option<String>> {
     let plans = || [&request.plan].into_iter().chain(request.workflows.values());
     let steps = || plans().flat_map(|plan| &plan.steps);
     let is_script = |step: &Step| matches!(&step.work, Work::Effect { effect, .. } if effect == "bash");

@@ -1,8 +1,8 @@
 //! Clients: they start executions, decide at gates, send signals and cancel.
 
 use mainspring_engine::{
-    request::row,
-    shard::{Event, Queued, Reply, ShardError, Submission, Ticket},
+    shard::{Event, NewExecution, PendingInput, Reply, ShardError, Ticket},
+    start_request::row,
 };
 use mainspring_kernel::{
     input::{Input, Queue, Start},
@@ -97,10 +97,10 @@ impl Cluster {
             let execution = self.fresh_key();
             let input = Input::Start(start(execution));
             let partitions = self.store.partitions().map_err(|error| error.to_string())?;
-            let letter = mainspring_engine::inbox::letter(&keys().sealing, execution, &input, partitions, self.now);
-            let posting = EnqueueRequest { plans: &stored_plans, ..EnqueueRequest::of(&letter, partitions) };
+            let message = mainspring_engine::inbox::message(&keys().sealing, execution, &input, partitions, self.now);
+            let posting = EnqueueRequest { plans: &stored_plans, ..EnqueueRequest::of(&message, partitions) };
             self.store.enqueue(&posting).map_err(|error| error.to_string())?;
-            self.hint(&[letter.partition]);
+            self.hint(&[message.partition]);
             return Ok(());
         }
         let partitions = self.nodes[node].shard.as_ref().map_or(1, mainspring_engine::shard::Shard::partitions);
@@ -111,7 +111,7 @@ impl Cluster {
         let start = start(execution);
         let row = row(execution, &start, &plan, self.now);
         let ticket = Some(Ticket(u64::from(number) + 1));
-        let submission = Submission { execution, plan, stored_plans, start, row, letter: None, ticket, audit: None };
+        let submission = NewExecution { execution, plan, stored_plans, start, row, message: None, ticket, audit: None };
         let life = self.nodes[node].life;
         let event = Event::Submit(Box::new(submission));
         self.at(0, ClusterEvent::Node(node, life, NodeEvent::Ask(event)));
@@ -216,7 +216,7 @@ impl Cluster {
         let node = self.rng.below(self.size.nodes as u64) as usize;
         if self.rng.chance(50) && self.nodes[node].is_alive() {
             let life = self.nodes[node].life;
-            let queued = Queued { input, letter: None, ticket: Some(Ticket(0)), audit: None };
+            let queued = PendingInput { input, message: None, ticket: Some(Ticket(0)), audit: None };
             self.at(0, ClusterEvent::Node(node, life, NodeEvent::Ask(Event::Take(execution, queued))));
             return Ok(());
         }

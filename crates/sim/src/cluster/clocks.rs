@@ -1,6 +1,8 @@
 //! The monotonic clock and the wall clock of a node, and their faults.
 
-use mainspring_engine::{clock::Reading, lease::Tick, limits::CLOCK_APART_MS_MAX, member::Heard};
+use mainspring_engine::{
+    clock::ClockReading, clock::MonotonicMs, limits::CLOCK_APART_MS_MAX, membership::LeaseRenewal,
+};
 use mainspring_store::Store;
 
 use super::{Cluster, faults::LEASE_MS, rare_faults::RareFault};
@@ -44,10 +46,10 @@ impl Clocks {
         Self { skew_ms, drift, jumped_ms: 0, frozen_at: None, paused_ms: 0, paused_until: 0, wrong_since: None }
     }
 
-    pub(super) fn read(&self, now: u64) -> Reading {
+    pub(super) fn read(&self, now: u64) -> ClockReading {
         let goes_on = now.max(self.paused_until) - self.paused_ms;
         let wall_ms = self.frozen_at.unwrap_or(now).saturating_add_signed(self.skew_ms + self.jumped_ms);
-        Reading { tick: Tick(goes_on - goes_on / 1000 * self.drift), wall_ms }
+        ClockReading { monotonic: MonotonicMs(goes_on - goes_on / 1000 * self.drift), wall_ms }
     }
 
     fn jump(&mut self, by_ms: i64) {
@@ -135,13 +137,13 @@ impl Cluster {
 
     /// Checks that the row of a node states correctly whether it accepts partitions. Other nodes rebalance by that row,
     /// so it must change as soon as the node can detect a wrong clock.
-    pub(super) fn check_taking(&self, name: &str, heard: &Heard, is_leaving: bool) -> Result<(), String> {
-        let expected = heard.clock.apart().is_none() && !is_leaving;
+    pub(super) fn check_taking(&self, name: &str, renewal: &LeaseRenewal, is_leaving: bool) -> Result<(), String> {
+        let expected = renewal.clock.skew().is_none() && !is_leaving;
         let table = self.store.cluster_view().map_err(|error| error.to_string())?;
         match table.nodes.iter().find(|node| node.name == name) {
             Some(node) if node.accepts_partitions != expected => Err(format!(
                 "the row of {name} says {} of whether it takes partitions, and its heartbeat found {:?}",
-                node.accepts_partitions, heard.clock
+                node.accepts_partitions, renewal.clock
             )),
             _ => Ok(()),
         }

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use mainspring_engine::{limits::CLOCK_APART_MS_MAX, load::Loader};
+use mainspring_engine::{journal_loader::Loader, limits::CLOCK_APART_MS_MAX};
 use mainspring_kernel::{
     decide::child_key,
     effect::Outcome,
@@ -225,9 +225,12 @@ impl CommitChecker {
         now_ms: u64,
         check_receipt: impl Fn(&Receipt) -> Result<(), String>,
     ) -> Result<(), String> {
-        let is_burial = part.expected.is_none() && part.frames.is_empty();
-        if is_burial && self.journals.contains_key(&part.execution) {
-            return Err(format!("letters of {} are discarded although it exists: {:?}", part.execution, part.consumed));
+        let is_discard = part.expected.is_none() && part.frames.is_empty();
+        if is_discard && self.journals.contains_key(&part.execution) {
+            return Err(format!(
+                "messages of {} are discarded although it exists: {:?}",
+                part.execution, part.consumed
+            ));
         }
         for stored in &part.frames {
             if stored.sequence == 0 {
@@ -320,12 +323,12 @@ impl CommitChecker {
     /// Describes the open executions and their inbox messages for a failure report.
     pub(super) fn open_in_words(&self, store: &MemoryStore) -> String {
         let partitions: Vec<u32> = (0..store.partitions().unwrap_or(1)).collect();
-        let letters = store.inbox(&partitions, 0, ReadLimit::of(5)).unwrap_or_default();
-        let to = |letter: &InboxMessage| {
-            let status = self.state(letter.execution).map_or("unknown", |state| state.status().name());
-            format!("{} to {} ({status})", letter.id, letter.execution)
+        let messages = store.inbox(&partitions, 0, ReadLimit::of(5)).unwrap_or_default();
+        let to = |message: &InboxMessage| {
+            let status = self.state(message.execution).map_or("unknown", |state| state.status().name());
+            format!("{} to {} ({status})", message.id, message.execution)
         };
-        let letters: Vec<_> = letters.iter().map(|arrived| to(&arrived.message)).collect();
+        let messages: Vec<_> = messages.iter().map(|arrived| to(&arrived.message)).collect();
         let open: Vec<String> = self
             .open_executions()
             .take(3)
@@ -340,7 +343,7 @@ impl CommitChecker {
                 format!("{name} {} [{}]", state.key, steps.join(", "))
             })
             .collect();
-        format!("{} open: {}; letters: {letters:?}", self.open.len(), open.join("; "))
+        format!("{} open: {}; messages: {messages:?}", self.open.len(), open.join("; "))
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelHandle, CancelSignal, Executor, Executors};
-use mainspring_engine::shard::Fate;
+use mainspring_engine::shard::AttemptRecovery;
 use mainspring_kernel::effect::{Attempt, Outcome};
 
 /// Performs calls whose end and outcome the cluster determines. The adoption of an attempt never returns
@@ -42,10 +42,10 @@ pub(super) fn perform(executors: &Executors, attempt: &Attempt) -> Option<Outcom
 }
 
 /// Recovers an attempt that this process did not start, and converts the result for the shard.
-pub(super) fn adopt(executors: &Executors, attempt: &Attempt) -> Fate {
+pub(super) fn adopt(executors: &Executors, attempt: &Attempt) -> AttemptRecovery {
     match at_once(executors.adopt(attempt)) {
-        Some(Adopted::NeverStarted) => Fate::NeverStarted,
-        Some(Adopted::Interrupted) | None => Fate::Interrupted,
+        Some(Adopted::NeverStarted) => AttemptRecovery::NeverStarted,
+        Some(Adopted::Interrupted) | None => AttemptRecovery::Interrupted,
     }
 }
 

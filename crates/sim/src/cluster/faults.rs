@@ -234,9 +234,9 @@ impl Cluster {
             return false;
         }
         let begun = batch.parts.iter().filter(|part| part.expected.is_none() && !part.frames.is_empty());
-        let by_letter: Vec<_> = begun.filter(|part| !part.consumed.is_empty()).map(|part| part.execution).collect();
+        let by_message: Vec<_> = begun.filter(|part| !part.consumed.is_empty()).map(|part| part.execution).collect();
         let before = self.lost_starts.len();
-        self.lost_starts.extend(by_letter);
+        self.lost_starts.extend(by_message);
         self.lost_starts.len() > before
     }
 

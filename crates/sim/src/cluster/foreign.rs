@@ -189,14 +189,14 @@ impl Cluster {
         let partition = partition_of(execution, partitions);
         let of_another = ExecutionKey(Hash::of(&execution.0).0[..16].try_into().unwrap_or_default());
         let body = match self.rare_faults.others.below(3) {
-            0 => inbox::letter(&FOREIGN_KEY, execution, input, partitions, self.now).body,
-            1 => inbox::letter(&keys().sealing, of_another, input, partitions, self.now).body,
+            0 => inbox::message(&FOREIGN_KEY, execution, input, partitions, self.now).body,
+            1 => inbox::message(&keys().sealing, of_another, input, partitions, self.now).body,
             _ => input.encode(),
         };
         self.rare_faults.messages += 1;
         let id = format!("{FORGED} {}", self.rare_faults.messages);
-        let letter = InboxMessage { execution, partition, id, body, enqueued_at: self.now };
-        self.store.enqueue(&EnqueueRequest::of(&letter, partitions)).map_err(|error| error.to_string())?;
+        let message = InboxMessage { execution, partition, id, body, enqueued_at: self.now };
+        self.store.enqueue(&EnqueueRequest::of(&message, partitions)).map_err(|error| error.to_string())?;
         self.hint(&[partition]);
         Ok(())
     }

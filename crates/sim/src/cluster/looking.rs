@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use mainspring_engine::{
-    inbox::{self, Untaken},
-    shard::{Event, Submission},
+    inbox::{self, MessageError},
+    shard::{Event, NewExecution},
 };
 use mainspring_kernel::{input::Queue, key::ExecutionKey};
 use mainspring_store::{Due, InboxEntry, InboxMessage, ReadLimit, Store, StoreError};
@@ -14,7 +14,7 @@ use super::{Cluster, network::StoreRequest, node::NodeEvent};
 use crate::fixture::keys;
 
 /// Interval at which a node polls its inbox and its timers.
-pub(super) const LOOK_FOR_LETTERS_MS: u64 = 1_000;
+pub(super) const INBOX_POLL_INTERVAL_MS: u64 = 1_000;
 
 /// Milliseconds ahead of the clock for which timers are read from the store.
 const WINDOW_MS: u64 = 60_000;
@@ -22,7 +22,7 @@ const WINDOW_MS: u64 = 60_000;
 impl Cluster {
     /// Reads the messages that have arrived since the last read. One read is in progress at a time; a request during
     /// that time causes one further read.
-    pub(super) fn look_for_letters(&mut self, node: usize) {
+    pub(super) fn poll_inbox(&mut self, node: usize) {
         let (partitions, place) = (self.nodes[node].holds(), &mut self.nodes[node]);
         if partitions.is_empty() {
             return;
@@ -32,12 +32,12 @@ impl Cluster {
             return;
         }
         place.looks_again = false;
-        let (after, generation) = (Some(place.letters_seen), place.generation);
+        let (after, generation) = (Some(place.inbox_cursor), place.generation);
         self.request_store(node, StoreRequest::Look { partitions, after, generation });
     }
 
     /// Handles the end of a read. Its messages are dropped if the node has reset its inbox since.
-    pub(super) fn looked_for_letters(
+    pub(super) fn inbox_polled(
         &mut self,
         node: usize,
         generation: u64,
@@ -47,11 +47,11 @@ impl Cluster {
         let is_stale = place.generation != generation;
         place.is_looking = false;
         let again = std::mem::take(&mut place.looks_again) || is_stale;
-        if let Some(letters) = found.filter(|_| !is_stale) {
-            self.take_letters(node, letters, None)?;
+        if let Some(messages) = found.filter(|_| !is_stale) {
+            self.receive_messages(node, messages, None)?;
         }
         if again {
-            self.look_for_letters(node);
+            self.poll_inbox(node);
         }
         Ok(())
     }
@@ -65,68 +65,68 @@ impl Cluster {
     }
 
     /// Resets the inbox: every message may have to be consumed again.
-    pub(super) fn forget_letters(&mut self, node: usize) {
+    pub(super) fn reset_inbox_cursor(&mut self, node: usize) {
         self.nodes[node].generation += 1;
-        self.nodes[node].letters_seen = 0;
-        self.nodes[node].letters_out.clear();
+        self.nodes[node].inbox_cursor = 0;
+        self.nodes[node].unacked.clear();
     }
 
     /// Reads all messages and then the due timers of acquired partitions.
     pub(super) fn look_at_gained(&mut self, node: usize, partitions: Vec<u32>) {
-        self.nodes[node].letters_out.retain(|_, partition| !partitions.contains(partition));
+        self.nodes[node].unacked.retain(|_, partition| !partitions.contains(partition));
         self.look_at(node, partitions);
     }
 
-    pub(super) fn attend(&mut self, node: usize, execution: ExecutionKey) {
+    pub(super) fn activate(&mut self, node: usize, execution: ExecutionKey) {
         self.handle(node, Event::Due(vec![Due { execution, wake_at: 0 }]));
     }
 
     pub(super) fn hear(&mut self, node: usize, partitions: &[u32]) {
         if self.nodes[node].holds().iter().any(|held| partitions.contains(held)) {
-            self.look_for_letters(node);
+            self.poll_inbox(node);
         }
     }
 
-    pub(super) fn letters_posted(&mut self, node: usize, partitions: &BTreeSet<u32>) {
+    pub(super) fn on_messages_enqueued(&mut self, node: usize, partitions: &BTreeSet<u32>) {
         let held: BTreeSet<u32> = self.nodes[node].holds().into_iter().collect();
         let elsewhere: Vec<u32> = partitions.difference(&held).copied().collect();
         if !elsewhere.is_empty() {
             self.hint(&elsewhere);
         }
         if !partitions.is_disjoint(&held) {
-            self.look_for_letters(node);
+            self.poll_inbox(node);
         }
     }
 
-    /// `all_of` lists the partitions of which `letters` is the complete inbox.
-    pub(super) fn take_letters(
+    /// `all_of` lists the partitions of which `messages` is the complete inbox.
+    pub(super) fn receive_messages(
         &mut self,
         node: usize,
-        letters: Vec<InboxEntry>,
+        messages: Vec<InboxEntry>,
         all_of: Option<Vec<u32>>,
     ) -> Result<(), String> {
         if self.nodes[node].is_draining {
             return Ok(());
         }
         if let Some(partitions) = all_of {
-            let waiting: BTreeSet<u64> = letters.iter().map(|arrived| arrived.number).collect();
-            let out = &mut self.nodes[node].letters_out;
+            let waiting: BTreeSet<u64> = messages.iter().map(|arrived| arrived.number).collect();
+            let out = &mut self.nodes[node].unacked;
             out.retain(|number, partition| waiting.contains(number) || !partitions.contains(partition));
         }
-        let (mut waiting, mut seen) = (BTreeSet::new(), self.nodes[node].letters_seen);
-        for InboxEntry { number, message: letter } in letters {
-            let (execution, partition) = (letter.execution, letter.partition);
+        let (mut waiting, mut seen) = (BTreeSet::new(), self.nodes[node].inbox_cursor);
+        for InboxEntry { number, message } in messages {
+            let (execution, partition) = (message.execution, message.partition);
             // Messages behind a deferred one of the same execution are deferred too. A message that was consumed for
             // another partition, before repartitioning, was lost and is consumed again.
-            if self.nodes[node].letters_out.get(&number) == Some(&partition) || waiting.contains(&execution) {
+            if self.nodes[node].unacked.get(&number) == Some(&partition) || waiting.contains(&execution) {
                 continue;
             }
-            match self.read_letter(&letter)? {
+            match self.read_message(&message)? {
                 Some(event) => {
-                    self.nodes[node].letters_out.insert(number, partition);
+                    self.nodes[node].unacked.insert(number, partition);
                     self.handle(node, event);
                     if self.draws_fault(self.faults.twice)
-                        && let Some(again) = self.read_letter(&letter)?
+                        && let Some(again) = self.read_message(&message)?
                     {
                         self.handle(node, again);
                     }
@@ -137,19 +137,19 @@ impl Cluster {
                 seen = seen.max(number);
             }
         }
-        self.nodes[node].letters_seen = seen;
+        self.nodes[node].inbox_cursor = seen;
         Ok(())
     }
 
     /// Converts a message to an event of the shard; `None` if the store did not return the plan that it needs.
-    fn read_letter(&mut self, letter: &InboxMessage) -> Result<Option<Event>, String> {
-        let mut event = match inbox::event_of(&self.store, &keys().sealing, letter.clone()) {
+    fn read_message(&mut self, message: &InboxMessage) -> Result<Option<Event>, String> {
+        let mut event = match inbox::event_of(&self.store, &keys().sealing, message.clone()) {
             Ok(event) => event,
-            Err(Untaken::Forged(_)) => {
-                self.check_forged(&letter.id)?;
-                Event::Discard(letter.execution, letter.id.clone())
+            Err(MessageError::Forged(_)) => {
+                self.check_forged(&message.id)?;
+                Event::Discard(message.execution, message.id.clone())
             }
-            Err(untaken) => return Err(format!("a letter cannot be taken in: {untaken:?}")),
+            Err(message_error) => return Err(format!("a message cannot be taken in: {message_error:?}")),
         };
         if let Event::Submit(submission) = &mut event {
             self.count(submission);
@@ -161,7 +161,7 @@ impl Cluster {
 
     /// Half of the started children without a waiting parent are queued until a client admits them, at every node
     /// alike.
-    fn count(&self, submission: &mut Submission) {
+    fn count(&self, submission: &mut NewExecution) {
         let start = &mut submission.start;
         let is_aside = start.lineage.as_ref().is_some_and(|lineage| lineage.depth > 0 && lineage.parent.is_none());
         if is_aside && submission.execution.0[15].is_multiple_of(2) {
@@ -179,13 +179,13 @@ impl Cluster {
         generation: u64,
     ) -> Result<(), String> {
         let failed = |error: StoreError| error.to_string();
-        let letters = self.store.inbox(partitions, after.unwrap_or(0), ReadLimit::of(usize::MAX)).map_err(failed)?;
+        let messages = self.store.inbox(partitions, after.unwrap_or(0), ReadLimit::of(usize::MAX)).map_err(failed)?;
         let delay = self.delay_of_answer();
         if after.is_some() {
-            self.answer_in(delay, who, NodeEvent::LookedForLetters(generation, Some(letters)));
+            self.answer_in(delay, who, NodeEvent::InboxPolled(generation, Some(messages)));
             return Ok(());
         }
-        self.answer_in(delay, who, NodeEvent::Letters(letters, Some(partitions.to_vec()), generation));
+        self.answer_in(delay, who, NodeEvent::Letters(messages, Some(partitions.to_vec()), generation));
         if !self.draws_fault(self.faults.read_fails) {
             let until = self.nodes[who.0].clocks.read(self.now).wall_ms + WINDOW_MS;
             let due = self.store.due(partitions, until, None, usize::MAX).map_err(failed)?;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use mainspring_engine::{
-    clock::Reading,
+    clock::ClockReading,
     inbox,
-    member::{Member, Word},
-    shard::{GivenUp, LoadAnswer},
+    membership::{Heartbeat, NodeSession},
+    shard::{Handoff, LoadAnswer},
 };
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
 use mainspring_store::{
@@ -16,7 +16,8 @@ use mainspring_store::{
 use crate::fixture::keys;
 
 use super::{
-    Cluster, ClusterEvent, faults::LEASE_MS, looking::LOOK_FOR_LETTERS_MS, node::NodeEvent, owning::ToAdopt, quarantine,
+    Cluster, ClusterEvent, faults::LEASE_MS, looking::INBOX_POLL_INTERVAL_MS, node::NodeEvent, owning::ToAdopt,
+    quarantine,
 };
 
 /// A request of a node to the store.
@@ -28,17 +29,17 @@ pub(super) struct InFlightRequest {
 
 pub(super) enum StoreRequest {
     Commit {
-        flight: u64,
+        commit_id: u64,
         batch: Arc<Batch>,
         outcome: CommitOutcome,
     },
     Load(ExecutionKey, u64),
     /// A heartbeat, under the name that the process had when it sent it.
     Speak {
-        member: Member,
-        given_up: GivenUp,
+        member: NodeSession,
+        handoff: Handoff,
         is_leaving: bool,
-        sent_at: Reading,
+        sent_at: ClockReading,
     },
     /// A read of the inbox: all messages of the partitions with the due timers, or the messages after a number.
     Look {
@@ -51,7 +52,7 @@ pub(super) enum StoreRequest {
     LookToAdopt(Vec<u32>, u64, Vec<ToAdopt>),
     PassOn(Passing),
     StopRemote(RemoteAttempt),
-    Leave(Member),
+    Leave(NodeSession),
     /// A request about quarantined executions.
     Quarantine(quarantine::QuarantineRequest),
 }
@@ -155,8 +156,8 @@ impl Cluster {
         let fails = is_down || is_unreadable || self.draws_fault(self.faults.read_fails);
         let why = || StoreError::Unavailable("the store does not respond".into());
         match request {
-            StoreRequest::Commit { flight, batch, outcome } => {
-                return self.commit(who, flight, &batch, outcome, is_down);
+            StoreRequest::Commit { commit_id, batch, outcome } => {
+                return self.commit(who, commit_id, &batch, outcome, is_down);
             }
             StoreRequest::Load(execution, number) if fails => {
                 let answer = LoadAnswer::Unavailable("the store does not respond".into());
@@ -167,25 +168,25 @@ impl Cluster {
                 let answer = if is_too_new { LoadAnswer::Newer("newer".into()) } else { self.load(execution) };
                 self.answer(who, NodeEvent::Loaded(execution, number, Box::new(answer)));
             }
-            StoreRequest::Speak { given_up, .. } if fails => {
-                self.answer(who, NodeEvent::Spoken(given_up, Word::Unheard(why())));
+            StoreRequest::Speak { handoff, .. } if fails => {
+                self.answer(who, NodeEvent::HeartbeatResult(handoff, Heartbeat::Unreachable(why())));
             }
-            StoreRequest::Speak { member, given_up, is_leaving, sent_at } => {
-                self.hear_word(who, &member, (given_up, is_leaving), sent_at)?;
+            StoreRequest::Speak { member, handoff, is_leaving, sent_at } => {
+                self.hear_word(who, &member, (handoff, is_leaving), sent_at)?;
             }
             StoreRequest::Look { after: Some(_), generation, .. } if fails => {
-                self.answer(who, NodeEvent::LookedForLetters(generation, None));
+                self.answer(who, NodeEvent::InboxPolled(generation, None));
             }
             StoreRequest::Look { .. } if fails => {}
             StoreRequest::Look { partitions, after, generation } => self.look(who, &partitions, after, generation)?,
             StoreRequest::LookToAdopt(_, _, asked) if fails => {
-                self.answer_in(LOOK_FOR_LETTERS_MS, who, NodeEvent::Looked(asked, None));
+                self.answer_in(INBOX_POLL_INTERVAL_MS, who, NodeEvent::Looked(asked, None));
             }
             StoreRequest::LookToAdopt(partitions, generation, asked) => {
-                let letters =
+                let messages =
                     self.store.inbox(&partitions, 0, ReadLimit::of(usize::MAX)).map_err(|error| error.to_string())?;
                 let delay = self.delay_of_answer();
-                self.answer_in(delay, who, NodeEvent::Letters(letters, None, generation));
+                self.answer_in(delay, who, NodeEvent::Letters(messages, None, generation));
                 self.answer_in(delay, who, NodeEvent::Looked(asked, Some(generation)));
             }
             StoreRequest::PassOn(passing) if fails => self.pass_on_again(who, passing),
@@ -209,9 +210,9 @@ impl Cluster {
     /// Posts an inbox message. The owner of the partition is notified in most cases.
     pub(super) fn post(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
         let partitions = self.store.partitions().map_err(|error| error.to_string())?;
-        let letter = inbox::letter(&keys().sealing, execution, input, partitions, self.now);
-        self.store.enqueue(&EnqueueRequest::of(&letter, partitions)).map_err(|error| error.to_string())?;
-        self.hint(&[letter.partition]);
+        let message = inbox::message(&keys().sealing, execution, input, partitions, self.now);
+        self.store.enqueue(&EnqueueRequest::of(&message, partitions)).map_err(|error| error.to_string())?;
+        self.hint(&[message.partition]);
         Ok(())
     }
 
@@ -227,7 +228,7 @@ impl Cluster {
     fn commit(
         &mut self,
         who: (usize, u32),
-        flight: u64,
+        commit_id: u64,
         batch: &Batch,
         outcome: CommitOutcome,
         is_down: bool,
@@ -238,13 +239,13 @@ impl Cluster {
                 return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
             }
             let why = "a row is in the way".into();
-            self.answer(who, NodeEvent::Committed(flight, Err(CommitError::Refused(why))));
+            self.answer(who, NodeEvent::Committed(commit_id, Err(CommitError::Refused(why))));
             return Ok(());
         }
         let records = records_of(batch)?;
         self.coverage.add_records(&records, outcome.name());
         if outcome.is_written() {
-            self.nodes[who.0].written.push((who.1, flight, records));
+            self.nodes[who.0].written.push((who.1, commit_id, records));
         }
         let mut answer = Ok(Vec::new());
         if outcome.is_written() {
@@ -261,14 +262,14 @@ impl Cluster {
                     None => self.delay_of_answer(),
                 };
                 let answer = Err(CommitError::Unknown("the connection was lost".into()));
-                self.answer_in(after, who, NodeEvent::Committed(flight, answer));
+                self.answer_in(after, who, NodeEvent::Committed(commit_id, answer));
                 return Ok(());
             }
             CommitOutcome::CrashBefore | CommitOutcome::CrashAfter => {
                 return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
             }
         }
-        self.answer(who, NodeEvent::Committed(flight, answer));
+        self.answer(who, NodeEvent::Committed(commit_id, answer));
         Ok(())
     }
 

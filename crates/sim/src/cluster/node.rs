@@ -8,9 +8,9 @@ use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
-    lease::{Leases, Terms},
-    member::{Member, Word},
-    shard::{Event, Fate, GivenUp, LoadAnswer, Queued, Shard},
+    lease::{LeaseTiming, Leases},
+    membership::{Heartbeat, NodeSession},
+    shard::{AttemptRecovery, Event, Handoff, LoadAnswer, PendingInput, Shard},
 };
 use mainspring_kernel::{
     decide::DECIDE_VERSION, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey, record::Record,
@@ -22,7 +22,7 @@ use super::{
     clocks::Clocks,
     executors,
     faults::LEASE_MS,
-    looking::LOOK_FOR_LETTERS_MS,
+    looking::INBOX_POLL_INTERVAL_MS,
     network::StoreRequest,
     owning::ToAdopt,
     quarantine::{QuarantineResponse, QuarantineState},
@@ -35,7 +35,7 @@ pub(super) struct Node {
     /// Number of names of this incarnation. A process continues under a new name when its lease has expired.
     pub(super) names: u32,
     pub(super) shard: Option<Shard>,
-    pub(super) member: Option<Member>,
+    pub(super) member: Option<NodeSession>,
     pub(super) executors: Executors,
     /// End of the pause of the node.
     pub(super) paused_until: u64,
@@ -43,14 +43,14 @@ pub(super) struct Node {
     pub(super) heartbeat_delayed_until: u64,
     pub(super) unreadable_until: u64,
     pub(super) clocks: Clocks,
-    pub(super) letters_out: BTreeMap<u64, u32>,
+    pub(super) unacked: BTreeMap<u64, u32>,
     /// Counter of inbox resets.
     pub(super) generation: u64,
     /// A read of new messages is in progress, or requested after the current one.
     pub(super) is_looking: bool,
     pub(super) looks_again: bool,
-    pub(super) letters_seen: u64,
-    pub(super) giving_up: GivenUp,
+    pub(super) inbox_cursor: u64,
+    pub(super) pending_handoff: Handoff,
     /// Number of receipts that are being forwarded, by execution.
     pub(super) passing_on: BTreeMap<ExecutionKey, usize>,
     /// Attempts to recover after the inbox was read.
@@ -86,24 +86,24 @@ pub(super) enum NodeEvent {
     Resume,
     Drain,
     Speak,
-    LookForLetters,
+    PollInbox,
     Hint(Vec<u32>),
-    Spoken(GivenUp, Word),
+    HeartbeatResult(Handoff, Heartbeat),
     Committed(u64, Result<Vec<PartOutcome>, CommitError>),
     Loaded(ExecutionKey, u64, Box<LoadAnswer>),
     /// Inbox messages, the partitions of which they are the complete inbox, and the counter of inbox resets at the
     /// request.
     Letters(Vec<InboxEntry>, Option<Vec<u32>>, u64),
     /// End of a read of new messages.
-    LookedForLetters(u64, Option<Vec<InboxEntry>>),
+    InboxPolled(u64, Option<Vec<InboxEntry>>),
     Due(Vec<Due>),
     /// End of a read of the inbox before a recovery, with the counter of inbox resets at the request; `None` if the
     /// read failed.
     Looked(Vec<ToAdopt>, Option<u64>),
     PassedOn(ExecutionKey),
-    Adopted(ExecutionKey, Instance, u32, Fate),
+    Adopted(ExecutionKey, Instance, u32, AttemptRecovery),
     Ended(ExecutionKey, Instance, u32, Outcome),
-    Attend(ExecutionKey),
+    Activate(ExecutionKey),
     /// A response about quarantined executions.
     Quarantine(QuarantineResponse),
     /// A request whose client waits for a reply.
@@ -115,7 +115,7 @@ impl NodeEvent {
     /// Returns whether the event is in the command queue of the process. The other events are handled when that queue
     /// is empty.
     fn is_command(&self) -> bool {
-        !matches!(self, Self::Wake | Self::Resume | Self::Speak | Self::LookForLetters)
+        !matches!(self, Self::Wake | Self::Resume | Self::Speak | Self::PollInbox)
     }
 }
 
@@ -140,12 +140,12 @@ impl Node {
             heartbeat_delayed_until: 0,
             unreadable_until: 0,
             clocks,
-            letters_out: BTreeMap::new(),
+            unacked: BTreeMap::new(),
             generation: 0,
             is_looking: false,
             looks_again: false,
-            letters_seen: 0,
-            giving_up: GivenUp::default(),
+            inbox_cursor: 0,
+            pending_handoff: Handoff::default(),
             passing_on: BTreeMap::new(),
             to_adopt: Vec::new(),
             is_looking_to_adopt: false,
@@ -191,7 +191,7 @@ impl Node {
             decide_version: self.decide_version,
             accepts_partitions: true,
         };
-        self.member = Some(Member::new(store, Terms { lease_ms: LEASE_MS }, known));
+        self.member = Some(NodeSession::new(store, LeaseTiming { lease_ms: LEASE_MS }, known));
     }
 
     pub(super) fn holds_execution(&self, execution: ExecutionKey) -> bool {
@@ -229,7 +229,7 @@ impl Cluster {
         };
         self.nodes[node].call_anew(node, store);
         self.speak_in(node, 0);
-        self.at(LOOK_FOR_LETTERS_MS, ClusterEvent::Node(node, life + 1, NodeEvent::LookForLetters));
+        self.at(INBOX_POLL_INTERVAL_MS, ClusterEvent::Node(node, life + 1, NodeEvent::PollInbox));
         Ok(())
     }
 
@@ -333,35 +333,35 @@ impl Cluster {
             }
             NodeEvent::Resume => {}
             NodeEvent::Drain => self.drain(node),
-            NodeEvent::Speak => self.speak(node),
-            NodeEvent::LookForLetters => {
+            NodeEvent::Speak => self.heartbeat(node),
+            NodeEvent::PollInbox => {
                 self.look_at(node, self.nodes[node].holds());
                 self.read_quarantined(node);
-                self.at(LOOK_FOR_LETTERS_MS, ClusterEvent::Node(node, life, NodeEvent::LookForLetters));
+                self.at(INBOX_POLL_INTERVAL_MS, ClusterEvent::Node(node, life, NodeEvent::PollInbox));
             }
             NodeEvent::Hint(partitions) => self.hear(node, &partitions),
-            NodeEvent::Spoken(given_up, word) => self.spoken(node, &given_up, word),
-            NodeEvent::Committed(flight, answer) => self.committed(node, flight, answer),
+            NodeEvent::HeartbeatResult(handoff, word) => self.on_heartbeat(node, &handoff, word),
+            NodeEvent::Committed(commit_id, answer) => self.committed(node, commit_id, answer),
             NodeEvent::Loaded(execution, number, answer) => {
                 self.check_quarantined(node, execution, &answer);
                 self.handle(node, Event::Loaded(execution, number, answer));
             }
             // Messages that were read before an inbox reset are dropped.
             NodeEvent::Letters(_, _, generation) if generation != self.nodes[node].generation => {}
-            NodeEvent::Letters(letters, all_of, _) => self.take_letters(node, letters, all_of)?,
-            NodeEvent::LookedForLetters(generation, found) => self.looked_for_letters(node, generation, found)?,
+            NodeEvent::Letters(messages, all_of, _) => self.receive_messages(node, messages, all_of)?,
+            NodeEvent::InboxPolled(generation, found) => self.inbox_polled(node, generation, found)?,
             NodeEvent::Due(due) => self.handle(node, Event::Due(due)),
             NodeEvent::Looked(asked, read) => {
                 self.looked(node, asked, read == Some(self.nodes[node].generation));
             }
             NodeEvent::PassedOn(execution) => self.passed_on(node, execution),
             NodeEvent::Adopted(execution, instance, attempt, fate) => {
-                self.handle(node, Event::Adopted { execution, instance, attempt, fate });
+                self.handle(node, Event::AttemptRecovered { execution, instance, attempt, recovery: fate });
             }
             NodeEvent::Ended(execution, instance, attempt, outcome) => {
                 self.ended(node, execution, instance, attempt, outcome);
             }
-            NodeEvent::Attend(execution) => self.attend(node, execution),
+            NodeEvent::Activate(execution) => self.activate(node, execution),
             NodeEvent::Quarantine(response) => self.handle_quarantine_response(node, response),
             NodeEvent::Ask(_) if self.nodes[node].is_draining => {}
             NodeEvent::Ask(event) | NodeEvent::Event(event) => self.handle(node, event),
@@ -369,16 +369,16 @@ impl Cluster {
         Ok(())
     }
 
-    fn committed(&mut self, node: usize, flight: u64, answer: Result<Vec<PartOutcome>, CommitError>) {
+    fn committed(&mut self, node: usize, commit_id: u64, answer: Result<Vec<PartOutcome>, CommitError>) {
         let place = &mut self.nodes[node];
-        let is_it = |(by, written, _): &(u32, u64, Vec<Record>)| (*by, *written) == (place.life, flight);
+        let is_it = |(by, written, _): &(u32, u64, Vec<Record>)| (*by, *written) == (place.life, commit_id);
         let landed = place.written.iter().position(is_it);
         place.landed.extend(landed.into_iter().flat_map(|at| place.written.swap_remove(at).2));
         (place.in_flight, place.is_commit_slow) = (false, false);
         if !matches!(answer, Err(CommitError::NotWritten(_))) {
             place.pause_ms = 0;
         }
-        self.handle(node, Event::Committed { flight, answer });
+        self.handle(node, Event::Committed { commit_id, answer });
     }
 
     pub(super) fn handle(&mut self, node: usize, event: Event) {
@@ -400,11 +400,11 @@ impl Cluster {
         }
         let input = Input::Receipt { instance: instance.clone(), attempt, outcome: outcome.clone() };
         if self.draws_fault(self.faults.twice) {
-            let again = Queued::silent(input.clone());
+            let again = PendingInput::without_reply(input.clone());
             let after = self.rng.below(3_000);
             self.at(after, ClusterEvent::Node(node, life, NodeEvent::Event(Event::Take(execution, again))));
         }
-        self.handle(node, Event::Take(execution, Queued::silent(input)));
+        self.handle(node, Event::Take(execution, PendingInput::without_reply(input)));
     }
 
     /// Schedules the wake-up for the next timer.

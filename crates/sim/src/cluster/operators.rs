@@ -1,6 +1,6 @@
 //! Operators handle quarantined executions: they repair the store, then release executions or end them by force.
 
-use mainspring_engine::aside::{Act, Place, Released, force_end, release};
+use mainspring_engine::quarantine::{Act, Place, Released, force_end, release};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::Store;
 
@@ -58,21 +58,21 @@ impl Cluster {
         let head = store.head(execution).map_err(|error| error.to_string())?.map(|row| row.head);
         let is_broken = self.rare_faults.rows.get(&execution).is_some_and(|row| row.breaks_journal(head.as_ref()));
         if self.workflows.subject.is_none() && self.rare_faults.others.chance(FORCED_END_PERCENT) {
-            let place = Place { store: &store, loader: &self.loader, home: None };
+            let place = Place { store: &store, loader: &self.loader, data_dir: None };
             force_end(place, execution, &act).map_err(|error| format!("{execution} cannot be ended: {error}"))?;
             self.commits.end_by_force(execution);
             self.coverage.add_fault(ENDED_BY_FORCE);
             return Ok(());
         }
         if is_broken && self.rare_faults.others.chance(HANDLED_PERCENT) {
-            let place = Place { store: &store, loader: &self.loader, home: None };
+            let place = Place { store: &store, loader: &self.loader, data_dir: None };
             if release(place, execution, &act).is_ok() {
                 return Err(format!("{execution} is released, and there is a foreign row in its journal"));
             }
             self.coverage.add_fault(NOT_RELEASED);
         }
         self.repair(execution)?;
-        let place = Place { store: &store, loader: &self.loader, home: None };
+        let place = Place { store: &store, loader: &self.loader, data_dir: None };
         match release(place, execution, &act) {
             Ok(Released::GoesOn) => self.coverage.add_fault(RELEASED),
             Ok(Released::Canceled) if self.commits.is_waited_for(execution) => {

@@ -79,11 +79,11 @@ impl Cluster {
     fn put_out(&mut self, node: usize, output: Output) -> Result<(), String> {
         let life = self.nodes[node].life;
         match output {
-            Output::Commit { flight, batch } => {
+            Output::Commit { commit_id, batch } => {
                 self.nodes[node].in_flight = true;
                 let outcome = self.draw_commit_outcome(node, &batch);
                 self.nodes[node].is_commit_slow = outcome == CommitOutcome::Slow;
-                self.request_store(node, StoreRequest::Commit { flight, batch, outcome });
+                self.request_store(node, StoreRequest::Commit { commit_id, batch, outcome });
             }
             Output::Load(execution, number) => self.ask_for_journal(node, execution, number),
             Output::Perform { execution, instance, attempt } => {
@@ -92,7 +92,7 @@ impl Cluster {
             Output::Stop { execution, instance, attempt } | Output::Kill { execution, instance, attempt } => {
                 self.stop(node, execution, &instance, attempt);
             }
-            Output::Adopt { execution, instance, attempt } => {
+            Output::Reconcile { execution, instance, attempt } => {
                 self.adopt_behind_letters(node, (execution, instance, attempt));
             }
             Output::Evaluate { execution, evaluation, suspended } => {
@@ -100,16 +100,16 @@ impl Cluster {
                 let after = self.rng.below(50);
                 self.at(after, ClusterEvent::Node(node, life, NodeEvent::Event(event)));
             }
-            Output::LettersPosted(partitions) => self.letters_posted(node, &partitions),
-            Output::LettersWait => {
-                self.forget_letters(node);
-                self.look_for_letters(node);
+            Output::MessagesEnqueued(partitions) => self.on_messages_enqueued(node, &partitions),
+            Output::RescanInbox => {
+                self.reset_inbox_cursor(node);
+                self.poll_inbox(node);
             }
-            Output::Gained(partitions) => {
+            Output::Acquired(partitions) => {
                 self.look_at_gained(node, partitions);
                 self.request_quarantined(node);
             }
-            Output::GivenUp(given_up) => self.given_up(node, given_up),
+            Output::Handoff(handoff) => self.handoff(node, handoff),
             Output::PassOn(execution, input, remote) => {
                 *self.nodes[node].passing_on.entry(execution).or_default() += 1;
                 let (name, since) = (self.nodes[node].name(), self.now);
@@ -117,11 +117,11 @@ impl Cluster {
             }
             Output::StopRemote(attempt) => self.request_store(node, StoreRequest::StopRemote(attempt)),
             Output::Reply(ticket, reply) => self.clients.handle_reply(ticket, &reply),
-            Output::Tell(moment) => self.commits.check_told(moment.execution, moment.sequence)?,
+            Output::Notify(moment) => self.commits.check_told(moment.execution, moment.sequence)?,
             Output::Quarantine(execution, why) => self.quarantine(node, execution, why)?,
             Output::Fatal(why) => return Err(format!("{} has given up: {why}", self.nodes[node].name())),
             // Scheduled after the current outputs, since the event may produce further ones.
-            Output::Attend(execution) => self.at(0, ClusterEvent::Node(node, life, NodeEvent::Attend(execution))),
+            Output::Activate(execution) => self.at(0, ClusterEvent::Node(node, life, NodeEvent::Activate(execution))),
             Output::Stalled(_) if self.nodes[node].is_draining => self.give_in(node),
             Output::Stalled(_) => {
                 let place = &mut self.nodes[node];

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use mainspring_engine::{
-    clock::Reading,
-    lease::Terms,
-    member::{Member, Word},
-    shard::{Event, Fate, GivenUp},
+    clock::ClockReading,
+    lease::LeaseTiming,
+    membership::{Heartbeat, NodeSession},
+    shard::{AttemptRecovery, Event, Handoff},
 };
 use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Store, memory::MemoryStore};
@@ -38,45 +38,46 @@ impl Cluster {
     }
 
     /// Sends a heartbeat if it is due. One heartbeat is in progress at a time.
-    pub(super) fn speak(&mut self, node: usize) {
+    pub(super) fn heartbeat(&mut self, node: usize) {
         let place = &mut self.nodes[node];
         let (Some(at), Some(member)) = (place.speaks_at, place.member.clone()) else { return };
         if at > self.now {
             return;
         }
         place.speaks_at = None;
-        let (given_up, is_leaving, sent_at) = (place.giving_up.clone(), place.is_draining, place.clocks.read(self.now));
-        self.request_store(node, StoreRequest::Speak { member, given_up, is_leaving, sent_at });
+        let (handoff, is_leaving, sent_at) =
+            (place.pending_handoff.clone(), place.is_draining, place.clocks.read(self.now));
+        self.request_store(node, StoreRequest::Speak { member, handoff, is_leaving, sent_at });
     }
 
-    pub(super) fn spoken(&mut self, node: usize, given_up: &GivenUp, word: Word) {
-        let mut pause = Terms { lease_ms: LEASE_MS }.beat_every_ms();
+    pub(super) fn on_heartbeat(&mut self, node: usize, handoff: &Handoff, word: Heartbeat) {
+        let mut pause = LeaseTiming { lease_ms: LEASE_MS }.heartbeat_interval_ms();
         match word {
-            Word::Heard(heard) => {
-                self.nodes[node].giving_up.remove(given_up);
-                self.handle(node, Event::Heard(heard));
-                if !self.nodes[node].giving_up.fences.is_empty() {
+            Heartbeat::Renewed(renewal) => {
+                self.nodes[node].pending_handoff.remove(handoff);
+                self.handle(node, Event::LeaseRenewed(renewal));
+                if !self.nodes[node].pending_handoff.fences.is_empty() {
                     pause = 0;
                 }
             }
             // The process continues with the same shard under a new name. Its calls run until they have stopped, and it
             // owns nothing.
-            Word::Lapsed => {
+            Heartbeat::Expired => {
                 pause = 0;
-                self.nodes[node].giving_up = GivenUp::default();
+                self.nodes[node].pending_handoff = Handoff::default();
                 self.nodes[node].call_anew(node, Arc::new(self.store.clone()));
-                self.handle(node, Event::Lapsed);
+                self.handle(node, Event::LeaseExpired);
             }
-            Word::Unheard(_) => {}
+            Heartbeat::Unreachable(_) => {}
         }
         self.speak_in(node, pause);
     }
 
     /// Releases partitions. The heartbeat that tells the store is sent at once, since other nodes wait for the
     /// partitions.
-    pub(super) fn given_up(&mut self, node: usize, given_up: GivenUp) {
-        self.handed_over += given_up.running.len() as u64;
-        self.nodes[node].giving_up.extend(given_up);
+    pub(super) fn handoff(&mut self, node: usize, handoff: Handoff) {
+        self.handed_over += handoff.running.len() as u64;
+        self.nodes[node].pending_handoff.extend(handoff);
         if self.nodes[node].speaks_at.is_some() {
             self.speak_in(node, 0);
         }
@@ -87,9 +88,9 @@ impl Cluster {
     pub(super) fn hear_word(
         &mut self,
         (node, life): (usize, u32),
-        member: &Member,
-        (given_up, is_leaving): (GivenUp, bool),
-        sent_at: Reading,
+        member: &NodeSession,
+        (handoff, is_leaving): (Handoff, bool),
+        sent_at: ClockReading,
     ) -> Result<(), String> {
         let is_late = self.is_word_late(node);
         let delay = match self.draws_delayed_heartbeat(node) {
@@ -103,12 +104,12 @@ impl Cluster {
         // was.
         let was_heard = has_heard(&store, member.name(), now);
         let is_after = || !was_heard && has_heard(&store, member.name(), now);
-        let word = member.speak(&given_up, is_leaving, || if is_after() { answered_at } else { sent_at });
-        if let Word::Heard(heard) = &word {
-            self.check_taking(member.name(), heard, is_leaving)?;
-            self.commits.took(&heard.name, &heard.taken)?;
+        let word = member.heartbeat(&handoff, is_leaving, || if is_after() { answered_at } else { sent_at });
+        if let Heartbeat::Renewed(renewal) = &word {
+            self.check_taking(member.name(), renewal, is_leaving)?;
+            self.commits.took(&renewal.name, &renewal.taken)?;
         }
-        self.at(delay, ClusterEvent::Node(node, life, NodeEvent::Spoken(given_up, word)));
+        self.at(delay, ClusterEvent::Node(node, life, NodeEvent::HeartbeatResult(handoff, word)));
         Ok(())
     }
 
@@ -154,7 +155,7 @@ impl Cluster {
         let life = self.nodes[node].life;
         let name = (to_adopt.0, to_adopt.1.clone(), to_adopt.2.number);
         if self.calls.of(node, life).contains(&name) {
-            let event = NodeEvent::Adopted(name.0, name.1, name.2, Fate::RunsOn);
+            let event = NodeEvent::Adopted(name.0, name.1, name.2, AttemptRecovery::StillRunning);
             return self.at(0, ClusterEvent::Node(node, life, event));
         }
         self.nodes[node].to_adopt.push(to_adopt);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use mainspring_engine::{
-    aside::{Place, tell_parent},
+    quarantine::{Place, notify_parent},
     shard::LoadAnswer,
 };
 use mainspring_kernel::key::ExecutionKey;
@@ -87,8 +87,8 @@ impl Cluster {
             }
             QuarantineRequest::NotifyParent(execution) if fails => QuarantineResponse::ParentNotified(execution, None),
             QuarantineRequest::NotifyParent(execution) => {
-                let place = Place { store: &self.store, loader: &self.loader, home: None };
-                let told = tell_parent(place, execution);
+                let place = Place { store: &self.store, loader: &self.loader, data_dir: None };
+                let told = notify_parent(place, execution);
                 let partitions = self.store.partitions().map_err(|error| error.to_string())?;
                 self.hint(&(0..partitions).collect::<Vec<u32>>());
                 QuarantineResponse::ParentNotified(execution, told.ok())
@@ -113,7 +113,7 @@ impl Cluster {
                     quarantine.notified.remove(&execution);
                     self.meet(node, execution);
                 } else {
-                    self.forget_letters(node);
+                    self.reset_inbox_cursor(node);
                 }
             }
             // A failed notification is repeated after a later read.
@@ -148,8 +148,8 @@ impl Cluster {
         match answer {
             LoadAnswer::Quarantined(_) => self.meet(node, execution),
             LoadAnswer::Journal(_) if self.nodes[node].quarantine.notified.remove(&execution).is_some() => {
-                self.forget_letters(node);
-                self.look_for_letters(node);
+                self.reset_inbox_cursor(node);
+                self.poll_inbox(node);
             }
             _ => {}
         }

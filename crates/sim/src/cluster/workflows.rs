@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use mainspring_engine::request::{Request, family};
+use mainspring_engine::start_request::{StartRequest, plan_tree};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     hash::Hash,
@@ -67,22 +67,22 @@ impl Workflows {
 
     /// The plans, by the hash of their stored form.
     pub(super) fn plans(&self) -> BTreeMap<Hash, Arc<Plan>> {
-        let stored = |plan: &Arc<Plan>| (mainspring_engine::request::stored_plan(plan).hash, plan.clone());
+        let stored = |plan: &Arc<Plan>| (mainspring_engine::start_request::stored_plan(plan).hash, plan.clone());
         self.plans.values().map(stored).collect()
     }
 
     /// Builds the request with this number, which is always the same.
-    pub(super) fn request(&self, number: u32) -> Result<Request, String> {
+    pub(super) fn request(&self, number: u32) -> Result<StartRequest, String> {
         if let Some(subject) = &self.subject {
             let Subject { workflows, input, variables, bounds, .. } = (**subject).clone();
-            let new = Request::new(subject.plan.clone(), "owner");
+            let new = StartRequest::new(subject.plan.clone(), "owner");
             let idempotency_key = Some(format!("request {number}"));
-            return Ok(Request { workflows, input, variables, bounds, idempotency_key, ..new });
+            return Ok(StartRequest { workflows, input, variables, bounds, idempotency_key, ..new });
         }
         let plan = &self.plans[name(number)];
         let find = |name: &str| self.plans.get(name).cloned().ok_or(format!("there is no workflow {name}"));
-        let mut request = Request::new(plan.clone(), "owner");
-        request.workflows = family::<String>(plan, find)?;
+        let mut request = StartRequest::new(plan.clone(), "owner");
+        request.workflows = plan_tree::<String>(plan, find)?;
         request.idempotency_key = Some(format!("request {number}"));
         request.input = Value::map([("items", Value::List(vec![1u64.into(), 2u64.into()]))]);
         Ok(request)

@@ -263,7 +263,7 @@ impl Maker<'_> {
             }
             14 => EntryAction::Cancel { reason: "user_stop".into(), by },
             15..17 => EntryAction::Crash,
-            _ => EntryAction::Tick,
+            _ => EntryAction::MonotonicMs,
         }
     }
 }

@@ -14,11 +14,11 @@ impl Run<'_> {
             self.check_catalogue(*execution, member)?;
             self.check_calls(*execution, member)?;
         }
-        let letters = self
+        let messages = self
             .store
             .inbox(&[SIMULATED_PARTITION], 0, ReadLimit::of(usize::MAX))
             .map_err(|error| error.to_string())?;
-        if letters.is_empty() { Ok(()) } else { Err(format!("nothing moves, and {} letters wait", letters.len())) }
+        if messages.is_empty() { Ok(()) } else { Err(format!("nothing moves, and {} messages wait", messages.len())) }
     }
 
     /// The journal verifies: its chain, its values, every decision, its head.

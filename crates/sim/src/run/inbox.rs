@@ -145,7 +145,7 @@ impl Run<'_> {
     pub(super) fn take_entry(&mut self, place: usize) -> Result<(), String> {
         let (entry, execution) = self.inbox.take(place);
         match entry.action {
-            EntryAction::Tick => self.fire_timers(),
+            EntryAction::MonotonicMs => self.fire_timers(),
             EntryAction::Crash => {
                 self.world.kill();
                 self.recover(self.now)

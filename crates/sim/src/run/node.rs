@@ -2,7 +2,7 @@
 
 use mainspring_engine::{
     lease::Leases,
-    shard::{Event, Fate, Output, Queued, Shard, ShardError, Ticket},
+    shard::{AttemptRecovery, Event, Output, PendingInput, Shard, ShardError, Ticket},
 };
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Batch, CommitError, Fence, ReadLimit, Store, memory::MemoryStore};
@@ -88,7 +88,7 @@ impl Run<'_> {
             Input::Start(_) if execution == self.fixture.key => {
                 Event::Submit(Box::new(self.fixture.submission(ticket)))
             }
-            input => Event::Take(execution, Queued { input, letter: None, ticket, audit: None }),
+            input => Event::Take(execution, PendingInput { input, message: None, ticket, audit: None }),
         };
         self.node.handle(self.node_now, event);
     }
@@ -111,8 +111,8 @@ impl Run<'_> {
             let due = due.map_err(|error| error.to_string())?;
             self.node_now = by;
             self.node.handle(by, Event::Due(due));
-            self.letters_seen = 0;
-            let pumped = self.take_letters().and_then(|()| self.pump());
+            self.inbox_cursor = 0;
+            let pumped = self.receive_messages().and_then(|()| self.pump());
             self.node_now = self.now;
             if pumped? == Pumped::Quiet {
                 return Ok(());
@@ -132,8 +132,8 @@ impl Run<'_> {
                 return Ok(Pumped::Quiet);
             };
             match output {
-                Output::Commit { flight, batch } => {
-                    if self.commit(flight, &batch)? == Pumped::Crashed {
+                Output::Commit { commit_id, batch } => {
+                    if self.commit(commit_id, &batch)? == Pumped::Crashed {
                         return Ok(Pumped::Crashed);
                     }
                 }
@@ -145,29 +145,29 @@ impl Run<'_> {
                 Output::Stop { execution, instance, attempt } | Output::Kill { execution, instance, attempt } => {
                     self.world.stop(self.now, execution, &instance, attempt)?;
                 }
-                Output::Adopt { instance, attempt, .. } => self.adopt(instance, &attempt)?,
+                Output::Reconcile { instance, attempt, .. } => self.adopt(instance, &attempt)?,
                 Output::Evaluate { execution, evaluation, suspended } => {
                     let finished = Box::new(suspended.finish(&*self.fixture.sandbox.0, &mut || false));
                     self.node.handle(self.node_now, Event::Evaluated { execution, evaluation, finished });
                 }
-                Output::LettersPosted(_) => self.take_letters()?,
-                Output::LettersWait => {
-                    self.letters_seen = 0;
-                    self.take_letters()?;
+                Output::MessagesEnqueued(_) => self.receive_messages()?,
+                Output::RescanInbox => {
+                    self.inbox_cursor = 0;
+                    self.receive_messages()?;
                 }
                 // Every simulated node works on all executions.
-                Output::Attend(_) => {}
+                Output::Activate(_) => {}
                 Output::Forget { execution, step, attempt } => self.check_forgotten(execution, &step, attempt)?,
                 Output::Reply(ticket, reply) if ticket == self.ticket => self.reply = Some(reply),
                 Output::Reply(..) => {}
-                Output::Tell(moment) if moment.sequence >= self.frames_of(moment.execution) => {
+                Output::Notify(moment) if moment.sequence >= self.frames_of(moment.execution) => {
                     return Err(format!("frame {} is published and is not durable", moment.sequence));
                 }
-                Output::Tell(_) => {}
+                Output::Notify(_) => {}
                 Output::Stalled(_) if self.stalls > 0 => self.stalls -= 1,
                 Output::Stalled(why) => return Err(format!("the node has stalled: {why}")),
                 Output::Lost(_) => return Err("the node has lost what nobody else wants".into()),
-                Output::Gained(_) | Output::GivenUp(_) | Output::PassOn(..) | Output::StopRemote(_) => {
+                Output::Acquired(_) | Output::Handoff(_) | Output::PassOn(..) | Output::StopRemote(_) => {
                     return Err("a node that has its store to itself shares nothing".into());
                 }
                 Output::Quarantine(_, why) => return Err(format!("the execution was set aside: {why}")),
@@ -176,7 +176,7 @@ impl Run<'_> {
         }
     }
 
-    fn commit(&mut self, flight: u64, batch: &Batch) -> Result<Pumped, String> {
+    fn commit(&mut self, commit_id: u64, batch: &Batch) -> Result<Pumped, String> {
         let fault = self.injector.of_commit(batch.parts.iter().any(|part| !part.frames.is_empty()));
         let is_written =
             !matches!(fault, CommitFault::CrashBefore | CommitFault::UnknownNotWritten | CommitFault::NotWritten);
@@ -197,7 +197,7 @@ impl Run<'_> {
             }
             CommitFault::CrashAfter | CommitFault::None => {}
         }
-        self.node.handle(self.node_now, Event::Committed { flight, answer });
+        self.node.handle(self.node_now, Event::Committed { commit_id, answer });
         Ok(Pumped::Quiet)
     }
 
@@ -218,16 +218,17 @@ impl Run<'_> {
     }
 
     /// Delivers the messages between executions at once.
-    fn take_letters(&mut self) -> Result<(), String> {
+    fn receive_messages(&mut self) -> Result<(), String> {
         let error = |error: mainspring_store::StoreError| error.to_string();
-        let letters =
-            self.store.inbox(&[SIMULATED_PARTITION], self.letters_seen, ReadLimit::of(ROWS_MAX)).map_err(error)?;
-        for arrived in letters {
-            self.letters_seen = self.letters_seen.max(arrived.number);
+        let messages =
+            self.store.inbox(&[SIMULATED_PARTITION], self.inbox_cursor, ReadLimit::of(ROWS_MAX)).map_err(error)?;
+        for arrived in messages {
+            self.inbox_cursor = self.inbox_cursor.max(arrived.number);
             let times = if self.injector.draws(self.injector.faults.deliver_twice) { 2 } else { 1 };
             for _ in 0..times {
                 let event = mainspring_engine::inbox::event_of(&self.store, &keys().sealing, arrived.message.clone());
-                let event = event.map_err(|untaken| format!("a letter cannot be taken in: {untaken:?}"))?;
+                let event =
+                    event.map_err(|message_error| format!("a message cannot be taken in: {message_error:?}"))?;
                 if let Event::Submit(submission) = &event {
                     self.family.add(submission.execution, submission.plan.clone());
                 }
@@ -243,12 +244,13 @@ impl Run<'_> {
         let number = attempt.number;
         let execution = attempt.execution;
         let fate = match self.world.stage(execution, &instance, number) {
-            Some(Stage::Written) => Fate::NeverStarted,
-            Some(Stage::Killed) => Fate::Interrupted,
-            Some(Stage::Answered | Stage::Out(_)) => Fate::RunsOn,
+            Some(Stage::Written) => AttemptRecovery::NeverStarted,
+            Some(Stage::Killed) => AttemptRecovery::Interrupted,
+            Some(Stage::Answered | Stage::Out(_)) => AttemptRecovery::StillRunning,
             None => return Err(format!("attempt {number} of `{}` is adopted and never began", attempt.step)),
         };
-        self.node.handle(self.node_now, Event::Adopted { execution, instance, attempt: number, fate });
+        self.node
+            .handle(self.node_now, Event::AttemptRecovered { execution, instance, attempt: number, recovery: fate });
         Ok(())
     }
 

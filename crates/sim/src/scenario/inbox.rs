@@ -60,7 +60,7 @@ pub enum EntryAction {
     /// The node crashes together with its calls, and recovers.
     Crash,
     /// Only the time advances.
-    Tick,
+    MonotonicMs,
 }
 
 impl Reached {
@@ -144,7 +144,7 @@ fn action<'a>(kind: &str, part: &Part<'a>, reader: &mut Reader<'a>) -> Option<En
         }
         _ => {
             reader.only_true(&field);
-            Some(EntryAction::Tick)
+            Some(EntryAction::MonotonicMs)
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use mainspring_engine::{Engine, EngineError, request::Request, shard::Moment};
+use mainspring_engine::{Engine, EngineError, shard::CommittedFrame, start_request::StartRequest};
 use mainspring_kernel::{record::Record, state::ExecutionStatus};
 
 use super::workload::Workload;
@@ -109,11 +109,11 @@ pub(super) async fn open(
 async fn one(
     engine: &Engine,
     workload: Workload,
-    request: &Request,
+    request: &StartRequest,
     number: u64,
     began: Instant,
 ) -> Result<Duration, EngineError> {
-    let request = Request { input: workload.input(number), ..request.clone() };
+    let request = StartRequest { input: workload.input(number), ..request.clone() };
     let key = engine.new_key()?;
     let mut watch = engine.watch(key);
     engine.submit_as(key, request).await?;
@@ -128,7 +128,7 @@ async fn one(
 }
 
 /// The due time of a timer in a frame.
-fn timer_of(moment: &Moment) -> Option<u64> {
+fn timer_of(moment: &CommittedFrame) -> Option<u64> {
     moment.records.iter().find_map(|record| match record {
         Record::WaitStarted { until, .. } => *until,
         _ => None,

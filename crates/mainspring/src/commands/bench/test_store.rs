@@ -10,7 +10,8 @@ use std::{
 
 use mainspring_effects::Executors;
 use mainspring_engine::{
-    Engine, EngineError, Reach, Sharing, admission::Limits, home::Home, lease::Terms, span::Spans,
+    ClusterOptions, Engine, EngineError, EngineScope, admission::Limits, data_dir::DataDir, lease::LeaseTiming,
+    trace_spans::Spans,
 };
 use mainspring_kernel::hash::{Hash, hex};
 use mainspring_store::{Store, postgres::PostgresStore, sqlite::SqliteStore};
@@ -117,7 +118,7 @@ impl Drop for TestStore {
 pub(super) fn store_at(url: &StoreUrl, folder: &Path) -> Result<Arc<dyn Store>, CliError> {
     match url {
         StoreUrl::Sqlite => {
-            let home = Home::new(folder);
+            let home = DataDir::new(folder);
             home.create()?;
             let store = SqliteStore::open(&home.journal());
             Ok(Arc::new(store.map_err(EngineError::from)?))
@@ -134,7 +135,7 @@ fn in_schema_of(address: &str, place: &Path) -> String {
 }
 
 /// The lease of a node. A measurement that kills a node waits this long.
-const TERMS: Terms = Terms { lease_ms: 5_000 };
+const TERMS: LeaseTiming = LeaseTiming { lease_ms: 5_000 };
 
 /// The polling interval for the ownership of partitions.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -169,10 +170,10 @@ fn begin(
     limits: Option<Arc<dyn Limits>>,
 ) -> Result<(Arc<Engine>, usize), CliError> {
     let is_shared = store.is_shared();
-    let sharing = is_shared.then(|| Sharing { terms: TERMS, place: "bench".into() });
+    let sharing = is_shared.then(|| ClusterOptions { terms: TERMS, place: "bench".into() });
     let partitions = store.partitions().map_err(EngineError::from)? as usize;
-    let ground = mainspring_engine::Ground { home: None, sharing, spans, limits };
-    let engine = Engine::run(store, KEY, (executors, evaluator::evaluator()), ground, Reach::All)?;
+    let ground = mainspring_engine::EngineResources { data_dir: None, sharing, spans, limits };
+    let engine = Engine::run(store, KEY, (executors, evaluator::evaluator()), ground, EngineScope::All)?;
     Ok((Arc::new(engine), partitions))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use mainspring_engine::request::Request;
+use mainspring_engine::start_request::StartRequest;
 use mainspring_kernel::{document::Document, value::Value};
 
 use crate::{error::CliError, evaluator};
@@ -67,13 +67,13 @@ impl Workload {
     }
 
     /// The start request, equal for all executions except for the input.
-    pub(super) fn request(self) -> Result<Request, CliError> {
+    pub(super) fn request(self) -> Result<StartRequest, CliError> {
         let compiled = evaluator::compile(&Document::placeless(self.definition()));
         let plan = compiled.map_err(|diagnostics| {
             let first = diagnostics.first().map(|diagnostic| diagnostic.message.clone()).unwrap_or_default();
             CliError::internal("bench_failed", format!("the workload {} does not compile: {first}", self.name()))
         });
-        Ok(Request::new(Arc::new(plan?.plan), "bench"))
+        Ok(StartRequest::new(Arc::new(plan?.plan), "bench"))
     }
 
     /// The input of an execution, by its number.

@@ -1,6 +1,6 @@
 //! Checks the executions: quarantined ones, late timers, old approvals, and the nodes that run them.
 
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{time::rfc3339, value::Value};
 use mainspring_store::{InspectedExecution, InspectedExecutions, InspectedNode, Inspection, StoreError};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainspring_engine::{keys, load::Loader};
+use mainspring_engine::{journal_loader::Loader, keys};
 use mainspring_kernel::value::Value;
 use mainspring_server::{http::problem::Result, services::pending_approvals};
 use mainspring_store::Store;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mainspring_engine::{keys, load::Loader};
+use mainspring_engine::{journal_loader::Loader, keys};
 use mainspring_server::services::{audit_export::prove, audit_marks::Marks};
 use mainspring_store::{Filter, Store, StoreError};
 

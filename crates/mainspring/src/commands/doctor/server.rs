@@ -7,7 +7,7 @@ use std::{
 };
 
 use hyper::{HeaderMap, StatusCode, header::DATE};
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{
     json,
     value::{Map, Value},

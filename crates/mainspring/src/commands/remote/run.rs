@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
-use mainspring_engine::{engine::now_ms, envelope};
+use mainspring_engine::{clock::now_ms, envelope};
 use mainspring_kernel::{
     json::compact,
     plan::Decision,

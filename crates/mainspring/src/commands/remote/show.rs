@@ -1,6 +1,6 @@
 //! `mainspring show` at a server.
 
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 
 use super::find::find;
 use crate::{

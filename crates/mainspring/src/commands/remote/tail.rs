@@ -4,7 +4,7 @@ use super::{
     find::find,
     follow::{Followed, Following, Told},
 };
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 
 use crate::{
     cli::Global,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use mainspring_engine::span::{Span, Spanned};
+use mainspring_engine::trace_spans::{Span, Spanned};
 use mainspring_kernel::state::ExecutionStatus;
 
 /// Nanoseconds in a millisecond.

@@ -1,6 +1,6 @@
 //! Maps verified claims to a member, and creates a browser session: a token of its own whose secret is discarded.
 
-use mainspring_engine::engine::now_ms;
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{AuditEntry, Change, Removal};
 

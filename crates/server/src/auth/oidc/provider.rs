@@ -9,7 +9,7 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jsonwebtoken::jwk::Jwk;
 use mainspring_engine::{
-    engine::now_ms,
+    clock::now_ms,
     fair::{Bounds, FairPermit, FairSemaphore},
 };
 use serde::{Deserialize, Deserializer, de::Error};

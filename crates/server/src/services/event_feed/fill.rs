@@ -8,10 +8,10 @@ use std::{
 
 use mainspring_engine::{
     EngineError,
-    engine::now_ms,
+    clock::now_ms,
     progress::Events,
-    shard::Moment,
-    token::{Opened, token_of},
+    resume_token::{Opened, token_of},
+    shard::CommittedFrame,
 };
 use mainspring_kernel::{
     json::compact,
@@ -154,8 +154,8 @@ fn push_journal(feed: &Weak<Feed>, encoder: &mut EventEncoder<'_>, journal: &Jou
     push(feed, events, is_over)
 }
 
-fn encode_committed(encoder: &mut EventEncoder<'_>, frame: &Moment) -> Vec<StreamEvent> {
-    let Moment { sequence, now, records, .. } = frame;
+fn encode_committed(encoder: &mut EventEncoder<'_>, frame: &CommittedFrame) -> Vec<StreamEvent> {
+    let CommittedFrame { sequence, now, records, .. } = frame;
     encoder.of_frame(&FrameRecords { sequence: *sequence, now: *now, records: records.clone() })
 }
 

@@ -1,0 +1,376 @@
+//! An execution in memory: its state, and the draft of its next commit. Turns are decided in `shard.rs`.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use mainspring_kernel::{
+    decide::Action,
+    effect::Outcome,
+    frame::Frame,
+    hash::Hash,
+    input::{Input, Parent},
+    instance::Instance,
+    key::ExecutionKey,
+    plan::Plan,
+    record::Ending,
+    state::{ExecutionStatus, State},
+    stored_frame::{Head, StoredFrame},
+};
+use mainspring_store::{AuditEntry, ExecutionRow, Expected, LateReceipt, Part, RowChange, StoredPlan};
+
+use crate::{
+    admission::place_of,
+    evaluator::tenant_of,
+    journal_loader::Journal,
+    shard::approvals::Gates,
+    shard::protocol::{AttemptRecovery, CommittedFrame, PendingInput, ReceivedMessage, Ticket},
+    shard::tenants::Tenant,
+    trace_spans::{Span, SpanStart},
+};
+
+/// The slot of an execution in the shard.
+#[derive(Debug)]
+pub(super) enum ExecutionEntry {
+    /// Its journal is being read. The inputs wait for it.
+    Loading(Vec<PendingInput>),
+    /// In memory with its state.
+    Loaded(Box<LoadedExecution>),
+    /// In memory without its state, which is with an evaluation thread.
+    Evaluating(Box<Evaluating>),
+}
+
+/// An execution whose state is with an evaluation thread.
+#[derive(Debug)]
+pub(super) struct Evaluating {
+    /// The number of the evaluation.
+    pub(super) number: u64,
+    /// Everything but the state.
+    pub(super) loaded: LoadedExecution,
+    /// The organization of the execution.
+    pub(super) tenant: String,
+    /// The input of the turn.
+    pub(super) queued: PendingInput,
+    /// Inputs that arrived since.
+    pub(super) waiting: Vec<PendingInput>,
+    /// The deadline of the execution has passed.
+    pub(super) is_overdue: bool,
+    /// Tells the evaluation thread to stop: the result is not needed.
+    pub(super) abandoned: Arc<AtomicBool>,
+    /// Recovered outcomes of attempts that arrived since.
+    pub(super) recovered: Vec<(Instance, u32, AttemptRecovery)>,
+}
+
+/// The facts that a commit stores beside the frames.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) status: ExecutionStatus,
+    pub(crate) wake_at: Option<u64>,
+    pub(crate) outcome: Option<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) completed_at: Option<u64>,
+}
+
+impl Summary {
+    pub(crate) fn of(state: &State) -> Self {
+        let status = state.status();
+        Self {
+            status,
+            wake_at: state.wake_at(),
+            outcome: outcome(state, status),
+            error: error(state),
+            completed_at: state.ended_at,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct LoadedExecution {
+    pub(super) state: State,
+    /// The hash of the last frame, durable or not.
+    pub(super) head: Hash,
+    pub(super) next_sequence: u64,
+    /// The durable head.
+    pub(super) durable: Option<Expected>,
+    /// The content of the next commit.
+    pub(super) draft: Draft,
+    /// Drafts of it that are in flight, or durable with effects that are not released yet.
+    pub(super) on_the_way: u32,
+    /// The status in the catalogue.
+    pub(super) status: ExecutionStatus,
+    /// The summary after the last turn.
+    pub(super) summary: Summary,
+    pub(super) gates: Gates,
+    /// The start of the attempt whose receipt is being processed.
+    pub(super) span_start: SpanStart,
+    /// Ids of messages whose inputs were processed and are not durable.
+    pub(super) messages: BTreeSet<String>,
+    /// In the queue of executions whose split turn can continue.
+    pub(super) is_queued: bool,
+    /// The message that started a child.
+    pub(super) started_by: Option<Box<StartedBy>>,
+    /// The organization as the fair queues identify it.
+    pub(super) tenant: Tenant,
+    /// Records of the last turn in this process.
+    pub(super) last_records: usize,
+}
+
+/// The start message of a child, until something of the child is stored.
+#[derive(Debug)]
+pub(super) struct StartedBy {
+    pub(super) parent: Parent,
+    /// The id of the message.
+    pub(super) message: String,
+    /// The time at which it was received, in Unix milliseconds.
+    pub(super) at: u64,
+}
+
+/// The results of turns that no commit contains yet.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    pub(super) frames: Vec<StoredFrame>,
+    pub(super) row: Option<ExecutionRow>,
+    pub(super) plans: Vec<StoredPlan>,
+    pub(super) messages: Vec<mainspring_store::InboxMessage>,
+    pub(super) late: Vec<LateReceipt>,
+    /// The inputs of the draft, to be processed again if it is lost, each with its `changed` flag.
+    pub(super) queued: Vec<(PendingInput, bool)>,
+    pub(super) actions: Vec<Action>,
+    pub(super) committed: Vec<CommittedFrame>,
+    /// Attempts whose receipts are in the frames.
+    pub(super) settled: Vec<(String, u32)>,
+}
+
+impl ExecutionEntry {
+    /// A new execution, decided by the rules of a version.
+    pub(super) fn fresh(
+        key: ExecutionKey,
+        plan: Arc<Plan>,
+        plans: Vec<StoredPlan>,
+        row: ExecutionRow,
+        decide_version: u32,
+        started_by: Option<Box<StartedBy>>,
+    ) -> Self {
+        let mut state = State::new(key, plan);
+        state.decide_version = decide_version;
+        Self::Loaded(Box::new(LoadedExecution {
+            last_records: 0,
+            tenant: Tenant::of(row.organization.as_deref().unwrap_or_default()),
+            summary: Summary::of(&state),
+            state,
+            head: Hash::default(),
+            next_sequence: 0,
+            durable: None,
+            draft: Draft { row: Some(row), plans, ..Draft::default() },
+            on_the_way: 0,
+            status: ExecutionStatus::Pending,
+            gates: Gates::default(),
+            span_start: SpanStart::default(),
+            messages: BTreeSet::new(),
+            is_queued: false,
+            started_by,
+        }))
+    }
+
+    /// An execution read from its journal.
+    pub(super) fn from_journal(journal: Journal) -> Self {
+        let Journal { state, head, .. } = journal;
+        let summary = Summary::of(&state);
+        Self::Loaded(Box::new(LoadedExecution {
+            last_records: 0,
+            tenant: Tenant::of(tenant_of(&state)),
+            status: summary.status,
+            summary,
+            gates: Gates::of(&state),
+            state,
+            head: head.hash,
+            next_sequence: head.sequence + 1,
+            durable: Some(Expected { sequence: head.sequence, hash: head.hash }),
+            draft: Draft::default(),
+            on_the_way: 0,
+            span_start: SpanStart::default(),
+            messages: BTreeSet::new(),
+            is_queued: false,
+            started_by: None,
+        }))
+    }
+
+    /// The execution in memory, with or without its state.
+    pub(super) fn loaded_mut(&mut self) -> Option<&mut LoadedExecution> {
+        match self {
+            Self::Loading(_) => None,
+            Self::Loaded(loaded) => Some(loaded),
+            Self::Evaluating(out) => Some(&mut out.loaded),
+        }
+    }
+
+    /// The organization, if known.
+    pub(super) fn tenant(&self) -> Tenant {
+        match self {
+            Self::Loading(_) => Tenant::default(),
+            Self::Loaded(loaded) => loaded.tenant,
+            Self::Evaluating(out) => out.loaded.tenant,
+        }
+    }
+
+    /// The plan, if known.
+    pub(super) fn plan(&self) -> Option<&Plan> {
+        match self {
+            Self::Loading(_) => None,
+            Self::Loaded(loaded) => Some(&loaded.state.plan),
+            Self::Evaluating(out) => Some(&out.loaded.state.plan),
+        }
+    }
+
+    /// All inputs that are not durable.
+    pub(super) fn queued(&self) -> impl Iterator<Item = &PendingInput> {
+        let (drafted, out, waiting) = match self {
+            Self::Loading(waiting) => (&[][..], None, &waiting[..]),
+            Self::Loaded(loaded) => (&loaded.draft.queued[..], None, &[][..]),
+            Self::Evaluating(out) => (&out.loaded.draft.queued[..], Some(&out.queued), &out.waiting[..]),
+        };
+        drafted.iter().map(|(queued, _)| queued).chain(out).chain(waiting)
+    }
+
+    /// The same, from a slot that is dropped.
+    pub(super) fn into_queued(self) -> Vec<PendingInput> {
+        match self {
+            Self::Loading(waiting) => waiting,
+            Self::Loaded(loaded) => loaded.draft.into_queued(),
+            Self::Evaluating(out) => {
+                let Evaluating { loaded, queued, waiting, .. } = *out;
+                loaded.draft.into_queued().into_iter().chain([queued]).chain(waiting).collect()
+            }
+        }
+    }
+}
+
+impl LoadedExecution {
+    /// Creates the part of a batch for the draft. `None` if there is nothing to write.
+    pub(super) fn part(&mut self, partition: u32, sealing: &[u8; 32]) -> Option<Part> {
+        let draft = &mut self.draft;
+        let consumed: Vec<_> =
+            draft.queued.iter().filter_map(|(queued, _)| Some(queued.message.as_ref()?.id.clone())).collect();
+        if draft.frames.is_empty() && draft.late.is_empty() && (consumed.is_empty() || self.durable.is_none()) {
+            return None;
+        }
+        // Inputs that changed nothing are not audited.
+        let changed = draft.queued.iter().filter(|(_, changed)| *changed);
+        let audit = changed.filter_map(|(queued, _)| queued.audit.as_deref().cloned()).collect();
+        let (gates_closed, gates_opened) = match draft.frames.is_empty() {
+            true => Default::default(),
+            false => self.gates.changes(),
+        };
+        let summary = &self.summary;
+        let change = (draft.row.is_none() && summary.status != self.status).then(|| change(summary));
+        let row = draft.row.take().map(|row| ended_row(ExecutionRow { partition, ..row }, summary));
+        self.status = summary.status;
+        Some(Part {
+            execution: self.state.key,
+            partition,
+            expected: self.durable,
+            frames: std::mem::take(&mut draft.frames),
+            head: Head::sealed(sealing, self.state.key, self.next_sequence.saturating_sub(1), self.head),
+            wake_at: summary.wake_at,
+            row,
+            change,
+            plans: std::mem::take(&mut draft.plans),
+            consumed,
+            messages: std::mem::take(&mut draft.messages),
+            late_receipts: std::mem::take(&mut draft.late),
+            audit,
+            gates_closed,
+            gates_opened,
+        })
+    }
+
+    /// The id of the organization, or an empty string. Before the first turn the row names it.
+    pub(super) fn organization(&self) -> &str {
+        match (&self.state.start, &self.draft.row) {
+            (None, Some(row)) => row.organization.as_deref().unwrap_or_default(),
+            _ => tenant_of(&self.state),
+        }
+    }
+
+    /// True if nothing is in progress: no work is out, and no draft waits for a commit.
+    pub(super) fn is_idle(&self) -> bool {
+        self.on_the_way == 0 && self.draft.is_empty() && !self.state.has_work_out() && !self.state.is_split
+    }
+}
+
+impl Draft {
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty() && self.late.is_empty() && self.queued.is_empty()
+    }
+
+    pub(super) fn take(
+        &mut self,
+        stored: StoredFrame,
+        (frame, spans): (Frame, Vec<Arc<Span>>),
+        (message, ticket, audit): (Option<ReceivedMessage>, Option<Ticket>, Option<Box<AuditEntry>>),
+        actions: Vec<Action>,
+        state: &State,
+        status: ExecutionStatus,
+    ) {
+        if let Input::Receipt { instance, attempt, .. } = &frame.input {
+            self.settled.push((instance.name(&state.plan), *attempt));
+        }
+        self.committed.push(CommittedFrame {
+            execution: state.key,
+            place_of: place_of(state, &frame.records),
+            sequence: frame.sequence,
+            now: frame.now,
+            records: frame.records,
+            status,
+            plan: state.plan.clone(),
+            spans,
+        });
+        self.frames.push(stored);
+        self.actions.extend(actions);
+        self.queued.push((PendingInput { input: frame.input, message, ticket, audit }, true));
+    }
+
+    /// Adds an input that changed nothing. A receipt that does not count is stored as late, and other inputs are only
+    /// answered.
+    pub(super) fn take_without_frame(&mut self, now: u64, queued: PendingInput) {
+        if let Input::Receipt { outcome, .. } = &queued.input
+            && *outcome != Outcome::Interrupted
+        {
+            self.late.push(LateReceipt { at: now, body: queued.input.encode() });
+        }
+        self.queued.push((queued, false));
+    }
+
+    pub(super) fn into_queued(self) -> Vec<PendingInput> {
+        self.queued.into_iter().map(|(queued, _)| queued).collect()
+    }
+}
+
+fn change(summary: &Summary) -> RowChange {
+    RowChange {
+        status: summary.status.name().into(),
+        outcome: summary.outcome.clone(),
+        error: summary.error.clone(),
+        completed_at: summary.completed_at,
+    }
+}
+
+/// An execution that starts and ends in one commit gets a single row, with its end.
+fn ended_row(row: ExecutionRow, summary: &Summary) -> ExecutionRow {
+    let RowChange { status, outcome, error, completed_at } = change(summary);
+    ExecutionRow { status, outcome, error, completed_at, ..row }
+}
+
+fn outcome(state: &State, status: ExecutionStatus) -> Option<String> {
+    (status == ExecutionStatus::Completed && state.with_failures).then(|| "with_failures".into())
+}
+
+/// A planned ending is not final: a cancel can precede it.
+fn error(state: &State) -> Option<String> {
+    match state.ending.as_ref().filter(|_| state.ended_at.is_some())? {
+        Ending::Completed { .. } => None,
+        Ending::Failed { fault, .. } => Some(fault.code.clone()),
+        Ending::Cancelled { reason } => Some(reason.clone()),
+    }
+}

@@ -1,0 +1,784 @@
+//! A shard of a cluster: the partitions that it acquires, releases and loses, and the work in them.
+
+mod clocks;
+
+use std::{collections::VecDeque, sync::Arc};
+
+use mainspring_engine::{
+    clock::ClockReading,
+    clock::MonotonicMs,
+    evaluator::InProcess,
+    journal_loader::Loader,
+    lease::{LeaseTiming, Leases},
+    membership::{Heartbeat, LeaseRenewal, NodeSession},
+    shard::{
+        AttemptRecovery, Event, Handoff, Keys, LoadAnswer, NewExecution, Output, PendingInput, Reply, Shard,
+        ShardError, Taken, Ticket,
+    },
+    start_request::{StartRequest, row},
+};
+use mainspring_kernel::{
+    decide::QUEUES_SINCE,
+    definition::{Syntax, compile, read},
+    effect::Outcome,
+    frame::Frame,
+    input::{Input, Queue, Start},
+    instance::Instance,
+    key::ExecutionKey,
+    plan::Plan,
+    record::Record,
+    state::Status,
+    value::Value,
+};
+use mainspring_store::{Batch, CommitError, Due, Node, PartOutcome, Refusal, Store, memory::MemoryStore};
+
+const NOW: u64 = 1_767_225_600_000;
+const TERMS: LeaseTiming = LeaseTiming { lease_ms: 10_000 };
+const KEY: ExecutionKey = ExecutionKey(*b"0123456\x07\x80abcdefg");
+
+fn plan() -> Arc<Plan> {
+    let text = r#"{"steps":[{"type":"bash","id":"a","command":"true"},{"type":"bash","id":"b","command":"true"}]}"#;
+    plan_of(text)
+}
+
+fn plan_of(text: &str) -> Arc<Plan> {
+    Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan)
+}
+
+/// A node whose outputs are kept until the test reads them.
+struct Bench {
+    store: MemoryStore,
+    member: NodeSession,
+    shard: Shard,
+    loader: Loader,
+    monotonic: MonotonicMs,
+    wall_ms: u64,
+    commits: VecDeque<(u64, Arc<Batch>)>,
+    outputs: Vec<String>,
+    replies: Vec<(Ticket, Reply)>,
+    passed_on: Vec<Input>,
+    handoff: Handoff,
+    /// The number of the last load.
+    asked_for: u64,
+}
+
+impl Bench {
+    fn new(store: &MemoryStore, name: &str) -> Self {
+        Self::of_version(store, name, 2)
+    }
+
+    fn of_version(store: &MemoryStore, name: &str, decide_version: u32) -> Self {
+        let (place, release) = (String::new(), String::new());
+        let node = Node { name: name.into(), address: place, release, decide_version, accepts_partitions: true };
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let keys = Keys { sealing: [1; 32], salting: [2; 32] };
+        Self {
+            store: store.clone(),
+            member: NodeSession::new(shared.clone(), TERMS, node),
+            shard: Shard::new(Leases::none(), keys, usize::MAX),
+            loader: Loader::new(shared, [1; 32]).among_nodes(),
+            monotonic: MonotonicMs(0),
+            wall_ms: NOW,
+            commits: VecDeque::new(),
+            outputs: Vec::new(),
+            replies: Vec::new(),
+            passed_on: Vec::new(),
+            handoff: Handoff::default(),
+            asked_for: 0,
+        }
+    }
+
+    fn heartbeat(&mut self) {
+        let word = self.word();
+        self.on_renewed(word);
+    }
+
+    fn read_clocks(&self) -> ClockReading {
+        ClockReading { monotonic: self.monotonic, wall_ms: self.wall_ms }
+    }
+
+    fn word(&mut self) -> Box<LeaseRenewal> {
+        let reading = self.read_clocks();
+        let word = self.member.heartbeat(&std::mem::take(&mut self.handoff), false, || reading);
+        let Heartbeat::Renewed(renewal) = word else { panic!("{word:?}") };
+        renewal
+    }
+
+    fn on_renewed(&mut self, renewal: Box<LeaseRenewal>) {
+        self.handle(Event::LeaseRenewed(renewal));
+    }
+
+    fn handle(&mut self, event: Event) {
+        self.shard.expire(self.read_clocks());
+        self.shard.handle(self.shard.now(self.read_clocks()), event);
+        self.run_outputs();
+    }
+
+    fn run_outputs(&mut self) {
+        self.shard.expire(self.read_clocks());
+        self.shard.flush();
+        while let Some(output) = self.shard.next_output() {
+            let word = match output {
+                Output::Commit { commit_id, batch } => {
+                    self.commits.push_back((commit_id, batch));
+                    "commit".into()
+                }
+                Output::Reply(ticket, reply) => {
+                    self.replies.push((ticket, reply));
+                    "reply".into()
+                }
+                Output::PassOn(_, input, remote) => {
+                    self.passed_on.push(input);
+                    let of_others = if remote.is_some() { " for others" } else { "" };
+                    remote.into_iter().for_each(|remote| self.store.end_remote(self.name(), &[remote]).unwrap());
+                    format!("pass on{of_others}")
+                }
+                Output::StopRemote(remote) => {
+                    self.store.stop_remote(&remote).unwrap();
+                    format!("stop {} elsewhere", remote.number)
+                }
+                Output::Load(_, number) => {
+                    self.asked_for = number;
+                    "load".into()
+                }
+                Output::Perform { attempt, .. } => format!("perform {} {}", attempt.step, attempt.number),
+                Output::Stop { attempt, .. } => format!("stop {attempt}"),
+                Output::Kill { attempt, .. } => format!("kill {attempt}"),
+                Output::Reconcile { attempt, .. } => format!("adopt {} {}", attempt.step, attempt.number),
+                Output::Acquired(partitions) => format!("acquired {partitions:?}"),
+                Output::Handoff(handoff) => {
+                    let word = format!("given up {}, running {}", handoff.fences.len(), handoff.running.len());
+                    self.handoff.extend(handoff);
+                    word
+                }
+                Output::Lost(partitions) => format!("lost {partitions:?}"),
+                Output::Notify(frame) => format!("notify {}", frame.sequence),
+                Output::Forget { .. } => continue,
+                other => panic!("unexpected: {other:?}"),
+            };
+            self.outputs.push(word);
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.member.name()
+    }
+
+    fn submit(&mut self) {
+        self.submit_plan(plan());
+    }
+
+    fn submit_plan(&mut self, plan: Arc<Plan>) {
+        self.submit_in(None, plan);
+    }
+
+    fn submit_in(&mut self, queue: Option<Queue>, plan: Arc<Plan>) {
+        let request = StartRequest::new(plan.clone(), "me");
+        let stored_plans = request.stored_plans();
+        let start = Box::new(Start { queue, ..request.start(KEY) });
+        let row = row(KEY, &start, &plan, NOW);
+        let submission = NewExecution {
+            execution: KEY,
+            plan,
+            stored_plans,
+            start,
+            row,
+            message: None,
+            ticket: Some(Ticket(1)),
+            audit: None,
+        };
+        self.handle(Event::Submit(Box::new(submission)));
+    }
+
+    fn receipt(&mut self, step: u32) {
+        let instance = Instance { step, rounds: Vec::new() };
+        let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
+        self.handle(Event::Take(KEY, PendingInput::without_reply(input)));
+    }
+
+    fn write(&mut self) -> Vec<PartOutcome> {
+        let (commit_id, batch) = self.commits.pop_front().expect("a commit");
+        let answer = self.store.commit(&batch);
+        let answers = answer.clone().unwrap();
+        self.handle(Event::Committed { commit_id, answer });
+        answers
+    }
+
+    fn cancel(&mut self) {
+        let input = Input::Cancel { by: "me".into(), reason: "why".into() };
+        self.handle(Event::Take(KEY, PendingInput::without_reply(input)));
+        self.write();
+    }
+
+    /// Acquires free partitions and reads their due executions.
+    fn take_over(&mut self) {
+        self.heartbeat();
+        self.handle(Event::Due(self.store.due(&[0], NOW, None, 9).unwrap()));
+        self.load();
+    }
+
+    fn load(&mut self) {
+        let answer = Box::new(self.loader.load(KEY));
+        self.handle(Event::Loaded(KEY, self.asked_for, answer));
+    }
+
+    fn seen(&mut self) -> String {
+        std::mem::take(&mut self.outputs).join(", ")
+    }
+}
+
+fn store() -> MemoryStore {
+    let store = MemoryStore::new();
+    store.set_now(NOW);
+    store
+}
+
+/// Beside a node without support for queues, no frame mentions a queue: that node could not read the start of an
+/// execution that it may acquire.
+#[test]
+fn nobody_who_knows_no_queues_finds_one() {
+    for (version, is_there) in [(QUEUES_SINCE - 1, false), (QUEUES_SINCE, true)] {
+        let store = store();
+        let (place, release) = (String::new(), String::new());
+        store
+            .heartbeat(
+                &Node { name: "z".into(), address: place, release, decide_version: version, accepts_partitions: true },
+                1_000_000,
+            )
+            .unwrap();
+        let mut bench = Bench::of_version(&store, "a", QUEUES_SINCE);
+        bench.heartbeat();
+        bench.submit_in(Some(Queue::User), plan());
+        let (_, batch) = bench.commits.pop_front().unwrap();
+        let (frame, _) = Frame::read(&batch.parts[0].frames[0]).unwrap();
+        let Input::Start(start) = &frame.input else { panic!("it begins") };
+        assert_eq!(start.queue.is_some(), is_there);
+        assert_eq!(frame.records.contains(&Record::Queued { queue: Queue::User }), is_there);
+    }
+}
+
+#[test]
+fn nothing_is_taken_in_for_what_is_not_held() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.submit();
+    assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
+    bench.receipt(0);
+    assert_eq!(bench.passed_on.len(), 1, "of a receipt nobody else knows");
+    let message = PendingInput { input: Input::Continue, message: Some("a message".into()), ticket: None, audit: None };
+    bench.handle(Event::Take(KEY, message));
+    assert_eq!(bench.seen(), "reply, pass on", "a message is still in the inbox");
+}
+
+#[test]
+fn what_is_held_is_worked_on_until_the_word_is_over() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    bench.heartbeat();
+    bench.submit();
+    assert_eq!(bench.seen(), "acquired [0], commit");
+    // The answer arrives just before the lease expires, and the process is paused before it handles the answer.
+    bench.monotonic = MonotonicMs(9_000);
+    assert_eq!(bench.write(), [PartOutcome::Durable]);
+    assert_eq!(bench.seen(), "lost [0], notify 0, reply", "it is notified, as it is durable; nothing is begun");
+    assert_eq!(bench.replies, [(Ticket(1), Ok(Taken { changed: true }))]);
+    // The next heartbeat acquires the partition again, and everything is read back.
+    bench.heartbeat();
+    assert_eq!(bench.seen(), "acquired [0]");
+    bench.handle(Event::Due(store.due(&[0], NOW, None, 9).unwrap()));
+    bench.load();
+    assert_eq!(bench.seen(), "load, adopt a 1");
+}
+
+#[test]
+fn outputs_that_wait_are_not_carried_out_after_the_end_of_a_lease() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.heartbeat();
+    bench.submit();
+    let (commit_id, batch) = bench.commits.pop_front().unwrap();
+    let answer = bench.store.commit(&batch);
+    bench.shard.handle(NOW, Event::Committed { commit_id, answer });
+    bench.seen();
+    bench.monotonic = MonotonicMs(9_000);
+    bench.run_outputs();
+    assert_eq!(bench.seen(), "lost [0], notify 0, reply", "it is notified, as it is durable; nothing is begun");
+}
+
+#[test]
+fn another_owner_s_commits_are_its_own() {
+    let store = store();
+    let (mut first, mut second) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.heartbeat();
+    first.submit();
+    first.write();
+    assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply");
+    // The first node is paused until the second one acquires the partition. Its own clock stood still as well.
+    store.set_now(NOW + 10_000);
+    second.wall_ms = NOW + 10_000;
+    second.heartbeat();
+    second.handle(Event::Due(store.due(&[0], NOW, None, 9).unwrap()));
+    second.load();
+    assert_eq!(second.seen(), "acquired [0], load, adopt a 1");
+    first.receipt(0);
+    assert_eq!(first.write(), [PartOutcome::Refused(mainspring_store::Refusal::Fence)]);
+    assert_eq!(first.seen(), "commit, pass on, lost [0]");
+    let Input::Receipt { outcome, .. } = &first.passed_on[0] else { panic!("a receipt") };
+    assert_eq!(*outcome, Outcome::Done(Value::Null));
+    // The receipt from the first node counts if the second one has not marked the attempt as interrupted.
+    let input = first.passed_on.remove(0);
+    second.handle(Event::Take(KEY, PendingInput { input, message: Some("message".into()), ticket: None, audit: None }));
+    assert_eq!(second.write(), [PartOutcome::Durable]);
+    assert_eq!(second.seen(), "commit, perform b 1, notify 1");
+}
+
+#[test]
+fn what_runs_is_stopped_when_its_partition_is_lost() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.heartbeat();
+    bench.submit();
+    bench.write();
+    bench.seen();
+    bench.handle(Event::LeaseExpired);
+    assert_eq!(bench.seen(), "kill 1, lost [0]");
+    bench.receipt(0);
+    assert_eq!(bench.seen(), "pass on");
+}
+
+#[test]
+fn a_commit_on_its_way_when_its_partition_is_lost_and_gained_again_begins_nothing() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.heartbeat();
+    bench.submit();
+    bench.handle(Event::LeaseExpired);
+    bench.heartbeat();
+    bench.handle(Event::Due(vec![mainspring_store::Due { execution: KEY, wake_at: 0 }]));
+    assert_eq!(bench.seen(), "acquired [0], commit, lost [0], acquired [0], load");
+    assert_eq!(bench.write(), [PartOutcome::Durable]);
+    assert_eq!(bench.seen(), "load, notify 0, reply", "whoever reads the journal begins what is open");
+    bench.load();
+    assert_eq!(bench.seen(), "adopt a 1");
+}
+
+#[test]
+fn of_two_answers_to_what_became_of_an_attempt_one_counts() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.heartbeat();
+    bench.submit();
+    bench.write();
+    for _ in 0..2 {
+        bench.handle(Event::LeaseExpired);
+        bench.take_over();
+    }
+    bench.seen();
+    let never_started = || {
+        let instance = Instance { step: 0, rounds: Vec::new() };
+        Event::AttemptRecovered { execution: KEY, instance, attempt: 1, recovery: AttemptRecovery::NeverStarted }
+    };
+    bench.handle(never_started());
+    assert_eq!(bench.seen(), "perform a 1");
+    bench.handle(never_started());
+    assert_eq!(bench.seen(), "", "it is not performed twice at a time");
+}
+
+#[test]
+fn what_became_of_an_attempt_counts_after_a_turn_that_was_out_meanwhile() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.heartbeat();
+    bench.submit_plan(plan_of(
+        r#"{"steps":[{"type":"parallel","id":"p","steps":[
+            {"type":"bash","id":"a","command":"true","outputSchema":{"type":"object"}},
+            {"type":"bash","id":"b","command":"true"}]}]}"#,
+    ));
+    bench.write();
+    bench.handle(Event::LeaseExpired);
+    bench.take_over();
+    assert!(bench.seen().ends_with("load, adopt a 1, adopt b 1"));
+    let instance = |step| Instance { step, rounds: Vec::new() };
+    let input = Input::Receipt { instance: instance(1), attempt: 1, outcome: Outcome::Done(Value::Null) };
+    bench.shard.handle(NOW, Event::Take(KEY, PendingInput::without_reply(input)));
+    let Some(Output::Evaluate { evaluation, suspended, .. }) = bench.shard.next_output() else { panic!("no check") };
+    let (attempt, recovery) = (1, AttemptRecovery::NeverStarted);
+    bench.handle(Event::AttemptRecovered { execution: KEY, instance: instance(2), attempt, recovery });
+    assert_eq!(bench.seen(), "", "its state is out");
+    let finished = Box::new(suspended.finish(&InProcess, &mut || false));
+    bench.handle(Event::Evaluated { execution: KEY, evaluation, finished });
+    assert_eq!(bench.seen(), "perform b 1, commit");
+}
+
+#[test]
+fn the_second_of_two_journals_changes_nothing() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.heartbeat();
+    bench.submit();
+    bench.write();
+    for _ in 0..2 {
+        bench.handle(Event::LeaseExpired);
+        bench.heartbeat();
+        bench.handle(Event::Due(vec![mainspring_store::Due { execution: KEY, wake_at: 0 }]));
+    }
+    bench.load();
+    bench.receipt(0);
+    bench.seen();
+    bench.load();
+    assert_eq!(bench.write(), [PartOutcome::Durable]);
+    bench.receipt(1);
+    assert_eq!(bench.seen(), "perform b 1, notify 1, commit", "what was decided meanwhile is still there");
+}
+
+/// The execution is loaded because of the commit, and is in memory when it would be loaded for the receipt.
+#[test]
+fn a_receipt_outlives_a_store_that_does_not_answer_while_an_old_commit_is_on_its_way() {
+    for second_answers in [true, false] {
+        let mut bench = Bench::new(&store(), "a");
+        bench.heartbeat();
+        bench.submit();
+        bench.write();
+        let signal = || Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
+        bench.handle(Event::Take(KEY, PendingInput::without_reply(signal())));
+        let (commit_id, _) = bench.commits.pop_front().unwrap();
+        bench.handle(Event::LeaseExpired);
+        bench.heartbeat();
+        bench.receipt(0);
+        let unavailable = || Box::new(LoadAnswer::Unavailable("the disk is busy".into()));
+        bench.handle(Event::Loaded(KEY, bench.asked_for, unavailable()));
+        bench.handle(Event::Committed { commit_id, answer: Err(CommitError::Unknown("?".into())) });
+        if !second_answers {
+            bench.handle(Event::Take(KEY, PendingInput::without_reply(signal())));
+            bench.handle(Event::Loaded(KEY, bench.asked_for, unavailable()));
+            bench.shard.handle(NOW + 2_000, Event::Wake);
+            bench.run_outputs();
+        }
+        bench.seen();
+        bench.load();
+        bench.shard.handle(NOW + 4_000, Event::Wake);
+        bench.write();
+        let state = bench.loader.journal(KEY).unwrap().unwrap().journal.state;
+        assert_eq!(state.steps[&Instance::of_step(0)].status, Status::Completed, "{second_answers}");
+    }
+}
+
+#[test]
+fn who_asked_for_what_may_have_been_written_is_not_told_to_ask_elsewhere() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.heartbeat();
+    bench.submit();
+    let (commit_id, batch) = bench.commits.pop_front().unwrap();
+    bench.store.commit(&batch).unwrap();
+    bench.handle(Event::LeaseExpired);
+    bench.handle(Event::Committed { commit_id, answer: Err(CommitError::Unknown("?".into())) });
+    let (_, reply) = bench.replies.pop().unwrap();
+    assert!(matches!(&reply, Err(ShardError::Store(why)) if why.contains("unknown")), "{reply:?}");
+}
+
+#[test]
+fn a_partition_that_came_back_under_another_epoch_is_held_under_that_one() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    bench.heartbeat();
+    store.claim(0, "somebody").unwrap();
+    store.acquire("a", &[0]).unwrap();
+    bench.heartbeat();
+    assert_eq!(bench.seen(), "acquired [0], lost [0], acquired [0]");
+    assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
+    bench.submit();
+    assert_eq!(bench.write(), [PartOutcome::Durable]);
+}
+
+#[test]
+fn what_nothing_is_going_on_of_is_given_up_first() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    store.repartition(2).unwrap();
+    bench.heartbeat();
+    assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0, 1]);
+    bench.submit();
+    bench.write();
+    bench.seen();
+    let busy = mainspring_store::partition_of(KEY, 2);
+    assert!(!bench.shard.idle().contains(&busy));
+    Bench::new(&store, "b").heartbeat();
+    bench.heartbeat();
+    assert_eq!(bench.seen(), "given up 1, running 0");
+    assert_eq!(bench.shard.held().collect::<Vec<_>>(), [busy]);
+    Bench::new(&store, "b").heartbeat();
+    bench.heartbeat();
+    assert_eq!(bench.seen(), "");
+}
+
+#[test]
+fn another_number_of_partitions_loses_everything() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    bench.heartbeat();
+    bench.submit();
+    store.repartition(4).unwrap();
+    bench.seen();
+    assert_eq!(bench.write(), [PartOutcome::Refused(mainspring_store::Refusal::Fence)]);
+    assert_eq!(bench.seen(), "reply, lost [0]");
+    assert_eq!(bench.replies, [(Ticket(1), Err(ShardError::NotHere))]);
+    bench.heartbeat();
+    assert_eq!(bench.seen(), "", "others may believe for a while that they hold what they held");
+    store.set_now(NOW + 10_000);
+    let mut second = Bench::new(&store, "b");
+    second.wall_ms = NOW + 10_000;
+    second.heartbeat();
+    assert_eq!(second.seen(), "acquired [0, 1, 2, 3]");
+}
+
+/// A node that owns the only partition and runs a step, and a second node that owns the partition now.
+fn handed_over() -> (Bench, Bench) {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.heartbeat();
+    first.submit();
+    first.write();
+    assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply");
+    second.heartbeat();
+    first.heartbeat();
+    assert_eq!(first.seen(), "given up 1, running 1");
+    assert_eq!(first.shard.held().count(), 0);
+    first.heartbeat();
+    second.take_over();
+    assert_eq!(second.seen(), "acquired [0], load", "it goes on at the first one");
+    (first, second)
+}
+
+#[test]
+fn what_runs_goes_on_where_it_is_when_its_partition_is_given_up() {
+    let (mut first, mut second) = handed_over();
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on for others");
+    let input = first.passed_on.remove(0);
+    second.handle(Event::Take(KEY, PendingInput { input, message: Some("message".into()), ticket: None, audit: None }));
+    assert_eq!(second.write(), [PartOutcome::Durable]);
+    assert_eq!(second.seen(), "commit, perform b 1, notify 1");
+    // Attempts that have ended are not recovered.
+    second.store.leave("b").unwrap();
+    second.heartbeat();
+    assert_eq!(second.seen(), "");
+}
+
+#[test]
+fn who_holds_an_execution_has_what_runs_elsewhere_stopped() {
+    let (mut first, mut second) = handed_over();
+    second.cancel();
+    assert_eq!(second.seen(), "commit, stop 1 elsewhere, notify 1");
+    first.heartbeat();
+    assert_eq!(first.seen(), "stop 1");
+    // Repeated with every heartbeat, in case the first request was lost.
+    second.heartbeat();
+    first.heartbeat();
+    assert_eq!((second.seen().as_str(), first.seen().as_str()), ("stop 1 elsewhere", "stop 1"));
+    // A new load of the execution finds the request as well.
+    second.handle(Event::LeaseExpired);
+    second.take_over();
+    assert_eq!(second.seen(), "lost [0], acquired [0], load, stop 1 elsewhere");
+}
+
+#[test]
+fn what_ran_at_a_node_that_is_dead_is_looked_after() {
+    let (_, mut second) = handed_over();
+    second.heartbeat();
+    assert_eq!(second.seen(), "");
+    second.store.leave("b").unwrap();
+    second.heartbeat();
+    assert_eq!(second.seen(), "adopt a 1");
+    second.heartbeat();
+    assert_eq!(second.seen(), "", "once");
+}
+
+#[test]
+fn what_is_on_its_way_to_the_disk_lands_before_it_is_handed_over() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.heartbeat();
+    first.submit();
+    second.heartbeat();
+    first.heartbeat();
+    assert_eq!(first.seen(), "acquired [0], commit");
+    assert_eq!(first.write(), [PartOutcome::Durable]);
+    assert_eq!(first.seen(), "perform a 1, notify 0, reply, given up 1, running 1");
+}
+
+#[test]
+fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.heartbeat();
+    first.submit();
+    first.write();
+    let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
+    first.handle(Event::Take(KEY, PendingInput { input, message: None, ticket: Some(Ticket(2)), audit: None }));
+    let (commit_id, _) = first.commits.pop_front().unwrap();
+    first.handle(Event::Committed { commit_id, answer: Err(CommitError::Unknown("?".into())) });
+    first.handle(Event::Loaded(KEY, first.asked_for, Box::new(LoadAnswer::Unavailable("the server begins".into()))));
+    first.seen();
+    second.heartbeat();
+    first.heartbeat();
+    assert_eq!(first.seen(), "given up 1, running 1");
+    first.heartbeat();
+    second.take_over();
+    assert_eq!(second.seen(), "acquired [0], load", "it is not asked what became of it");
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on for others");
+}
+
+/// A node whose commit has just become durable, and which then releases its only partition to a new node.
+fn about_to_hand_over() -> (Bench, Bench) {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.heartbeat();
+    first.submit();
+    second.heartbeat();
+    let renewal = first.word();
+    first.on_renewed(renewal);
+    let (commit_id, batch) = first.commits.pop_front().unwrap();
+    let answer = first.store.commit(&batch);
+    first.shard.handle(NOW, Event::Committed { commit_id, answer });
+    (first, second)
+}
+
+#[test]
+fn what_no_commit_has_taken_yet_is_passed_on() {
+    let (mut first, _) = about_to_hand_over();
+    let instance = Instance { step: 0, rounds: Vec::new() };
+    // The receipt arrives before the next commit is submitted.
+    let input = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
+    first.handle(Event::Take(KEY, PendingInput::without_reply(input)));
+    assert_eq!(
+        first.seen(),
+        "acquired [0], commit, perform a 1, notify 0, reply, pass on for others, given up 1, running 1"
+    );
+}
+
+#[test]
+fn what_comes_back_while_it_runs_is_performed_by_who_performs_it() {
+    let (mut first, mut second) = handed_over();
+    second.store.leave("a").unwrap();
+    first.take_over();
+    assert_eq!(first.seen(), "acquired [0], load");
+    first.cancel();
+    assert_eq!(first.seen(), "commit, stop 1, notify 1");
+    second.handle(Event::LeaseExpired);
+    first.receipt(0);
+    first.write();
+    assert_eq!(first.seen(), "commit, notify 2");
+}
+
+#[test]
+fn a_word_that_was_begun_before_gives_nothing_back() {
+    let store = store();
+    let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
+    first.heartbeat();
+    first.submit();
+    second.heartbeat();
+    first.heartbeat();
+    let renewal = first.word();
+    first.write();
+    assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply, given up 1, running 1");
+    first.on_renewed(renewal);
+    assert_eq!((first.seen().as_str(), first.shard.held().count()), ("", 0));
+}
+
+#[test]
+fn what_runs_for_others_is_stopped_when_the_word_is_over() {
+    let (mut first, _) = handed_over();
+    first.monotonic = MonotonicMs(9_000);
+    first.handle(Event::Wake);
+    assert_eq!(first.seen(), "kill 1");
+    first.handle(Event::Wake);
+    assert_eq!(first.seen(), "", "once");
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on for others", "who hears of this node in time waits for it");
+}
+
+#[test]
+fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
+    let (mut first, _) = handed_over();
+    first.handle(Event::LeaseExpired);
+    assert_eq!(first.seen(), "kill 1");
+    first.receipt(0);
+    assert_eq!(first.seen(), "pass on");
+}
+
+#[test]
+fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
+    let (mut first, mut second) = about_to_hand_over();
+    first.shard.flush();
+    first.seen();
+    first.monotonic = MonotonicMs(9_000);
+    first.run_outputs();
+    assert_eq!(first.seen(), "notify 0, reply, given up 1, running 0");
+    // The store receives the next heartbeat in time: the node is alive, and no node waits for attempts that it has not
+    // started.
+    first.heartbeat();
+    first.seen();
+    second.take_over();
+    assert_eq!(second.seen(), "acquired [0], load, adopt a 1");
+}
+
+#[test]
+fn who_asked_for_what_may_have_been_written_is_not_sent_elsewhere() {
+    let mut bench = Bench::new(&store(), "a");
+    bench.heartbeat();
+    bench.submit();
+    let (commit_id, batch) = bench.commits.pop_front().unwrap();
+    bench.store.commit(&batch).unwrap();
+    bench.handle(Event::Committed { commit_id, answer: Err(CommitError::Unknown("?".into())) });
+    // The lease expires during the load.
+    bench.monotonic = MonotonicMs(9_000);
+    bench.run_outputs();
+    let (_, reply) = bench.replies.pop().unwrap();
+    assert!(matches!(&reply, Err(ShardError::Store(why)) if why.contains("unknown")), "{reply:?}");
+}
+
+#[test]
+fn a_commit_by_an_old_right_takes_nothing_that_was_gained_since() {
+    let store = store();
+    let mut bench = Bench::new(&store, "a");
+    bench.heartbeat();
+    bench.submit();
+    bench.handle(Event::LeaseExpired);
+    store.claim(0, "somebody").unwrap();
+    store.acquire("a", &[0]).unwrap();
+    bench.heartbeat();
+    bench.seen();
+    assert!(matches!(bench.write()[..], [PartOutcome::Refused(Refusal::Fence)]));
+    assert_eq!(bench.shard.held().collect::<Vec<_>>(), [0]);
+    // Nothing of it was written, and the caller receives an error.
+    bench.load();
+    let (_, reply) = bench.replies.pop().unwrap();
+    assert!(matches!(reply, Err(ShardError::Store(_))), "{reply:?}");
+}
+
+#[test]
+fn what_was_read_before_an_old_commit_landed_is_read_again() {
+    // The first load happens before the commit becomes durable, or after it. In the first case it is outdated.
+    for is_late in [false, true] {
+        let mut bench = Bench::new(&store(), "a");
+        bench.heartbeat();
+        let steps = r#"{"steps":[{"type":"signal","id":"s","signal":"n"},{"type":"bash","id":"b","command":"true"}]}"#;
+        bench.submit_plan(plan_of(steps));
+        bench.write();
+        let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
+        bench.handle(Event::Take(KEY, PendingInput { input, message: None, ticket: Some(Ticket(2)), audit: None }));
+        // The commit is slow. The lease expires, and a late heartbeat acquires all partitions again.
+        let mut word = bench.word();
+        bench.monotonic = MonotonicMs(9_000);
+        bench.run_outputs();
+        word.until.monotonic = MonotonicMs(18_000);
+        bench.on_renewed(word);
+        bench.handle(Event::Due(vec![Due { execution: KEY, wake_at: 0 }]));
+        let (read, number) = (bench.loader.load(KEY), bench.asked_for);
+        let come = Event::Loaded(KEY, number, Box::new(read));
+        if is_late {
+            assert_eq!(bench.write(), [PartOutcome::Durable]);
+            bench.handle(come);
+        } else {
+            bench.handle(come);
+            assert_eq!(bench.write(), [PartOutcome::Durable]);
+        }
+        bench.seen();
+        bench.load();
+        assert!(bench.seen().contains("adopt b"), "nobody ever performs b");
+    }
+}
