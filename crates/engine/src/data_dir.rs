@@ -217,7 +217,7 @@ impl DataDir {
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
-/// Takes an exclusive lock. False if another engine has it. An inspecting process takes a shared lock for a frame,
+/// Takes an exclusive lock. False if another engine has it. An inspecting process takes a shared lock for a moment,
 /// which does not prevent engines from starting.
 fn lock_past_lookers(lock: &File) -> std::io::Result<bool> {
     for _ in 0..TRIES {

@@ -91,7 +91,7 @@ pub(crate) enum Command {
     Watch(ExecutionKey, Watcher),
     /// An attempt has finished.
     Ended(ExecutionKey, Instance, u32, Outcome),
-    /// A turn that was decided handles the driver and needs evaluations.
+    /// A turn that was decided outside the driver and needs evaluations.
     Evaluate(ExecutionKey, u64, Box<Suspended>),
     /// A page of inbox messages.
     Letters(Box<Page>),
@@ -466,7 +466,7 @@ impl Driver {
     }
 
     fn activate(&mut self, execution: ExecutionKey) {
-        // Messages to an execution handles the scope may have been skipped.
+        // Messages to an execution outside the scope may have been skipped.
         if self.scope.extend(execution) {
             self.reset_inbox_cursor();
             self.poll_inbox();

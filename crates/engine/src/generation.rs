@@ -2,7 +2,7 @@
 //!
 //! The process record of an attempt is removed once its receipt is durable. In a restored copy of the store the attempt
 //! is open again, and its missing record proves nothing: it may have run after the copy was made. The folder therefore
-//! keeps a note handles of the store, with the last use of the store and its newest frame. The note is written before
+//! keeps a note outside of the store, with the last use of the store and its newest frame. The note is written before
 //! any process record is removed, so every copy in which the attempt is open is older than the note.
 //!
 //! | the note | the store | verdict |

@@ -1,4 +1,4 @@
-//! Inbox messages: the way for other processes and nodes to scope the executions of a node. This module seals, enqueues
+//! Inbox messages: the way for other processes and nodes to reach the executions of a node. This module seals, enqueues
 //! and decodes them. The driver receives them.
 
 mod seal;

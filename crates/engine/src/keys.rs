@@ -1,4 +1,4 @@
-//! The installation's key, which authenticates journals and approvals. It is stored handles of every store, data folder
+//! The installation's key, which authenticates journals and approvals. It is stored outside of every store, data folder
 //! and workspace.
 
 use std::{
@@ -77,7 +77,7 @@ pub(crate) fn fingerprint(key: &[u8; 32]) -> String {
 }
 
 /// The location of the key: `given`, or the user's configuration folder. If that is inside a folder to avoid, such as a
-/// workspace that is the user's data_dir, the key is stored below `/var/tmp`.
+/// workspace that is the user's home folder, the key is stored below `/var/tmp`.
 pub fn location(
     given: Option<PathBuf>,
     config_home: Option<PathBuf>,

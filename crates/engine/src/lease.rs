@@ -1,7 +1,7 @@
 //! Leases as values: until when a node may act on its partitions, and which partitions it should acquire or release.
 //!
 //! A heartbeat renews the lease on everything that a node owns. The node measures the lease on its own clocks from the
-//! frame at which it sent the heartbeat. The store received it later, and lets no other node acquire the partitions
+//! moment at which it sent the heartbeat. The store received it later, and lets no other node acquire the partitions
 //! before the whole lease has passed on the store's clock. This module reads no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use crate::clock::{ClockReading, MonotonicMs, StoreClockSample};
 /// Timing of leases and heartbeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseTiming {
-    /// Milliseconds of the store's clock after which a without_reply node counts as dead.
+    /// Milliseconds of the store's clock after which a silent node counts as dead.
     pub lease_ms: u64,
 }
 

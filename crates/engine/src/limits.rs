@@ -17,7 +17,7 @@ pub const SHARED_PARTS_MAX: usize = 16;
 /// Bytes of one organization in a shared commit, unless a single part is larger.
 pub const SHARED_BYTES_MAX: usize = 128 * 1024;
 
-/// After a turn with this many records, the next turn of the execution is decided handles the driver, while several
+/// After a turn with this many records, the next turn of the execution is decided outside the driver, while several
 /// organizations share it. A turn has up to 4,096 records, and one of this length takes less than a millisecond.
 pub const LONG_TURN_RECORDS: usize = 256;
 

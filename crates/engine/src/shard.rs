@@ -95,8 +95,8 @@ pub struct Shard {
     unconfirmed_releases: Vec<Fence>,
     /// Attempts whose outcome is being recovered, by execution.
     reconciling: BTreeMap<ExecutionKey, BTreeMap<Instance, u32>>,
-    /// Inputs of executions whose journals could not be read. They exist only in memory. Code that creates a entry takes
-    /// its execution's inputs from here, since an execution with a entry never schedule here.
+    /// Inputs of executions whose journals could not be read. They exist only in memory. Code that creates an entry takes
+    /// its execution's inputs from here, since an execution with an entry never looks here.
     kept: BTreeMap<ExecutionKey, Vec<PendingInput>>,
     /// Attempts that were decided in commits with an unknown outcome, and were therefore not started. While their
     /// partition is owned here, no other node has started them.

@@ -224,7 +224,7 @@ pub fn is_child(trigger_type: &str) -> bool {
     matches!(trigger_type, CHILD | DETACHED_CHILD)
 }
 
-/// The trigger type of a child. Its trigger does not notify the two kinds apart, but its lineage does.
+/// The trigger type of a child. The lineage distinguishes the two kinds, and the trigger does not.
 fn child(start: &Start) -> Option<&'static str> {
     let lineage = start.lineage.as_ref().filter(|lineage| lineage.depth > 0)?;
     Some(if lineage.parent.is_some() { CHILD } else { DETACHED_CHILD })

@@ -65,7 +65,7 @@ pub enum Spanned {
 }
 
 /// The label of an attempt's outcome in metrics and traces.
-pub(crate) fn word(outcome: &Outcome) -> &'static str {
+pub(crate) fn outcome_label(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Done(_) => "done",
         Outcome::Failed(_) => "failed",
@@ -107,7 +107,7 @@ impl SpanStart {
 pub(crate) fn ended(state: &State, input: &Input, records: &[Record], start: SpanStart) -> Vec<Arc<Span>> {
     let mut spans = Vec::new();
     if let Input::Receipt { instance, attempt, outcome } = input {
-        let ended = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: word(outcome) };
+        let ended = Spanned::Attempt { instance: instance.clone(), number: *attempt, outcome: outcome_label(outcome) };
         let fault = records.iter().find_map(|record| fault_of(record, instance));
         spans.extend(span(state, ended, start, fault));
     }

@@ -440,7 +440,7 @@ fn an_end_is_told_to_who_counts() {
     });
 }
 
-/// A node without support for queues would quarantine an execution that it is notified to admit. The message is sent after
+/// A node without support for queues would quarantine an execution that it is asked to admit. The message is sent after
 /// it has left.
 #[test]
 fn nobody_is_admitted_by_who_does_not_know_how() {

@@ -32,7 +32,7 @@ use mainspring_store::{
 const START: u64 = 1_767_225_600_000;
 const BUSY: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"go"},{"type":"bash","id":"a","command":"true"}]}"#;
-/// Its first turn is decided handles the driver, and has the maximum of records of one turn.
+/// Its first turn is decided outside the driver, and has the maximum of records of one turn.
 const SPLITS: &str = r#"{"constraints":{"maxSteps":1000000},"steps":[{"type":"loop","id":"spin","while":true,
     "maxRounds":1000000,"steps":[{"type":"conditional","id":"c","condition":true,"then":[]}]}]}"#;
 const THINKS: &str = r#"{"steps":[{"type":"code","id":"f","code":"export default () => 1"}]}"#;
@@ -130,7 +130,7 @@ impl Bench {
         }
     }
 
-    /// Decides the first turn that is handles the shard.
+    /// Decides the first turn that is outside the shard.
     fn decide_next(&mut self) {
         let (execution, evaluation, suspended) = self.evaluations.remove(0);
         let finished = Box::new(suspended.finish(&InProcess, &mut || false));
@@ -335,7 +335,7 @@ fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
     assert_eq!(bench.status(3), ExecutionStatus::Running);
 }
 
-/// The cancel for memory waits for a turn handles the shard, and another input precedes it.
+/// The cancel for memory waits for a turn outside the shard, and another input precedes it.
 #[test]
 fn an_execution_that_is_to_be_canceled_costs_no_other_execution_its_life() {
     let mut bench = Bench::new(4 * EXECUTION_BYTES_MIN);

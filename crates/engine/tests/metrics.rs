@@ -90,7 +90,7 @@ async fn submit(engine: &Engine, text: &str) -> ExecutionKey {
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#;
 
 #[tokio::test]
-async fn a_timer_that_nobody_was_there_for_is_late_by_as_much() {
+async fn a_timer_is_late_by_the_downtime() {
     let store = MemoryStore::new();
     let (engine, _) = Seen::engine(&store, KEY, None);
     let text = r#"{"steps":[{"type":"sleep","id":"s","durationMs":40}]}"#;
@@ -109,12 +109,12 @@ async fn a_timer_that_nobody_was_there_for_is_late_by_as_much() {
     assert!(late.len() == 1 && late[0] >= 0.05 && late[0] < BOUND.as_secs_f64(), "{late:?}");
     assert_eq!(seen.of("mainspring_journal_loads_total journal"), [1.0]);
     assert_eq!(seen.of("mainspring_journal_load_frames"), [1.0]);
-    assert_eq!(seen.wait_for("mainspring_executions_ended_total completed").await, [1.0]);
+    assert_eq!(seen.wait_for("mainspring_executions_finished_total completed").await, [1.0]);
     engine.drain().await;
 }
 
 #[tokio::test]
-async fn a_receipt_that_counts_for_nothing_is_a_late_one() {
+async fn a_receipt_without_effect_counts_as_late() {
     let store = MemoryStore::new();
     let (engine, mut seen) = Seen::engine(&store, KEY, None);
     let execution = submit(&engine, WAITS).await;
@@ -123,14 +123,14 @@ async fn a_receipt_that_counts_for_nothing_is_a_late_one() {
     inbox::post(&store, None, &KEY, (execution, &receipt), None).unwrap();
     assert_eq!(seen.wait_for("mainspring_late_receipts_total").await, [1.0]);
     assert_eq!(seen.of("mainspring_inbox_messages_consumed_total"), [1.0]);
-    assert_eq!(seen.of("mainspring_inputs_without_effect_total"), [1.0]);
+    assert_eq!(seen.of("mainspring_inputs_ignored_total"), [1.0]);
     assert_eq!(seen.of("mainspring_turns_total start"), [1.0]);
     assert!(seen.of("mainspring_turns_total receipt").is_empty());
     engine.drain().await;
 }
 
 #[tokio::test]
-async fn an_execution_that_is_set_aside_is_counted_once() {
+async fn a_quarantined_execution_is_counted_once() {
     let store = MemoryStore::new();
     let (engine, _) = Seen::engine(&store, KEY, None);
     let execution = submit(&engine, WAITS).await;
@@ -145,17 +145,17 @@ async fn an_execution_that_is_set_aside_is_counted_once() {
 }
 
 #[tokio::test]
-async fn partitions_that_come_and_go_and_the_words_for_them_are_counted() {
+async fn partition_changes_and_heartbeats_are_counted() {
     let store = MemoryStore::new();
     store.repartition(4).unwrap();
     let sharing = ClusterOptions { terms: LeaseTiming { lease_ms: 400 }, place: "here".into() };
     let (engine, mut seen) = Seen::engine(&store, KEY, Some(sharing));
     assert_eq!(seen.wait_for("mainspring_partition_changes_total acquired").await, [4.0]);
-    assert!(seen.wait_for("mainspring_lease_words_total heard").await[0] >= 1.0);
+    assert!(seen.wait_for("mainspring_heartbeats_total ok").await[0] >= 1.0);
     assert!(seen.of("mainspring_partition_changes_total lost").is_empty());
     // The store's clock advances, and the lease of this node expires.
     store.set_now(now_ms());
-    assert_eq!(seen.wait_for("mainspring_lease_words_total lapsed").await, [1.0]);
+    assert_eq!(seen.wait_for("mainspring_heartbeats_total expired").await, [1.0]);
     assert_eq!(seen.wait_for("mainspring_partition_changes_total lost").await, [4.0]);
     let began = Instant::now();
     while seen.of("mainspring_partition_changes_total acquired") != [8.0] {
@@ -175,7 +175,7 @@ impl Limits for TwoEach {
 }
 
 #[tokio::test]
-async fn what_runs_and_waits_of_all_organisations_is_shown_in_one_number_each() {
+async fn admission_gauges_sum_over_organizations() {
     let store = MemoryStore::new();
     let resources = EngineResources { limits: Some(Arc::new(TwoEach)), ..EngineResources::default() };
     let (engine, mut seen) = Seen::engine_on(&store, KEY, resources);
@@ -186,8 +186,8 @@ async fn what_runs_and_waits_of_all_organisations_is_shown_in_one_number_each() 
     }
     let began = Instant::now();
     // A snapshot resets the gauges, so both are taken from one snapshot.
-    while seen.of("mainspring_executions_counted running") != [4.0]
-        || seen.values["mainspring_executions_counted waiting"] != [1.0]
+    while seen.of("mainspring_admission_executions running") != [4.0]
+        || seen.values["mainspring_admission_executions queued"] != [1.0]
     {
         assert!(began.elapsed() < BOUND, "it is never shown: {:?}", seen.values);
         tokio::task::yield_now().await;

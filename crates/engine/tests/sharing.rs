@@ -56,7 +56,7 @@ struct Bench {
     shard: Shard,
     now: u64,
     commit: Option<(u64, Arc<Batch>)>,
-    /// Turns handles the shard.
+    /// Turns outside the shard.
     out: VecDeque<(ExecutionKey, u64, Box<Suspended>)>,
     /// Requested journals.
     loads: Vec<(ExecutionKey, u64)>,
@@ -122,7 +122,7 @@ impl Bench {
         batch.parts.iter().map(|part| part.execution).collect()
     }
 
-    /// Decides the first turn handles the shard. True if it needed a function.
+    /// Decides the first turn outside the shard. True if it needed a function.
     fn decide_next(&mut self) -> bool {
         let (execution, evaluation, suspended) = self.out.pop_front().expect("a turn is out");
         let (finished, has_function) = match suspended.begin() {
@@ -214,7 +214,7 @@ fn timers_of_one_organization_fire_a_few_at_a_time_beside_those_of_another() {
     assert_eq!(fired.len() as u64, MANY + 1);
 }
 
-/// Runs an execution to its end. Returns the number of its turns that were decided handles the driver, and of those
+/// Runs an execution to its end. Returns the number of its turns that were decided outside the driver, and of those
 /// with functions.
 fn run_to_the_end(bench: &mut Bench, number: u64) -> [usize; 2] {
     let counts = run_until_quiet(bench);
@@ -270,7 +270,7 @@ fn an_execution_that_had_a_long_turn_has_the_next_one_beside_the_driver_too() {
     run_to_the_end(&mut bench, 2);
 }
 
-/// A cancel does not wait for the end of a turn handles the shard.
+/// A cancel does not wait for the end of a turn outside the shard.
 #[test]
 fn what_comes_while_a_long_turn_is_out_is_taken_in_behind_it() {
     let (mut bench, split) = (shared(), plan(SPLIT));

@@ -457,7 +457,7 @@ impl Driver {
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
             let partitions: Vec<u32> = partitions.into_iter().collect();
-            // Reads all pages: executions handles the scope can fill many of them.
+            // Reads all pages: executions outside the scope can fill many of them.
             let read = || {
                 let (until, mut after) = (now_ms() + WINDOW_MS, None);
                 while let Ok(due) = store.due(&partitions, until, after, ROWS_AT_A_TIME)

@@ -1,7 +1,7 @@
 //! Metrics of an engine, created once at its start.
 //!
-//! Counting schedule up and formats nothing. Without a recorder, every handle does nothing. Values of labels are fixed
-//! words and never names given by users. `docs/reference/metrics.md` describes each metric.
+//! Counting looks up and formats nothing. Without a recorder, every handle does nothing. Values of labels are fixed
+//! and never names given by users. `docs/reference/metrics.md` describes each metric.
 
 mod described;
 
@@ -18,18 +18,18 @@ use crate::{
         LoadAnswer,
         counters::{COMMIT_ANSWERS, Counters, ENDINGS, INPUTS, StateCounts},
     },
-    trace_spans::word,
+    trace_spans::outcome_label,
 };
 
 /// Effects with a label of their own. The last one stands for all others.
 const EFFECTS: [&str; 3] = ["bash", "http", "other"];
 
-/// Outcomes of attempts, as [`word`] names them.
+/// Outcomes of attempts, as [`outcome_label`] names them.
 const OUTCOMES: [&str; 5] = ["done", "failed", "stopped", "interrupted", "cancelled"];
 
 const RECOVERIES: [&str; 2] = ["never_started", "interrupted"];
 const LOADS: [&str; 6] = ["journal", "unknown", "quarantined", "broken", "newer", "unavailable"];
-const WORDS: [&str; 3] = ["heard", "lapsed", "unheard"];
+const HEARTBEATS: [&str; 3] = ["ok", "expired", "unreachable"];
 
 /// Index into `EFFECTS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,16 +52,16 @@ pub(super) struct Metrics {
     pub(super) evaluation_time: Histogram,
     pub(super) partitions: Partitions,
     pub(super) quarantined: Counter,
-    pub(super) passed_on: [Counter; 2],
-    pub(super) handed_over: Counter,
+    pub(super) forwarded: [Counter; 2],
+    pub(super) handed_off: Counter,
     in_memory: [Gauge; 4],
     places: [Gauge; 2],
     turns: [Counter; INPUTS.len()],
     unchanged: Counter,
     commit_answers: [Counter; COMMIT_ANSWERS.len()],
     parts: [Counter; 2],
-    begun: Counter,
-    ended: [Counter; ENDINGS.len()],
+    started: Counter,
+    finished: [Counter; ENDINGS.len()],
     late_receipts: Counter,
     timer_lateness: Histogram,
 }
@@ -91,11 +91,11 @@ pub(super) struct Inbox {
 
 #[derive(Clone)]
 pub(super) struct Attempts {
-    begun: [Counter; EFFECTS.len()],
-    ended: [[Counter; OUTCOMES.len()]; EFFECTS.len()],
+    started: [Counter; EFFECTS.len()],
+    finished: [[Counter; OUTCOMES.len()]; EFFECTS.len()],
     running: [Gauge; EFFECTS.len()],
     time: [Histogram; EFFECTS.len()],
-    adopted: [Counter; RECOVERIES.len()],
+    recovered: [Counter; RECOVERIES.len()],
 }
 
 #[derive(Clone)]
@@ -103,14 +103,14 @@ pub(super) struct Partitions {
     pub(super) held: Gauge,
     pub(super) acquired: Counter,
     pub(super) lost: Counter,
-    pub(super) handoff: Counter,
-    words: [Counter; WORDS.len()],
+    pub(super) released: Counter,
+    heartbeats: [Counter; HEARTBEATS.len()],
 }
 
 impl Metrics {
     pub(super) fn new() -> Self {
         described::describe();
-        let in_memory = ["live", "idle", "loading", "evaluating"];
+        let in_memory = ["active", "idle", "loading", "evaluating"];
         let change = |change| counter!("mainspring_partition_changes_total", "change" => change);
         Self {
             commits: Commits {
@@ -119,7 +119,7 @@ impl Metrics {
                 bytes: histogram!("mainspring_commit_bytes"),
                 time: histogram!("mainspring_commit_seconds"),
             },
-            queue_depth: gauge!("mainspring_command_queue"),
+            queue_depth: gauge!("mainspring_command_queue_length"),
             queue_age: histogram!("mainspring_command_queue_age_seconds"),
             loads: Loads {
                 answers: LOADS.map(|answer| counter!("mainspring_journal_loads_total", "answer" => answer)),
@@ -138,21 +138,21 @@ impl Metrics {
                 held: gauge!("mainspring_partitions_held"),
                 acquired: change("acquired"),
                 lost: change("lost"),
-                handoff: change("handoff"),
-                words: WORDS.map(|answer| counter!("mainspring_lease_words_total", "answer" => answer)),
+                released: change("released"),
+                heartbeats: HEARTBEATS.map(|result| counter!("mainspring_heartbeats_total", "result" => result)),
             },
             quarantined: counter!("mainspring_executions_quarantined_total"),
-            passed_on: ["posted", "abandoned"]
-                .map(|answer| counter!("mainspring_receipts_passed_on_total", "answer" => answer)),
-            handed_over: counter!("mainspring_attempts_handed_over_total"),
+            forwarded: ["delivered", "abandoned"]
+                .map(|result| counter!("mainspring_receipts_forwarded_total", "result" => result)),
+            handed_off: counter!("mainspring_attempts_handed_off_total"),
             in_memory: in_memory.map(|state| gauge!("mainspring_executions_in_memory", "state" => state)),
-            places: ["running", "waiting"].map(|state| gauge!("mainspring_executions_counted", "state" => state)),
+            places: ["running", "queued"].map(|state| gauge!("mainspring_admission_executions", "state" => state)),
             turns: INPUTS.map(|input| counter!("mainspring_turns_total", "input" => input)),
-            unchanged: counter!("mainspring_inputs_without_effect_total"),
+            unchanged: counter!("mainspring_inputs_ignored_total"),
             commit_answers: COMMIT_ANSWERS.map(|answer| counter!("mainspring_commits_total", "answer" => answer)),
             parts: ["durable", "refused"].map(|answer| counter!("mainspring_commit_parts_total", "answer" => answer)),
-            begun: counter!("mainspring_executions_begun_total"),
-            ended: ENDINGS.map(|status| counter!("mainspring_executions_ended_total", "status" => status)),
+            started: counter!("mainspring_executions_started_total"),
+            finished: ENDINGS.map(|status| counter!("mainspring_executions_finished_total", "status" => status)),
             late_receipts: counter!("mainspring_late_receipts_total"),
             timer_lateness: histogram!("mainspring_timer_lateness_seconds"),
         }
@@ -162,18 +162,18 @@ impl Metrics {
     pub(super) fn take(&self, counters: &mut Counters) {
         add_all(&self.turns, &counters.turns);
         add_all(&self.commit_answers, &counters.commits);
-        add_all(&self.ended, &counters.ended);
+        add_all(&self.finished, &counters.ended);
         add_all(&self.parts, &[counters.parts_durable, counters.parts_refused]);
         add(&self.unchanged, counters.unchanged);
-        add(&self.begun, counters.begun);
+        add(&self.started, counters.started);
         add(&self.late_receipts, counters.late_receipts);
         counters.lateness_ms.iter().for_each(|late| self.timer_lateness.record(Duration::from_millis(*late)));
         counters.clear();
     }
 
     pub(super) fn show(&self, counts: StateCounts) {
-        let StateCounts { live, idle, loading, evaluating } = counts;
-        for (gauge, count) in self.in_memory.iter().zip([live, idle, loading, evaluating]) {
+        let StateCounts { active, idle, loading, evaluating } = counts;
+        for (gauge, count) in self.in_memory.iter().zip([active, idle, loading, evaluating]) {
             gauge.set(count as f64);
         }
     }
@@ -215,46 +215,46 @@ impl Loads {
 
 impl Attempts {
     fn new() -> Self {
-        let ended = |effect| {
+        let finished = |effect| {
             OUTCOMES
-                .map(|outcome| counter!("mainspring_attempts_ended_total", "effect" => effect, "outcome" => outcome))
+                .map(|outcome| counter!("mainspring_attempts_finished_total", "effect" => effect, "outcome" => outcome))
         };
         Self {
-            begun: EFFECTS.map(|effect| counter!("mainspring_attempts_begun_total", "effect" => effect)),
-            ended: EFFECTS.map(ended),
+            started: EFFECTS.map(|effect| counter!("mainspring_attempts_started_total", "effect" => effect)),
+            finished: EFFECTS.map(finished),
             running: EFFECTS.map(|effect| gauge!("mainspring_attempts_running", "effect" => effect)),
             time: EFFECTS.map(|effect| histogram!("mainspring_attempt_seconds", "effect" => effect)),
-            adopted: RECOVERIES.map(|recovery| counter!("mainspring_attempts_adopted_total", "recovery" => recovery)),
+            recovered: RECOVERIES.map(|outcome| counter!("mainspring_attempts_recovered_total", "outcome" => outcome)),
         }
     }
 
     pub(super) fn begin(&self, effect: Effect) {
-        self.begun[effect.0].increment(1);
+        self.started[effect.0].increment(1);
         self.running[effect.0].increment(1);
     }
 
     pub(super) fn end(&self, effect: Effect, outcome: &Outcome, took: Duration) {
-        let word = word(outcome);
-        if let Some(place) = OUTCOMES.iter().position(|outcome| *outcome == word) {
-            self.ended[effect.0][place].increment(1);
+        let label = outcome_label(outcome);
+        if let Some(place) = OUTCOMES.iter().position(|outcome| *outcome == label) {
+            self.finished[effect.0][place].increment(1);
         }
         self.running[effect.0].decrement(1);
         self.time[effect.0].record(took);
     }
 
     pub(super) fn recovered(&self, adopted: Adopted) {
-        self.adopted[usize::from(adopted == Adopted::Interrupted)].increment(1);
+        self.recovered[usize::from(adopted == Adopted::Interrupted)].increment(1);
     }
 }
 
 impl Partitions {
-    pub(super) fn word(&self, word: &Heartbeat) {
-        let place = match word {
+    pub(super) fn heartbeat(&self, heartbeat: &Heartbeat) {
+        let place = match heartbeat {
             Heartbeat::Renewed(_) => 0,
             Heartbeat::Expired => 1,
             Heartbeat::Unreachable(_) => 2,
         };
-        self.words[place].increment(1);
+        self.heartbeats[place].increment(1);
     }
 }
 

@@ -185,8 +185,8 @@ impl Driver {
     /// Sends a heartbeat at once, since other nodes wait for the partitions, unless one is in progress.
     pub(super) fn handoff(&mut self, handoff: Handoff) {
         let partitions: Vec<u32> = handoff.fences.iter().map(|fence| fence.partition).collect();
-        self.record_ownership_change("given up", &partitions);
-        self.metrics.handed_over.increment(handoff.running.len() as u64);
+        self.record_ownership_change("released", &partitions);
+        self.metrics.handed_off.increment(handoff.running.len() as u64);
         self.publish();
         self.pending_handoff.extend(handoff);
         if self.heartbeat_at.is_some() {
@@ -226,7 +226,7 @@ impl Driver {
     pub(super) fn pass_on(&mut self, execution: ExecutionKey, input: Input, remote: Option<RemoteAttempt>) {
         let (store, commands, liveness) = (self.store.clone(), self.commands.clone(), self.liveness.clone());
         let node = self.session.as_ref().map_or_else(String::new, |session| session.name().to_owned());
-        let [posted, abandoned] = self.metrics.passed_on.clone();
+        let [posted, abandoned] = self.metrics.forwarded.clone();
         *self.passing_on.entry(execution).or_default() += 1;
         let (receipt, of) = (Arc::new(input), remote.clone());
         // The attempt's end is recorded after the message is enqueued: a node that sees the end finds the receipt. If

@@ -1,6 +1,6 @@
 //! Telemetry of the driver: metrics, spans and log lines.
 //!
-//! Log lines run_outputs executions, steps and partitions in fields, and never a value of a payload. Events of every
+//! Log lines name executions, steps and partitions in fields, and never a value of a payload. Events of every
 //! execution are logged at `debug`, since thousands of executions can start and end in a second.
 
 use std::{
@@ -17,7 +17,7 @@ use super::{Driver, NodeProblem, Running, RunningAttempt, metrics::Commits, queu
 use crate::{
     membership::Heartbeat,
     shard::{CommittedFrame, LoadAnswer},
-    trace_spans::word,
+    trace_spans::outcome_label,
 };
 
 impl Driver {
@@ -89,7 +89,7 @@ impl Driver {
         outcome: &Outcome,
     ) {
         self.metrics.attempts.end(underway.effect, outcome, underway.began.elapsed());
-        debug!(%execution, step = underway.step, attempt, outcome = word(outcome), "an attempt has ended");
+        debug!(%execution, step = underway.step, attempt, outcome = outcome_label(outcome), "an attempt has ended");
     }
 
     pub(super) fn log_commit_error(&mut self, commit_id: u64, error: &CommitError) {
@@ -131,7 +131,7 @@ impl Driver {
     }
 
     pub(super) fn record_heartbeat(&mut self, said: &Heartbeat) {
-        self.metrics.partitions.word(said);
+        self.metrics.partitions.heartbeat(said);
         let node = self.node();
         match said {
             Heartbeat::Renewed(renewal) => {
@@ -166,7 +166,7 @@ impl Driver {
         let counter = match change {
             "acquired" => &self.metrics.partitions.acquired,
             "lost" => &self.metrics.partitions.lost,
-            _ => &self.metrics.partitions.handoff,
+            _ => &self.metrics.partitions.released,
         };
         counter.increment(partitions.len() as u64);
         info!(node, ?partitions, "partitions are {change}");

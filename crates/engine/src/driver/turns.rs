@@ -1,4 +1,4 @@
-//! Turns that are processed handles the driver: turns that wait for functions, and long turns.
+//! Turns that are processed outside the driver: turns that wait for functions, and long turns.
 
 use std::{
     num::NonZero,

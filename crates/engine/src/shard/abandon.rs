@@ -1,4 +1,4 @@
-//! Abandoned turns. While a turn waits for evaluations, its state is handles the shard. A cancel or the deadline of the
+//! Abandoned turns. While a turn waits for evaluations, its state is outside the shard. A cancel or the deadline of the
 //! execution does not wait for functions: the turn is dropped, and the state before it is read back from the store.
 
 use std::sync::atomic::Ordering;

@@ -419,7 +419,7 @@ impl Shard {
     /// Drops an execution from memory and reads its journal again.
     fn reload(&mut self, execution: ExecutionKey, queued: Vec<(PendingInput, bool)>) {
         if !self.holds(execution) {
-            // It is unknown if the input was written, so the caller is not notified to ask another node.
+            // It is unknown if the input was written, so the caller is not redirected to another node.
             let (asked, without_reply): (Vec<_>, Vec<_>) =
                 queued.into_iter().map(|(queued, _)| queued).partition(|queued: &PendingInput| queued.ticket.is_some());
             let why =
@@ -457,7 +457,7 @@ pub(super) struct UnconfirmedCommit {
     after: Option<Expected>,
     /// The frames to announce if it was written.
     committed: Vec<CommittedFrame>,
-    /// The attempts whose receipts are in its frames. Empty without frames, since the head then does not notify if it was
+    /// The attempts whose receipts are in its frames. Empty without frames, since the head then does not show if it was
     /// written.
     receipts: Vec<(Instance, u32)>,
 }

@@ -21,7 +21,7 @@ pub struct Counters {
     /// Refused parts of commits.
     pub parts_refused: u64,
     /// Executions whose start is durable.
-    pub begun: u64,
+    pub started: u64,
     /// Executions whose end is durable, in the order of [`ENDINGS`].
     pub ended: [u64; ENDINGS.len()],
     /// Late receipts that were stored beside a journal.
@@ -47,7 +47,7 @@ pub const LATENESS_KEPT_MAX: usize = 4096;
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct StateCounts {
     /// With open work or a commit in flight.
-    pub live: usize,
+    pub active: usize,
     /// Without work in progress.
     pub idle: usize,
     /// Waiting for their journals.
@@ -69,7 +69,7 @@ impl Shard {
             match entry {
                 ExecutionEntry::Loading(_) => counts.loading += 1,
                 ExecutionEntry::Loaded(loaded) if loaded.is_idle() => counts.idle += 1,
-                ExecutionEntry::Loaded(_) => counts.live += 1,
+                ExecutionEntry::Loaded(_) => counts.active += 1,
                 ExecutionEntry::Evaluating(_) => counts.evaluating += 1,
             }
         }
@@ -123,7 +123,7 @@ impl Counters {
 
     pub(super) fn durable(&mut self, part: &Part) {
         self.late_receipts += part.late_receipts.len() as u64;
-        self.begun += u64::from(part.row.is_some());
+        self.started += u64::from(part.row.is_some());
         let row = part.row.as_ref().map(|row| &row.status);
         let change = part.change.as_ref().map(|change| &change.status);
         if let Some(status) = row.or(change).filter(|status| is_final(status))

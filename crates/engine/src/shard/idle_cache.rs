@@ -1,7 +1,7 @@
 //! The idle cache: executions in memory that wait for a time, a signal or a decision. The cache contains keys and
 //! sizes, and the states stay with the shard.
 //!
-//! ClockReading an execution back costs as much as its journal is long, and an execution that sleeps in a loop would be read
+//! Reading an execution back costs as much as its journal is long, and an execution that sleeps in a loop would be read
 //! once per round. Idle executions therefore stay while there is room, and the one that was idle longest is evicted
 //! first.
 

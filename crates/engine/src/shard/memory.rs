@@ -1,6 +1,6 @@
 //! Bounds the memory of all active executions of one organization on this node.
 //!
-//! Each active execution counts, small ones with a minimum. Idle executions have a bound of their own (`idle`).
+//! Each active execution counts, small ones with a minimum. Idle executions have a bound of their own (`idle_cache`).
 //! Above the bound, the largest execution is canceled, or the newest root if all are small. A canceled execution and
 //! its children count separately until they leave memory, so that no other execution is canceled while they stop. Above
 //! twice the bound, the attempts of canceled executions are killed. A journal that would not fit is read later.

@@ -90,7 +90,7 @@ impl Shard {
         self.leases.partitions()
     }
 
-    /// Ownership partitions without active executions.
+    /// Owned partitions without active executions.
     pub fn idle(&self) -> BTreeSet<u32> {
         let mut idle: BTreeSet<u32> = self.leases.held().collect();
         let busy = self

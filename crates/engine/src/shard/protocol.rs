@@ -288,7 +288,7 @@ pub enum Output {
         /// The attempt as recorded in the journal.
         attempt: Attempt,
     },
-    /// Process a turn handles the shard: its evaluations, or all of it.
+    /// Process a turn outside the shard: its evaluations, or all of it.
     Evaluate {
         /// The execution of the turn.
         execution: ExecutionKey,

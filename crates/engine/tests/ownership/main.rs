@@ -279,7 +279,11 @@ fn what_is_held_is_worked_on_until_the_word_is_over() {
     // The answer arrives just before the lease expires, and the process is paused before it handles the answer.
     bench.monotonic = MonotonicMs(9_000);
     assert_eq!(bench.write(), [PartOutcome::Durable]);
-    assert_eq!(bench.seen(), "lost [0], notify 0, reply", "it is notified, as it is durable; nothing is begun");
+    assert_eq!(
+        bench.seen(),
+        "lost [0], notify 0, reply",
+        "the frame is published since it is durable, and nothing starts"
+    );
     assert_eq!(bench.replies, [(Ticket(1), Ok(Taken { changed: true }))]);
     // The next heartbeat acquires the partition again, and everything is read back.
     bench.heartbeat();
@@ -300,7 +304,11 @@ fn outputs_that_wait_are_not_carried_out_after_the_end_of_a_lease() {
     bench.seen();
     bench.monotonic = MonotonicMs(9_000);
     bench.run_outputs();
-    assert_eq!(bench.seen(), "lost [0], notify 0, reply", "it is notified, as it is durable; nothing is begun");
+    assert_eq!(
+        bench.seen(),
+        "lost [0], notify 0, reply",
+        "the frame is published since it is durable, and nothing starts"
+    );
 }
 
 #[test]

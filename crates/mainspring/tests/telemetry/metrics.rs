@@ -11,13 +11,13 @@ use super::{prometheus::Scraped, support::TestDir, *};
 /// Every documented metric with its type.
 const METRICS: [(&str, &str); 38] = [
     ("mainspring_attempt_seconds", "histogram"),
-    ("mainspring_attempts_adopted_total", "counter"),
-    ("mainspring_attempts_begun_total", "counter"),
-    ("mainspring_attempts_ended_total", "counter"),
-    ("mainspring_attempts_handed_over_total", "counter"),
+    ("mainspring_attempts_recovered_total", "counter"),
+    ("mainspring_attempts_started_total", "counter"),
+    ("mainspring_attempts_finished_total", "counter"),
+    ("mainspring_attempts_handed_off_total", "counter"),
     ("mainspring_attempts_running", "gauge"),
     ("mainspring_build_info", "gauge"),
-    ("mainspring_command_queue", "gauge"),
+    ("mainspring_command_queue_length", "gauge"),
     ("mainspring_command_queue_age_seconds", "histogram"),
     ("mainspring_commit_bytes", "histogram"),
     ("mainspring_commit_executions", "histogram"),
@@ -26,24 +26,24 @@ const METRICS: [(&str, &str); 38] = [
     ("mainspring_commit_seconds", "histogram"),
     ("mainspring_commits_total", "counter"),
     ("mainspring_evaluation_seconds", "histogram"),
-    ("mainspring_executions_begun_total", "counter"),
-    ("mainspring_executions_counted", "gauge"),
-    ("mainspring_executions_ended_total", "counter"),
+    ("mainspring_executions_started_total", "counter"),
+    ("mainspring_admission_executions", "gauge"),
+    ("mainspring_executions_finished_total", "counter"),
     ("mainspring_executions_in_memory", "gauge"),
     ("mainspring_executions_quarantined_total", "counter"),
     ("mainspring_inbox_letters", "gauge"),
     ("mainspring_inbox_letters_taken_total", "counter"),
     ("mainspring_inbox_messages_forged_total", "counter"),
     ("mainspring_inbox_oldest_age_seconds", "gauge"),
-    ("mainspring_inputs_without_effect_total", "counter"),
+    ("mainspring_inputs_ignored_total", "counter"),
     ("mainspring_journal_load_frames", "histogram"),
     ("mainspring_journal_load_seconds", "histogram"),
     ("mainspring_journal_loads_total", "counter"),
     ("mainspring_late_receipts_total", "counter"),
-    ("mainspring_lease_words_total", "counter"),
+    ("mainspring_heartbeats_total", "counter"),
     ("mainspring_partition_changes_total", "counter"),
     ("mainspring_partitions_held", "gauge"),
-    ("mainspring_receipts_passed_on_total", "counter"),
+    ("mainspring_receipts_forwarded_total", "counter"),
     ("mainspring_store_sync_seconds", "histogram"),
     ("mainspring_timer_lateness_seconds", "histogram"),
     ("mainspring_trace_spans_total", "counter"),
@@ -96,7 +96,7 @@ fn the_numbers_are_those_of_the_journal() {
         let is_last = scraped.sample(r#"mainspring_turns_total{input="timer"}"#)? >= 2.0;
         let is_out = scraped.sample(r#"mainspring_attempts_running{effect="bash"}"#)? == 1.0;
         // The values are read one by one while they change.
-        let is_begun = scraped.sample(r#"mainspring_attempts_begun_total{effect="bash"}"#)? == 4.0;
+        let is_begun = scraped.sample(r#"mainspring_attempts_started_total{effect="bash"}"#)? == 4.0;
         (is_last && is_out && is_begun).then_some(scraped)
     };
     let scraped = wait_for("the last step runs", is_held);
@@ -119,17 +119,17 @@ fn the_numbers_are_those_of_the_journal() {
     assert_eq!(scraped.one("mainspring_commit_seconds_count"), commits);
     assert_eq!(scraped.one(r#"mainspring_store_sync_seconds_count{store="sqlite"}"#), commits);
     assert!(scraped.one("mainspring_commit_bytes_sum") > 1_000.0);
-    assert_eq!(scraped.one("mainspring_executions_begun_total"), 1.0);
-    assert_eq!(scraped.sum("mainspring_executions_ended_total"), 0.0);
-    assert_eq!(scraped.one(r#"mainspring_attempts_begun_total{effect="bash"}"#), 4.0);
-    assert_eq!(scraped.one(r#"mainspring_attempts_ended_total{effect="bash",outcome="done"}"#), 2.0);
-    assert_eq!(scraped.one(r#"mainspring_attempts_ended_total{effect="bash",outcome="failed"}"#), 1.0);
+    assert_eq!(scraped.one("mainspring_executions_started_total"), 1.0);
+    assert_eq!(scraped.sum("mainspring_executions_finished_total"), 0.0);
+    assert_eq!(scraped.one(r#"mainspring_attempts_started_total{effect="bash"}"#), 4.0);
+    assert_eq!(scraped.one(r#"mainspring_attempts_finished_total{effect="bash",outcome="done"}"#), 2.0);
+    assert_eq!(scraped.one(r#"mainspring_attempts_finished_total{effect="bash",outcome="failed"}"#), 1.0);
     assert_eq!(scraped.one(r#"mainspring_attempt_seconds_count{effect="bash"}"#), 3.0);
     assert_eq!(scraped.one("mainspring_timer_lateness_seconds_count"), 2.0);
     assert_eq!(scraped.one("mainspring_evaluation_seconds_count"), 1.0);
     assert_eq!(scraped.one("mainspring_partitions_held"), 1.0);
     assert!(scraped.one("mainspring_command_queue_age_seconds_count") >= 1.0);
-    let in_memory = || scrape(&address).one(r#"mainspring_executions_in_memory{state="live"}"#);
+    let in_memory = || scrape(&address).one(r#"mainspring_executions_in_memory{state="active"}"#);
     wait_for("what is in memory is counted", || (in_memory() == 1.0).then_some(()));
     release(&hold);
     let (code, _, stderr) = running.end();

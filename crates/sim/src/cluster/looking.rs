@@ -149,7 +149,7 @@ impl Cluster {
                 self.check_forged(&message.id)?;
                 Event::Discard(message.execution, message.id.clone())
             }
-            Err(message_error) => return Err(format!("a message cannot be taken in: {message_error:?}")),
+            Err(message_error) => return Err(format!("a message cannot be received: {message_error:?}")),
         };
         if let Event::Submit(submission) = &mut event {
             self.count(submission);

@@ -228,7 +228,7 @@ impl Run<'_> {
             for _ in 0..times {
                 let event = mainspring_engine::inbox::event_of(&self.store, &keys().sealing, arrived.message.clone());
                 let event =
-                    event.map_err(|message_error| format!("a message cannot be taken in: {message_error:?}"))?;
+                    event.map_err(|message_error| format!("a message cannot be received: {message_error:?}"))?;
                 if let Event::Submit(submission) = &event {
                     self.family.add(submission.execution, submission.plan.clone());
                 }
