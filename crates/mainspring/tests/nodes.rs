@@ -404,10 +404,12 @@ fn a_full_disk_of_the_server_loses_nothing() {
 fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_living_nodes() {
     let server = Server::start(Options { fsync: false, ..Options::default() }).unwrap();
     let (scratch, dir) = (server.scratch(), TestDir::new());
-    drop(PostgresStore::open(&scratch.address()).unwrap());
     let beside = scratch.beside().unwrap();
-    let older = "ALTER TABLE nodes DROP COLUMN format, DROP COLUMN takes; ALTER TABLE inbox DROP COLUMN format; UPDATE mainspring_format SET format = 7";
-    beside.execute(older).unwrap();
+    let older = include_str!("../../store/tests/formats/postgres_9.sql");
+    beside.execute(&older.replace("{schema}", scratch.schema())).unwrap();
+    let key = dir.root().join("home/.config/mainspring/key");
+    fs::create_dir_all(key.parent().unwrap()).unwrap();
+    fs::write(&key, "d4b738e7ea4dae2638b2928abc5445011b29ba69a7dba28f1127ccda3efafaa2\n").unwrap();
     let format = || beside.ask("SELECT format FROM mainspring_format").unwrap();
     let asked = |arguments: &[&str]| {
         let mut command = dir.mainspring(arguments);
@@ -417,18 +419,18 @@ fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_liv
     for arguments in [&["list", "--json"][..], &["cancel", "x", "--json"], &["quarantine", "list", "--json"]] {
         let refused = asked(arguments);
         assert!(refused.text("error.message").contains("`mainspring upgrade`"), "{refused:?}");
-        assert_eq!(format(), "7");
+        assert_eq!(format(), "9");
     }
-    beside.execute("INSERT INTO nodes VALUES ('old', 'host:1', '0.0.9', 4, 9000000000000000)").unwrap();
+    beside.execute("INSERT INTO nodes VALUES ('old', 'host:1', '0.0.9', 4, 9000000000000000, 9, true)").unwrap();
     for arguments in [&["upgrade", "--json"][..], &["node", "--json"]] {
         let refused = asked(arguments);
         assert!(format!("{refused:?}").contains("old at host:1 of release 0.0.9"), "{refused:?}");
-        assert_eq!(format(), "7");
+        assert_eq!(format(), "9");
     }
     beside.execute("UPDATE nodes SET alive_until = 1").unwrap();
     assert_eq!(asked(&["upgrade", "--json"]).exit, Some(0));
     let listed = asked(&["list", "--json"]);
-    assert_eq!((format().as_str(), listed.text("error.code").as_str()), ("9", "no_executions"));
+    assert_eq!((format().as_str(), listed.exit, listed.stdout.lines().count()), ("10", Some(0), 6));
 }
 
 /// A fault of the nodes or of their server.

@@ -574,8 +574,8 @@ fn a_row_in_the_inbox_is_no_approval() {
     let (decision, by) = (Decision::Approve, "owner".to_string());
     let body = Input::Decide { instance, gate: 1, decision, by, reason: Value::Null }.encode();
     let intruder = stage.intruder();
-    let put = "INSERT INTO inbox (execution, id, partition, body, posted_at) VALUES (?1, 'decide', 0, ?2, 0)";
-    for strip in ["", "DELETE FROM pinned WHERE name LIKE 'inbox%'"] {
+    let put = "INSERT INTO inbox (execution, id, partition, body, enqueued_at) VALUES (?1, 'decide', 0, ?2, 0)";
+    for strip in ["", "DELETE FROM metadata WHERE name LIKE 'inbox%'"] {
         intruder.execute_batch(strip).unwrap();
         intruder.execute(put, params![stage.victim.0, body]).unwrap();
         block_on(async {

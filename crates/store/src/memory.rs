@@ -2,8 +2,8 @@
 //!
 //! Clones of a handle share one store, so that a simulated node can crash and reopen it.
 
+mod catalogue;
 mod foreign;
-mod things;
 
 use std::{
     cmp::Reverse,
@@ -55,7 +55,7 @@ struct State {
     arrived: u64,
     plans: BTreeMap<Hash, Arc<[u8]>>,
     late_receipts: BTreeMap<ExecutionKey, Vec<LateReceipt>>,
-    catalogue: things::Resources,
+    catalogue: catalogue::Resources,
     gates: BTreeMap<(Reverse<ExecutionKey>, String, u32), GateRow>,
     notes: BTreeMap<(ExecutionKey, Subject), Note>,
 }
@@ -82,7 +82,7 @@ impl Default for State {
             arrived: 0,
             plans: BTreeMap::new(),
             late_receipts: BTreeMap::new(),
-            catalogue: things::Resources::default(),
+            catalogue: catalogue::Resources::default(),
             gates: BTreeMap::new(),
             notes: BTreeMap::new(),
         }

@@ -1,6 +1,6 @@
 //! Properties of a part alone, for the stores that convert numbers with [`integer`].
 
-use crate::{Part, number::integer};
+use crate::{Part, sql::integer};
 
 /// Returns whether the frames follow the expected head without gaps, up to the new head.
 pub(crate) fn follows(part: &Part) -> bool {

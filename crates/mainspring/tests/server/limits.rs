@@ -39,7 +39,7 @@ fn asks(client: &Client, id: &str) -> Reply {
     seen
 }
 
-fn approve(client: &Client, id: &str) {
+pub(crate) fn approve(client: &Client, id: &str) {
     let token = asks(client, id).text_at("resumeToken");
     let body = Value::map([("approve", Value::Bool(true)), ("resumeToken", token.into())]);
     client.post(&format!("/api/executions/{id}/approve"), &body).expect(200);

@@ -45,7 +45,7 @@ mod tls;
 mod unreachable_server;
 mod unread;
 mod up;
-
+mod upgrades;
 mod vectors;
 mod waits;
 mod workflows;

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::Row;
 
 use super::{
+    columns::{self, word_key},
     connections::Session,
-    failure::Fault,
-    row::{self, word_key},
+    error::Fault,
     writes::{Statement, column},
 };
-use crate::{AuditEntry, AuditHead, AuditRow, ReadLimit, catalogue::chain, number::integer};
+use crate::{AuditEntry, AuditHead, AuditRow, ReadLimit, catalogue::chain, sql::integer};
 
 /// Returns the keys of the logs of entries, as parameters of `audit_heads_lock.sql`.
 pub(super) fn logs<'a>(entries: impl IntoIterator<Item = &'a AuditEntry>) -> Vec<Vec<u8>> {
@@ -21,11 +21,11 @@ pub(super) fn logs<'a>(entries: impl IntoIterator<Item = &'a AuditEntry>) -> Vec
 
 /// Reads the heads of logs from the rows of that statement.
 pub(super) fn heads(rows: &[Row]) -> Result<BTreeMap<String, AuditHead>, Fault> {
-    rows.iter().map(|found| Ok((row::word(found, 0)?, head_of_row(found)?))).collect()
+    rows.iter().map(|found| Ok((columns::word(found, 0)?, head_of_row(found)?))).collect()
 }
 
 fn head_of_row(found: &Row) -> Result<AuditHead, Fault> {
-    Ok(AuditHead { number: row::number(found, 1)?, hash: row::hash(found, 2)?, seal: row::hash(found, 3)? })
+    Ok(AuditHead { number: columns::number(found, 1)?, hash: columns::hash(found, 2)?, seal: columns::hash(found, 3)? })
 }
 
 /// Builds the statements that append entries to locked logs; none for no entries.
@@ -60,12 +60,12 @@ pub(super) fn statements<'a>(
         column(&ends, |(_, head)| head.hash.0.to_vec()),
         column(&ends, |(_, head)| head.seal.0.to_vec()),
     ];
-    vec![(include_str!("sql/audit_insert.sql"), columns), (include_str!("sql/audit_heads_put.sql"), end_columns)]
+    vec![(sql!("audit.sql", "audit_insert"), columns), (sql!("audit.sql", "audit_heads_put"), end_columns)]
 }
 
 pub(super) async fn head(session: &Session, organization: &str) -> Result<Option<AuditHead>, Fault> {
     let key = word_key(organization).0;
-    let found = session.query(include_str!("sql/audit_head.sql"), &[&&key[..]]).await?;
+    let found = session.query(sql!("audit.sql", "audit_head"), &[&&key[..]]).await?;
     found.first().map(head_of_row).transpose()
 }
 
@@ -77,17 +77,17 @@ pub(super) async fn rows(
 ) -> Result<Vec<AuditRow>, Fault> {
     let (key, after, limit) = (word_key(organization).0, integer(after), integer(bound.rows as u64));
     let bytes = integer(bound.bytes as u64);
-    let found = session.query(include_str!("sql/audit.sql"), &[&&key[..], &after, &limit, &bytes]).await?;
+    let found = session.query(sql!("audit.sql", "audit"), &[&&key[..], &after, &limit, &bytes]).await?;
     let row = |found| {
         let entry = AuditEntry {
-            organization: row::word(found, 1)?,
-            at: row::number(found, 2)?,
-            actor: row::word(found, 3)?,
-            action: row::word(found, 4)?,
-            target: row::word(found, 5)?,
-            detail: row::column(found, 6)?,
+            organization: columns::word(found, 1)?,
+            at: columns::number(found, 2)?,
+            actor: columns::word(found, 3)?,
+            action: columns::word(found, 4)?,
+            target: columns::word(found, 5)?,
+            detail: columns::column(found, 6)?,
         };
-        Ok(AuditRow { number: row::number(found, 0)?, entry, hash: row::hash(found, 7)? })
+        Ok(AuditRow { number: columns::number(found, 0)?, entry, hash: columns::hash(found, 7)? })
     };
     found.iter().map(row).collect()
 }

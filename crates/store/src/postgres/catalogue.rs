@@ -1,117 +1,301 @@
-//! The catalogue's rows of executions.
+//! The resources of a server. A change takes two round trips: the rows that it names are locked and read, resources
+//! before heads of audit logs, each in key order; the change is decided here; then one statement for each table, and
+//! COMMIT.
+//!
+//! Missing rows cannot be locked: a resource, a unique name, the head of a log. If another transaction inserts one in
+//! between, the insertion here violates a unique key, and the second try finds the row.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use mainspring_kernel::key::ExecutionKey;
+use mainspring_kernel::hash::Hash;
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
-    connections::Session,
-    failure::Fault,
-    row::{self, start_key, word_key},
+    PostgresStore, audit, columns,
+    connections::{Session, Who, ask},
+    error::Fault,
+    writes::{Column, Statement, Writes, column},
 };
-use crate::{ExecutionRow, Filter, Origin, conditions::only, number::integer};
+use crate::{
+    AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceKey, ResourceQuery, ResourceRow,
+    StoreError,
+    catalogue::{check_lengths, in_order},
+    sql::integer,
+};
 
-/// Greater than every key, for a list that starts with the newest.
-pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
+/// Greater than every id, since UTF-8 never contains this byte.
+const ABOVE_ALL_IDS: [u8; 1] = [0xff];
 
-pub(super) async fn by_key(session: &Session, key: ExecutionKey) -> Result<Option<ExecutionRow>, Fault> {
-    one(&session.query(include_str!("sql/execution.sql"), &[&&key.0[..]]).await?)
+impl Catalogue for PostgresStore {
+    fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
+        let sql = sql!("catalogue.sql", "resource");
+        self.lent(async |session| {
+            let values: [&(dyn ToSql + Sync); 3] = [&kind.as_bytes(), &organization.as_bytes(), &id.as_bytes()];
+            Ok(items(kind, organization, &session.query(sql, &values).await?)?.pop())
+        })
+    }
+
+    fn resource_by_key(
+        &self,
+        kind: &str,
+        organization: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Option<ResourceRow>, StoreError> {
+        let (sql, key) = (sql!("catalogue.sql", "resource_by_key"), name_key(field, value).0);
+        self.lent(async |session| {
+            let values: [&(dyn ToSql + Sync); 3] = [&kind.as_bytes(), &organization.as_bytes(), &&key[..]];
+            Ok(items(kind, organization, &session.query(sql, &values).await?)?.pop())
+        })
+    }
+
+    fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
+        self.lent(async |session| list(session, query).await)
+    }
+
+    fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
+        check_lengths(change)?;
+        self.once(Who::Others, async |session| write(session, change).await)
+    }
+
+    fn audit(&self, organization: &str, after: u64, bound: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
+        self.lent(async |session| audit::rows(session, organization, after, bound).await)
+    }
+
+    fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
+        self.lent(async |session| audit::head(session, organization).await)
+    }
 }
 
-pub(super) async fn by_id(session: &Session, id: &str) -> Result<Option<ExecutionRow>, Fault> {
-    one(&session.query(include_str!("sql/execution_by_id.sql"), &[&&word_key(id).0[..]]).await?)
+/// Returns the key by which a name is searched, unique for each pair.
+fn name_key(field: &str, value: &str) -> Hash {
+    Hash::of_parts(&[&(field.len() as u64).to_be_bytes(), field.as_bytes(), value.as_bytes()])
 }
 
-pub(super) async fn by_idempotency_key(
-    session: &Session,
-    of: &Origin<'_>,
-    key: &str,
-) -> Result<Option<ExecutionRow>, Fault> {
-    one(&session.query(include_str!("sql/execution_by_start.sql"), &[&&start_key(of, key).0[..]]).await?)
+/// Kind, organization and id.
+type ResourceId = (Vec<u8>, Vec<u8>, Vec<u8>);
+
+fn place(kind: &str, organization: &str, id: &str) -> ResourceId {
+    (kind.into(), organization.into(), id.into())
 }
 
-pub(super) async fn list(
-    session: &Session,
-    filter: &Filter,
-    before: Option<ExecutionKey>,
-    limit: usize,
-) -> Result<Vec<ExecutionRow>, Fault> {
-    let before = before.as_ref().map_or(&ABOVE_ALL_KEYS[..], |key| &key.0);
-    let limit = integer(limit as u64);
-    let statuses: BTreeSet<&[u8]> = filter.statuses.iter().map(String::as_bytes).collect();
-    let statuses = Vec::from_iter(statuses);
-    let Filter { workflow, organization, workflow_id, initiator, .. } = filter;
-    let key = |word: &Option<String>| word.as_ref().map(|word| word_key(word).0.to_vec());
-    let wanted = [
-        ("workflow", key(workflow)),
-        ("organization", key(organization)),
-        ("workflow_id", key(workflow_id)),
-        ("initiator", initiator.clone().map(String::into_bytes)),
+fn place_of(item: &ResourceRow) -> ResourceId {
+    place(&item.kind, &item.organization, &item.id)
+}
+
+/// A resource that is written, with its version.
+type Coming<'p, 'a> = (&'p ResourceId, u64, &'a ResourceRow);
+
+/// The facts that decide about a change, and its result.
+struct Ground<'a> {
+    /// The current versions.
+    before: BTreeMap<ResourceId, u64>,
+    /// The owners of unique names, by kind, organization and the name's key.
+    holders: BTreeMap<ResourceId, Vec<u8>>,
+    heads: BTreeMap<String, AuditHead>,
+    /// The named resources after the change, with their versions.
+    after: BTreeMap<ResourceId, Option<(u64, &'a ResourceRow)>>,
+}
+
+async fn write(session: &Session, change: &Change) -> Result<ChangeOutcome, Fault> {
+    let mut ground = Ground::lock(session, change).await?;
+    if let Some(changed) = ground.refusal(change) {
+        session.query("ROLLBACK", &[]).await?;
+        return Ok(changed);
+    }
+    let writes = ground.writes(change);
+    let mut requests = writes.requests();
+    requests.push(ask("COMMIT", &[]));
+    session.round(&requests).await?;
+    Ok(ChangeOutcome::Done)
+}
+
+impl<'a> Ground<'a> {
+    async fn lock(session: &Session, change: &Change) -> Result<Self, Fault> {
+        let removed = change.removals.iter().map(|removal| place(&removal.kind, &removal.organization, &removal.id));
+        let named = removed.chain(change.puts.iter().map(|put| place_of(&put.resource))).collect::<BTreeSet<_>>();
+        let named = three(named.iter());
+        let mut wanted = BTreeSet::new();
+        for item in change.puts.iter().map(|put| &put.resource) {
+            let unique = item.keys.iter().filter(|name| name.is_unique);
+            wanted.extend(unique.map(|name| held(item, name)));
+        }
+        let wanted = three(wanted.iter());
+        let logs = audit::logs(&change.audit);
+        let answers = session
+            .round(&[
+                ask("BEGIN", &[]),
+                ask(sql!("catalogue.sql", "resources_lock"), &[&named[0], &named[1], &named[2]]),
+                ask(sql!("catalogue.sql", "resource_key_owners"), &[&wanted[0], &wanted[1], &wanted[2]]),
+                ask(sql!("audit.sql", "audit_heads_lock"), &[&logs]),
+            ])
+            .await?;
+        let first_three = |found: &Row| -> Result<ResourceId, Fault> {
+            Ok((columns::column(found, 0)?, columns::column(found, 1)?, columns::column(found, 2)?))
+        };
+        let before = answers[1].iter().map(|found| Ok((first_three(found)?, columns::number(found, 3)?)));
+        let holders = answers[2].iter().map(|found| Ok((first_three(found)?, columns::column(found, 3)?)));
+        let heads = audit::heads(&answers[3])?;
+        let (before, holders) = (before.collect::<Result<_, Fault>>()?, holders.collect::<Result<_, Fault>>()?);
+        Ok(Self { before, holders, heads, after: BTreeMap::new() })
+    }
+
+    fn version(&self, place: &ResourceId) -> Option<u64> {
+        let before = || self.before.get(place).copied();
+        self.after.get(place).map_or_else(before, |after| after.map(|(version, _)| version))
+    }
+
+    fn refusal(&mut self, change: &'a Change) -> Option<ChangeOutcome> {
+        for removal in &change.removals {
+            let place = place(&removal.kind, &removal.organization, &removal.id);
+            let is_so = self.version(&place).is_some_and(|found| removal.expected.is_none_or(|asked| asked == found));
+            if !is_so {
+                return Some(ChangeOutcome::Conflict { id: removal.id.clone() });
+            }
+            self.after.insert(place, None);
+        }
+        for put in &change.puts {
+            let place = place_of(&put.resource);
+            if self.version(&place).unwrap_or(0) != put.expected {
+                return Some(ChangeOutcome::Conflict { id: put.resource.id.clone() });
+            }
+            self.after.insert(place, Some((put.expected + 1, &put.resource)));
+        }
+        let after = &self.after;
+        let is_named = |(kind, organization, _): &ResourceId, id: &Vec<u8>| {
+            after.contains_key(&(kind.clone(), organization.clone(), id.clone()))
+        };
+        self.holders.retain(|name, id| !is_named(name, id));
+        change.puts.iter().find_map(|put| self.name(&put.resource))
+    }
+
+    /// Sets the names of a resource, unless another resource has one of them.
+    fn name(&mut self, item: &ResourceRow) -> Option<ChangeOutcome> {
+        let own = place_of(item);
+        // If a resource is written twice in a change, the names of the second write count.
+        self.holders.retain(|name, id| (&name.0, &name.1, &*id) != (&own.0, &own.1, &own.2));
+        for name in in_order(&item.keys).iter().filter(|name| name.is_unique) {
+            if self.holders.insert(held(item, name), own.2.clone()).is_some() {
+                return Some(ChangeOutcome::KeyTaken { id: item.id.clone(), field: name.field.clone() });
+            }
+        }
+        None
+    }
+
+    /// Resources that are missing after the change are deleted; others are overwritten in place, so that transactions
+    /// that wait for the row find the new one.
+    fn writes(&mut self, change: &'a Change) -> Writes<'a> {
+        let is_old = |place: &ResourceId| self.before.contains_key(place);
+        let old: Vec<&ResourceId> = self.after.keys().filter(|place| is_old(place)).collect();
+        let gone = self.after.iter().filter(|(place, after)| after.is_none() && is_old(place)).map(|(place, _)| place);
+        let put: Vec<Coming<'_, 'a>> = self
+            .after
+            .iter()
+            .filter_map(|(place, after)| after.map(|(version, item)| (place, version, item)))
+            .collect();
+        let (older, new): (Vec<Coming<'_, 'a>>, Vec<_>) = put.iter().copied().partition(|(place, ..)| is_old(place));
+        let mut writes = Writes::default();
+        let mut at_places = |sql, places: &[&ResourceId]| writes.push(places, sql, columns(places));
+        at_places(sql!("catalogue.sql", "resources_remove"), &gone.collect::<Vec<_>>());
+        at_places(sql!("catalogue.sql", "resource_keys_remove"), &old);
+        for (sql, rows) in
+            [(sql!("catalogue.sql", "resources_update"), older), (sql!("catalogue.sql", "resources_insert"), new)]
+        {
+            let places: Vec<&ResourceId> = rows.iter().map(|(place, ..)| *place).collect();
+            let mut values = columns(&places);
+            values.push(column(&rows, |(_, version, _)| integer(version)));
+            values.push(column(&rows, |(_, _, item)| &item.body[..]));
+            writes.push(&rows, sql, values);
+        }
+        writes.extend(names(&put));
+        writes.extend(audit::statements(&mut self.heads, &change.sealing, &change.audit));
+        writes
+    }
+}
+
+/// Returns the key of a unique name.
+fn held(item: &ResourceRow, name: &ResourceKey) -> ResourceId {
+    (item.kind.clone().into(), item.organization.clone().into(), name_key(&name.field, &name.value).0.to_vec())
+}
+
+/// The names of resources in key order, so that concurrent inserts do not deadlock.
+fn names<'a>(put: &[Coming<'_, 'a>]) -> Option<Statement<'a>> {
+    let mut rows = Vec::new();
+    for (place, _, item) in put {
+        rows.extend(in_order(&item.keys).into_iter().map(|name| (held(item, &name), place.2.clone(), name)));
+    }
+    rows.sort();
+    let rows: Vec<&(ResourceId, Vec<u8>, ResourceKey)> = rows.iter().collect();
+    let columns = vec![
+        column(&rows, |(name, ..)| name.0.clone()),
+        column(&rows, |(name, ..)| name.1.clone()),
+        column(&rows, |(name, ..)| name.2.clone()),
+        column(&rows, |(_, id, _)| id.clone()),
+        column(&rows, |(.., name)| name.field.clone().into_bytes()),
+        column(&rows, |(.., name)| name.value.clone().into_bytes()),
+        column(&rows, |(.., name)| name.is_unique),
     ];
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&before, &limit];
-    let mut sql = include_str!("sql/executions.sql");
-    if !statuses.is_empty() {
-        sql = include_str!("sql/executions_of_status.sql");
-        values.push(&statuses);
+    (!rows.is_empty()).then_some((sql!("catalogue.sql", "resource_keys_insert"), columns))
+}
+
+/// Resource keys as parameters of a statement: an array for each column.
+fn three<'a>(places: impl Iterator<Item = &'a ResourceId> + Clone) -> [Vec<&'a [u8]>; 3] {
+    [
+        places.clone().map(|place| &place.0[..]).collect(),
+        places.clone().map(|place| &place.1[..]).collect(),
+        places.map(|place| &place.2[..]).collect(),
+    ]
+}
+
+fn columns<'a>(places: &[&ResourceId]) -> Vec<Column<'a>> {
+    vec![
+        column(places, |place| place.0.clone()),
+        column(places, |place| place.1.clone()),
+        column(places, |place| place.2.clone()),
+    ]
+}
+
+/// Compares ids with an inclusive lower or an exclusive upper bound. The next id after a given one has a zero appended.
+async fn list(session: &Session, query: &ResourceQuery) -> Result<Vec<ResourceRow>, Fault> {
+    let ResourceQuery { kind, organization, key: name, after, is_descending, limit: read_limit } = query;
+    let bound = match (after, is_descending) {
+        (None, false) => Vec::new(),
+        (Some(after), false) => [after.as_bytes(), &[0]].concat(),
+        (None, true) => ABOVE_ALL_IDS.to_vec(),
+        (Some(after), true) => after.as_bytes().to_vec(),
+    };
+    let (limit, bytes) = (integer(read_limit.rows as u64), integer(read_limit.bytes as u64));
+    let key = name.as_ref().map(|(field, value)| name_key(field, value).0.to_vec());
+    let (of_noun, of_organization) = (kind.as_bytes(), organization.as_bytes());
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&of_noun, &of_organization, &bound, &limit, &bytes];
+    values.extend(key.as_ref().map(|key| key as &(dyn ToSql + Sync)));
+    let sql = match (&key, is_descending) {
+        (None, false) => sql!("catalogue.sql", "resources_ascending"),
+        (None, true) => sql!("catalogue.sql", "resources_descending"),
+        (Some(_), false) => sql!("catalogue.sql", "resources_by_key_ascending"),
+        (Some(_), true) => sql!("catalogue.sql", "resources_by_key_descending"),
+    };
+    items(kind, organization, &session.query(sql, &values).await?)
+}
+
+/// Collects the resources of a statement that returns a row for each of their names, or one row without a name. Only
+/// the first row of a resource contains the body.
+fn items(kind: &str, organization: &str, rows: &[Row]) -> Result<Vec<ResourceRow>, Fault> {
+    let mut items: Vec<ResourceRow> = Vec::new();
+    for found in rows {
+        let id = columns::word(found, 0)?;
+        if items.last().is_none_or(|item| item.id != id) {
+            let (kind, organization) = (kind.to_owned(), organization.to_owned());
+            let (version, body) = (columns::number(found, 1)?, columns::column(found, 2)?);
+            items.push(ResourceRow { kind, organization, id, version, keys: vec![], body });
+        }
+        if let (Some(item), Some(field)) = (items.last_mut(), columns::optional_word(found, 3)?) {
+            item.keys.push(ResourceKey {
+                field,
+                value: columns::word(found, 4)?,
+                is_unique: columns::column(found, 5)?,
+            });
+        }
     }
-    let fixed = values.len();
-    let mut asked: Vec<&str> = wanted.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name).collect();
-    values.extend(wanted.iter().filter_map(|(_, value)| value.as_ref()).map(|value| value as &(dyn ToSql + Sync)));
-    if filter.excludes_quarantined {
-        asked.push("excludes_quarantined");
-        values.push(&filter.excludes_quarantined);
-    }
-    let found = session.query(&only(sql, '$', fixed, &asked), &values).await?;
-    found.iter().map(of_row).collect()
-}
-
-pub(super) async fn count(
-    session: &Session,
-    organization: &str,
-    statuses: &[&str],
-    most: usize,
-) -> Result<usize, Fault> {
-    let (key, most) = (word_key(organization).0.to_vec(), integer(most as u64));
-    let statuses: Vec<&[u8]> = statuses.iter().map(|status| status.as_bytes()).collect();
-    let found = session.query(include_str!("sql/executions_count.sql"), &[&key, &statuses, &most]).await?;
-    found.first().map_or(Ok(0), |found| row::number(found, 0).map(|count| count as usize))
-}
-
-pub(super) async fn pending_organizations(session: &Session) -> Result<BTreeSet<String>, Fault> {
-    let found = session.query(include_str!("sql/pending_organizations.sql"), &[]).await?;
-    found.iter().map(|found| row::word(found, 0)).collect()
-}
-
-fn one(rows: &[Row]) -> Result<Option<ExecutionRow>, Fault> {
-    rows.first().map(of_row).transpose()
-}
-
-fn of_row(found: &Row) -> Result<ExecutionRow, Fault> {
-    Ok(ExecutionRow {
-        key: row::key(found, 0)?,
-        id: row::word(found, 1)?,
-        workflow: row::optional_word(found, 2)?,
-        workflow_version: row::optional_word(found, 3)?,
-        workflow_hash: row::word(found, 4)?,
-        plan_hash: row::hash(found, 5)?,
-        status: row::word(found, 6)?,
-        outcome: row::optional_word(found, 7)?,
-        error: row::optional_word(found, 8)?,
-        trigger_type: row::word(found, 9)?,
-        initiator_type: row::word(found, 10)?,
-        initiator_user_id: row::optional_word(found, 11)?,
-        idempotency_key: row::optional_word(found, 12)?,
-        session_id: row::optional_word(found, 13)?,
-        partition: row::small_number(found, 14)?,
-        attempt_count: row::small_number(found, 15)?,
-        started_at: row::number(found, 16)?,
-        completed_at: row::optional_number(found, 17)?,
-        organization: row::optional_word(found, 18)?,
-        workflow_id: row::optional_word(found, 19)?,
-        trigger_id: row::optional_word(found, 20)?,
-        parent: row::optional_key(found, 21)?,
-        parent_id: row::optional_word(found, 22)?,
-        workflow_name: row::optional_word(found, 23)?,
-    })
+    Ok(items)
 }

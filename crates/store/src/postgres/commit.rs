@@ -40,12 +40,12 @@ use metrics::Histogram;
 
 use super::{
     audit,
+    columns::{self, start_key, word_key},
     connections::{Connections, Session, Tries, Who, ask},
-    failure::{self, Fault, Meaning},
-    row::{self, start_key, word_key},
+    error::{self, Fault, Meaning},
     writes::Writes,
 };
-use crate::{AuditHead, Batch, CommitError, Part, PartOutcome, Refusal, number::integer, part::follows};
+use crate::{AuditHead, Batch, CommitError, Part, PartOutcome, Refusal, part::follows, sql::integer};
 
 /// The failure of one try.
 enum Failed {
@@ -60,11 +60,11 @@ pub(super) async fn commit(connections: &Connections, batch: &Batch) -> Result<V
     loop {
         let fault = match attempt(connections, batch).await {
             Ok(answers) => return Ok(answers),
-            Err(Failed::Unknown(fault)) => return Err(failure::unknown(&connections.server, &fault)),
+            Err(Failed::Unknown(fault)) => return Err(error::unknown(&connections.server, &fault)),
             Err(Failed::NotWritten(fault)) => fault,
         };
-        if failure::meaning(&fault) == Meaning::Refused || !tries.again().await {
-            return Err(failure::not_written(&connections.server, &fault));
+        if error::meaning(&fault) == Meaning::Refused || !tries.again().await {
+            return Err(error::not_written(&connections.server, &fault));
         }
     }
 }
@@ -104,8 +104,8 @@ async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Resul
     let is_certain = match stopped.at {
         None => true,
         Some(_) if commit_at == 0 => true,
-        Some(at) if at < commit_at => failure::ends_transaction(&stopped.fault),
-        Some(_) => failure::refuses_commit(&stopped.fault),
+        Some(at) if at < commit_at => error::ends_transaction(&stopped.fault),
+        Some(_) => error::refuses_commit(&stopped.fault),
     };
     Err(if is_certain { Failed::NotWritten(stopped.fault) } else { Failed::Unknown(stopped.fault) })
 }
@@ -143,15 +143,15 @@ impl Ground {
         let logs = audit::logs(batch.parts.iter().flat_map(|part| &part.audit));
         let mut requests = vec![
             ask("BEGIN", &[]),
-            ask(include_str!("sql/fences.sql"), &[&partitions]),
-            ask(include_str!("sql/heads_lock.sql"), &[&executions]),
+            ask(sql!("journal.sql", "fences"), &[&partitions]),
+            ask(sql!("journal.sql", "heads_lock"), &[&executions]),
         ];
         if !logs.is_empty() {
-            requests.push(ask(include_str!("sql/audit_heads_lock.sql"), &[&logs]));
+            requests.push(ask(sql!("audit.sql", "audit_heads_lock"), &[&logs]));
         }
         let names_at = requests.len();
         if !ids.is_empty() {
-            requests.push(ask(include_str!("sql/names.sql"), &[&ids, &starts]));
+            requests.push(ask(sql!("journal.sql", "names"), &[&ids, &starts]));
         }
         let answers = session.round(&requests).await?;
         let mut ground = Self::default();
@@ -159,23 +159,23 @@ impl Ground {
             ground.audit_heads = audit::heads(&answers[3]).map_err(Fault::of_shared_row)?;
         }
         for found in &answers[1] {
-            let (partition, epoch): (_, i64) = (row::small_number(found, 0)?, row::column(found, 1)?);
+            let (partition, epoch): (_, i64) = (columns::small_number(found, 0)?, columns::column(found, 1)?);
             let is_valid = |fence: &crate::Fence| fence.partition == partition && integer(fence.epoch) == epoch;
             ground.held.extend(batch.fences.iter().any(is_valid).then_some(partition));
         }
         for found in &answers[2] {
             let head = LockedHead {
-                partition: row::small_number(found, 1)?,
-                sequence: row::column(found, 2)?,
-                hash: row::hash(found, 3)?,
-                is_ended: row::column(found, 4)?,
+                partition: columns::small_number(found, 1)?,
+                sequence: columns::column(found, 2)?,
+                hash: columns::hash(found, 3)?,
+                is_ended: columns::column(found, 4)?,
             };
-            ground.heads.insert(row::key(found, 0)?, head);
+            ground.heads.insert(columns::key(found, 0)?, head);
         }
         for found in answers.get(names_at).into_iter().flatten() {
-            let key = row::key(found, 0)?;
-            ground.ids.insert(row::hash(found, 1)?, key);
-            ground.starts.extend(row::optional_hash(found, 2)?.map(|start| (start, key)));
+            let key = columns::key(found, 0)?;
+            ground.ids.insert(columns::hash(found, 1)?, key);
+            ground.starts.extend(columns::optional_hash(found, 2)?.map(|start| (start, key)));
         }
         Ok(ground)
     }

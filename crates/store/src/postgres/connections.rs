@@ -22,11 +22,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     address::Address,
-    driver::Driver,
-    failure::{self, Fault, Meaning},
+    blocking::Driver,
+    error::{self, Fault, Meaning},
     tls,
 };
-use crate::{StoreError, meter::sync_time};
+use crate::{StoreError, metrics::sync_time};
 
 /// More readers would only compete for the server's processors.
 const OTHERS_MAX: usize = 8;
@@ -109,7 +109,7 @@ impl Connections {
         who: Who,
         work: impl AsyncFn(&Session) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        self.attempts(who, true, work).await.map_err(|fault| failure::of_store(&self.server, fault))
+        self.attempts(who, true, work).await.map_err(|fault| error::of_store(&self.server, fault))
     }
 
     /// Does work at most once: after a lost response it is not tried again.
@@ -118,7 +118,7 @@ impl Connections {
         who: Who,
         work: impl AsyncFn(&Session) -> Result<T, Fault>,
     ) -> Result<T, StoreError> {
-        self.attempts(who, false, work).await.map_err(|fault| failure::of_store(&self.server, fault))
+        self.attempts(who, false, work).await.map_err(|fault| error::of_store(&self.server, fault))
     }
 
     async fn attempts<T>(
@@ -142,7 +142,7 @@ impl Connections {
                     }
                 },
             };
-            let is_hopeful = match failure::meaning(&fault) {
+            let is_hopeful = match error::meaning(&fault) {
                 Meaning::Again => true,
                 Meaning::Lost => is_certain,
                 Meaning::Refused => false,
@@ -191,8 +191,8 @@ fn pool(
     size: usize,
     lock_ms: u64,
 ) -> Result<Pool, deadpool_postgres::BuildError> {
-    let reads_only = if limits.reads_only { include_str!("sql/reads_only.sql") } else { "" };
-    let words = (include_str!("sql/session.sql").to_owned() + reads_only)
+    let reads_only = if limits.reads_only { sql!("connection.sql", "reads_only") } else { "" };
+    let words = (sql!("connection.sql", "session").to_owned() + reads_only)
         .replace("{schema}", &address.schema)
         .replace("{statement_ms}", &limits.statement_ms.to_string())
         .replace("{lock_ms}", &lock_ms.to_string())
@@ -290,7 +290,7 @@ impl Session {
 
     /// Rolls back an unfinished transaction, and returns the connection to its pool if that succeeds.
     pub(super) async fn end(self, fault: &Fault) {
-        if failure::meaning(fault) != Meaning::Lost && self.round(&[ask("ROLLBACK", &[])]).await.is_ok() {
+        if error::meaning(fault) != Meaning::Lost && self.round(&[ask("ROLLBACK", &[])]).await.is_ok() {
             self.give_back();
         }
     }

@@ -15,15 +15,16 @@ use mainspring_kernel::{
 };
 
 use super::{
+    columns,
     connections::{Session, ask},
-    failure::Fault,
-    journal, notes, row,
+    error::Fault,
+    journal, notes,
     writes::Writes,
 };
 use crate::{
     AuditedNotes,
-    number::integer,
-    values::{Content, repack, unpack},
+    payloads::{Content, repack, unpack},
+    sql::integer,
 };
 
 /// Erases the values that the notes name, and all late receipts of the execution.
@@ -40,7 +41,7 @@ pub(super) async fn erase(
             erased.push(note);
         }
     }
-    let late = session.query(include_str!("sql/late_clear.sql"), &[&&execution.0[..]]).await?;
+    let late = session.query(sql!("journal.sql", "late_receipts_erase"), &[&&execution.0[..]]).await?;
     let count = erased.len() + late.len();
     let mut writes = Writes::default();
     notes::put(&mut writes, &erased);
@@ -53,9 +54,9 @@ pub(super) async fn erase(
 /// before.
 async fn overwrite(session: &Session, execution: ExecutionKey, sequence: u64, index: usize) -> Result<bool, Fault> {
     let (key, place) = (&execution.0[..], integer(sequence));
-    let rows = session.query(include_str!("sql/values_lock.sql"), &[&key, &place]).await?;
+    let rows = session.query(sql!("journal.sql", "values_lock"), &[&key, &place]).await?;
     let Some(found) = rows.first() else { return Ok(false) };
-    let mut values = unpack(row::column(found, 0)?)
+    let mut values = unpack(columns::column(found, 0)?)
         .ok_or_else(|| journal::damaged(execution, sequence, "its values cannot be read"))?;
     let Some(value) = values.get_mut(index).filter(|value| !matches!(value.content, Content::Erased(_))) else {
         return Ok(false);
@@ -64,14 +65,14 @@ async fn overwrite(session: &Session, execution: ExecutionKey, sequence: u64, in
     value.content = before.erased();
     value.salt = [0; 16];
     let column = repack(&values);
-    let mut requests = vec![ask(include_str!("sql/values_overwrite.sql"), &[&key, &place, &column])];
+    let mut requests = vec![ask(sql!("journal.sql", "values_overwrite"), &[&key, &place, &column])];
     let hash = match before {
         Content::Blob(hash) => hash.0.to_vec(),
         _ => Vec::new(),
     };
     if !hash.is_empty() {
-        requests.push(ask(include_str!("sql/blob_let_go.sql"), &[&hash]));
-        requests.push(ask(include_str!("sql/blob_remove.sql"), &[&hash]));
+        requests.push(ask(sql!("journal.sql", "blob_release"), &[&hash]));
+        requests.push(ask(sql!("journal.sql", "blob_remove"), &[&hash]));
     }
     session.round(&requests).await?;
     Ok(true)

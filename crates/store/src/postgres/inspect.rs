@@ -14,14 +14,15 @@ use tokio_postgres::{Client, Row};
 use super::{
     PostgresStore,
     address::Address,
+    columns,
     connections::{self, CONNECTIONS_OF_A_NODE, Connections, Limits, Session, Who},
-    failure::{self, Fault},
-    format::{self, FORMAT},
-    journal, row,
+    error::{self, Fault},
+    journal,
+    migrations::{self, FORMAT},
 };
 use crate::{
     Format, InspectedExecution, InspectedExecutions, InspectedNode, Inspection, ReadLimit, Store, StoreError,
-    number::integer,
+    sql::integer,
 };
 
 /// Time to connect, authenticate and query the server.
@@ -38,6 +39,8 @@ const NEWEST_EXECUTIONS: usize = 64;
 
 /// The first format with open gates.
 const FORMAT_WITH_GATES: u32 = 3;
+/// The first format with the names of today; see `migrations/0010.sql`.
+const FORMAT_WITH_NAMES: u32 = 10;
 
 /// A database under inspection.
 pub struct PostgresInspection {
@@ -88,11 +91,11 @@ impl PostgresInspection {
         let Connections { address, server: name, driver, .. } = &connections;
         let asked = driver.wait(async { timeout(Duration::from_millis(ANSWER_MS), ask(&connections)).await });
         let asked = asked.unwrap_or(Err(Fault::Silence(ANSWER_MS)));
-        let server = asked.map_err(|fault| failure::of_store(name, fault))?;
+        let server = asked.map_err(|fault| error::of_store(name, fault))?;
         let look = async |session: &Session| {
-            let found = format::look(session, address).await?;
-            let locked = session.query(include_str!("sql/inspect_rights.sql"), &[&address.schema]).await?;
-            Ok((found, locked.iter().map(|found| row::column(found, 0)).collect::<Result<_, _>>()?))
+            let found = migrations::look(session, address).await?;
+            let locked = session.query(sql!("inspect.sql", "permissions"), &[&address.schema]).await?;
+            Ok((found, locked.iter().map(|found| columns::column(found, 0)).collect::<Result<_, _>>()?))
         };
         let (found, locked) = driver.wait(connections.repeat(Who::Others, look))?;
         let store =
@@ -110,6 +113,10 @@ impl PostgresInspection {
         &self.locked
     }
 
+    fn by_format(&self, before: &'static str, since: &'static str) -> &'static str {
+        if self.found < FORMAT_WITH_NAMES { before } else { since }
+    }
+
     fn since<T>(&self, format: u32, ask: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<Option<T>, StoreError> {
         if self.found < format {
             return Ok(None);
@@ -124,41 +131,44 @@ impl Inspection for PostgresInspection {
     }
 
     fn metadata(&self, name: &str) -> Result<Option<Option<String>>, StoreError> {
-        self.since(1, async |session| super::nodes::metadata(session, name).await)
+        let sql = self.by_format(sql!("inspect.sql", "metadata_before_format_10"), sql!("metadata.sql", "metadata"));
+        self.since(1, async |session| {
+            let found = session.query(sql, &[&name.as_bytes()]).await?;
+            found.first().map(|found| columns::word(found, 0)).transpose()
+        })
     }
 
     fn quarantined(&self, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
-        let (sql, limit) = (include_str!("sql/inspect_quarantined.sql"), integer(limit as u64));
+        let (sql, limit) = (sql!("inspect.sql", "quarantined"), integer(limit as u64));
         self.since(1, async |session| listed(&session.query(sql, &[&limit]).await?))
     }
 
     fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
-        let (sql, limit) = (include_str!("sql/inspect_overdue.sql"), integer(limit as u64));
+        let (sql, limit) = (sql!("inspect.sql", "overdue"), integer(limit as u64));
         self.since(1, async |session| listed(&session.query(sql, &[&limit, &integer(before_ms)]).await?))
     }
 
     fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
-        let (sql, limit) = (include_str!("sql/inspect_waiting.sql"), integer(limit as u64));
+        let (sql, limit) = (sql!("inspect.sql", "waiting"), integer(limit as u64));
         let ask = async |session: &Session| listed(&session.query(sql, &[&limit, &integer(before_ms)]).await?);
         self.since(FORMAT_WITH_GATES, ask)
     }
 
     fn nodes(&self) -> Result<Option<Vec<InspectedNode>>, StoreError> {
         let of_row = |found: &Row| {
-            let (name, place, release) = (row::word(found, 0)?, row::word(found, 1)?, row::word(found, 2)?);
-            Ok(InspectedNode { name, address: place, release, is_alive: row::column(found, 3)? })
+            let (name, place, release) = (columns::word(found, 0)?, columns::word(found, 1)?, columns::word(found, 2)?);
+            Ok(InspectedNode { name, address: place, release, is_alive: columns::column(found, 3)? })
         };
-        self.since(1, async |session| {
-            session.query(include_str!("sql/inspect_nodes.sql"), &[]).await?.iter().map(of_row).collect()
-        })
+        let sql = self.by_format(sql!("inspect.sql", "nodes_before_format_10"), sql!("inspect.sql", "nodes"));
+        self.since(1, async |session| session.query(sql, &[]).await?.iter().map(of_row).collect())
     }
 
     fn newest_frame_ms(&self) -> Result<Option<u64>, StoreError> {
         self.since(1, async |session| {
             let limit = integer(NEWEST_EXECUTIONS as u64);
             let mut newest_ms = 0;
-            for found in session.query(include_str!("sql/inspect_newest.sql"), &[&limit]).await? {
-                let (execution, sequence) = (row::key(&found, 0)?, row::number(&found, 1)?);
+            for found in session.query(sql!("inspect.sql", "newest_frame"), &[&limit]).await? {
+                let (execution, sequence) = (columns::key(&found, 0)?, columns::number(&found, 1)?);
                 let frame = journal::frames(session, execution, sequence, ReadLimit::of(1)).await?.pop();
                 // A frame that cannot be read is reported by `mainspring verify`.
                 let read = frame.and_then(|frame| mainspring_kernel::frame::Frame::read(&frame).ok());
@@ -181,7 +191,7 @@ async fn ask(connections: &Connections) -> Result<InspectedServer, Fault> {
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         let begun = Instant::now();
-        client.query(include_str!("sql/inspect_round.sql"), &[]).await?;
+        client.query(sql!("inspect.sql", "snapshot"), &[]).await?;
         rounds.push(begun.elapsed());
     }
     rounds.sort_unstable();
@@ -190,26 +200,26 @@ async fn ask(connections: &Connections) -> Result<InspectedServer, Fault> {
 }
 
 async fn seen(client: &Client, address: &Address, round_us: u64) -> Result<InspectedServer, Fault> {
-    let statement = client.prepare(include_str!("sql/inspect_server.sql")).await?;
+    let statement = client.prepare(sql!("inspect.sql", "server")).await?;
     let before = now_ms();
     let rows = client.query(&statement, &[]).await?;
     let here = before.midpoint(now_ms());
     let row = rows.first().ok_or_else(|| Fault::Damaged("the server says nothing of itself".into()))?;
     let is_local = address.server.get_hosts().iter().all(|host| matches!(host, tokio_postgres::config::Host::Unix(_)));
     Ok(InspectedServer {
-        version: row::column(row, 0)?,
-        major: row::number(row, 1)? / 10_000,
-        fsync: row::column(row, 2)?,
-        full_page_writes: row::column(row, 3)?,
-        reads_only: row::column(row, 4)?,
-        tls: row::column(row, 5)?,
+        version: columns::column(row, 0)?,
+        major: columns::number(row, 1)? / 10_000,
+        fsync: columns::column(row, 2)?,
+        full_page_writes: columns::column(row, 3)?,
+        reads_only: columns::column(row, 4)?,
+        tls: columns::column(row, 5)?,
         is_local,
-        connections_max: row::number(row, 6)?,
-        connections: row::number(row, 7)?,
-        connections_of_role_max: row::column::<Option<i64>>(row, 8)?.and_then(|max| u64::try_from(max).ok()),
+        connections_max: columns::number(row, 6)?,
+        connections: columns::number(row, 7)?,
+        connections_of_role_max: columns::column::<Option<i64>>(row, 8)?.and_then(|max| u64::try_from(max).ok()),
         connections_of_node: CONNECTIONS_OF_A_NODE,
-        may_create: row::column(row, 9)?,
-        clock_ahead_ms: row::column::<i64>(row, 10)? - here,
+        may_create: columns::column(row, 9)?,
+        clock_ahead_ms: columns::column::<i64>(row, 10)? - here,
         round_us,
     })
 }
@@ -223,11 +233,11 @@ fn now_ms() -> i64 {
 fn listed(rows: &[Row]) -> Result<InspectedExecutions, Fault> {
     let mut listed = InspectedExecutions::default();
     for found in rows {
-        let id = row::optional_word(found, 1)?;
-        let id = id.map_or_else(|| row::key(found, 0).map(|key| key.to_string()), Ok)?;
-        let (at_ms, why) = (row::optional_number(found, 2)?, row::optional_word(found, 3)?);
+        let id = columns::optional_word(found, 1)?;
+        let id = id.map_or_else(|| columns::key(found, 0).map(|key| key.to_string()), Ok)?;
+        let (at_ms, why) = (columns::optional_number(found, 2)?, columns::optional_word(found, 3)?);
         listed.first.push(InspectedExecution { id, at_ms, reason: why });
-        listed.count = row::number(found, 4)?;
+        listed.count = columns::number(found, 4)?;
     }
     Ok(listed)
 }

@@ -14,29 +14,33 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     audit,
+    columns::{self, word_key},
     connections::{Session, ask},
-    failure::Fault,
-    row::{self, word_key},
+    error::Fault,
     writes::Writes,
 };
 use crate::{
     Due, EnqueueRequest, Expected, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit,
-    number::integer,
-    values::{Content, PackedValue, unpack},
+    payloads::{Content, PackedValue, unpack},
+    sql::integer,
 };
 
 pub(super) async fn head(session: &Session, execution: ExecutionKey) -> Result<Option<HeadRow>, Fault> {
-    let found = session.query(include_str!("sql/head.sql"), &[&&execution.0[..]]).await?;
+    let found = session.query(sql!("journal.sql", "head"), &[&&execution.0[..]]).await?;
     found.first().map(head_of_row).transpose()
 }
 
 fn head_of_row(found: &Row) -> Result<HeadRow, Fault> {
     Ok(HeadRow {
-        head: Head { sequence: row::number(found, 0)?, hash: row::hash(found, 1)?, seal: row::hash(found, 2)? },
-        partition: row::small_number(found, 3)?,
-        wake_at: row::optional_number(found, 4)?,
-        ended: row::column(found, 5)?,
-        quarantined: row::optional_word(found, 6)?,
+        head: Head {
+            sequence: columns::number(found, 0)?,
+            hash: columns::hash(found, 1)?,
+            seal: columns::hash(found, 2)?,
+        },
+        partition: columns::small_number(found, 3)?,
+        wake_at: columns::optional_number(found, 4)?,
+        ended: columns::column(found, 5)?,
+        quarantined: columns::optional_word(found, 6)?,
     })
 }
 
@@ -50,7 +54,7 @@ pub(super) async fn frames(
     bound: ReadLimit,
 ) -> Result<Vec<StoredFrame>, Fault> {
     let (key, from, limit) = (&execution.0[..], integer(from), integer(bound.rows as u64));
-    let (sql, bytes) = (include_str!("sql/frames.sql"), integer(bound.bytes as u64));
+    let (sql, bytes) = (sql!("journal.sql", "frames"), integer(bound.bytes as u64));
     let rows = session.query(sql, &[&key, &from, &limit, &bytes]).await?;
     let frames = packed(execution, &rows)?;
     let bodies = blobs(session, &frames, bytes).await?;
@@ -70,11 +74,11 @@ type PackedFrame = (u64, Vec<u8>, Vec<PackedValue>);
 
 fn packed(execution: ExecutionKey, rows: &[Row]) -> Result<Vec<PackedFrame>, Fault> {
     let packed = |found| {
-        let sequence = row::number(found, 0)?;
-        let values = unpack(row::column(found, 2)?).ok_or_else(|| {
+        let sequence = columns::number(found, 0)?;
+        let values = unpack(columns::column(found, 2)?).ok_or_else(|| {
             damaged(execution, sequence, "the values beside it do not have the form they were written in")
         })?;
-        Ok((sequence, row::column(found, 1)?, values))
+        Ok((sequence, columns::column(found, 1)?, values))
     };
     rows.iter().map(packed).collect()
 }
@@ -103,8 +107,8 @@ async fn blobs(session: &Session, frames: &[PackedFrame], bytes: i64) -> Result<
     }
     let hashes: Vec<&[u8]> = wanted.keys().map(|hash| &hash.0[..]).collect();
     let sequences: Vec<i64> = wanted.values().copied().collect();
-    let found = session.query(include_str!("sql/blobs.sql"), &[&hashes, &sequences, &bytes]).await?;
-    found.iter().map(|found| Ok((row::hash(found, 0)?, row::column(found, 1)?))).collect()
+    let found = session.query(sql!("journal.sql", "blobs"), &[&hashes, &sequences, &bytes]).await?;
+    found.iter().map(|found| Ok((columns::hash(found, 0)?, columns::column(found, 1)?))).collect()
 }
 
 /// Returns the frames before the first one with unread blobs.
@@ -155,8 +159,8 @@ pub(super) async fn due(
     let (partitions, until_ms, limit) = (each_once(partitions), integer(until_ms), integer(limit as u64));
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
         [&partitions, &until_ms, &wake_at, &&execution[..], &limit];
-    let found = session.query(include_str!("sql/due.sql"), &values).await?;
-    let due = |found| Ok(Due { execution: row::key(found, 0)?, wake_at: row::number(found, 1)? });
+    let found = session.query(sql!("journal.sql", "due"), &values).await?;
+    let due = |found| Ok(Due { execution: columns::key(found, 0)?, wake_at: columns::number(found, 1)? });
     found.iter().map(due).collect()
 }
 
@@ -175,22 +179,22 @@ pub(super) async fn enqueue(session: &Session, request: &EnqueueRequest<'_>) -> 
     let (partition, enqueued_at) = (i64::from(message.partition), integer(message.enqueued_at));
     let (id_key, body, of_partitions) = (&id_key[..], &message.body[..], i64::from(partitions));
     let logs = audit::logs(audit);
-    let mut requests = vec![ask("BEGIN", &[]), ask(include_str!("sql/spread_share.sql"), &[])];
+    let mut requests = vec![ask("BEGIN", &[]), ask(sql!("membership.sql", "partitioning_share"), &[])];
     if !logs.is_empty() {
-        requests.push(ask(include_str!("sql/audit_heads_lock.sql"), &[&logs]));
+        requests.push(ask(sql!("audit.sql", "audit_heads_lock"), &[&logs]));
     }
     if !plans.is_empty() {
-        requests.push(ask(include_str!("sql/post_plans.sql"), &[&hashes, &bytes, &of_partitions]));
+        requests.push(ask(sql!("inbox.sql", "enqueue_plans"), &[&hashes, &bytes, &of_partitions]));
     }
     requests.push(ask(
-        include_str!("sql/post_letter.sql"),
+        sql!("inbox.sql", "enqueue"),
         &[&key, &id_key, &id, &partition, &body, &enqueued_at, &of_partitions],
     ));
     if logs.is_empty() {
         requests.push(ask("COMMIT", &[]));
     }
     let answers = session.round(&requests).await?;
-    let spread = answers[1].first().map(|found| row::small_number(found, 0)).transpose()?;
+    let spread = answers[1].first().map(|found| columns::small_number(found, 0)).transpose()?;
     if !logs.is_empty() {
         let mut writes = Writes::default();
         if answers.last().is_some_and(|put| !put.is_empty()) {
@@ -211,23 +215,23 @@ pub(super) async fn inbox(
 ) -> Result<Vec<InboxEntry>, Fault> {
     let (partitions, after) = (each_once(partitions), integer(after));
     let (rows, bytes) = (integer(bound.rows as u64), integer(bound.bytes as u64));
-    let found = session.query(include_str!("sql/inbox.sql"), &[&partitions, &after, &rows, &bytes]).await?;
+    let found = session.query(sql!("inbox.sql", "inbox"), &[&partitions, &after, &rows, &bytes]).await?;
     let arrived = |found| {
         let message = InboxMessage {
-            execution: row::key(found, 1)?,
-            id: row::word(found, 2)?,
-            partition: row::small_number(found, 3)?,
-            body: row::column(found, 4)?,
-            enqueued_at: row::number(found, 5)?,
+            execution: columns::key(found, 1)?,
+            id: columns::word(found, 2)?,
+            partition: columns::small_number(found, 3)?,
+            body: columns::column(found, 4)?,
+            enqueued_at: columns::number(found, 5)?,
         };
-        Ok(InboxEntry { number: row::number(found, 0)?, message })
+        Ok(InboxEntry { number: columns::number(found, 0)?, message })
     };
     found.iter().map(arrived).collect()
 }
 
 pub(super) async fn plan(session: &Session, hash: Hash) -> Result<Option<Arc<[u8]>>, Fault> {
-    let found = session.query(include_str!("sql/plan.sql"), &[&&hash.0[..]]).await?;
-    found.first().map(|found| row::column::<&[u8]>(found, 0).map(Arc::from)).transpose()
+    let found = session.query(sql!("journal.sql", "plan"), &[&&hash.0[..]]).await?;
+    found.first().map(|found| columns::column::<&[u8]>(found, 0).map(Arc::from)).transpose()
 }
 
 pub(super) async fn set_wake_at(
@@ -238,15 +242,15 @@ pub(super) async fn set_wake_at(
 ) -> Result<bool, Fault> {
     let (sequence, wake_at) = (integer(head.sequence), wake_at.map(integer));
     let values: &[&(dyn ToSql + Sync)] = &[&&execution.0[..], &sequence, &&head.hash.0[..], &wake_at];
-    Ok(!session.query(include_str!("sql/set_wake_at.sql"), values).await?.is_empty())
+    Ok(!session.query(sql!("journal.sql", "set_wake_at"), values).await?.is_empty())
 }
 
 pub(super) async fn set_quarantine(session: &Session, execution: ExecutionKey, reason: &str) -> Result<(), Fault> {
     let reason = reason.as_bytes();
-    session.query(include_str!("sql/quarantine.sql"), &[&&execution.0[..], &reason]).await.map(drop)
+    session.query(sql!("executions.sql", "quarantine"), &[&&execution.0[..], &reason]).await.map(drop)
 }
 
 pub(super) async fn late_receipts(session: &Session, execution: ExecutionKey) -> Result<Vec<LateReceipt>, Fault> {
-    let found = session.query(include_str!("sql/late.sql"), &[&&execution.0[..]]).await?;
-    found.iter().map(|found| Ok(LateReceipt::of_row(row::number(found, 0)?, row::column(found, 1)?))).collect()
+    let found = session.query(sql!("journal.sql", "late_receipts"), &[&&execution.0[..]]).await?;
+    found.iter().map(|found| Ok(LateReceipt::of_row(columns::number(found, 0)?, columns::column(found, 1)?))).collect()
 }

@@ -12,27 +12,27 @@
 //! and no client can prevent that.
 
 mod address;
+mod approvals;
 mod audit;
+mod blocking;
 mod catalogue;
+mod columns;
 mod commit;
 mod connections;
-mod driver;
 mod erase;
-mod failure;
-mod format;
-mod gates;
-mod hint;
+mod error;
+mod executions;
 mod inspect;
 mod journal;
-mod nodes;
+mod membership;
+mod migrations;
 mod notes;
-mod remote;
-mod row;
+mod notify;
+mod remote_attempts;
 #[cfg(any(test, feature = "postgres-server"))]
 pub mod server;
 #[cfg(test)]
 mod tests;
-mod things;
 mod tls;
 mod writes;
 
@@ -44,8 +44,8 @@ pub use self::inspect::{InspectedServer, PostgresInspection};
 use self::{
     address::Address,
     connections::{Connections, Limits, Session, Who},
-    failure::Fault,
-    hint::Hints,
+    error::Fault,
+    notify::Hints,
 };
 use crate::{
     AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
@@ -100,10 +100,10 @@ impl PostgresStore {
         let connections = Arc::new(Connections::new(Address::parse(address)?, limits)?);
         let mut store = Self { connections, hints: Arc::default(), is_of_unsealed_format: false };
         let address = &store.connections.address;
-        let migrate = async |session: &Session| format::migrate(session, address, options).await;
+        let migrate = async |session: &Session| migrations::migrate(session, address, options).await;
         let before = store.repeat(Who::Committer, migrate)?;
-        store.is_of_unsealed_format = (1..format::FORMAT_WITH_SEALS).contains(&before);
-        hint::start_telling(&store.connections, &store.hints);
+        store.is_of_unsealed_format = (1..migrations::FORMAT_WITH_SEALS).contains(&before);
+        notify::start_telling(&store.connections, &store.hints);
         Ok(store)
     }
 
@@ -164,55 +164,55 @@ impl PostgresStore {
 
 impl Store for PostgresStore {
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
-        self.repeat(Who::Leases, async |session| nodes::claim(session, partition, holder).await)
+        self.repeat(Who::Leases, async |session| membership::claim(session, partition, holder).await)
     }
 
     fn partitions(&self) -> Result<u32, StoreError> {
-        self.lent(async |session| nodes::partitions(session).await)
+        self.lent(async |session| membership::partitions(session).await)
     }
 
     fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
-        self.lent(async |session| nodes::repartition(session, partitions.max(1)).await)
+        self.lent(async |session| membership::repartition(session, partitions.max(1)).await)
     }
 
     fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.lent(async |session| nodes::put_metadata_if_absent(session, name, value).await)
+        self.lent(async |session| membership::put_metadata_if_absent(session, name, value).await)
     }
 
     fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.lent(async |session| nodes::metadata(session, name).await)
+        self.lent(async |session| membership::metadata(session, name).await)
     }
 
     fn cluster_view(&self) -> Result<ClusterView, StoreError> {
-        self.lent(async |session| nodes::cluster_view(session, "").await)
+        self.lent(async |session| membership::cluster_view(session, "").await)
     }
 
     fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
-        self.repeat(Who::Leases, async |session| nodes::heartbeat(session, node, lease_ms).await)
+        self.repeat(Who::Leases, async |session| membership::heartbeat(session, node, lease_ms).await)
     }
 
     fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.once(Who::Leases, async |session| nodes::acquire(session, node, partitions).await)
+        self.once(Who::Leases, async |session| membership::acquire(session, node, partitions).await)
     }
 
     fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.repeat(Who::Leases, async |session| nodes::release(session, node, fences, running).await)
+        self.repeat(Who::Leases, async |session| membership::release(session, node, fences, running).await)
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
-        self.lent(async |session| remote::of_execution(session, execution).await)
+        self.lent(async |session| remote_attempts::of_execution(session, execution).await)
     }
 
     fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
-        self.lent(async |session| remote::stop(session, attempt).await)
+        self.lent(async |session| remote_attempts::stop(session, attempt).await)
     }
 
     fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.lent(async |session| remote::end(session, node, attempts).await)
+        self.lent(async |session| remote_attempts::end(session, node, attempts).await)
     }
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {
-        self.repeat(Who::Leases, async |session| nodes::leave(session, node).await)
+        self.repeat(Who::Leases, async |session| membership::leave(session, node).await)
     }
 
     fn is_of_unsealed_format(&self) -> bool {
@@ -228,7 +228,7 @@ impl Store for PostgresStore {
     }
 
     fn subscribe(&self, notify: NotifyCallback) {
-        hint::start_listening(&self.connections, notify);
+        notify::start_listening(&self.connections, notify);
     }
 
     fn catalogue(&self) -> &dyn Catalogue {
@@ -304,15 +304,15 @@ impl Store for PostgresStore {
     }
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
-        self.lent(async |session| catalogue::by_key(session, execution).await)
+        self.lent(async |session| executions::by_key(session, execution).await)
     }
 
     fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
-        self.lent(async |session| catalogue::by_id(session, id).await)
+        self.lent(async |session| executions::by_id(session, id).await)
     }
 
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
-        self.lent(async |session| catalogue::by_idempotency_key(session, of, key).await)
+        self.lent(async |session| executions::by_idempotency_key(session, of, key).await)
     }
 
     fn pending_approvals(
@@ -321,15 +321,15 @@ impl Store for PostgresStore {
         after: Option<(ExecutionKey, &str, u32)>,
         limit: usize,
     ) -> Result<Vec<GateRow>, StoreError> {
-        self.lent(async |session| gates::list(session, organization, after, limit).await)
+        self.lent(async |session| approvals::list(session, organization, after, limit).await)
     }
 
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
-        self.lent(async |session| catalogue::pending_organizations(session).await)
+        self.lent(async |session| executions::pending_organizations(session).await)
     }
 
     fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
-        self.lent(async |session| catalogue::count(session, organization, statuses, most).await)
+        self.lent(async |session| executions::count(session, organization, statuses, most).await)
     }
 
     fn executions(
@@ -338,6 +338,6 @@ impl Store for PostgresStore {
         before: Option<ExecutionKey>,
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
-        self.lent(async |session| catalogue::list(session, filter, before, limit).await)
+        self.lent(async |session| executions::list(session, filter, before, limit).await)
     }
 }

@@ -8,14 +8,14 @@ use tokio_postgres::types::ToSql;
 
 use super::{
     audit,
+    columns::{self, word_key},
     connections::{Session, ask},
-    failure::Fault,
-    row::{self, word_key},
+    error::Fault,
     writes::{Writes, column},
 };
 use crate::{
-    AuditedNotes, AwaitingParent, FORCED_END, QuarantineRelease, QuarantinedRow, ReleaseOutcome, conditions::only,
-    number::integer,
+    AuditedNotes, AwaitingParent, FORCED_END, QuarantineRelease, QuarantinedRow, ReleaseOutcome, sql::integer,
+    sql::only,
 };
 
 /// Adds notes, unless their subjects have some.
@@ -34,23 +34,23 @@ pub(super) fn put<'a>(writes: &mut Writes<'a>, notes: &[&'a Note]) {
         column(notes, |note| note.reason.as_bytes()),
         column(notes, |note| &note.seal.0[..]),
     ];
-    writes.push(notes, include_str!("sql/notes_put.sql"), columns);
+    writes.push(notes, sql!("journal.sql", "notes_put"), columns);
 }
 
 pub(super) async fn list(session: &Session, execution: ExecutionKey) -> Result<Vec<Note>, Fault> {
-    let found = session.query(include_str!("sql/notes.sql"), &[&&execution.0[..]]).await?;
+    let found = session.query(sql!("journal.sql", "notes"), &[&&execution.0[..]]).await?;
     let note = |found| {
-        let subject = match row::number(found, 0)? {
-            0 => Subject::Erased { sequence: row::number(found, 1)?, place: row::number(found, 2)? },
+        let subject = match columns::number(found, 0)? {
+            0 => Subject::Erased { sequence: columns::number(found, 1)?, place: columns::number(found, 2)? },
             _ => Subject::Ended,
         };
         Ok(Note {
             execution,
             subject,
-            at: row::number(found, 3)?,
-            by: row::word(found, 4)?,
-            reason: row::word(found, 5)?,
-            seal: row::hash(found, 6)?,
+            at: columns::number(found, 3)?,
+            by: columns::word(found, 4)?,
+            reason: columns::word(found, 5)?,
+            seal: columns::hash(found, 6)?,
         })
     };
     found.iter().map(note).collect()
@@ -62,25 +62,25 @@ pub(super) async fn release(session: &Session, release: &QuarantineRelease<'_>) 
     // Both are locked in the order of their keys, as a commit does.
     let key = &execution.0[..];
     let keys: Vec<&[u8]> = [key].into_iter().chain(parent.as_ref().map(|parent| &parent.execution.0[..])).collect();
-    let heads = session.query(include_str!("sql/heads_lock.sql"), &[&keys]).await?;
+    let heads = session.query(sql!("journal.sql", "heads_lock"), &[&keys]).await?;
     if let Some(AwaitingParent { execution, head, .. }) = parent {
         let mut is_there = false;
         for found in &heads {
-            let is_its = row::key(found, 0)? == *execution;
-            is_there |= is_its && (row::number(found, 2)?, row::hash(found, 3)?) == (head.sequence, head.hash);
+            let is_its = columns::key(found, 0)? == *execution;
+            is_there |= is_its && (columns::number(found, 2)?, columns::hash(found, 3)?) == (head.sequence, head.hash);
         }
         if !is_there {
             session.query("ROLLBACK", &[]).await?;
             return Ok(ReleaseOutcome::ParentMoved);
         }
     }
-    if session.query(include_str!("sql/release.sql"), &[&key]).await?.is_empty() {
+    if session.query(sql!("executions.sql", "release_quarantine"), &[&key]).await?.is_empty() {
         session.query("ROLLBACK", &[]).await?;
         return Ok(ReleaseOutcome::NotQuarantined);
     }
     if let Some(AwaitingParent { execution, notice, .. }) = parent {
         let (executions, ids) = (vec![&execution.0[..]], vec![word_key(notice).0.to_vec()]);
-        session.query(include_str!("sql/letters_consume.sql"), &[&executions, &ids]).await?;
+        session.query(sql!("inbox.sql", "messages_consume"), &[&executions, &ids]).await?;
     }
     end(session, Writes::default(), audited).await?;
     Ok(ReleaseOutcome::Released)
@@ -90,17 +90,17 @@ pub(super) async fn force_end(session: &Session, audited: &AuditedNotes<'_>) -> 
     let Some(note) = audited.notes.first() else { return Ok(false) };
     let key = &note.execution.0[..];
     begin(session).await?;
-    if session.query(include_str!("sql/head_force_end.sql"), &[&key]).await?.is_empty() {
+    if session.query(sql!("executions.sql", "head_force_end"), &[&key]).await?.is_empty() {
         session.query("ROLLBACK", &[]).await?;
         return Ok(false);
     }
     let (keys, statuses, errors) = (vec![key], vec![&b"failed"[..]], vec![Some(FORCED_END.as_bytes())]);
     let (outcomes, ends) = (vec![None::<&[u8]>], vec![Some(integer(note.at))]);
-    let change = include_str!("sql/executions_change.sql");
+    let change = sql!("executions.sql", "executions_change");
     let requests = [
         ask(change, &[&keys, &statuses, &outcomes, &errors, &ends]),
-        ask(include_str!("sql/gates_remove.sql"), &[&key]),
-        ask(include_str!("sql/letters_remove.sql"), &[&key]),
+        ask(sql!("executions.sql", "gates_remove"), &[&key]),
+        ask(sql!("inbox.sql", "messages_remove"), &[&key]),
     ];
     session.round(&requests).await?;
     let mut writes = Writes::default();
@@ -121,13 +121,13 @@ pub(super) async fn quarantined(
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![&after, &limit];
     values.extend(organization.as_ref().map(|organization| organization as &(dyn ToSql + Sync)));
     let asked = organization.as_ref().map(|_| "organization");
-    let sql = only(include_str!("sql/quarantined.sql"), '$', 2, asked.as_slice());
+    let sql = only(sql!("executions.sql", "quarantined"), '$', 2, asked.as_slice());
     let row = |found| {
         Ok(QuarantinedRow {
-            execution: row::key(found, 0)?,
-            id: row::optional_word(found, 1)?,
-            organization: row::optional_word(found, 2)?,
-            reason: row::word(found, 3)?,
+            execution: columns::key(found, 0)?,
+            id: columns::optional_word(found, 1)?,
+            organization: columns::optional_word(found, 2)?,
+            reason: columns::word(found, 3)?,
         })
     };
     session.query(&sql, &values).await?.iter().map(row).collect()
@@ -145,7 +145,7 @@ pub(super) async fn end<'a>(
 ) -> Result<(), Fault> {
     let logs = audit::logs(audited.audit);
     if !logs.is_empty() {
-        let locked = session.query(include_str!("sql/audit_heads_lock.sql"), &[&logs]).await?;
+        let locked = session.query(sql!("audit.sql", "audit_heads_lock"), &[&logs]).await?;
         writes.extend(audit::statements(&mut audit::heads(&locked)?, &audited.sealing, audited.audit));
     }
     let mut requests = writes.requests();

@@ -15,7 +15,7 @@ use std::{
 
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use super::driver::Driver;
+use super::blocking::Driver;
 
 const NOT_INSTALLED: &str = "there is no PostgreSQL on this machine: apt-get install postgresql, or have initdb and pg_ctl \
                              in the PATH";

@@ -6,14 +6,14 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey};
 use tokio_postgres::types::ToSql;
 
 use super::{
+    columns::{start_key, word_key},
     connections::{Request, ask},
-    row::{start_key, word_key},
 };
 use crate::{
     ExecutionRow, InboxMessage, LateReceipt, Part, RowChange, StoredPlan,
-    number::integer,
     part::{is_end, wake_at},
-    values,
+    payloads,
+    sql::integer,
 };
 
 /// The values of a parameter: one for each row.
@@ -74,7 +74,7 @@ impl<'a> Writes<'a> {
             column(new, wake_at),
             column(new, is_end),
         ];
-        self.push(new, include_str!("sql/heads_insert.sql"), columns);
+        self.push(new, sql!("journal.sql", "heads_insert"), columns);
         let columns = vec![
             column(older, |part| &part.execution.0[..]),
             column(older, |part| integer(part.head.sequence)),
@@ -83,7 +83,7 @@ impl<'a> Writes<'a> {
             column(older, wake_at),
             column(older, is_end),
         ];
-        self.push(older, include_str!("sql/heads_advance.sql"), columns);
+        self.push(older, sql!("journal.sql", "heads_advance"), columns);
     }
 
     fn catalogue(&mut self, rows: &[(ExecutionKey, &'a ExecutionRow)], changes: &[(ExecutionKey, &'a RowChange)]) {
@@ -122,7 +122,7 @@ impl<'a> Writes<'a> {
             column(rows, |(_, row)| bytes(&row.parent_id)),
             column(rows, |(_, row)| bytes(&row.workflow_name)),
         ];
-        self.push(rows, include_str!("sql/executions_insert.sql"), columns);
+        self.push(rows, sql!("executions.sql", "executions_insert"), columns);
         let columns = vec![
             column(changes, |(key, _)| key.0.to_vec()),
             column(changes, |(_, change)| change.status.as_bytes()),
@@ -130,7 +130,7 @@ impl<'a> Writes<'a> {
             column(changes, |(_, change)| bytes(&change.error)),
             column(changes, |(_, change)| change.completed_at.map(integer)),
         ];
-        self.push(changes, include_str!("sql/executions_change.sql"), columns);
+        self.push(changes, sql!("executions.sql", "executions_change"), columns);
     }
 
     fn frames(&mut self, parts: &[&'a Part]) {
@@ -138,7 +138,7 @@ impl<'a> Writes<'a> {
         let frames: Vec<_> =
             parts.iter().flat_map(|part| part.frames.iter().map(|frame| (&part.execution.0, frame))).collect();
         let packed = column(&frames, |(_, frame)| {
-            let Ok(packed) = values::pack(&frame.values, |hash, body| {
+            let Ok(packed) = payloads::pack(&frame.values, |hash, body| {
                 blobs.entry(hash).or_insert((0, body)).0 += 1;
                 Ok::<_, std::convert::Infallible>(())
             });
@@ -150,28 +150,28 @@ impl<'a> Writes<'a> {
             column(&frames, |(_, frame)| &frame.frame[..]),
             packed,
         ];
-        self.push(&frames, include_str!("sql/frames_insert.sql"), columns);
+        self.push(&frames, sql!("journal.sql", "frames_insert"), columns);
         let blobs: Vec<_> = blobs.into_iter().collect();
         let columns = vec![
             column(&blobs, |(hash, _)| hash.0.to_vec()),
             column(&blobs, |(_, (refs, _))| refs),
             column(&blobs, |(_, (_, body))| body),
         ];
-        self.push(&blobs, include_str!("sql/blobs_put.sql"), columns);
+        self.push(&blobs, sql!("journal.sql", "blobs_put"), columns);
     }
 
     fn plans(&mut self, plans: impl Iterator<Item = &'a StoredPlan>) {
         let plans: BTreeMap<Hash, &[u8]> = plans.map(|plan| (plan.hash, &plan.bytes[..])).collect();
         let plans: Vec<_> = plans.into_iter().collect();
         let columns = vec![column(&plans, |(hash, _)| hash.0.to_vec()), column(&plans, |(_, bytes)| bytes)];
-        self.push(&plans, include_str!("sql/plans_put.sql"), columns);
+        self.push(&plans, sql!("journal.sql", "plans_put"), columns);
     }
 
     fn messages(&mut self, parts: &[&'a Part]) {
         let taken_in: Vec<(&[u8], &str)> =
             parts.iter().flat_map(|part| part.consumed.iter().map(|id| (&part.execution.0[..], id.as_str()))).collect();
         let columns = vec![column(&taken_in, |(key, _)| key), column(&taken_in, |(_, id)| word_key(id).0.to_vec())];
-        self.push(&taken_in, include_str!("sql/letters_consume.sql"), columns);
+        self.push(&taken_in, sql!("inbox.sql", "messages_consume"), columns);
         let messages: Vec<&InboxMessage> = parts.iter().flat_map(|part| &part.messages).collect();
         let columns = vec![
             column(&messages, |message| &message.execution.0[..]),
@@ -181,7 +181,7 @@ impl<'a> Writes<'a> {
             column(&messages, |message| &message.body[..]),
             column(&messages, |message| integer(message.enqueued_at)),
         ];
-        self.push(&messages, include_str!("sql/letters_put.sql"), columns);
+        self.push(&messages, sql!("inbox.sql", "messages_insert"), columns);
         let late: Vec<(&[u8], &LateReceipt)> =
             parts.iter().flat_map(|part| part.late_receipts.iter().map(|late| (&part.execution.0[..], late))).collect();
         let columns = vec![
@@ -189,7 +189,7 @@ impl<'a> Writes<'a> {
             column(&late, |(_, late)| integer(late.at)),
             column(&late, |(_, late)| &late.body[..]),
         ];
-        self.push(&late, include_str!("sql/late_put.sql"), columns);
+        self.push(&late, sql!("journal.sql", "late_receipts_insert"), columns);
     }
 }
 

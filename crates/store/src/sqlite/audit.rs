@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::{
     AuditEntry, AuditHead, AuditRow, ReadLimit,
     catalogue::chain,
-    number::{integer, natural},
+    sql::{integer, natural},
 };
 
 pub(super) fn append(connection: &Connection, sealing: &[u8; 32], entries: &[&AuditEntry]) -> rusqlite::Result<()> {
@@ -21,11 +21,11 @@ pub(super) fn append(connection: &Connection, sealing: &[u8; 32], entries: &[&Au
         let AuditEntry { organization, at, actor, action, target, detail } = &row.entry;
         let (number, at) = (integer(row.number), integer(*at));
         let values = params![organization, number, at, actor, action, target, detail, row.hash.0];
-        connection.prepare_cached(include_str!("sql/audit_insert.sql"))?.execute(values)?;
+        connection.prepare_cached(sql!("audit.sql", "audit_insert"))?.execute(values)?;
     }
     for (organization, head) in heads {
         let values = params![organization, integer(head.number), head.hash.0, head.seal.0];
-        connection.prepare_cached(include_str!("sql/audit_head_put.sql"))?.execute(values)?;
+        connection.prepare_cached(sql!("audit.sql", "audit_head_put"))?.execute(values)?;
     }
     Ok(())
 }
@@ -34,7 +34,7 @@ pub(super) fn head(connection: &Connection, organization: &str) -> rusqlite::Res
     let head = |row: &Row<'_>| {
         Ok(AuditHead { number: natural(row.get(0)?), hash: Hash(row.get(1)?), seal: Hash(row.get(2)?) })
     };
-    connection.prepare_cached(include_str!("sql/audit_head.sql"))?.query_row([organization], head).optional()
+    connection.prepare_cached(sql!("audit.sql", "audit_head"))?.query_row([organization], head).optional()
 }
 
 pub(super) fn rows(
@@ -54,7 +54,7 @@ pub(super) fn rows(
         };
         Ok(AuditRow { number: natural(row.get(0)?), entry, hash: Hash(row.get(6)?) })
     };
-    let mut statement = connection.prepare_cached(include_str!("sql/audit.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("audit.sql", "audit"))?;
     let mut found = statement.query_map(params![organization, integer(after), integer(bound.rows as u64)], row)?;
     let (mut rows, mut bytes) = (Vec::new(), 0);
     while !bound.is_reached(rows.len(), bytes) {

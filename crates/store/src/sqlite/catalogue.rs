@@ -1,193 +1,169 @@
-//! The catalogue's rows of executions.
+//! The resources of a server.
 
-use std::collections::BTreeSet;
+use rusqlite::{Connection, Params, Row, ToSql, params};
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey};
-use rusqlite::{Connection, OptionalExtension, Row, Statement, ToSql, params, params_from_iter};
-
+use super::{SqliteStore, audit};
 use crate::{
-    ExecutionRow, Filter, Origin, RowChange,
-    conditions::only,
-    number::{integer, natural},
+    AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, Removal, ResourceKey, ResourceQuery, ResourceRow,
+    StoreError,
+    catalogue::{check_lengths, in_order},
+    sql::{integer, natural},
 };
 
-/// Greater than every key, for a list that starts with the newest.
-pub(super) const ABOVE_ALL_KEYS: [u8; 17] = [0xff; 17];
+impl Catalogue for SqliteStore {
+    fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
+        let sql = sql!("catalogue.sql", "resource");
+        let values = params![kind, organization, id];
+        self.read(|connection| Ok(items(connection, kind, organization, ReadLimit::of(1), sql, values)?.pop()))
+    }
 
-/// The statement of [`insert`].
-pub(super) const INSERT: &str = include_str!("sql/execution_insert.sql");
+    fn resource_by_key(
+        &self,
+        kind: &str,
+        organization: &str,
+        field: &str,
+        value: &str,
+    ) -> Result<Option<ResourceRow>, StoreError> {
+        let (sql, values) = (sql!("catalogue.sql", "resource_by_key"), params![kind, organization, field, value]);
+        self.read(|connection| Ok(items(connection, kind, organization, ReadLimit::of(1), sql, values)?.pop()))
+    }
 
-/// The statement of [`pending_organizations`].
-pub(super) const PENDING_ORGANIZATIONS: &str = include_str!("sql/pending_organizations.sql");
+    fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
+        self.read(|connection| list(connection, query))
+    }
 
-/// The statement of [`change`].
-pub(super) const CHANGE: &str = include_str!("sql/execution_change.sql");
+    fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
+        check_lengths(change)?;
+        self.write(|connection| {
+            connection.execute_batch("SAVEPOINT change")?;
+            let changed = write(connection, change)?;
+            if changed != ChangeOutcome::Done {
+                connection.execute_batch("ROLLBACK TO change")?;
+            }
+            connection.execute_batch("RELEASE change")?;
+            Ok(changed)
+        })
+    }
 
-/// False if the key, the external name or the idempotency key is taken; nothing is written then.
-pub(super) fn insert(statement: &mut Statement<'_>, key: ExecutionKey, row: &ExecutionRow) -> rusqlite::Result<bool> {
-    let values = params![
-        key.0,
-        row.id,
-        row.workflow,
-        row.workflow_version,
-        row.workflow_hash,
-        row.plan_hash.0,
-        row.status,
-        row.outcome,
-        row.error,
-        row.trigger_type,
-        row.initiator_type,
-        row.initiator_user_id,
-        row.idempotency_key,
-        row.session_id,
-        row.partition,
-        row.attempt_count,
-        integer(row.started_at),
-        row.completed_at.map(integer),
-        row.organization,
-        row.workflow_id,
-        row.trigger_id,
-        row.parent.map(|parent| parent.0),
-        row.parent_id,
-        row.workflow_name,
-    ];
-    Ok(statement.execute(values)? == 1)
+    fn audit(&self, organization: &str, after: u64, bound: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
+        self.read(|connection| audit::rows(connection, organization, after, bound))
+    }
+
+    fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
+        self.read(|connection| audit::head(connection, organization))
+    }
 }
 
-pub(super) fn change(statement: &mut Statement<'_>, key: ExecutionKey, change: &RowChange) -> rusqlite::Result<()> {
-    let values = params![key.0, change.status, change.outcome, change.error, change.completed_at.map(integer)];
-    statement.execute(values).map(drop)
+/// Writes until a conflict.
+fn write(connection: &Connection, change: &Change) -> rusqlite::Result<ChangeOutcome> {
+    for Removal { kind, organization, id, expected } in &change.removals {
+        let values = params![kind, organization, id, expected.map(integer)];
+        if connection.prepare_cached(sql!("catalogue.sql", "resource_remove"))?.execute(values)? == 0 {
+            return Ok(ChangeOutcome::Conflict { id: id.clone() });
+        }
+        remove_names(connection, kind, organization, id)?;
+    }
+    for put in &change.puts {
+        let ResourceRow { kind, organization, id, body, .. } = &put.resource;
+        let is_written = match put.expected {
+            0 => {
+                let values = params![kind, organization, id, body];
+                connection.prepare_cached(sql!("catalogue.sql", "resource_insert"))?.execute(values)?
+            }
+            expected => {
+                let values = params![kind, organization, id, body, integer(expected)];
+                connection.prepare_cached(sql!("catalogue.sql", "resource_update"))?.execute(values)?
+            }
+        };
+        if is_written == 0 {
+            return Ok(ChangeOutcome::Conflict { id: id.clone() });
+        }
+        remove_names(connection, kind, organization, id)?;
+    }
+    for put in &change.puts {
+        if let Some(field) = name(connection, &put.resource)? {
+            return Ok(ChangeOutcome::KeyTaken { id: put.resource.id.clone(), field });
+        }
+    }
+    audit::append(connection, &change.sealing, &change.audit.iter().collect::<Vec<_>>())?;
+    Ok(ChangeOutcome::Done)
 }
 
-pub(super) fn by_key(connection: &Connection, key: ExecutionKey) -> rusqlite::Result<Option<ExecutionRow>> {
-    connection.prepare_cached(include_str!("sql/execution.sql"))?.query_row([key.0], of_row).optional()
+/// Sets the names of a resource; returns the field of the first one that another resource has.
+fn name(connection: &Connection, item: &ResourceRow) -> rusqlite::Result<Option<String>> {
+    let ResourceRow { kind, organization, id, keys: names, .. } = item;
+    // If a resource is written twice in a change, the names of the second write count.
+    remove_names(connection, kind, organization, id)?;
+    for ResourceKey { field, value, is_unique } in in_order(names) {
+        let values = params![kind, organization, field, value, id, is_unique];
+        if connection.prepare_cached(sql!("catalogue.sql", "resource_key_insert"))?.execute(values)? == 0 {
+            return Ok(Some(field));
+        }
+    }
+    Ok(None)
 }
 
-pub(super) fn by_id(connection: &Connection, id: &str) -> rusqlite::Result<Option<ExecutionRow>> {
-    connection.prepare_cached(include_str!("sql/execution_by_id.sql"))?.query_row([id], of_row).optional()
+fn remove_names(connection: &Connection, kind: &str, organization: &str, id: &str) -> rusqlite::Result<()> {
+    let values = params![kind, organization, id];
+    connection.prepare_cached(sql!("catalogue.sql", "resource_keys_remove"))?.execute(values).map(drop)
 }
 
-pub(super) fn by_idempotency_key(
-    connection: &Connection,
-    of: &Origin<'_>,
-    key: &str,
-) -> rusqlite::Result<Option<ExecutionRow>> {
-    let sql = include_str!("sql/execution_by_idempotency_key.sql");
-    connection
-        .prepare_cached(sql)?
-        .query_row(params![of.organization, of.workflow_id, of.workflow, key], of_row)
-        .optional()
-}
-
-/// Reads a separate index range for each status, in the requested order, since the newest rows of all are among the
-/// newest of each.
-pub(super) fn list(
-    connection: &Connection,
-    filter: &Filter,
-    before: Option<ExecutionKey>,
-    limit: usize,
-) -> rusqlite::Result<Vec<ExecutionRow>> {
-    let before = before.as_ref().map_or(&ABOVE_ALL_KEYS[..], |key| &key.0);
-    let limit_sql = integer(limit as u64);
-    let Filter { statuses, workflow, organization, workflow_id, initiator, excludes_quarantined } = filter;
-    let statuses: BTreeSet<Option<&String>> = match statuses.is_empty() {
-        true => BTreeSet::from([None]),
-        false => statuses.iter().map(Some).collect(),
+/// Compares ids with an inclusive lower or an exclusive upper bound. The next id after a given one is the same with
+/// U+0000; blobs sort after all texts.
+fn list(connection: &Connection, query: &ResourceQuery) -> rusqlite::Result<Vec<ResourceRow>> {
+    let ResourceQuery { kind, organization, key: name, after, is_descending, limit: read_limit } = query;
+    let bound: Box<dyn ToSql> = match (after, is_descending) {
+        (None, false) => Box::new(""),
+        (Some(after), false) => Box::new(format!("{after}\0")),
+        (None, true) => Box::new(Vec::new()),
+        (Some(after), true) => Box::new(after.as_str()),
     };
-    let mut found = Vec::new();
-    for status in statuses {
-        let (mut asked, mut values): (Vec<&str>, Vec<&dyn ToSql>) = (Vec::new(), vec![&before, &limit_sql]);
-        for (name, value) in [
-            ("status", status),
-            ("workflow", workflow.as_ref()),
-            ("organization", organization.as_ref()),
-            ("workflow_id", workflow_id.as_ref()),
-            ("initiator", initiator.as_ref()),
-        ] {
-            asked.extend(value.is_some().then_some(name));
-            values.extend(value.map(|value| value as &dyn ToSql));
+    let limit = integer(read_limit.rows as u64);
+    match name {
+        None => {
+            let sql = match is_descending {
+                false => sql!("catalogue.sql", "resources_ascending"),
+                true => sql!("catalogue.sql", "resources_descending"),
+            };
+            items(connection, kind, organization, *read_limit, sql, params![kind, organization, bound, limit])
         }
-        if *excludes_quarantined {
-            asked.push("excludes_quarantined");
-            values.push(excludes_quarantined);
-        }
-        let sql = only(include_str!("sql/executions.sql"), '?', 2, &asked);
-        let mut statement = connection.prepare_cached(&sql)?;
-        for row in statement.query_map(params_from_iter(values), of_row)? {
-            found.push(row?);
+        Some((field, value)) => {
+            let sql = match is_descending {
+                false => sql!("catalogue.sql", "resources_by_key_ascending"),
+                true => sql!("catalogue.sql", "resources_by_key_descending"),
+            };
+            let values = params![kind, organization, bound, limit, field, value];
+            items(connection, kind, organization, *read_limit, sql, values)
         }
     }
-    found.sort_by_key(|row| std::cmp::Reverse(row.key));
-    found.truncate(limit);
-    Ok(found)
 }
 
-/// Reads a separate index range for each status.
-pub(super) fn count(
+/// Returns the resources of a statement with their names. Statements neither join the names nor sort: both would read
+/// the whole list before the first row.
+fn items(
     connection: &Connection,
+    kind: &str,
     organization: &str,
-    statuses: &[&str],
-    most: usize,
-) -> rusqlite::Result<usize> {
-    let mut statement = connection.prepare_cached(include_str!("sql/executions_count.sql"))?;
-    let mut count = 0;
-    for status in statuses {
-        let left = integer((most - count) as u64);
-        let found: i64 = statement.query_row(params![organization, status, left], |row| row.get(0))?;
-        count += found as usize;
+    bound: ReadLimit,
+    sql: &str,
+    values: impl Params,
+) -> rusqlite::Result<Vec<ResourceRow>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    while !bound.is_reached(items.len(), bytes) {
+        let Some(row) = rows.next()? else { break };
+        let (id, version, body): (String, i64, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        bytes += body.len();
+        let names = names(connection, kind, organization, &id)?;
+        let (kind, organization) = (kind.to_owned(), organization.to_owned());
+        items.push(ResourceRow { kind, organization, id, version: natural(version), keys: names, body });
     }
-    Ok(count)
+    Ok(items)
 }
 
-pub(super) fn pending_organizations(connection: &Connection) -> rusqlite::Result<BTreeSet<String>> {
-    connection.prepare_cached(PENDING_ORGANIZATIONS)?.query_map([], |row| row.get(0))?.collect()
-}
-
-fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
-    Ok(ExecutionRow {
-        key: ExecutionKey(row.get("execution")?),
-        id: row.get("id")?,
-        workflow: row.get("workflow")?,
-        workflow_version: row.get("workflow_version")?,
-        workflow_hash: row.get("workflow_hash")?,
-        plan_hash: Hash(row.get("plan_hash")?),
-        status: row.get("status")?,
-        outcome: row.get("outcome")?,
-        error: row.get("error")?,
-        trigger_type: row.get("trigger_type")?,
-        initiator_type: row.get("initiator_type")?,
-        initiator_user_id: row.get("initiator_user_id")?,
-        idempotency_key: row.get("idempotency_key")?,
-        session_id: row.get("session_id")?,
-        partition: row.get("partition")?,
-        attempt_count: row.get("attempt_count")?,
-        started_at: natural(row.get("started_at")?),
-        completed_at: row.get::<_, Option<i64>>("completed_at")?.map(natural),
-        organization: row.get("organization")?,
-        workflow_id: row.get("workflow_id")?,
-        trigger_id: row.get("trigger_id")?,
-        parent: row.get::<_, Option<[u8; 16]>>("parent")?.map(ExecutionKey),
-        parent_id: row.get("parent_id")?,
-        workflow_name: row.get("workflow_name")?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sqlite::SqliteStore;
-
-    #[test]
-    fn whose_executions_are_pending_is_read_off_an_index() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.db");
-        drop(SqliteStore::open(&path).unwrap());
-        let connection = Connection::open(&path).unwrap();
-        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {PENDING_ORGANIZATIONS}")).unwrap();
-        let steps: Vec<String> =
-            statement.query_map([], |row| row.get("detail")).unwrap().map(Result::unwrap).collect();
-        let of_rows: Vec<_> = steps.iter().filter(|step| step.contains("executions")).collect();
-        assert!(of_rows.len() >= 3, "{steps:?}");
-        assert!(of_rows.iter().all(|step| step.contains("SEARCH") && step.contains("executions_pending")), "{steps:?}");
-    }
+fn names(connection: &Connection, kind: &str, organization: &str, id: &str) -> rusqlite::Result<Vec<ResourceKey>> {
+    let name = |row: &Row<'_>| Ok(ResourceKey { field: row.get(0)?, value: row.get(1)?, is_unique: row.get(2)? });
+    let mut statement = connection.prepare_cached(sql!("catalogue.sql", "resource_keys"))?;
+    statement.query_map(params![kind, organization, id], name)?.collect()
 }

@@ -16,12 +16,12 @@ use std::collections::BTreeSet;
 
 use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 
-use super::{audit, catalogue, gates, journal};
+use super::{approvals, audit, executions, journal};
 use crate::{
     Batch, ExecutionRow, Expected, InboxMessage, Part, PartOutcome, Refusal, StoredPlan,
-    number::{integer, natural},
     part::{follows, is_end, wake_at},
-    values,
+    payloads,
+    sql::{integer, natural},
 };
 
 /// Statements that are executed for almost every part, prepared once for a batch.
@@ -42,12 +42,12 @@ impl<'a> Statements<'a> {
         Ok(Self {
             connection,
             newest_frame: 0,
-            head_insert: connection.prepare_cached(include_str!("sql/head_insert.sql"))?,
-            head_advance: connection.prepare_cached(include_str!("sql/head_advance.sql"))?,
-            head_advance_and_wake: connection.prepare_cached(include_str!("sql/head_advance_and_wake.sql"))?,
-            frame_insert: connection.prepare_cached(include_str!("sql/frame_insert.sql"))?,
-            row_insert: connection.prepare_cached(catalogue::INSERT)?,
-            row_change: connection.prepare_cached(catalogue::CHANGE)?,
+            head_insert: connection.prepare_cached(sql!("journal.sql", "head_insert"))?,
+            head_advance: connection.prepare_cached(sql!("journal.sql", "head_advance"))?,
+            head_advance_and_wake: connection.prepare_cached(sql!("journal.sql", "head_advance_and_wake"))?,
+            frame_insert: connection.prepare_cached(sql!("journal.sql", "frame_insert"))?,
+            row_insert: connection.prepare_cached(executions::INSERT)?,
+            row_change: connection.prepare_cached(executions::CHANGE)?,
         })
     }
 }
@@ -70,7 +70,7 @@ pub(super) fn write(connection: &Connection, batch: &Batch) -> rusqlite::Result<
 /// Returns the partitions with valid fences. They cannot be claimed before the transaction ends.
 fn held(connection: &Connection, batch: &Batch) -> rusqlite::Result<BTreeSet<u32>> {
     let mut held = BTreeSet::new();
-    let mut statement = connection.prepare_cached(include_str!("sql/fence.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("membership.sql", "fence"))?;
     for fence in &batch.fences {
         if statement.exists(params![fence.partition, integer(fence.epoch)])? {
             held.insert(fence.partition);
@@ -95,24 +95,24 @@ fn write_part(statements: &mut Statements<'_>, held: &BTreeSet<u32>, part: &Part
     }
     put_plans(connection, &part.plans)?;
     for frame in &part.frames {
-        let packed = values::pack(&frame.values, |hash, body| {
-            let sql = include_str!("sql/blob_put.sql");
+        let packed = payloads::pack(&frame.values, |hash, body| {
+            let sql = sql!("journal.sql", "blob_put");
             connection.prepare_cached(sql)?.execute(params![hash.0, body]).map(drop)
         })?;
         let values = params![part.execution.0, integer(frame.sequence), frame.frame, packed];
         statements.newest_frame = natural(statements.frame_insert.insert(values)?);
     }
     if let (Some(change), false) = (&part.change, part.frames.is_empty()) {
-        catalogue::change(&mut statements.row_change, part.execution, change)?;
+        executions::change(&mut statements.row_change, part.execution, change)?;
     }
     if !part.frames.is_empty() {
-        gates::write(connection, part)?;
+        approvals::write(connection, part)?;
     }
     for id in &part.consumed {
-        connection.prepare_cached(include_str!("sql/letter_consume.sql"))?.execute(params![part.execution.0, id])?;
+        connection.prepare_cached(sql!("inbox.sql", "message_remove"))?.execute(params![part.execution.0, id])?;
     }
     for late in &part.late_receipts {
-        let sql = include_str!("sql/late_put.sql");
+        let sql = sql!("journal.sql", "late_receipt_insert");
         connection.prepare_cached(sql)?.execute(params![part.execution.0, integer(late.at), late.body])?;
     }
     Ok(None)
@@ -127,20 +127,20 @@ fn open_journal(statements: &mut Statements<'_>, part: &Part) -> rusqlite::Resul
         return why_not(connection, part).map(Some);
     }
     let Some(row) = &part.row else { return Ok(None) };
-    if catalogue::insert(&mut statements.row_insert, part.execution, row)? {
+    if executions::insert(&mut statements.row_insert, part.execution, row)? {
         return Ok(None);
     }
-    connection.prepare_cached(include_str!("sql/head_remove.sql"))?.execute([part.execution.0])?;
+    connection.prepare_cached(sql!("journal.sql", "head_remove"))?.execute([part.execution.0])?;
     whose(connection, row).map(Some)
 }
 
 /// Returns the owner of the external name, or else of the idempotency key.
 fn whose(connection: &Connection, row: &ExecutionRow) -> rusqlite::Result<Refusal> {
-    if let Some(other) = catalogue::by_id(connection, &row.id)? {
+    if let Some(other) = executions::by_id(connection, &row.id)? {
         return Ok(Refusal::IdTaken(other.key));
     }
     if let Some(key) = &row.idempotency_key
-        && let Some(other) = catalogue::by_idempotency_key(connection, &row.origin(), key)?
+        && let Some(other) = executions::by_idempotency_key(connection, &row.origin(), key)?
     {
         return Ok(Refusal::IdempotencyKeyTaken(other.key));
     }
@@ -189,7 +189,7 @@ fn why_not(connection: &Connection, part: &Part) -> rusqlite::Result<Refusal> {
 pub(super) fn put_plans(connection: &Connection, plans: &[StoredPlan]) -> rusqlite::Result<()> {
     for plan in plans {
         let values = params![plan.hash.0, &plan.bytes[..]];
-        connection.prepare_cached(include_str!("sql/plan_put.sql"))?.execute(values)?;
+        connection.prepare_cached(sql!("journal.sql", "plan_put"))?.execute(values)?;
     }
     Ok(())
 }
@@ -198,5 +198,5 @@ pub(super) fn put_plans(connection: &Connection, plans: &[StoredPlan]) -> rusqli
 pub(super) fn enqueue(connection: &Connection, message: &InboxMessage) -> rusqlite::Result<bool> {
     let InboxMessage { execution, partition, id, body, enqueued_at } = message;
     let values = params![execution.0, id, partition, body, integer(*enqueued_at)];
-    Ok(connection.prepare_cached(include_str!("sql/letter_post.sql"))?.execute(values)? == 1)
+    Ok(connection.prepare_cached(sql!("inbox.sql", "message_insert"))?.execute(values)? == 1)
 }

@@ -11,10 +11,10 @@ use std::{
 use rusqlite::{Connection, Error, OpenFlags, config::DbConfig};
 
 use super::{
-    failure::{self, RESTORE},
+    error::{self, RESTORE},
     lock,
 };
-use crate::{StoreError, number::natural};
+use crate::{StoreError, sql::natural};
 
 /// The format that this build writes, the newest that it reads.
 pub(super) const FORMAT: u32 = MIGRATIONS.len() as u32;
@@ -26,15 +26,16 @@ pub(super) const FORMAT_WITH_SEALS: u32 = 6;
 const APPLICATION_ID: i32 = 0x4d4e_5350;
 
 /// Each upgrades from format n to n + 1. Entries are only ever appended.
-const MIGRATIONS: [&str; 8] = [
-    include_str!("sql/migration_1.sql"),
-    include_str!("sql/migration_2.sql"),
-    include_str!("sql/migration_3.sql"),
-    include_str!("sql/migration_4.sql"),
-    include_str!("sql/migration_5.sql"),
-    include_str!("sql/migration_6.sql"),
-    include_str!("sql/migration_7.sql"),
-    include_str!("sql/migration_8.sql"),
+const MIGRATIONS: [&str; 9] = [
+    include_str!("sql/migrations/0001.sql"),
+    include_str!("sql/migrations/0002.sql"),
+    include_str!("sql/migrations/0003.sql"),
+    include_str!("sql/migrations/0004.sql"),
+    include_str!("sql/migrations/0005.sql"),
+    include_str!("sql/migrations/0006.sql"),
+    include_str!("sql/migrations/0007.sql"),
+    include_str!("sql/migrations/0008.sql"),
+    include_str!("sql/migrations/0009.sql"),
 ];
 
 /// A leaf page holds some twenty small frames. This size was faster overall than 4 and 16 KiB when measured.
@@ -52,18 +53,18 @@ const STATEMENTS_MAX: usize = 128;
 pub(super) fn open_writer(path: &Path, upgrades: bool) -> Result<(Connection, u32), StoreError> {
     create(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Beside::Anybody)?;
-    let found = version(&connection).map_err(|error| failure::of_store(path, &error))?;
+    let found = version(&connection).map_err(|error| error::of_store(path, &error))?;
     if !upgrades && (1..FORMAT).contains(&found) {
         return Err(is_older(path, found));
     }
     let prepare = || -> rusqlite::Result<()> {
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-        connection.execute_batch(include_str!("sql/writer.sql"))?;
+        connection.execute_batch(sql!("connection.sql", "writer"))?;
         migrate(&connection)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         Ok(())
     };
-    prepare().map_err(|error| failure::of_store(path, &error))?;
+    prepare().map_err(|error| error::of_store(path, &error))?;
     Ok((connection, found))
 }
 
@@ -88,11 +89,11 @@ pub(super) enum Beside {
 /// Opens for reading.
 pub(super) fn open_reader(path: &Path, beside: Beside) -> Result<Connection, StoreError> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, beside)?;
-    let found = version(&connection).map_err(|error| failure::of_store(path, &error))?;
+    let found = version(&connection).map_err(|error| error::of_store(path, &error))?;
     if found < FORMAT {
         return Err(is_older(path, found));
     }
-    connection.execute_batch(include_str!("sql/reader.sql")).map_err(|error| failure::of_store(path, &error))?;
+    connection.execute_batch(sql!("connection.sql", "reader")).map_err(|error| error::of_store(path, &error))?;
     Ok(connection)
 }
 
@@ -100,10 +101,10 @@ pub(super) fn open_reader(path: &Path, beside: Beside) -> Result<Connection, Sto
 pub(super) fn open_inspector(path: &Path, beside: Beside) -> Result<(Connection, u32), StoreError> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, beside)?;
     let prepare = || {
-        connection.execute_batch(include_str!("sql/reader.sql"))?;
+        connection.execute_batch(sql!("connection.sql", "reader"))?;
         version(&connection)
     };
-    let found = prepare().map_err(|error| failure::of_store(path, &error))?;
+    let found = prepare().map_err(|error| error::of_store(path, &error))?;
     Ok((connection, found))
 }
 
@@ -112,7 +113,7 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
     can_be_read(path).map_err(|error| StoreError::Unavailable(format!("{}: {error}", path.display())))?;
     // Waits while this process creates a file, which is then open outside of SQLite.
     drop(lock(&CREATING));
-    let fail = |error: Error| failure::of_store(path, &error);
+    let fail = |error: Error| error::of_store(path, &error);
     let connection = connect(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX, beside).map_err(fail)?;
     connection.busy_timeout(Duration::from_millis(BUSY_MS)).map_err(fail)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
@@ -125,7 +126,7 @@ pub(super) fn open(path: &Path, access: OpenFlags, beside: Beside) -> Result<Con
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(fail)?;
     }
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(fail)?;
-    let tables: u32 = connection.query_row(include_str!("sql/tables.sql"), [], |row| row.get(0)).map_err(fail)?;
+    let tables: u32 = connection.query_row(sql!("connection.sql", "tables"), [], |row| row.get(0)).map_err(fail)?;
     if application != APPLICATION_ID && (application != 0 || tables != 0) {
         return Err(StoreError::Damaged(format!(
             "{} is the database of another program: give the path of a store, or of a file that does not exist yet",

@@ -10,7 +10,7 @@ use rusqlite::{
 use super::{
     SqliteStore,
     connection::{self, Beside},
-    failure,
+    error,
 };
 use crate::StoreError;
 
@@ -22,10 +22,10 @@ impl SqliteStore {
         let source = connection::open(from, OpenFlags::SQLITE_OPEN_READ_ONLY, Beside::Anybody)?;
         let failed = |error: std::io::Error| StoreError::Unavailable(format!("{}: {error}", to.display()));
         connection::create_new(to).map_err(failed)?;
-        let fail = |error: rusqlite::Error| failure::of_store(to, &error);
+        let fail = |error: rusqlite::Error| error::of_store(to, &error);
         let mut copy = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(fail)?;
         // A failed copy is discarded, and a complete one is synced below.
-        copy.execute_batch(include_str!("sql/copy.sql")).map_err(fail)?;
+        copy.execute_batch(sql!("connection.sql", "copy")).map_err(fail)?;
         // All pages in one step: a copy in several steps would restart after each commit in between.
         let step = Backup::new(&source, &mut copy).and_then(|backup| backup.step(-1)).map_err(fail)?;
         if step != StepResult::Done {
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
     use crate::{
         Batch, Fence, Inspection, PartOutcome, Store,
+        contract_tests::op::{continues, key, look, opens},
         sqlite::Checked,
-        suite::verb::{continues, key, look, opens},
     };
 
     fn begun(path: &Path) -> SqliteStore {

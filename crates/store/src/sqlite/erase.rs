@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::{journal, notes};
 use crate::{
     AuditedNotes,
-    number::integer,
-    values::{Content, repack, unpack},
+    payloads::{Content, repack, unpack},
+    sql::integer,
 };
 
 /// Erases the values that the notes name, and all late receipts of the execution.
@@ -30,9 +30,9 @@ pub(super) fn erase(
             count += 1;
         }
     }
-    count += connection.prepare_cached(include_str!("sql/late_clear.sql"))?.execute([execution.0])?;
+    count += connection.prepare_cached(sql!("journal.sql", "late_receipts_erase"))?.execute([execution.0])?;
     if count > 0 {
-        connection.execute_batch(include_str!("sql/inbox_rewrite.sql"))?;
+        connection.execute_batch(sql!("inbox.sql", "inbox_rewrite"))?;
         notes::append(connection, audited)?;
     }
     Ok(count)
@@ -42,7 +42,7 @@ pub(super) fn erase(
 /// before.
 fn overwrite(connection: &Connection, execution: ExecutionKey, sequence: u64, index: usize) -> rusqlite::Result<bool> {
     let place = params![execution.0, integer(sequence)];
-    let mut select = connection.prepare_cached(include_str!("sql/values.sql"))?;
+    let mut select = connection.prepare_cached(sql!("journal.sql", "values"))?;
     let column: Option<Vec<u8>> = select.query_row(place, |row| row.get(0)).optional()?;
     let Some(column) = column else { return Ok(false) };
     let mut values =
@@ -53,7 +53,7 @@ fn overwrite(connection: &Connection, execution: ExecutionKey, sequence: u64, in
     let before = value.content.clone();
     value.content = before.erased();
     value.salt = [0; 16];
-    let sql = include_str!("sql/values_overwrite.sql");
+    let sql = sql!("journal.sql", "values_overwrite");
     connection.prepare_cached(sql)?.execute(params![execution.0, integer(sequence), repack(&values)])?;
     if let Content::Blob(hash) = before {
         let_go(connection, hash)?;
@@ -62,8 +62,8 @@ fn overwrite(connection: &Connection, execution: ExecutionKey, sequence: u64, in
 }
 
 fn let_go(connection: &Connection, hash: Hash) -> rusqlite::Result<()> {
-    connection.prepare_cached(include_str!("sql/blob_let_go.sql"))?.execute([hash.0])?;
-    connection.prepare_cached(include_str!("sql/blob_clear.sql"))?.execute([hash.0])?;
+    connection.prepare_cached(sql!("journal.sql", "blob_release"))?.execute([hash.0])?;
+    connection.prepare_cached(sql!("journal.sql", "blob_clear"))?.execute([hash.0])?;
     Ok(())
 }
 

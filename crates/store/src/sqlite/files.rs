@@ -150,8 +150,8 @@ mod tests {
     use super::*;
     use crate::{
         Batch, CommitError, Fence, PartOutcome, Store,
+        contract_tests::op::{key, opens},
         sqlite::SqliteStore,
-        suite::verb::{key, opens},
     };
 
     /// The variable that passes the store's path to the test that acts as another program.

@@ -15,16 +15,18 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use super::{
     SqliteStore,
     connection::{self, Beside, FORMAT},
-    failure, journal, nodes,
+    error, journal, membership,
 };
 use crate::{
     Format, InspectedExecution, InspectedExecutions, InspectedNode, Inspection, ReadLimit, Store, StoreError,
-    number::{integer, natural},
+    sql::{integer, natural},
 };
 
 /// The first formats with metadata and nodes, and with open gates.
 const FORMAT_WITH_NODES: u32 = 2;
 const FORMAT_WITH_GATES: u32 = 4;
+/// The first format with the names of today; see `migrations/0009.sql`.
+const FORMAT_WITH_NAMES: u32 = 9;
 
 /// The header's fields for the journal mode, and their values for a file with a write-ahead log.
 const HEADER_MODES: std::ops::Range<usize> = 18..20;
@@ -93,7 +95,7 @@ impl SqliteInspection {
             // Asked through SQLite: opening and closing the file would drop the locks of all connections of this
             // process.
             let mode = self.connection.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
-            let mode = mode.map_err(|error| failure::of_store(&self.path, &error))?;
+            let mode = mode.map_err(|error| error::of_store(&self.path, &error))?;
             return Ok((self.found > 0).then_some(mode == "wal"));
         }
         let mut header = [0; HEADER_MODES.end];
@@ -129,11 +131,15 @@ impl SqliteInspection {
             Ok(()) if said == ["ok"] => Ok(Checked::Sound),
             Ok(()) => Ok(Checked::Damaged(said)),
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => Ok(Checked::Unfinished),
-            Err(error) => match failure::of_store(&self.path, &error) {
+            Err(error) => match error::of_store(&self.path, &error) {
                 StoreError::Damaged(what) => Ok(Checked::Damaged(vec![what])),
                 other => Err(other),
             },
         }
+    }
+
+    fn by_format(&self, before: &'static str, since: &'static str) -> &'static str {
+        if self.found < FORMAT_WITH_NAMES { before } else { since }
     }
 
     /// Queries the file if its format has the data.
@@ -145,7 +151,7 @@ impl SqliteInspection {
         if self.found < format {
             return Ok(None);
         }
-        ask(&self.connection).map(Some).map_err(|error| failure::of_store(&self.path, &error))
+        ask(&self.connection).map(Some).map_err(|error| error::of_store(&self.path, &error))
     }
 }
 
@@ -155,22 +161,25 @@ impl Inspection for SqliteInspection {
     }
 
     fn metadata(&self, name: &str) -> Result<Option<Option<String>>, StoreError> {
-        self.since(FORMAT_WITH_NODES, |connection| nodes::metadata(connection, name))
+        let sql = self.by_format(sql!("inspect.sql", "metadata_before_format_9"), sql!("metadata.sql", "metadata"));
+        self.since(FORMAT_WITH_NODES, |connection| {
+            connection.prepare_cached(sql)?.query_row([name], |row| row.get(0)).optional()
+        })
     }
 
     fn quarantined(&self, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
-        let sql = include_str!("sql/inspect_quarantined.sql");
+        let sql = sql!("inspect.sql", "quarantined");
         self.since(1, |connection| listed(connection.prepare(sql)?.query(params![integer(limit as u64)])?))
     }
 
     fn overdue(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
-        let sql = include_str!("sql/inspect_overdue.sql");
+        let sql = sql!("inspect.sql", "overdue");
         let values = params![integer(limit as u64), integer(before_ms)];
         self.since(1, |connection| listed(connection.prepare(sql)?.query(values)?))
     }
 
     fn waiting_since(&self, before_ms: u64, limit: usize) -> Result<Option<InspectedExecutions>, StoreError> {
-        let sql = include_str!("sql/inspect_waiting.sql");
+        let sql = sql!("inspect.sql", "waiting");
         let values = params![integer(limit as u64), integer(before_ms)];
         self.since(FORMAT_WITH_GATES, |connection| listed(connection.prepare(sql)?.query(values)?))
     }
@@ -179,16 +188,17 @@ impl Inspection for SqliteInspection {
         let of_row = |row: &Row<'_>| {
             Ok(InspectedNode { name: row.get(0)?, address: row.get(1)?, release: row.get(2)?, is_alive: row.get(3)? })
         };
+        let sql = self.by_format(sql!("inspect.sql", "nodes_before_format_9"), sql!("inspect.sql", "nodes"));
         self.since(FORMAT_WITH_NODES, |connection| {
-            let now = nodes::clock(connection)?;
-            connection.prepare(include_str!("sql/inspect_nodes.sql"))?.query_map([now], of_row)?.collect()
+            let now = membership::clock(connection)?;
+            connection.prepare(sql)?.query_map([now], of_row)?.collect()
         })
     }
 
     fn newest_frame_ms(&self) -> Result<Option<u64>, StoreError> {
         let newest = |connection: &Connection| {
             let of_row = |row: &Row<'_>| Ok((ExecutionKey(row.get(0)?), natural(row.get(1)?)));
-            let found = connection.query_row(include_str!("sql/inspect_newest.sql"), [], of_row).optional()?;
+            let found = connection.query_row(sql!("inspect.sql", "newest_frame"), [], of_row).optional()?;
             let Some((execution, sequence)) = found else { return Ok(0) };
             let frame = journal::frames(connection, execution, sequence, ReadLimit::of(1))?.pop();
             let read = frame.map(|frame| Frame::read(&frame)).transpose();

@@ -9,18 +9,18 @@ use rusqlite::{Connection, Error, OptionalExtension, Row, params, types::Type};
 
 use crate::{
     Due, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit,
-    number::{integer, natural},
-    values::{Content, PackedValue, unpack},
+    payloads::{Content, PackedValue, unpack},
+    sql::{integer, natural},
 };
 
 pub(super) fn head(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Option<HeadRow>> {
-    let sql = include_str!("sql/head.sql");
+    let sql = sql!("journal.sql", "head");
     connection.prepare_cached(sql)?.query_row([execution.0], head_of_row).optional()
 }
 
 /// Returns the number of the newest frame; 0 before the first.
 pub(super) fn newest_frame(connection: &Connection) -> rusqlite::Result<u64> {
-    let sql = include_str!("sql/newest_frame.sql");
+    let sql = sql!("journal.sql", "newest_frame");
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0).map(natural))
 }
 
@@ -40,7 +40,7 @@ pub(super) fn frames(
     from: u64,
     bound: ReadLimit,
 ) -> rusqlite::Result<Vec<StoredFrame>> {
-    let mut statement = connection.prepare_cached(include_str!("sql/frames.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("journal.sql", "frames"))?;
     let mut rows = statement.query(params![execution.0, integer(from), integer(bound.rows as u64)])?;
     let (mut frames, mut bytes) = (Vec::new(), 0);
     while !bound.is_reached(frames.len(), bytes) {
@@ -67,7 +67,7 @@ fn load(
         Content::Inline(body) => Some(body),
         Content::Erased(_) => None,
         Content::Blob(hash) => {
-            let sql = include_str!("sql/blob.sql");
+            let sql = sql!("journal.sql", "blob");
             let bytes: Option<Vec<u8>> =
                 connection.prepare_cached(sql)?.query_row([hash.0], |row| row.get(0)).optional()?;
             let sound = bytes.filter(|bytes| Hash::of(bytes) == hash);
@@ -94,7 +94,7 @@ pub(super) fn due(
     after: Option<Due>,
     limit: usize,
 ) -> rusqlite::Result<Vec<Due>> {
-    let mut statement = connection.prepare_cached(include_str!("sql/due.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("journal.sql", "due"))?;
     let due = |row: &Row<'_>| Ok(Due { execution: ExecutionKey(row.get(0)?), wake_at: natural(row.get(1)?) });
     // No time is below 0, so this comes before every row.
     let (wake_at, execution) = after.map_or((-1, [0; 16]), |after| (integer(after.wake_at), after.execution.0));
@@ -116,7 +116,7 @@ pub(super) fn inbox(
     after: u64,
     bound: ReadLimit,
 ) -> rusqlite::Result<Vec<InboxEntry>> {
-    let mut statement = connection.prepare_cached(include_str!("sql/inbox.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("inbox.sql", "inbox"))?;
     let arrived = |row: &Row<'_>| -> rusqlite::Result<InboxEntry> {
         let message = InboxMessage {
             execution: ExecutionKey(row.get(1)?),
@@ -141,7 +141,7 @@ pub(super) fn inbox(
 }
 
 pub(super) fn late_receipts(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<LateReceipt>> {
-    let mut statement = connection.prepare_cached(include_str!("sql/late.sql"))?;
+    let mut statement = connection.prepare_cached(sql!("journal.sql", "late_receipts"))?;
     let late = |row: &Row<'_>| Ok(LateReceipt::of_row(natural(row.get(0)?), row.get(1)?));
     statement.query_map([execution.0], late)?.collect()
 }

@@ -5,23 +5,23 @@
 //!
 //! Times and numbers above 2^63-1 are stored as that, the largest of SQLite: the year 292 million.
 
+mod approvals;
 mod audit;
 mod catalogue;
 mod commit;
 mod connection;
 mod copy;
 mod erase;
-mod failure;
+mod error;
+mod executions;
 #[cfg(test)]
-mod faults;
+mod fault_tests;
 mod files;
-mod gates;
 mod inspect;
 mod journal;
-mod nodes;
+mod membership;
 mod notes;
-mod readers;
-mod things;
+mod pool;
 
 use std::{
     collections::BTreeSet,
@@ -37,7 +37,7 @@ use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored_frame:
 use metrics::Histogram;
 use rusqlite::{Connection, OptionalExtension, config::DbConfig, params};
 
-use self::{connection::Beside, files::Files, readers::Readers};
+use self::{connection::Beside, files::Files, pool::Readers};
 pub use self::{
     connection::{index_of, is_store_header, log_of},
     inspect::{Checked, SqliteInspection, Stamp},
@@ -45,7 +45,7 @@ pub use self::{
 use crate::{
     AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
     Filter, GateRow, HeadRow, InboxEntry, LateReceipt, Node, Origin, PartOutcome, QuarantineRelease, QuarantinedRow,
-    ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, meter::sync_time, number::integer,
+    ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, metrics::sync_time, sql::integer,
 };
 
 /// The metadata entry for the engine that worked on the store last.
@@ -140,7 +140,7 @@ impl SqliteStore {
 
     /// Stores the name of the engine that starts to work on the store. Durable.
     pub fn note_hold(&self, name: &str) -> Result<(), StoreError> {
-        self.write(|connection| nodes::note(connection, HOLD, name))
+        self.write(|connection| membership::note(connection, HOLD, name))
     }
 
     /// Reads with a pooled connection, in a snapshot of the current state.
@@ -160,7 +160,7 @@ impl SqliteStore {
         };
         let done = transaction().map_err(|error| {
             connection::roll_back(&connection);
-            failure::of_store(&self.path, &error)
+            error::of_store(&self.path, &error)
         })?;
         self.check(&connection).map_err(StoreError::Unavailable)?;
         Ok(done)
@@ -199,55 +199,55 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
-        self.write(|connection| nodes::claim(connection, partition, holder))
+        self.write(|connection| membership::claim(connection, partition, holder))
     }
 
     fn partitions(&self) -> Result<u32, StoreError> {
-        self.read(nodes::partitions)
+        self.read(membership::partitions)
     }
 
     fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
-        self.write(|connection| nodes::repartition(connection, partitions.max(1)))
+        self.write(|connection| membership::repartition(connection, partitions.max(1)))
     }
 
     fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.write(|connection| nodes::put_metadata_if_absent(connection, name, value))
+        self.write(|connection| membership::put_metadata_if_absent(connection, name, value))
     }
 
     fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.read(|connection| nodes::metadata(connection, name))
+        self.read(|connection| membership::metadata(connection, name))
     }
 
     fn cluster_view(&self) -> Result<ClusterView, StoreError> {
-        self.read(|connection| nodes::cluster_view(connection, ""))
+        self.read(|connection| membership::cluster_view(connection, ""))
     }
 
     fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
-        self.write(|connection| nodes::heartbeat(connection, node, lease_ms))
+        self.write(|connection| membership::heartbeat(connection, node, lease_ms))
     }
 
     fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.write(|connection| nodes::acquire(connection, node, partitions))
+        self.write(|connection| membership::acquire(connection, node, partitions))
     }
 
     fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.write(|connection| nodes::release(connection, node, fences, running))
+        self.write(|connection| membership::release(connection, node, fences, running))
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
-        self.read(|connection| nodes::remote_attempts(connection, execution))
+        self.read(|connection| membership::remote_attempts(connection, execution))
     }
 
     fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
-        self.write(|connection| nodes::stop_remote(connection, attempt))
+        self.write(|connection| membership::stop_remote(connection, attempt))
     }
 
     fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.write(|connection| nodes::end_remote(connection, node, attempts))
+        self.write(|connection| membership::end_remote(connection, node, attempts))
     }
 
     fn leave(&self, node: &str) -> Result<(), StoreError> {
-        self.write(|connection| nodes::leave(connection, node))
+        self.write(|connection| membership::leave(connection, node))
     }
 
     fn can_read_inline(&self) -> bool {
@@ -286,14 +286,14 @@ impl Store for SqliteStore {
         };
         let (answers, newest) = work().map_err(|error| {
             connection::roll_back(&connection);
-            failure::before_commit(&self.path, &error)
+            error::before_commit(&self.path, &error)
         })?;
         let began = Instant::now();
         let ended = connection.prepare_cached("COMMIT").and_then(|mut statement| statement.execute([]));
         self.sync_time.record(began.elapsed());
         ended.map_err(|error| {
             connection::roll_back(&connection);
-            failure::at_commit(&self.path, &error)
+            error::at_commit(&self.path, &error)
         })?;
         self.check(&connection).map_err(CommitError::Fatal)?;
         self.newest_frame.fetch_max(newest, Ordering::AcqRel);
@@ -314,7 +314,7 @@ impl Store for SqliteStore {
 
     fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
         self.write(|connection| {
-            let is_so = nodes::partitions(connection)? == request.partitions;
+            let is_so = membership::partitions(connection)? == request.partitions;
             if is_so {
                 commit::put_plans(connection, request.plans)?;
             }
@@ -330,7 +330,7 @@ impl Store for SqliteStore {
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
-        let sql = include_str!("sql/plan.sql");
+        let sql = sql!("journal.sql", "plan");
         self.read(|connection| {
             let bytes = |row: &rusqlite::Row<'_>| Ok(Arc::from(row.get_ref(0)?.as_blob()?));
             connection.prepare_cached(sql)?.query_row([hash.0], bytes).optional()
@@ -338,13 +338,13 @@ impl Store for SqliteStore {
     }
 
     fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
-        let sql = include_str!("sql/set_wake_at.sql");
+        let sql = sql!("journal.sql", "set_wake_at");
         let values = params![execution.0, integer(head.sequence), head.hash.0, wake_at.map(integer)];
         self.write(|connection| Ok(connection.prepare_cached(sql)?.execute(values)? == 1))
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        let sql = include_str!("sql/quarantine.sql");
+        let sql = sql!("executions.sql", "quarantine");
         self.write(|connection| connection.prepare_cached(sql)?.execute(params![execution.0, reason]).map(drop))
     }
 
@@ -371,7 +371,7 @@ impl Store for SqliteStore {
 
     fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError> {
         let found = self.write(|connection| erase::erase(connection, execution, audited))?;
-        let cleared = erase::clear_log(&*self.writer()?).map_err(|error| failure::of_store(&self.path, &error))?;
+        let cleared = erase::clear_log(&*self.writer()?).map_err(|error| error::of_store(&self.path, &error))?;
         if cleared {
             return Ok(found);
         }
@@ -386,15 +386,15 @@ impl Store for SqliteStore {
     }
 
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
-        self.read(|connection| catalogue::by_key(connection, execution))
+        self.read(|connection| executions::by_key(connection, execution))
     }
 
     fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
-        self.read(|connection| catalogue::by_id(connection, id))
+        self.read(|connection| executions::by_id(connection, id))
     }
 
     fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
-        self.read(|connection| catalogue::by_idempotency_key(connection, of, key))
+        self.read(|connection| executions::by_idempotency_key(connection, of, key))
     }
 
     fn pending_approvals(
@@ -403,15 +403,15 @@ impl Store for SqliteStore {
         after: Option<(ExecutionKey, &str, u32)>,
         limit: usize,
     ) -> Result<Vec<GateRow>, StoreError> {
-        self.read(|connection| gates::list(connection, organization, after, limit))
+        self.read(|connection| approvals::list(connection, organization, after, limit))
     }
 
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
-        self.read(catalogue::pending_organizations)
+        self.read(executions::pending_organizations)
     }
 
     fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
-        self.read(|connection| catalogue::count(connection, organization, statuses, most))
+        self.read(|connection| executions::count(connection, organization, statuses, most))
     }
 
     fn executions(
@@ -420,7 +420,7 @@ impl Store for SqliteStore {
         before: Option<ExecutionKey>,
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
-        self.read(|connection| catalogue::list(connection, filter, before, limit))
+        self.read(|connection| executions::list(connection, filter, before, limit))
     }
 }
 

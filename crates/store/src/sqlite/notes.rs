@@ -7,11 +7,10 @@ use mainspring_kernel::{
 };
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
-use super::{audit, catalogue, journal};
+use super::{audit, executions, journal};
 use crate::{
     AuditedNotes, AwaitingParent, FORCED_END, QuarantineRelease, QuarantinedRow, ReleaseOutcome, RowChange,
-    conditions::only,
-    number::{integer, natural},
+    sql::{integer, natural, only},
 };
 
 /// Stores a note, unless its subject has one.
@@ -22,7 +21,7 @@ pub(super) fn put(connection: &Connection, note: &Note) -> rusqlite::Result<()> 
     };
     let Note { execution, at, by, reason, seal, .. } = note;
     let values = params![execution.0, subject, sequence, place, integer(*at), by, reason, seal.0];
-    connection.prepare_cached(include_str!("sql/note_put.sql"))?.execute(values).map(drop)
+    connection.prepare_cached(sql!("journal.sql", "note_put"))?.execute(values).map(drop)
 }
 
 pub(super) fn list(connection: &Connection, execution: ExecutionKey) -> rusqlite::Result<Vec<Note>> {
@@ -35,7 +34,7 @@ pub(super) fn list(connection: &Connection, execution: ExecutionKey) -> rusqlite
         let (at, by, reason, seal) = (natural(row.get(3)?), row.get(4)?, row.get(5)?, Hash(row.get(6)?));
         Ok(Note { execution, subject, at, by, reason, seal })
     };
-    connection.prepare_cached(include_str!("sql/notes.sql"))?.query_map([execution.0], note)?.collect()
+    connection.prepare_cached(sql!("journal.sql", "notes"))?.query_map([execution.0], note)?.collect()
 }
 
 pub(super) fn release(connection: &Connection, release: &QuarantineRelease<'_>) -> rusqlite::Result<ReleaseOutcome> {
@@ -47,11 +46,11 @@ pub(super) fn release(connection: &Connection, release: &QuarantineRelease<'_>) 
             return Ok(ReleaseOutcome::ParentMoved);
         }
     }
-    if connection.prepare_cached(include_str!("sql/release.sql"))?.execute([execution.0])? == 0 {
+    if connection.prepare_cached(sql!("executions.sql", "release_quarantine"))?.execute([execution.0])? == 0 {
         return Ok(ReleaseOutcome::NotQuarantined);
     }
     if let Some(AwaitingParent { execution, notice, .. }) = parent {
-        let consume = include_str!("sql/letter_consume.sql");
+        let consume = sql!("inbox.sql", "message_remove");
         connection.prepare_cached(consume)?.execute(params![execution.0, notice])?;
     }
     append(connection, audited)?;
@@ -61,7 +60,7 @@ pub(super) fn release(connection: &Connection, release: &QuarantineRelease<'_>) 
 pub(super) fn force_end(connection: &Connection, audited: &AuditedNotes<'_>) -> rusqlite::Result<bool> {
     let Some(note) = audited.notes.first() else { return Ok(false) };
     let execution = note.execution.0;
-    if connection.prepare_cached(include_str!("sql/head_force_end.sql"))?.execute([execution])? == 0 {
+    if connection.prepare_cached(sql!("executions.sql", "head_force_end"))?.execute([execution])? == 0 {
         return Ok(false);
     }
     let ended = RowChange {
@@ -70,9 +69,9 @@ pub(super) fn force_end(connection: &Connection, audited: &AuditedNotes<'_>) -> 
         error: Some(FORCED_END.into()),
         completed_at: Some(note.at),
     };
-    let mut change = connection.prepare_cached(catalogue::CHANGE)?;
-    catalogue::change(&mut change, note.execution, &ended)?;
-    for sql in [include_str!("sql/gates_remove.sql"), include_str!("sql/letters_remove.sql")] {
+    let mut change = connection.prepare_cached(executions::CHANGE)?;
+    executions::change(&mut change, note.execution, &ended)?;
+    for sql in [sql!("executions.sql", "gates_remove"), sql!("inbox.sql", "messages_remove")] {
         connection.prepare_cached(sql)?.execute([execution])?;
     }
     put(connection, note)?;
@@ -96,7 +95,7 @@ pub(super) fn quarantined(
     let mut values: Vec<&dyn ToSql> = vec![&after, &limit];
     values.extend(organization.as_ref().map(|organization| organization as &dyn ToSql));
     let asked = organization.map(|_| "organization");
-    let sql = only(include_str!("sql/quarantined.sql"), '?', 2, asked.as_slice());
+    let sql = only(sql!("executions.sql", "quarantined"), '?', 2, asked.as_slice());
     connection.prepare_cached(&sql)?.query_map(params_from_iter(values), row)?.collect()
 }
 

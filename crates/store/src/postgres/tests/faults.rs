@@ -7,13 +7,13 @@ use mainspring_kernel::note::Subject;
 use super::{commit, message, open};
 use crate::{
     AuditedNotes, Batch, CommitError, Fence, InboxMessage, Part, PartOutcome, ReadLimit, Store, StoreError,
+    contract_tests::{
+        op::{Turn, continues, key, look, note, opens},
+        postgres::server,
+    },
     postgres::{
         Options, PostgresStore,
         server::{self, Server},
-    },
-    suite::{
-        postgres::server,
-        verb::{Turn, continues, key, look, note, opens},
     },
 };
 

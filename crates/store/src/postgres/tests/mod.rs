@@ -1,16 +1,16 @@
 //! Tests beyond the conformance suite: several stores on one schema, servers that fail, ways to connect.
 
-mod edges;
+mod catalogue;
+mod concurrency;
+mod connection;
 mod faults;
-mod meetings;
-mod silence;
-mod things;
+mod lost_replies;
 mod upgrades;
 
-use super::{Options, PostgresStore, format::MIGRATIONS, server::Beside};
+use super::{Options, PostgresStore, migrations::MIGRATIONS, server::Beside};
 use crate::{
     Batch, CommitError, Fence, InboxMessage, Part, PartOutcome, Store,
-    suite::verb::{Turn, key},
+    contract_tests::op::{Turn, key},
 };
 
 /// Polls after which a condition is assumed to stay false.
@@ -23,7 +23,7 @@ fn open(address: &str) -> PostgresStore {
 /// Makes the tables of an older format.
 fn make_older(beside: &Beside<'_>, schema: &str, format: u32) {
     beside.execute(&format!("CREATE SCHEMA {schema}")).unwrap();
-    beside.execute(include_str!("../sql/format_create.sql")).unwrap();
+    beside.execute(crate::sql::named(include_str!("../sql/format.sql"), "format_create")).unwrap();
     for migration in &MIGRATIONS[..format as usize] {
         beside.execute(migration).unwrap();
     }

@@ -3,12 +3,12 @@
 use super::{make_older, open};
 use crate::{
     Node, Store, StoreError,
+    contract_tests::postgres::server,
     postgres::{
         Options, PostgresStore,
-        format::{FORMAT, FORMAT_WITH_SEALS},
+        migrations::{FORMAT, FORMAT_WITH_SEALS},
         server::Scratch,
     },
-    suite::postgres::server,
 };
 
 /// The statements of format 6 for a heartbeat and a message.
@@ -80,7 +80,7 @@ fn a_process_of_an_older_release_sends_no_heartbeat_and_posts_nothing_after_an_u
     open(&scratch.address());
     for statement in [OLD_HEARTBEAT, OLD_POST] {
         let refused = beside.execute(statement).unwrap_err().to_string();
-        assert!(refused.contains("format"), "{refused}");
+        assert!(refused.contains("does not exist"), "{refused}");
     }
     assert_eq!(beside.ask("SELECT count(*) FROM inbox").unwrap(), "1", "what it posted before is there");
 }
@@ -93,5 +93,21 @@ fn a_heartbeat_finds_that_the_store_was_upgraded() {
         Node { name: "n".into(), address: "".into(), release: "".into(), decide_version: 1, accepts_partitions: true };
     assert!(store.heartbeat(&node, 1_000).unwrap().is_some());
     scratch.beside().unwrap().execute("UPDATE mainspring_format SET format = 99").unwrap();
+    assert_eq!(store.heartbeat(&node, 1_000), Err(StoreError::Newer { found: 99, readable: FORMAT }));
+}
+
+/// Tables of a newer release have other columns, so the heartbeat's statements fail before its check of the format.
+#[test]
+fn a_heartbeat_finds_that_the_columns_are_those_of_a_newer_release() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let node =
+        Node { name: "n".into(), address: "".into(), release: "".into(), decide_version: 1, accepts_partitions: true };
+    assert!(store.heartbeat(&node, 1_000).unwrap().is_some());
+    let beside = scratch.beside().unwrap();
+    beside.execute("ALTER TABLE nodes RENAME COLUMN address TO location").unwrap();
+    let damaged = store.heartbeat(&node, 1_000);
+    assert!(matches!(&damaged, Err(StoreError::Damaged(what)) if what.contains("address")), "{damaged:?}");
+    beside.execute("UPDATE mainspring_format SET format = 99").unwrap();
     assert_eq!(store.heartbeat(&node, 1_000), Err(StoreError::Newer { found: 99, readable: FORMAT }));
 }

@@ -1,1 +1,0 @@
-SELECT organization, number, hash, seal FROM audit_heads WHERE organization_key = $1

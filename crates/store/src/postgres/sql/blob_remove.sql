@@ -1,1 +1,0 @@
-DELETE FROM blobs WHERE hash = $1 AND refs <= 0

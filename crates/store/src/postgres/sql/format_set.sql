@@ -1,1 +1,0 @@
-UPDATE mainspring_format SET format = $1

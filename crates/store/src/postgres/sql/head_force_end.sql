@@ -1,3 +1,0 @@
-UPDATE heads SET ended = true, wake_at = NULL
-WHERE execution = $1 AND NOT ended AND quarantined IS NOT NULL
-RETURNING 1

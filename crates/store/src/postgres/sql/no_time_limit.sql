@@ -1,2 +1,0 @@
--- Removes the time limits for one transaction.
-SET LOCAL statement_timeout = 0

@@ -1,1 +1,0 @@
-UPDATE partitions SET epoch = epoch + 1, holder = NULL

@@ -1,1 +1,0 @@
-SELECT partition FROM partitions WHERE partition = ANY ($1) ORDER BY partition FOR UPDATE

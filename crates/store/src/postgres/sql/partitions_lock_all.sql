@@ -1,1 +1,0 @@
-SELECT partition FROM partitions ORDER BY partition FOR UPDATE

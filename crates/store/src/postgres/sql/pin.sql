@@ -1,1 +1,0 @@
-INSERT INTO pinned (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING

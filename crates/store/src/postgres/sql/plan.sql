@@ -1,1 +1,0 @@
-SELECT bytes FROM plans WHERE hash = $1

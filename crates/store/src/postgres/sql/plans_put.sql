@@ -1,3 +1,0 @@
-INSERT INTO plans (hash, bytes)
-SELECT * FROM unnest(CAST($1 AS BYTEA[]), CAST($2 AS BYTEA[]))
-ON CONFLICT (hash) DO NOTHING

@@ -1,1 +1,0 @@
-SELECT 1 FROM information_schema.schemata WHERE schema_name = $1

@@ -1,1 +1,0 @@
-SELECT partitions, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT) FROM spread

@@ -1,1 +1,0 @@
-SELECT partitions FROM spread FOR UPDATE

@@ -1,1 +1,0 @@
-INSERT INTO spread (one, partitions, taken_from) VALUES (1, $1, 0)

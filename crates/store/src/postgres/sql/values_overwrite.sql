@@ -1,1 +1,0 @@
-UPDATE frames SET "values" = $3 WHERE execution = $1 AND sequence = $2

@@ -1,1 +1,0 @@
-SELECT number, hash, seal FROM audit_heads WHERE organization = ?1

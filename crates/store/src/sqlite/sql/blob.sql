@@ -1,1 +1,0 @@
-SELECT bytes FROM blobs WHERE hash = ?1

@@ -1,1 +1,0 @@
-UPDATE blobs SET refs = refs - 1 WHERE hash = ?1

@@ -1,1 +1,0 @@
-INSERT INTO blobs (hash, refs, bytes) VALUES (?1, 1, ?2) ON CONFLICT (hash) DO UPDATE SET refs = refs + 1

@@ -1,1 +1,0 @@
-SELECT * FROM executions WHERE execution = ?1

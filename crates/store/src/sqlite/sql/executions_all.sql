@@ -1,1 +1,0 @@
-SELECT execution FROM heads UNION SELECT execution FROM inbox

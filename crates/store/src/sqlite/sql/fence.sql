@@ -1,1 +1,0 @@
-SELECT 1 FROM partitions WHERE partition = ?1 AND epoch = ?2

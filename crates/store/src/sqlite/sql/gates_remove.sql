@@ -1,1 +1,0 @@
-DELETE FROM pending_approvals WHERE execution = ?1

@@ -1,1 +1,0 @@
-DELETE FROM heads WHERE execution = ?1

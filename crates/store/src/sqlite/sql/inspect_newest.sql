@@ -1,2 +1,0 @@
--- inspect_newest
-SELECT execution, sequence FROM frames ORDER BY number DESC LIMIT 1

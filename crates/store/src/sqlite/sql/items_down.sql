@@ -1,2 +1,0 @@
-SELECT id, version, body FROM items
-WHERE noun = ?1 AND organization = ?2 AND id < ?3 ORDER BY id DESC LIMIT ?4

@@ -1,1 +1,0 @@
-SELECT at, body FROM late WHERE execution = ?1 ORDER BY number

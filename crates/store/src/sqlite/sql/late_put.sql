@@ -1,1 +1,0 @@
-INSERT INTO late (execution, at, body) VALUES (?1, ?2, ?3)

@@ -1,1 +1,0 @@
-DELETE FROM inbox WHERE execution = ?1

@@ -1,1 +1,0 @@
-UPDATE executions SET partition = ?2 WHERE execution = ?1

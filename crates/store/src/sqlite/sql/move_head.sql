@@ -1,1 +1,0 @@
-UPDATE heads SET partition = ?2 WHERE execution = ?1

@@ -1,1 +1,0 @@
-UPDATE inbox SET partition = ?2 WHERE execution = ?1

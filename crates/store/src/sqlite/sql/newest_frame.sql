@@ -1,1 +1,0 @@
-SELECT ifnull(max(number), 0) FROM frames

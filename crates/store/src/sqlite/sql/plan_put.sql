@@ -1,1 +1,0 @@
-INSERT INTO plans (hash, bytes) VALUES (?1, ?2) ON CONFLICT (hash) DO NOTHING

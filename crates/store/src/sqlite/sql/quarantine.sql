@@ -1,1 +1,0 @@
-UPDATE heads SET quarantined = ?2 WHERE execution = ?1

@@ -1,2 +1,0 @@
--- Living nodes assume until the last of their leases has expired that they still own their partitions.
-UPDATE spread SET partitions = ?1, taken_from = max(taken_from, (SELECT ifnull(max(alive_until), 0) FROM nodes))
