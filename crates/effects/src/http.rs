@@ -47,14 +47,10 @@ use outcome::milliseconds;
 use redirect_loop::{Progress, exchange};
 use request::Request;
 
-pub use allowlist::{AllowError, Allowlist, DEFAULT_ORGANIZATION};
+pub use allowlist::{ALLOW_VARIABLE, AllowError, Allowlist, DEFAULT_ORGANIZATION};
 pub use limits::{CONNECT_TIMEOUT_DEFAULT, REDIRECTS_MAX, RESPONSE_BYTES_DEFAULT, RESPONSE_BYTES_MAX};
 pub use resolve::{Resolver, SystemResolver};
 pub use tls_roots::TlsRoots;
-
-/// The environment variable with the operator's exceptions to the public internet, in the form that [`Allowlist`] parses.
-/// The code that builds an [`Http`] reads it; error messages here name it.
-pub const ALLOW_VARIABLE: &str = "MAINSPRING_HTTP_ALLOW";
 
 /// The settings of an [`Http`].
 #[derive(Clone)]

@@ -82,7 +82,7 @@ impl Columns {
         let mut found = Found(Vec::new());
         let (summary, partition) = (Summary::of(state), partition_of(state.key, self.partitions));
         found.compare(WAKE_AT, &time(self.head.wake_at), &time(summary.wake_at));
-        found.compare("heads.ended", &self.head.ended, &state.ended_at.is_some());
+        found.compare("heads.ended", &self.head.ended, &state.end.ended_at.is_some());
         found.compare("heads.partition", &self.head.partition, &partition);
         match &self.row {
             Some(row) => found.compare_row(row, state, &summary, partition),
@@ -127,7 +127,7 @@ impl Found {
         self.compare("executions.initiator_user_id", &row.initiator_user_id.as_deref(), &Some(start.by.as_str()));
         self.compare("executions.attempt_count", &row.attempt_count, &start.attempt);
         // Other columns follow from the trigger, which can be erased.
-        if state.has_erased {
+        if state.journal.has_erased {
             return;
         }
         let said = |key| start.trigger.get(key).and_then(Value::as_text);

@@ -29,7 +29,7 @@ pub fn of_execution(state: &State, history: &History, gates: &[OpenGate]) -> Val
     map.insert("requiresApproval".into(), gates.first().cloned().unwrap_or_default());
     map.insert("approvals".into(), gates.into());
     map.insert("error".into(), error(state));
-    if state.status() == ExecutionStatus::Completed && state.with_failures {
+    if state.status() == ExecutionStatus::Completed && state.end.with_failures {
         map.insert("outcome".into(), "with_failures".into());
     }
     Value::Map(map)
@@ -111,7 +111,7 @@ pub fn gate_value(open: &OpenGate) -> Value {
 
 /// The error that ended an execution, with the failed step. Null until it has ended.
 pub fn error(state: &State) -> Value {
-    let (mut error, step) = match state.ending.as_ref().filter(|_| state.ended_at.is_some()) {
+    let (mut error, step) = match state.end.ending.as_ref().filter(|_| state.end.ended_at.is_some()) {
         Some(Ending::Failed { fault, instance, .. }) => (fault.failure().to_value(), instance.as_ref()),
         Some(Ending::Cancelled { reason }) => {
             let message = format!("the execution was cancelled: {reason}");

@@ -75,7 +75,7 @@ impl ExecutionTree {
         }));
         self.is_about_to_move |= is_overdue(state);
         for (instance, child) in children(state) {
-            let is_held = state.held_children.contains(instance);
+            let is_held = state.open.held_children.contains(instance);
             // An unreadable child is reported by requests about that child. Other children are read all the same, and
             // this execution is notified of the quarantine.
             let read = match loader.journal(child) {
@@ -116,7 +116,7 @@ pub fn own_gates<'a>(key: &'a [u8; 32], state: &'a State) -> impl Iterator<Item 
 
 /// The children that open attempts wait for. A child that has not started has no journal.
 fn children(state: &State) -> impl Iterator<Item = (&Instance, ExecutionKey)> {
-    state.open_attempts.iter().filter_map(|instance| {
+    state.open.attempts.iter().filter_map(|instance| {
         let attempt = state.steps.get(instance)?.attempt;
         let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
         is_child.then(|| (instance, child_key(state, instance, attempt)))

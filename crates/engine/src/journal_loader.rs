@@ -94,7 +94,7 @@ impl Loader {
         }
         let is_closed = row.ended;
         let read = self.walk_to(execution, row, |fold, stored| fold.push(stored).map(drop));
-        let has_ended = |read: &Read| read.journal.state.ended_at.is_some();
+        let has_ended = |read: &Read| read.journal.state.end.ended_at.is_some();
         let mut journal = match (read, quarantined) {
             (Ok(read), _) if !is_closed || has_ended(&read) => read.journal,
             (Err(LoadError::Store(error)), _) => return Err(error.into()),
@@ -102,7 +102,7 @@ impl Loader {
             (Ok(_), None) => return Err(LoadError::Broken(not_ended().to_string())),
             (Err(error), None) => return Err(error),
         };
-        if self.is_among_nodes && !journal.state.open_attempts.is_empty() {
+        if self.is_among_nodes && !journal.state.open.attempts.is_empty() {
             journal.remote = self.store.remote_attempts(execution)?;
         }
         Ok(journal.into())

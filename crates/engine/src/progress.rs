@@ -153,7 +153,7 @@ impl<'a> Events<'a> {
     /// `execution.finished`, also for an execution with nothing but open gates.
     pub fn finished(&self, state: &State, now: u64) -> Value {
         let mut more = Map::from([("status".to_string(), crate::envelope::status(state).into())]);
-        if let Some(Ending::Cancelled { reason }) = &state.ending {
+        if let Some(Ending::Cancelled { reason }) = &state.end.ending {
             more.insert("reason".into(), reason.as_str().into());
         }
         self.event("execution.finished", None, now, more)

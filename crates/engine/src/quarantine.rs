@@ -153,12 +153,12 @@ fn unfinished(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Read>,
         return Ok(None);
     }
     let read = place.loader.journal(execution)?;
-    Ok(read.filter(|read| read.journal.state.ended_at.is_none()))
+    Ok(read.filter(|read| read.journal.state.end.ended_at.is_none()))
 }
 
 /// The children that open attempts of an execution wait for.
 fn open_children(state: &State) -> impl Iterator<Item = (Instance, u32, ExecutionKey)> {
-    state.open_attempts.iter().filter_map(|instance| {
+    state.open.attempts.iter().filter_map(|instance| {
         let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
         let attempt = state.steps.get(instance)?.attempt;
         is_child.then(|| (instance.clone(), attempt, child_key(state, instance, attempt)))

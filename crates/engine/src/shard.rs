@@ -426,7 +426,7 @@ impl Shard {
     fn suspend(&mut self, execution: ExecutionKey, queued: PendingInput, rest: Rest) {
         self.weigh_before(execution, &queued.input);
         let Some(ExecutionEntry::Loaded(mut loaded)) = self.executions.remove(&execution) else { return };
-        self.timers.set(execution, loaded.tenant, loaded.state.deadline);
+        self.timers.set(execution, loaded.tenant, loaded.state.end.deadline);
         self.evaluations += 1;
         let number = self.evaluations;
         let nothing = State::new(execution, loaded.state.plan.clone());
@@ -531,7 +531,7 @@ impl Shard {
     /// Sets the wake-up time of an execution from its state. The timers of a split turn fire when it continues.
     fn reschedule(&mut self, execution: ExecutionKey) {
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return };
-        let next = loaded.state.next_timer().filter(|_| !loaded.state.is_split).map(|(at, _)| *at);
+        let next = loaded.state.next_timer().filter(|_| !loaded.state.journal.is_split).map(|(at, _)| *at);
         self.timers.set(execution, loaded.tenant, next);
     }
 
@@ -633,7 +633,7 @@ impl Shard {
     fn continue_work(&mut self, now: u64, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return };
         let mut never_started = Vec::new();
-        for instance in &loaded.state.open_attempts {
+        for instance in &loaded.state.open.attempts {
             if let Some(child) = child_of(&loaded.state, instance) {
                 self.outputs.push_back(Output::Activate(child));
                 continue;
@@ -705,7 +705,7 @@ impl Shard {
         // The timer of the attempt may have become due during its recovery, when it was ignored.
         self.reschedule(execution);
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return };
-        let is_open = loaded.state.open_attempts.contains(&instance);
+        let is_open = loaded.state.open.attempts.contains(&instance);
         let Some(step) = loaded.state.steps.get(&instance).filter(|step| is_open && step.attempt == number) else {
             return;
         };

@@ -97,7 +97,7 @@ impl SpanStart {
     fn of_instance(state: &State, instance: &Instance) -> Self {
         let step = state.steps.get(instance);
         Self {
-            handed_out_at: step.map_or(0, |step| step.handed_out_at),
+            handed_out_at: step.map_or(0, |step| step.times.handed_out_at),
             intent: step.and_then(|step| step.intent).unwrap_or_default(),
         }
     }
@@ -122,7 +122,7 @@ pub(crate) fn ended(state: &State, input: &Input, records: &[Record], start: Spa
                 }
             }
             Record::Ended { .. } => {
-                let fault = match &state.ending {
+                let fault = match &state.end.ending {
                     Some(Ending::Failed { fault, .. }) => Some(fault),
                     _ => None,
                 };

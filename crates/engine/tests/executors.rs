@@ -55,7 +55,7 @@ async fn an_executor_that_panics_has_failed_and_nothing_else() {
         // The timeout only turns a hang into a failure.
         tokio::time::timeout(Duration::from_secs(60), end).await.expect("it comes to its end");
         let state = engine.state(key).unwrap();
-        let Some(Ending::Failed { fault, .. }) = &state.ending else { panic!("{state:?}") };
+        let Some(Ending::Failed { fault, .. }) = &state.end.ending else { panic!("{state:?}") };
         assert_eq!(fault.code, "executor_panicked");
         engine.drain().await;
     }

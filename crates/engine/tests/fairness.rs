@@ -189,7 +189,7 @@ fn effects_of_one_organization_take_half_and_those_of_another_begin_at_once() {
         }
         // Waiting effects are stopped as well, and leave the queue.
         assert!(engine.cancel(greedy, "enough", "me").await.unwrap());
-        let has_ended = || engine.state(greedy).is_ok_and(|state| state.ended_at.is_some());
+        let has_ended = || engine.state(greedy).is_ok_and(|state| state.end.ended_at.is_some());
         until("what waited was not stopped", has_ended).await;
         assert_eq!(tarpit.of("greedy")[0], 0);
     });
@@ -209,9 +209,9 @@ fn an_effect_is_not_out_of_time_while_it_waits_for_others() {
         until("the effect begins", || tarpit.of("greedy")[0] == 1).await;
         let timed = engine.submit(request(TIMED, "one")).await.unwrap().execution;
         let clock = engine.submit(request(CLOCK, "one")).await.unwrap().execution;
-        let ending = |execution| engine.state(execution).ok().filter(|state| state.ended_at.is_some())?.ending;
+        let ending = |execution| engine.state(execution).ok().filter(|state| state.end.ended_at.is_some())?.end.ending;
         until("it sleeps", || ending(clock).is_some()).await;
-        assert_eq!(engine.state(timed).unwrap().open_attempts.len(), 1, "it is out of time");
+        assert_eq!(engine.state(timed).unwrap().open.attempts.len(), 1, "it is out of time");
         assert!(engine.cancel(busy, "enough", "me").await.unwrap());
         until("it has no timeout", || ending(timed).is_some()).await;
         assert!(matches!(ending(timed), Some(Ending::Failed { .. })), "{:?}", ending(timed));

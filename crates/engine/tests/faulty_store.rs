@@ -115,7 +115,7 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
             assert_eq!(store.execution_by_id(id).unwrap().expect("it is begun").status, "running");
         }
         let state = engine.state(first).unwrap();
-        assert_eq!(state.signals.len(), 1, "the signal is kept for whoever waits for it");
+        assert_eq!(state.signals.kept.len(), 1, "the signal is kept for whoever waits for it");
         engine.drain().await;
     });
 }

@@ -271,7 +271,7 @@ fn a_split_turn_goes_on_after_a_load() {
     let mut driver = Driver::on(&store);
     driver.submit(FUNCTIONS);
     driver.write();
-    assert!(driver.stored().expect("it has begun").is_split);
+    assert!(driver.stored().expect("it has begun").journal.is_split);
     let mut next = Driver::on(&store);
     next.now = NOW + 20_000;
     next.hold();

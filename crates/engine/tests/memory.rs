@@ -143,7 +143,7 @@ impl Bench {
 
     /// The numbers of executions that are ending since they were canceled.
     fn canceled(&self, count: u8) -> Vec<u8> {
-        let ending = |number: &u8| self.loader.journal(key(*number)).unwrap().unwrap().journal.state.ending;
+        let ending = |number: &u8| self.loader.journal(key(*number)).unwrap().unwrap().journal.state.end.ending;
         (0..count).filter(|number| matches!(ending(number), Some(Ending::Cancelled { .. }))).collect()
     }
 
@@ -168,7 +168,7 @@ fn an_organization_above_its_memory_loses_its_largest_execution() {
     assert_eq!(bench.canceled(6), Vec::<u8>::new(), "five mebibytes and some floors");
     bench.submit(6, BUSY, "a", 1 << 20);
     assert_eq!(bench.canceled(7), [1]);
-    let ending = bench.loader.journal(key(1)).unwrap().unwrap().journal.state.ending;
+    let ending = bench.loader.journal(key(1)).unwrap().unwrap().journal.state.end.ending;
     let Some(Ending::Cancelled { reason }) = ending else { panic!("{ending:?}") };
     assert!(reason.starts_with("organization_memory_exceeded: "), "{reason}");
     assert!(

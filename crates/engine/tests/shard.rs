@@ -313,7 +313,7 @@ fn the_store_lists_the_gates_that_wait() {
         };
         take(&mut bench, ending);
         bench.commit_all();
-        assert_eq!((listed(&bench).len(), bench.state().ended_at.is_some()), (0, true));
+        assert_eq!((listed(&bench).len(), bench.state().end.ended_at.is_some()), (0, true));
     }
 }
 
@@ -447,7 +447,7 @@ fn a_turn_that_ends_at_the_bound_has_ended() {
         bench.submit(&plan(&format!(r#"{{"steps":[{}]}}"#, steps.join(","))));
         bench.commit_all();
         assert_eq!(bench.state().status(), ExecutionStatus::WaitingApproval, "{skipped}");
-        assert!(!bench.state().is_split);
+        assert!(!bench.state().journal.is_split);
     }
 }
 

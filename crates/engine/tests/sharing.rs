@@ -218,7 +218,7 @@ fn timers_of_one_organization_fire_a_few_at_a_time_beside_those_of_another() {
 /// with functions.
 fn run_to_the_end(bench: &mut Bench, number: u64) -> [usize; 2] {
     let counts = run_until_quiet(bench);
-    assert!(bench.state(number).ended_at.is_some());
+    assert!(bench.state(number).end.ended_at.is_some());
     counts
 }
 
@@ -263,7 +263,7 @@ fn an_execution_that_had_a_long_turn_has_the_next_one_beside_the_driver_too() {
     let mut bench = shared();
     bench.submit(2, "greedy", &plan(EACH));
     run_until_quiet(&mut bench);
-    assert!(bench.state(2).ended_at.is_none(), "{:?}", bench.state(2).ending);
+    assert!(bench.state(2).end.ended_at.is_none(), "{:?}", bench.state(2).end.ending);
     bench.now += SLEEP_MS;
     bench.handle(Event::Due(Vec::new()));
     assert_eq!((bench.out.len(), bench.commit.is_some()), (1, false));
@@ -279,7 +279,7 @@ fn what_comes_while_a_long_turn_is_out_is_taken_in_behind_it() {
     bench.handle(Event::Take(key(2), PendingInput { input: cancel, message: None, ticket: None, audit: None }));
     assert_eq!(bench.out.len(), 1);
     run_to_the_end(&mut bench, 2);
-    assert!(matches!(bench.state(2).ending, Some(Ending::Cancelled { .. })));
+    assert!(matches!(bench.state(2).end.ending, Some(Ending::Cancelled { .. })));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn what_ends_an_execution_is_never_decided_beside_the_driver() {
         bench.load_all();
         bench.release_all();
         assert_eq!((bench.out.len(), bench.loads.len()), (1, 0), "it is read back once");
-        assert!(bench.state(2).ending.is_some(), "cancel: {is_cancel}");
+        assert!(bench.state(2).end.ending.is_some(), "cancel: {is_cancel}");
         // The abandoned turn still waits for a thread. It is not decided then.
         let (_, _, suspended) = bench.out.pop_front().unwrap();
         let Begun::Finished(finished) = suspended.begin() else { panic!("it waits for a function") };

@@ -8,13 +8,14 @@ use alloc::{format, string::String};
 
 use crate::{
     cbor,
-    decide::BOUNDS_SINCE,
+    decide_version::BOUNDS_SINCE,
     input::Timer,
     instance::{Instance, Scope},
     plan::Work,
     record::{FailureDisposition, Fault, Payload, Record},
-    state::{GateState, Signal, Started, State, Status, StepState},
+    state::{ChildState, GateState, Signal, Started, State, Status, StepState, StepTimes},
     value::Value,
+    value_size,
 };
 
 mod blocks;
@@ -60,15 +61,15 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
 
 /// Applies one record. `now` is the time of its turn, in milliseconds since 1970.
 pub fn apply(state: &mut State, record: &Record, now: u64) -> Result<(), IllegalTransition> {
-    if state.ended_at.is_some() {
+    if state.end.ended_at.is_some() {
         return Err(illegal(state, record, "after the end"));
     }
     if state.start.is_none() != matches!(record, Record::Started { .. }) {
         return Err(illegal(state, record, if state.start.is_none() { "before the start" } else { "twice" }));
     }
     state.now = state.now.max(now);
-    state.journal_bytes += size::in_journal(record);
-    state.is_split = matches!(record, Record::TurnSplit | Record::TurnYielded { .. });
+    state.journal.bytes += size::in_journal(record);
+    state.journal.is_split = matches!(record, Record::TurnSplit | Record::TurnYielded { .. });
     match record.instance() {
         Some(_) if state.queue.is_some() => Err(illegal(state, record, "in a queue")),
         Some(instance) => apply_to_step(state, instance, record),
@@ -92,42 +93,42 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
         Record::Started { .. } => start(state, record),
         Record::LineageSet { lineage } => state.lineage = lineage.clone(),
         Record::SignalKept { id, name, payload } => {
-            state.signals_seen.insert(id.clone());
+            state.signals.seen.insert(id.clone());
             let payload = known(state, payload);
             let byte_count = cbor::byte_count(&payload);
-            state.memory_bytes += size::of_signal(id, name, &payload);
-            state.signals.push(Signal { id: id.clone(), name: name.clone(), payload, byte_count });
+            state.counts.memory_bytes += value_size::of_signal(id, name, &payload);
+            state.signals.kept.push(Signal { id: id.clone(), name: name.clone(), payload, byte_count });
         }
         Record::DeadlineHeld { remaining_ms } => {
             set_deadline(state, None);
-            state.deadline_held = Some(*remaining_ms);
+            state.end.deadline_held = Some(*remaining_ms);
         }
         Record::DeadlineSet { at } => set_deadline(state, Some(*at)),
         Record::EndingBegun { ending } => {
             state.queue = None;
-            state.ending = Some(ending.clone());
+            state.end.ending = Some(ending.clone());
             // An execution that awaits its running attempts keeps its deadline, so it does not wait longer than that.
             if state.decide_version < BOUNDS_SINCE || state.is_stopping() {
                 set_deadline(state, None);
             }
         }
         Record::Ended { .. } => {
-            if state.ending.is_none() || !state.open_attempts.is_empty() || !state.waits.is_empty() {
+            if state.end.ending.is_none() || !state.open.attempts.is_empty() || !state.open.waits.is_empty() {
                 return Err(illegal(state, record, "while something is open"));
             }
-            state.timers.clear();
-            while let Some(id) = state.signals.last().map(|signal| signal.id.clone()) {
+            state.open.timers.clear();
+            while let Some(id) = state.signals.kept.last().map(|signal| signal.id.clone()) {
                 take_signal(state, &id);
             }
-            state.ended_at = Some(state.now);
+            state.end.ended_at = Some(state.now);
         }
         Record::FailureBoundReached { fault } => {
-            state.bound_reached = Some(fault.clone());
-            if let Some(root) = state.scopes.get_mut(&Scope::root()) {
+            state.end.bound_reached = Some(fault.clone());
+            if let Some(root) = state.blocks.scopes.get_mut(&Scope::root()) {
                 root.is_failing = true;
             }
         }
-        Record::ParentNotified => state.parent_notices += 1,
+        Record::ParentNotified => state.counts.parent_notices += 1,
         Record::Queued { queue } if is_untouched(state) => state.queue = Some(*queue),
         Record::Queued { .. } => return Err(illegal(state, record, "where work has begun")),
         Record::Admitted if state.queue.is_some() => state.queue = None,
@@ -170,22 +171,22 @@ fn start(state: &mut State, record: &Record) {
         trigger: context.get("trigger").cloned().unwrap_or_default(),
         workspace: context.get("workspace").and_then(Value::as_text).map(Into::into),
     });
-    state.memory_bytes += state.start.as_ref().map_or(0, size::of_start);
+    state.counts.memory_bytes += state.start.as_ref().map_or(0, size::of_start);
     set_deadline(state, *deadline);
     blocks::open(state, Scope::root());
 }
 
 /// True if nothing has happened since the start.
 fn is_untouched(state: &State) -> bool {
-    state.steps.is_empty() && state.queue.is_none() && state.ending.is_none()
+    state.steps.is_empty() && state.queue.is_none() && state.end.ending.is_none()
 }
 
 fn set_deadline(state: &mut State, deadline: Option<u64>) {
-    if let Some(at) = state.deadline {
-        state.timers.remove(&(at, Timer::Deadline));
+    if let Some(at) = state.end.deadline {
+        state.open.timers.remove(&(at, Timer::Deadline));
     }
-    state.timers.extend(deadline.map(|at| (at, Timer::Deadline)));
-    (state.deadline, state.deadline_held) = (deadline, None);
+    state.open.timers.extend(deadline.map(|at| (at, Timer::Deadline)));
+    (state.end.deadline, state.end.deadline_held) = (deadline, None);
 }
 
 fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Result<(), IllegalTransition> {
@@ -195,7 +196,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     }
     let status = state.steps.get(instance).map_or(Status::Pending, |step| step.status);
     let scope = instance.scope(&state.plan);
-    let Some(next) = next_status(status, record).filter(|_| state.scopes.contains_key(&scope)) else {
+    let Some(next) = next_status(status, record).filter(|_| state.blocks.scopes.contains_key(&scope)) else {
         return Err(illegal(state, record, &format!("where the step is {}", status.name())));
     };
     check_block(state, instance, record)?;
@@ -205,12 +206,13 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     step.status = next;
     change(state, instance, &mut step, record);
     if status == Status::Pending {
-        step.is_cleanup = next == Status::Running && state.scopes.get(&scope).is_some_and(|here| here.is_failing);
+        step.is_cleanup =
+            next == Status::Running && state.blocks.scopes.get(&scope).is_some_and(|here| here.is_failing);
         blocks::begin_step(state, &scope, instance, next);
-        state.uncounted = state.uncounted.saturating_add(u32::from(next.is_final()));
+        state.counts.uncounted = state.counts.uncounted.saturating_add(u32::from(next.is_final()));
     }
     if next.is_final() {
-        step.ended_at = Some(now);
+        step.times.ended_at = Some(now);
         blocks::end_step(state, &scope, instance, &step, status);
         let_go(state, &mut step);
     }
@@ -225,7 +227,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
 /// execution nothing reads even those.
 fn let_go(state: &State, step: &mut StepState) {
     step.input = Value::Null;
-    if state.ending.is_some() {
+    if state.end.ending.is_some() {
         step.output = Value::Null;
     }
 }
@@ -237,20 +239,21 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
     let is_legal = match (record, work) {
         (Record::BranchTaken { block: Some(block), .. }, _) => {
             work.branches().iter().any(|(_, inner)| inner == block)
-                && !state.scopes.contains_key(&Scope::inside(instance, *block))
+                && !state.blocks.scopes.contains_key(&Scope::inside(instance, *block))
         }
         (Record::RoundStarted { round, .. }, Work::Loop(_)) => state
+            .blocks
             .loops
             .get(instance)
             .is_some_and(|rounds| rounds.begun == *round && rounds.count.is_none_or(|count| *round < count)),
         (Record::RoundEnded { round, .. }, Work::Loop(of)) => {
-            state.scopes.get(&Scope::of_round(instance, of.block, *round)).is_some_and(|scope| scope.open == 0)
+            state.blocks.scopes.get(&Scope::of_round(instance, of.block, *round)).is_some_and(|scope| scope.open == 0)
         }
         (Record::RoundStarted { .. } | Record::RoundEnded { .. }, _) => false,
         (
             Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. },
             Work::Subworkflow { .. },
-        ) => state.open_attempts.contains(instance),
+        ) => state.open.attempts.contains(instance),
         (Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }, _) => false,
         _ => true,
     };
@@ -268,16 +271,11 @@ fn pending(now: u64) -> StepState {
         tolerated: false,
         is_handled: false,
         is_cleanup: false,
-        child_notices: 0,
-        child_executions: 0,
         stopping: None,
-        timeout_at: None,
-        wake_at: None,
         gate: None,
         memory_bytes: 0,
-        handed_out_at: now,
-        started_at: now,
-        ended_at: None,
+        child: ChildState::default(),
+        times: StepTimes { handed_out_at: now, started_at: now, ..StepTimes::default() },
     }
 }
 
@@ -285,53 +283,54 @@ fn pending(now: u64) -> StepState {
 fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: &Record) {
     match record {
         Record::StepStarted { input, intent, .. } => {
-            state.visits = state.visits.saturating_add(1);
+            state.counts.visits = state.counts.visits.saturating_add(1);
             step.attempt = 1;
             step.intent = *intent;
             step.input = known(state, input);
         }
         Record::BranchTaken { block: Some(block), .. } => blocks::open(state, Scope::inside(instance, *block)),
         Record::RoundStarted { round, .. } => {
-            state.uncounted = state.uncounted.saturating_add(1);
+            state.counts.uncounted = state.counts.uncounted.saturating_add(1);
             blocks::begin_round(state, instance, *round);
         }
         Record::RoundEnded { round, .. } => blocks::end_round(state, instance, *round),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
             // An attempt of a function runs in the sandbox and is not counted as a call.
             let goes_out = state.plan.step(instance.step).work.goes_out();
-            state.calls = state.calls.saturating_add(u32::from(goes_out));
-            (step.attempt, step.timeout_at, step.stopping, step.wake_at) = (*attempt, *timeout_at, None, None);
-            (step.child_notices, step.child_executions, step.handed_out_at) = (0, 0, state.now);
+            state.counts.calls = state.counts.calls.saturating_add(u32::from(goes_out));
+            (step.attempt, step.times.timeout_at, step.stopping, step.times.wake_at) =
+                (*attempt, *timeout_at, None, None);
+            (step.child.notices, step.child.executions, step.times.handed_out_at) = (0, 0, state.now);
         }
-        Record::ChildWaits { count, .. } => step.child_notices = *count,
+        Record::ChildWaits { count, .. } => step.child.notices = *count,
         Record::ExecutionsGiven { count, .. } => {
-            state.executions = state.executions.saturating_add(*count);
-            step.child_executions = *count;
+            state.counts.executions = state.counts.executions.saturating_add(*count);
+            step.child.executions = *count;
         }
         Record::ExecutionsReturned { count, .. } => {
-            state.executions = state.executions.saturating_sub(*count);
-            step.child_executions = 0;
+            state.counts.executions = state.counts.executions.saturating_sub(*count);
+            step.child.executions = 0;
         }
         Record::AttemptStopping { reason, .. } => step.stopping = Some(*reason),
         Record::AttemptFailed { fault, retry_at, .. } => {
-            state.has_erased |= fault.text == Payload::Erased;
-            (step.failure, step.wake_at, step.timeout_at) = (Some(fault.failure()), *retry_at, None);
+            state.journal.has_erased |= fault.text == Payload::Erased;
+            (step.failure, step.times.wake_at, step.times.timeout_at) = (Some(fault.failure()), *retry_at, None);
         }
-        Record::WaitStarted { until, .. } => step.wake_at = *until,
+        Record::WaitStarted { until, .. } => step.times.wake_at = *until,
         Record::GateOpened { .. } => step.gate = Some(gate(state, record)),
         Record::GateDecided { gate: _, by, decision, .. } => decided(step, by.as_deref(), *decision),
         Record::StepCompleted { output, .. } => {
             step.output = known(state, output);
             step.failure = None;
             if let Some(name) = &state.plan.step(instance.step).output_variable {
-                state.memory_bytes += size::of_variable(name, &step.output);
+                state.counts.memory_bytes += value_size::of_variable(name, &step.output);
                 let former = state.outputs.insert(name.clone(), step.output.clone());
-                state.memory_bytes -= former.map_or(0, |former| size::of_variable(name, &former));
+                state.counts.memory_bytes -= former.map_or(0, |former| value_size::of_variable(name, &former));
             }
         }
         Record::StepFailed { fault, disposition, .. } => {
-            state.has_erased |= fault.text == Payload::Erased;
-            state.with_failures |= *disposition == FailureDisposition::Tolerated;
+            state.journal.has_erased |= fault.text == Payload::Erased;
+            state.end.with_failures |= *disposition == FailureDisposition::Tolerated;
             (step.tolerated, step.is_handled) =
                 (*disposition == FailureDisposition::Tolerated, *disposition == FailureDisposition::Handled);
             count_failure(state, instance, step.attempt, fault);
@@ -346,10 +345,10 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
 }
 
 fn take_signal(state: &mut State, id: &str) {
-    let Some(place) = state.signals.iter().position(|signal| signal.id == id) else { return };
-    let Signal { id, name, payload, .. } = state.signals.remove(place);
+    let Some(place) = state.signals.kept.iter().position(|signal| signal.id == id) else { return };
+    let Signal { id, name, payload, .. } = state.signals.kept.remove(place);
     // The deduplication id is kept.
-    state.memory_bytes -= size::of_signal(&id, &name, &payload) - size::of_identity(&id);
+    state.counts.memory_bytes -= value_size::of_signal(&id, &name, &payload) - value_size::of_identity(&id);
 }
 
 /// Counts a failure for the failure limits. A step that contains others fails because of an inner step, which is
@@ -360,9 +359,9 @@ fn count_failure(state: &mut State, instance: &Instance, attempt: u32, fault: &F
     if step.work.is_container() {
         return;
     }
-    state.node_failures = state.node_failures.saturating_add(1);
+    state.counts.node_failures = state.counts.node_failures.saturating_add(1);
     let is_exhausted = step.retry.max_attempts > 1 && attempt >= step.retry.max_attempts;
-    state.retries_exhausted += u32::from(is_exhausted && step.retry.wants(&fault.failure()));
+    state.counts.retries_exhausted += u32::from(is_exhausted && step.retry.wants(&fault.failure()));
 }
 
 fn gate(state: &mut State, record: &Record) -> GateState {
@@ -412,15 +411,15 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
     if !ends_attempt {
         return;
     }
-    if let Some(at) = step.timeout_at {
-        state.timers.remove(&(at, Timer::Attempt(instance.clone(), step.attempt)));
+    if let Some(at) = step.times.timeout_at {
+        state.open.timers.remove(&(at, Timer::Attempt(instance.clone(), step.attempt)));
     }
-    if let Some(at) = step.wake_at {
-        state.timers.remove(&(at, Timer::Retry(instance.clone(), step.attempt + 1)));
-        state.timers.remove(&(at, Timer::Sleep(instance.clone())));
+    if let Some(at) = step.times.wake_at {
+        state.open.timers.remove(&(at, Timer::Retry(instance.clone(), step.attempt + 1)));
+        state.open.timers.remove(&(at, Timer::Sleep(instance.clone())));
     }
     if let Some(gate) = &step.gate {
-        state.timers.remove(&(gate.expires_at, Timer::Gate(instance.clone(), gate.number)));
+        state.open.timers.remove(&(gate.expires_at, Timer::Gate(instance.clone(), gate.number)));
     }
 }
 
@@ -431,27 +430,27 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
         Record::StepLogged { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. } => return,
         Record::ChildWaits { count, .. } => {
             if count % 2 == 1 {
-                state.held_children.insert(instance.clone());
+                state.open.held_children.insert(instance.clone());
             } else {
-                state.held_children.remove(instance);
+                state.open.held_children.remove(instance);
             }
             return;
         }
         // After any other record of the step, the child is no longer known to wait for approvals.
-        _ => drop(state.held_children.remove(instance)),
+        _ => drop(state.open.held_children.remove(instance)),
     }
     let is_out = matches!(record, Record::AttemptStarted { .. } | Record::AttemptStopping { .. });
     if is_out {
-        state.open_attempts.insert(instance.clone())
+        state.open.attempts.insert(instance.clone())
     } else {
-        state.open_attempts.remove(instance)
+        state.open.attempts.remove(instance)
     };
     let waits = matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval);
-    let waited = if waits { !state.waits.insert(instance.clone()) } else { state.waits.remove(instance) };
+    let waited = if waits { !state.open.waits.insert(instance.clone()) } else { state.open.waits.remove(instance) };
     // A step between two attempts still counts against `max_parallel`. Otherwise more attempts than allowed could run
     // when its retry is due.
     let gives_room = !state.plan.step(instance.step).work.goes_out();
-    if let Some(scope) = state.scopes.get_mut(&instance.scope(&state.plan)).filter(|_| gives_room) {
+    if let Some(scope) = state.blocks.scopes.get_mut(&instance.scope(&state.plan)).filter(|_| gives_room) {
         scope.waiting = scope.waiting + u32::from(waits) - u32::from(waited);
     }
     let timer = match record {
@@ -463,11 +462,11 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
         Record::GateOpened { gate, expires_at, .. } => (*expires_at, Timer::Gate(instance.clone(), *gate)),
         _ => return,
     };
-    state.timers.insert(timer);
+    state.open.timers.insert(timer);
 }
 
 fn known(state: &mut State, payload: &Payload) -> Value {
-    state.has_erased |= *payload == Payload::Erased;
+    state.journal.has_erased |= *payload == Payload::Erased;
     payload.value().clone()
 }
 

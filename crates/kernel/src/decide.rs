@@ -29,10 +29,7 @@ use alloc::{
 use core::cmp::Reverse;
 
 use crate::{
-    apply::{
-        IllegalTransition, apply,
-        size::{RECORD_BYTES, of_value},
-    },
+    apply::{IllegalTransition, apply, size::RECORD_BYTES},
     effect::Attempt,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
@@ -48,44 +45,12 @@ use crate::{
     record::{Ending, FailureDisposition, Fault, Payload, Record},
     state::{ExecutionStatus, State, Status, View},
     value::{Map, Value},
+    value_size::of_value,
 };
 use evaluations::Task;
 use executions::Weights;
 
-/// Version of the rules in this module. An execution pins the version at its start. A change that makes an input
-/// produce other records is made under a higher version only, or replays of older journals would fail.
-pub const DECIDE_VERSION: u32 = 6;
-
-/// Decide version that introduced these rules:
-///
-/// - steps that need no concurrency slot start even if all slots are taken;
-/// - a retry policy applies to interruptions as to any other failure;
-/// - a child notifies its parent when it waits for approvals, and reports a denial to it;
-/// - a failure that cancels waits in inner blocks is followed along its edges in the same turn.
-const SECOND_RULES: u32 = 2;
-
-/// Version since which an execution can be queued before it runs.
-pub const QUEUES_SINCE: u32 = 3;
-
-/// Version since which kept signals have a limit in bytes, and a signal that a step waits for is accepted despite the
-/// limits.
-pub const SIGNAL_BYTES_SINCE: u32 = 4;
-
-/// Decide version that introduced these rules:
-///
-/// - there are limits on child executions, on rounds and skipped steps, on the evaluations of a turn, and on the size
-///   of the values that blocks, returns and gates hold;
-/// - a completing execution waits for its running attempts.
-pub const BOUNDS_SINCE: u32 = 5;
-
-/// Decide version that introduced these rules:
-///
-/// - the memory of an execution and the size of its journal are limited;
-/// - a loop ends as soon as its outputs are too large;
-/// - blocks that a turn opens count towards the size of the turn;
-/// - a completing execution stops children that wait for approvals, and its deadline is not suspended;
-/// - a quarantined child keeps its share of the execution budget.
-pub const MEMORY_SINCE: u32 = 6;
+pub use crate::decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, QUEUES_SINCE, SIGNAL_BYTES_SINCE};
 
 /// Failure code that a parent receives when its child is quarantined.
 pub const CHILD_QUARANTINED: &str = "child_quarantined";
@@ -185,16 +150,16 @@ impl Paused {
 /// legal transition, which is a bug; the state must then be discarded and the execution quarantined.
 pub fn decide(state: &mut State, input: &Input, now: u64) -> Result<Decided, IllegalTransition> {
     let now = now.max(state.now);
-    if state.ended_at.is_some() || state.start.is_none() != matches!(input, Input::Start(_)) {
+    if state.end.ended_at.is_some() || state.start.is_none() != matches!(input, Input::Start(_)) {
         return Ok(Decided::Turn(Turn::default()));
     }
     let mut decider = Decider { state, agenda: Agenda::at(now) };
     decider.agenda.is_bounded = decider.is_bounded();
     decider.agenda.is_beginning = matches!(input, Input::Start(_));
-    if decider.state.is_split {
+    if decider.state.journal.is_split {
         decider.agenda.has_to_stop = true;
-        decider.agenda.dirty.extend(decider.state.scopes.keys().cloned());
-        decider.agenda.dirty_loops.extend(decider.state.loops.keys().cloned());
+        decider.agenda.dirty.scopes.extend(decider.state.blocks.scopes.keys().cloned());
+        decider.agenda.dirty.loops.extend(decider.state.blocks.loops.keys().cloned());
         for scope in edges::scopes_with_edges(decider.state).cloned().collect::<Vec<_>>() {
             decider.look_at_all_decidable(&scope);
         }
@@ -255,7 +220,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         params: step.input.clone(),
         intent: step.intent?,
         key_per_attempt: planned.key_per_attempt,
-        handed_out_at: step.handed_out_at,
+        handed_out_at: step.times.handed_out_at,
         workspace: start.workspace.clone(),
     })
 }
@@ -265,6 +230,13 @@ struct Decider<'a> {
     agenda: Agenda,
 }
 
+/// Blocks and loops in which something has changed since they were last examined.
+#[derive(Debug, Default)]
+struct Dirty {
+    scopes: BTreeSet<Scope>,
+    loops: BTreeSet<Instance>,
+}
+
 /// Progress of a turn: its results so far and the work that remains.
 #[derive(Debug)]
 struct Agenda {
@@ -272,10 +244,8 @@ struct Agenda {
     turn: Turn,
     /// Size of the payloads in the turn so far, in bytes.
     bytes: usize,
-    /// Blocks to examine.
-    dirty: BTreeSet<Scope>,
-    /// Loops to examine.
-    dirty_loops: BTreeSet<Instance>,
+    /// Blocks and loops to examine.
+    dirty: Dirty,
     /// Effects that are ready for dispatch, by descending priority and then in plan order.
     ready: BTreeSet<(Reverse<i32>, Instance)>,
     /// For each block with ready steps: their number, and the index of the last one in the block.
@@ -307,8 +277,7 @@ impl Agenda {
             now,
             turn: Turn::default(),
             bytes: 0,
-            dirty: BTreeSet::new(),
-            dirty_loops: BTreeSet::new(),
+            dirty: Dirty::default(),
             ready: BTreeSet::new(),
             waiting: BTreeMap::new(),
             fresh: BTreeSet::new(),
@@ -347,7 +316,7 @@ impl Decider<'_> {
         if !self.agenda.tasks.is_empty() {
             return Ok(Decided::Paused(Box::new(Paused { agenda: self.agenda })));
         }
-        if self.state.is_split && self.agenda.turn.records.is_empty() {
+        if self.state.journal.is_split && self.agenda.turn.records.is_empty() {
             self.record(Record::TurnJoined)?;
             self.hold_or_set_deadline()?;
         }
@@ -359,8 +328,8 @@ impl Decider<'_> {
     /// too long.
     fn assert_counts(&self) {
         #[cfg(debug_assertions)]
-        if self.state.memory_bytes <= RECOUNT_BYTES_MAX {
-            assert_eq!(self.state.memory_bytes, crate::apply::size::recount(self.state), "memory of the state");
+        if self.state.counts.memory_bytes <= RECOUNT_BYTES_MAX {
+            assert_eq!(self.state.counts.memory_bytes, crate::apply::size::recount(self.state), "memory of the state");
         }
     }
 
@@ -439,7 +408,8 @@ impl Decider<'_> {
 
     /// Processes a timer. It has an effect only if it is set in the state and due, so a repeated timer has none.
     fn timer(&mut self, timer: &Timer) -> Result<(), IllegalTransition> {
-        let is_due = self.state.timers.iter().take_while(|(at, _)| *at <= self.agenda.now).any(|(_, due)| due == timer);
+        let is_due =
+            self.state.open.timers.iter().take_while(|(at, _)| *at <= self.agenda.now).any(|(_, due)| due == timer);
         if !is_due {
             return Ok(());
         }
@@ -456,7 +426,7 @@ impl Decider<'_> {
 
     /// Follows all consequences of the changes so far.
     fn follow(&mut self) -> Result<(), IllegalTransition> {
-        while self.state.ended_at.is_none() {
+        while self.state.end.ended_at.is_none() {
             let evaluates = !self.agenda.tasks.is_empty();
             if self.agenda.is_full() {
                 // A frame ends only when all requested evaluations have results.
@@ -465,18 +435,18 @@ impl Decider<'_> {
             if self.agenda.is_bounded && self.agenda.tasks.len() >= EVALUATIONS_AT_A_TIME_MAX {
                 return Ok(());
             }
-            if self.state.ending.is_none() && (self.is_out_of_uncounted()? || self.is_out_of_memory()?) {
+            if self.state.end.ending.is_none() && (self.is_out_of_uncounted()? || self.is_out_of_memory()?) {
                 continue;
             }
-            if self.state.ending.is_some() {
+            if self.state.end.ending.is_some() {
                 if !self.wind_down()? {
                     break;
                 }
             } else if self.state.queue.is_some() {
                 break;
-            } else if let Some(scope) = self.agenda.dirty.pop_first() {
+            } else if let Some(scope) = self.agenda.dirty.scopes.pop_first() {
                 self.consider(&scope)?;
-            } else if let Some(instance) = self.agenda.dirty_loops.pop_first() {
+            } else if let Some(instance) = self.agenda.dirty.loops.pop_first() {
                 self.consider_loop(&instance)?;
             } else if evaluates {
                 return Ok(());
@@ -525,16 +495,16 @@ impl Decider<'_> {
 
     /// True if the execution is ending or certain to fail.
     fn is_end_settled(&self) -> bool {
-        self.state.ending.is_some() || self.is_going_to_fail()
+        self.state.end.ending.is_some() || self.is_going_to_fail()
     }
 
     /// True if the execution is completing and waits for running attempts. Their outcomes do not change its result.
     fn ends_well(&self) -> bool {
-        self.is_bounded() && matches!(self.state.ending, Some(Ending::Completed { .. }))
+        self.is_bounded() && matches!(self.state.end.ending, Some(Ending::Completed { .. }))
     }
 
     fn is_going_to_fail(&self) -> bool {
-        self.state.scopes.get(&Scope::root()).is_some_and(|root| root.is_failing)
+        self.state.blocks.scopes.get(&Scope::root()).is_some_and(|root| root.is_failing)
     }
 
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), IllegalTransition> {
@@ -554,13 +524,13 @@ impl Decider<'_> {
     fn check_failure_bounds(&mut self) -> Result<(), IllegalTransition> {
         let (policy, state) = (self.state.plan.policy, &*self.state);
         let reached = |bound: Option<u32>, count: u32| bound.filter(|bound| count >= *bound);
-        let (code, message) = if let Some(bound) = reached(policy.max_node_failures, state.node_failures) {
+        let (code, message) = if let Some(bound) = reached(policy.max_node_failures, state.counts.node_failures) {
             (
                 format!("max_node_failures:{bound}"),
-                format!("{} steps have failed, and {bound} is the bound", state.node_failures),
+                format!("{} steps have failed, and {bound} is the bound", state.counts.node_failures),
             )
-        } else if let Some(bound) = reached(policy.max_retries_exhausted, state.retries_exhausted) {
-            let used_up = state.retries_exhausted;
+        } else if let Some(bound) = reached(policy.max_retries_exhausted, state.counts.retries_exhausted) {
+            let used_up = state.counts.retries_exhausted;
             (
                 format!("max_retries_exhausted:{bound}"),
                 format!("{used_up} steps have used up their attempts, and {bound} is the bound"),
@@ -568,7 +538,7 @@ impl Decider<'_> {
         } else {
             return Ok(());
         };
-        if state.bound_reached.is_some() || state.ending.is_some() {
+        if state.end.bound_reached.is_some() || state.end.ending.is_some() {
             return Ok(());
         }
         self.record(Record::FailureBoundReached { fault: fault(Class::Policy, &code, message) })
@@ -589,7 +559,7 @@ impl Decider<'_> {
     /// Ends the execution and returns true if it has used up its rounds and skipped steps. Running attempts are
     /// awaited.
     fn is_out_of_uncounted(&mut self) -> Result<bool, IllegalTransition> {
-        if !self.is_bounded() || self.state.uncounted < UNCOUNTED_MAX {
+        if !self.is_bounded() || self.state.counts.uncounted < UNCOUNTED_MAX {
             return Ok(false);
         }
         let message = format!(
@@ -614,7 +584,7 @@ impl Decider<'_> {
     /// Ends the execution and returns true if it exceeds the limit on memory or journal size. Running attempts are
     /// awaited.
     fn is_out_of_memory(&mut self) -> Result<bool, IllegalTransition> {
-        let (memory_bytes, journal_bytes) = (self.state.memory_bytes, self.state.journal_bytes);
+        let (memory_bytes, journal_bytes) = (self.state.counts.memory_bytes, self.state.journal.bytes);
         let (code, message) = if memory_bytes > EXECUTION_MEMORY_BYTES_MAX {
             let message = format!(
                 "the values of the execution take {memory_bytes} bytes of memory, more than {EXECUTION_MEMORY_BYTES_MAX}; write large outputs to files and hand on their names, or split the work among several executions"
@@ -640,12 +610,12 @@ impl Decider<'_> {
     /// go through here.
     fn record(&mut self, record: Record) -> Result<(), IllegalTransition> {
         let (halts_loops, was_going_to_fail) = (self.halts_loops(&record), self.is_going_to_fail());
-        let (journal_bytes, scopes) = (self.state.journal_bytes, self.state.scopes.len());
+        let (journal_bytes, scopes) = (self.state.journal.bytes, self.state.blocks.scopes.len());
         apply(self.state, &record, self.agenda.now)?;
         if self.is_bounded() {
-            self.agenda.bytes += (self.state.journal_bytes - journal_bytes - RECORD_BYTES) as usize;
+            self.agenda.bytes += (self.state.journal.bytes - journal_bytes - RECORD_BYTES) as usize;
         }
-        if self.counts_memory() && self.state.scopes.len() > scopes {
+        if self.counts_memory() && self.state.blocks.scopes.len() > scopes {
             self.agenda.bytes += self.opened_byte_count(&record);
         }
         if !was_going_to_fail && self.is_going_to_fail() {
@@ -655,7 +625,7 @@ impl Decider<'_> {
         }
         match &record {
             Record::Started { .. } | Record::Admitted => {
-                self.agenda.dirty.insert(Scope::root());
+                self.agenda.dirty.scopes.insert(Scope::root());
                 self.look_at_all_decidable(&Scope::root());
             }
             Record::FailureBoundReached { .. } => self.look_everywhere(),
@@ -664,7 +634,7 @@ impl Decider<'_> {
             _ => {}
         }
         if let Some(instance) = record.instance() {
-            self.agenda.dirty.insert(instance.scope(&self.state.plan));
+            self.agenda.dirty.scopes.insert(instance.scope(&self.state.plan));
             if matches!(record, Record::StepFailed { disposition: FailureDisposition::Failed, .. }) {
                 self.look_outwards(instance);
             }
@@ -696,27 +666,27 @@ impl Decider<'_> {
     fn look_inside(&mut self, instance: &Instance, record: &Record) {
         let work = &self.state.plan.step(instance.step).work;
         if let Work::Loop(of) = work {
-            if self.state.loops.contains_key(instance) {
-                self.agenda.dirty_loops.insert(instance.clone());
+            if self.state.blocks.loops.contains_key(instance) {
+                self.agenda.dirty.loops.insert(instance.clone());
             }
             if let Record::RoundStarted { round, .. } = record {
-                self.agenda.dirty.insert(Scope::of_round(instance, of.block, *round));
+                self.agenda.dirty.scopes.insert(Scope::of_round(instance, of.block, *round));
             }
             return;
         }
         let inner = work.branches().into_iter().map(|(_, block)| Scope::inside(instance, block));
-        self.agenda.dirty.extend(inner.filter(|scope| self.state.scopes.contains_key(scope)));
+        self.agenda.dirty.scopes.extend(inner.filter(|scope| self.state.blocks.scopes.contains_key(scope)));
     }
 
     /// Marks all enclosing blocks and loops: the failure halts them and the other steps in them.
     fn look_outwards(&mut self, instance: &Instance) {
         let mut scope = instance.scope(&self.state.plan);
         while let Some(owner) = scope.owner(&self.state.plan) {
-            if self.state.loops.contains_key(&owner) {
-                self.agenda.dirty_loops.insert(owner.clone());
+            if self.state.blocks.loops.contains_key(&owner) {
+                self.agenda.dirty.loops.insert(owner.clone());
             }
             scope = owner.scope(&self.state.plan);
-            self.agenda.dirty.insert(scope.clone());
+            self.agenda.dirty.scopes.insert(scope.clone());
         }
     }
 
@@ -726,7 +696,7 @@ impl Decider<'_> {
         let Record::StepFailed { instance, disposition: FailureDisposition::Failed, .. } = record else { return false };
         let mut scope = instance.scope(&self.state.plan);
         while let Some(owner) = scope.owner(&self.state.plan) {
-            if self.state.loops.get(&owner).is_some_and(|rounds| !rounds.is_failing) {
+            if self.state.blocks.loops.get(&owner).is_some_and(|rounds| !rounds.is_failing) {
                 return true;
             }
             scope = owner.scope(&self.state.plan);
@@ -735,8 +705,8 @@ impl Decider<'_> {
     }
 
     fn look_everywhere(&mut self) {
-        self.agenda.dirty.extend(self.state.scopes.keys().cloned());
-        self.agenda.dirty_loops.extend(self.state.loops.keys().cloned());
+        self.agenda.dirty.scopes.extend(self.state.blocks.scopes.keys().cloned());
+        self.agenda.dirty.loops.extend(self.state.blocks.loops.keys().cloned());
     }
 
     /// Returns the view in which references of the step instance are resolved.
@@ -756,13 +726,13 @@ impl Decider<'_> {
     /// parent that waits for this execution is notified of approvals, so that its deadline is suspended too, but not of
     /// queueing.
     fn hold_or_set_deadline(&mut self) -> Result<(), IllegalTransition> {
-        if self.state.ended_at.is_some() {
+        if self.state.end.ended_at.is_some() {
             return Ok(());
         }
         let waits_for_people = self.state.status() == ExecutionStatus::WaitingApproval;
-        let is_ending = self.counts_memory() && self.state.ending.is_some();
+        let is_ending = self.counts_memory() && self.state.end.ending.is_some();
         let stands_still = !is_ending && (waits_for_people || self.state.queue.is_some());
-        match (stands_still, self.state.deadline, self.state.deadline_held) {
+        match (stands_still, self.state.end.deadline, self.state.end.deadline_held) {
             (true, Some(at), _) => {
                 self.record(Record::DeadlineHeld { remaining_ms: at.saturating_sub(self.agenda.now) })
             }

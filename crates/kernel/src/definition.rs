@@ -21,8 +21,9 @@ use crate::{
     yaml,
 };
 use edges::Edges;
+use fields::Fields;
 use outline::Outline;
-use report::{Fields, Report, has_inexact_numbers};
+use report::{Report, has_inexact_numbers};
 use root::Root;
 
 mod bounds;
@@ -30,6 +31,7 @@ mod conditions;
 pub mod convert;
 pub mod edges;
 mod expression_hints;
+mod fields;
 mod foreign_templates;
 mod http;
 mod inspector;

@@ -8,7 +8,6 @@ use alloc::{
 };
 
 use crate::{
-    apply::size,
     decide::child_key_of,
     failure::Failure,
     frame::Frame,
@@ -20,6 +19,7 @@ use crate::{
     state::Status,
     time::rfc3339,
     value::{Map, Value},
+    value_size,
 };
 
 mod reason;
@@ -174,7 +174,7 @@ impl History {
             Record::StepLogged { lines, .. } => {
                 let lines = lines.value().as_list().unwrap_or_default();
                 self.last(instance).log.extend_from_slice(lines);
-                self.count_bytes(instance, lines.iter().map(size::of_value).sum());
+                self.count_bytes(instance, lines.iter().map(value_size::of_value).sum());
             }
             // An interrupted attempt has failed already; the gate only asks about the next attempt.
             Record::GateOpened { .. } => {
@@ -189,7 +189,7 @@ impl History {
             }
             Record::StepCompleted { output, .. } => {
                 self.end(instance, Status::Completed, now).output = output.value().clone();
-                self.count_bytes(instance, size::of_value(output.value()));
+                self.count_bytes(instance, value_size::of_value(output.value()));
             }
             Record::StepFailed { fault, disposition, .. } => self.fail(plan, instance, fault, *disposition, now),
             Record::StepCancelled { reason, .. } => {
@@ -322,9 +322,9 @@ impl History {
 
 fn memory_bytes(row: &AttemptHistory) -> u64 {
     ROW_BYTES
-        + size::of_value(&row.input)
-        + size::of_value(&row.output)
-        + row.log.iter().map(size::of_value).sum::<u64>()
+        + value_size::of_value(&row.input)
+        + value_size::of_value(&row.output)
+        + row.log.iter().map(value_size::of_value).sum::<u64>()
 }
 
 /// Bytes of memory of an attempt, without its values.

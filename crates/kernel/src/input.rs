@@ -7,7 +7,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
-    apply::size, effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value,
+    effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value, value_size,
 };
 
 /// An input of one execution. Each is processed once.
@@ -132,7 +132,7 @@ pub struct Start {
 impl Start {
     /// Bytes of memory that its values take, counted as those of a state are.
     pub fn memory_bytes(&self) -> u64 {
-        size::of_values(&self.input, &self.variables, &self.trigger)
+        value_size::of_values(&self.input, &self.variables, &self.trigger)
     }
 }
 

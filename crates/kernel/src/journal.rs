@@ -80,7 +80,7 @@ impl Fold {
     /// frame or before it was erased, the decision cannot be repeated: the frame is only applied, and the result is
     /// false.
     pub fn push_deciding(&mut self, stored: &StoredFrame) -> Result<bool, Broken> {
-        if self.state.has_erased || Frame::erased(stored).next().is_some() {
+        if self.state.journal.has_erased || Frame::erased(stored).next().is_some() {
             return self.push(stored).map(|_| false);
         }
         let (frame, hash) = self.read(stored)?;

@@ -63,6 +63,12 @@ pub fn length(text: &str) -> Option<(usize, usize)> {
     Some((name, at))
 }
 
+/// True if a value is one whole reference, known or not.
+pub fn is_whole(value: &Value) -> bool {
+    let body = value.as_text().and_then(|text| text.strip_prefix('@'));
+    body.is_some_and(|body| length(body).is_some_and(|(_, all)| all == body.len()))
+}
+
 /// True if `text` can be the name of a step or a variable: a letter or `_`, then letters, digits, `_` and `-`.
 pub fn is_name(text: &str) -> bool {
     name_length(text) == Some(text.len())

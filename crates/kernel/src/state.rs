@@ -12,9 +12,8 @@ use alloc::{
 use core::cmp::Reverse;
 
 use crate::{
-    apply::size,
     cbor,
-    decide::{BOUNDS_SINCE, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
+    decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
     hash::Hash,
     input::{Lineage, Policy, Queue, ROOT_IN_TRIGGER, Timer},
@@ -24,6 +23,7 @@ use crate::{
     plan::{Decision, Plan, Work},
     record::{Ending, Fault, Purpose, StopReason},
     value::{Map, Value},
+    value_size,
 };
 
 mod view;
@@ -43,38 +43,63 @@ pub struct State {
     pub start: Option<Started>,
     /// Position in the tree of executions that start each other.
     pub lineage: Lineage,
-    /// Step instances that are no longer pending. The instances of an ended round are removed, except failed and
-    /// canceled ones.
-    pub steps: BTreeMap<Instance, StepState>,
-    /// Running blocks.
-    pub scopes: BTreeMap<Scope, ScopeState>,
-    /// Running loops.
-    pub loops: BTreeMap<Instance, LoopState>,
-    /// Step instances with a running attempt.
-    pub open_attempts: BTreeSet<Instance>,
-    /// The step instances in `open_attempts` whose child execution waits for approvals only.
-    pub held_children: BTreeSet<Instance>,
     /// The queue in which the execution waits for admission, if it is queued.
     pub queue: Option<Queue>,
     /// Version of the rules in `decide`: that of this build before the start, afterwards the pinned one.
     pub decide_version: u32,
-    /// Number of notifications sent to the parent about waiting for approvals. Odd while the parent regards this
-    /// execution as waiting.
-    pub parent_notices: u32,
+    /// Step instances that are no longer pending. The instances of an ended round are removed, except failed and
+    /// canceled ones.
+    pub steps: BTreeMap<Instance, StepState>,
+    /// Running blocks and loops.
+    pub blocks: Blocks,
+    /// Attempts, waits and timers that have not ended.
+    pub open: OpenWork,
+    /// Output variables by name.
+    pub outputs: Map,
+    /// Accepted signals.
+    pub signals: Signals,
+    /// Numbers that are compared with limits.
+    pub counts: Counts,
+    /// Facts about the records so far.
+    pub journal: JournalFacts,
+    /// The end of the execution, and its limits in time and failures.
+    pub end: EndState,
+}
+
+/// The blocks and loops that run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Blocks {
+    /// Running blocks.
+    pub scopes: BTreeMap<Scope, ScopeState>,
+    /// Running loops, by their step instances.
+    pub loops: BTreeMap<Instance, LoopState>,
+}
+
+/// Work that an execution waits for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OpenWork {
+    /// Step instances with a running attempt.
+    pub attempts: BTreeSet<Instance>,
+    /// The step instances in `attempts` whose child execution waits for approvals only.
+    pub held_children: BTreeSet<Instance>,
     /// Step instances that wait for a person, a time, a signal or their next attempt.
     pub waits: BTreeSet<Instance>,
     /// Pending timers with their due times in milliseconds since 1970.
     pub timers: BTreeSet<(u64, Timer)>,
-    /// Output variables by name.
-    pub outputs: Map,
-    /// Accepted signals that no step has consumed yet, in order of arrival.
-    pub signals: Vec<Signal>,
+}
+
+/// The signals that an execution has accepted.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Signals {
+    /// Signals that no step has consumed yet, in order of arrival.
+    pub kept: Vec<Signal>,
     /// Deduplication ids of all signals accepted so far.
-    pub signals_seen: BTreeSet<String>,
-    /// Memory taken by the state, in bytes as counted by `apply`.
-    pub memory_bytes: u64,
-    /// Approximate size of the records in the journal, in bytes.
-    pub journal_bytes: u64,
+    pub seen: BTreeSet<String>,
+}
+
+/// Numbers that are compared with the limits of an execution.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Counts {
     /// Number of steps started.
     pub visits: u32,
     /// Number of attempts dispatched to executors and child executions.
@@ -88,18 +113,35 @@ pub struct State {
     pub node_failures: u32,
     /// Number of failed steps that were allowed several attempts and used all of them.
     pub retries_exhausted: u32,
-    /// The failure limit that was reached, if one was.
-    pub bound_reached: Option<Fault>,
-    /// True if a tolerated failure occurred.
-    pub with_failures: bool,
+    /// Number of notifications sent to the parent about waiting for approvals. Odd while the parent regards this
+    /// execution as waiting.
+    pub parent_notices: u32,
+    /// Memory taken by the state, in bytes as counted by `apply`.
+    pub memory_bytes: u64,
+}
+
+/// Facts about the records of an execution.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JournalFacts {
+    /// Approximate size of the records, in bytes.
+    pub bytes: u64,
     /// True if a payload of the records so far was erased.
     pub has_erased: bool,
     /// True if the last turn was split and has to be continued.
     pub is_split: bool,
+}
+
+/// The end of an execution, and the limits that bring it about.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct EndState {
     /// Deadline of the execution, in milliseconds since 1970. `None` while it is suspended.
     pub deadline: Option<u64>,
     /// Time left until the deadline while it is suspended, in milliseconds.
     pub deadline_held: Option<u64>,
+    /// The failure limit that was reached, if one was.
+    pub bound_reached: Option<Fault>,
+    /// True if a tolerated failure occurred.
+    pub with_failures: bool,
     /// The pending or final result; `None` until the execution starts to end.
     pub ending: Option<Ending>,
     /// End of the execution, in milliseconds since 1970.
@@ -152,25 +194,39 @@ pub struct StepState {
     pub is_handled: bool,
     /// True if the step started while the execution was already failing. Its successors then run as well.
     pub is_cleanup: bool,
-    /// Number of the last notification that the child of the current attempt sent about waiting for approvals.
-    pub child_notices: u32,
-    /// Number of executions reserved for the child of the last attempt, the child included, and not returned.
-    pub child_executions: u32,
     /// Reason for which the current attempt was asked to stop.
     pub stopping: Option<StopReason>,
-    /// End of the current attempt's timeout, in milliseconds since 1970.
-    pub timeout_at: Option<u64>,
-    /// Start of the next attempt or end of the wait, in milliseconds since 1970.
-    pub wake_at: Option<u64>,
     /// The open gate, or else the last one.
     pub gate: Option<GateState>,
     /// Memory taken by the step instance, in bytes as counted by `apply`.
     pub memory_bytes: u64,
-    /// Dispatch of the last attempt, in milliseconds since 1970.
-    pub handed_out_at: u64,
-    /// Start of the step, in milliseconds since 1970.
+    /// The child execution of the last attempt, if it has one.
+    pub child: ChildState,
+    /// Start and end of the step and of its last attempt.
+    pub times: StepTimes,
+}
+
+/// Numbers about the child execution that an attempt runs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ChildState {
+    /// Number of the last notification that the child of the current attempt sent about waiting for approvals.
+    pub notices: u32,
+    /// Number of executions reserved for the child of the last attempt, the child included, and not returned.
+    pub executions: u32,
+}
+
+/// Times of a step instance, in milliseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StepTimes {
+    /// Start of the step.
     pub started_at: u64,
-    /// End of the step, in milliseconds since 1970.
+    /// Dispatch of the last attempt.
+    pub handed_out_at: u64,
+    /// End of the current attempt's timeout.
+    pub timeout_at: Option<u64>,
+    /// Start of the next attempt or end of the wait.
+    pub wake_at: Option<u64>,
+    /// End of the step.
     pub ended_at: Option<u64>,
 }
 
@@ -364,35 +420,16 @@ impl State {
             now: 0,
             start: None,
             lineage: Lineage::default(),
-            steps: BTreeMap::new(),
-            scopes: BTreeMap::new(),
-            loops: BTreeMap::new(),
-            open_attempts: BTreeSet::new(),
-            held_children: BTreeSet::new(),
             queue: None,
-            decide_version: crate::decide::DECIDE_VERSION,
-            parent_notices: 0,
-            waits: BTreeSet::new(),
-            timers: BTreeSet::new(),
+            decide_version: DECIDE_VERSION,
+            steps: BTreeMap::new(),
+            blocks: Blocks::default(),
+            open: OpenWork::default(),
             outputs: Map::new(),
-            signals: Vec::new(),
-            signals_seen: BTreeSet::new(),
-            memory_bytes: 0,
-            journal_bytes: 0,
-            visits: 0,
-            calls: 0,
-            uncounted: 0,
-            executions: 0,
-            node_failures: 0,
-            retries_exhausted: 0,
-            bound_reached: None,
-            with_failures: false,
-            has_erased: false,
-            is_split: false,
-            deadline: None,
-            deadline_held: None,
-            ending: None,
-            ended_at: None,
+            signals: Signals::default(),
+            counts: Counts::default(),
+            journal: JournalFacts::default(),
+            end: EndState::default(),
         }
     }
 
@@ -409,7 +446,7 @@ impl State {
 
     /// Derives the status of the execution.
     pub fn status(&self) -> ExecutionStatus {
-        match (&self.ending, self.ended_at) {
+        match (&self.end.ending, self.end.ended_at) {
             _ if self.start.is_none() || self.queue.is_some() => ExecutionStatus::Pending,
             (Some(Ending::Completed { .. }), Some(_)) => ExecutionStatus::Completed,
             (Some(Ending::Failed { .. }), Some(_)) => ExecutionStatus::Failed,
@@ -423,7 +460,7 @@ impl State {
     /// True if the execution is ending and running attempts are asked to stop. A completing execution waits for them
     /// instead, since decide version 5.
     pub fn is_stopping(&self) -> bool {
-        match &self.ending {
+        match &self.end.ending {
             Some(Ending::Completed { .. }) => self.decide_version < BOUNDS_SINCE,
             Some(ending) => ending.stops(),
             None => false,
@@ -432,8 +469,8 @@ impl State {
 
     fn waits_only_for_people(&self) -> bool {
         let is_gate = |instance| self.step_status(instance) == Status::WaitingApproval;
-        let waits = !self.waits.is_empty() || !self.held_children.is_empty();
-        waits && !self.is_split && !self.has_work_out() && self.waits.iter().all(is_gate)
+        let waits = !self.open.waits.is_empty() || !self.open.held_children.is_empty();
+        waits && !self.journal.is_split && !self.has_work_out() && self.open.waits.iter().all(is_gate)
     }
 
     /// Returns the status of a step instance. An instance without a state of its own is pending while it can still
@@ -452,12 +489,12 @@ impl State {
     fn took_another_branch(&self, owner: &Instance, instance: &Instance) -> bool {
         let is_conditional = matches!(self.plan.step(owner.step).work, Work::Conditional { .. });
         let scope = instance.scope(&self.plan);
-        is_conditional && self.steps.contains_key(owner) && !self.scopes.contains_key(&scope)
+        is_conditional && self.steps.contains_key(owner) && !self.blocks.scopes.contains_key(&scope)
     }
 
     /// Returns the open gates in plan order.
     pub fn open_gates(&self) -> impl Iterator<Item = (&Instance, &GateState)> {
-        self.waits.iter().filter_map(|instance| {
+        self.open.waits.iter().filter_map(|instance| {
             let gate = self.steps.get(instance)?.gate.as_ref()?;
             gate.is_open.then_some((instance, gate))
         })
@@ -465,21 +502,22 @@ impl State {
 
     /// Returns the reason for which a signal would not be accepted; `None` if it would be kept or consumed at once.
     pub fn signal_rejection(&self, id: &str, name: &str, payload: &Value) -> Option<SignalRejection> {
-        if self.signals_seen.contains(id) {
+        if self.signals.seen.contains(id) {
             return Some(SignalRejection::Repeated);
         }
-        if self.ending.is_some() {
+        if self.end.ending.is_some() {
             return Some(SignalRejection::Ending);
         }
-        let are_too_many = self.signals.len() >= SIGNALS_KEPT_MAX;
-        let takes_memory = self.memory_bytes + size::of_signal(id, name, payload) > EXECUTION_MEMORY_BYTES_MAX;
+        let are_too_many = self.signals.kept.len() >= SIGNALS_KEPT_MAX;
+        let takes_memory =
+            self.counts.memory_bytes + value_size::of_signal(id, name, payload) > EXECUTION_MEMORY_BYTES_MAX;
         if takes_memory && self.decide_version >= MEMORY_SINCE {
             return Some(SignalRejection::Full);
         }
         let is_full = if self.decide_version < SIGNAL_BYTES_SINCE {
             are_too_many
         } else {
-            let bytes: usize = self.signals.iter().map(|kept| kept.byte_count).sum();
+            let bytes: usize = self.signals.kept.iter().map(|kept| kept.byte_count).sum();
             let are_too_large = bytes + cbor::byte_count(payload) > SIGNALS_KEPT_BYTES_MAX;
             (are_too_many || are_too_large) && self.wait_for_signal(name).is_none()
         };
@@ -488,7 +526,7 @@ impl State {
 
     /// Returns the first step instance, in plan order, that waits for a signal of this name.
     pub fn wait_for_signal(&self, name: &str) -> Option<&Instance> {
-        self.waits.iter().find(|instance| {
+        self.open.waits.iter().find(|instance| {
             self.step_status(instance) == Status::Waiting
                 && matches!(&self.plan.step(instance.step).work, Work::Signal { name: waited } if waited == name)
         })
@@ -496,32 +534,32 @@ impl State {
 
     /// Returns the output of a completed execution.
     pub fn output(&self) -> Option<&Value> {
-        match &self.ending {
-            Some(Ending::Completed { output }) if self.ended_at.is_some() => Some(output.value()),
+        match &self.end.ending {
+            Some(Ending::Completed { output }) if self.end.ended_at.is_some() => Some(output.value()),
             _ => None,
         }
     }
 
     /// Returns the timer that is due first.
     pub fn next_timer(&self) -> Option<&(u64, Timer)> {
-        self.timers.first()
+        self.open.timers.first()
     }
 
     /// True if an attempt is running whose result will arrive without a person. A child that waits for approvals does
     /// not count: it sends a notification when it runs again.
     pub fn has_work_out(&self) -> bool {
-        self.open_attempts.len() > self.held_children.len()
+        self.open.attempts.len() > self.open.held_children.len()
     }
 
     /// Returns the time at which a node without this state in memory must load the execution: 0 if there is work to do
     /// now, else the first timer. `None` if only an external input can advance it.
     pub fn wake_at(&self) -> Option<u64> {
-        if self.ended_at.is_some() {
+        if self.end.ended_at.is_some() {
             return None;
         }
-        if self.has_work_out() || self.is_split {
+        if self.has_work_out() || self.journal.is_split {
             return Some(0);
         }
-        self.timers.first().map(|(at, _)| *at)
+        self.open.timers.first().map(|(at, _)| *at)
     }
 }

@@ -203,7 +203,7 @@ fn and_what_can_follow_is_accepted() {
     let over = || Record::StepCancelled { instance: at("all"), reason: "user".into() };
     let state =
         after(&[started(), begun("all"), begun("work"), out("work"), completed("work"), ending(), over(), ended()]);
-    assert_eq!(state.ended_at, Some(0));
+    assert_eq!(state.end.ended_at, Some(0));
 }
 
 /// After an erasure, decisions that depend on the value cannot be repeated. The state records the erasure, for every
@@ -250,15 +250,15 @@ fn whatever_was_erased_is_remembered() {
     for (what, before, record) in cases {
         let mut state = after(before);
         apply(&mut state, &record(nothing()), 0).expect("legal");
-        assert!(!state.has_erased, "{what} was not erased");
+        assert!(!state.journal.has_erased, "{what} was not erased");
 
         let mut state = after(before);
         apply(&mut state, &record(Payload::Erased), 0).expect("legal");
-        assert!(state.has_erased, "{what} was erased");
+        assert!(state.journal.has_erased, "{what} was erased");
         for payload in [nothing(), Payload::Erased] {
             apply(&mut state, &Record::SignalKept { id: "later".into(), name: "go".into(), payload }, 0)
                 .expect("legal");
-            assert!(state.has_erased, "{what} was erased before");
+            assert!(state.journal.has_erased, "{what} was erased before");
         }
     }
 }

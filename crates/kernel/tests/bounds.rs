@@ -78,7 +78,7 @@ fn receipt(state: &State, name: &str, outcome: Outcome) -> Input {
 }
 
 fn code_of(state: &State) -> String {
-    match &state.ending {
+    match &state.end.ending {
         Some(Ending::Failed { fault, .. }) => fault.code.clone(),
         other => format!("{other:?}").split([' ', '{']).next().unwrap_or_default().into(),
     }
@@ -97,7 +97,7 @@ fn tree(plans: &[(&str, &str)], input: Value, executions: u32) -> (usize, State)
         }
         let state = states.get_mut(&to).expect("it has begun");
         let turn = take_in(state, &input, 0);
-        if state.is_split {
+        if state.journal.is_split {
             inbox.push_back((to, Input::Continue));
         }
         inbox.extend(turn.messages.into_iter().map(|letter| (letter.to, letter.input)));
@@ -166,14 +166,14 @@ fn what_is_out_when_an_execution_ends_well_is_waited_for() {
         let done = receipt(&state, "first", Outcome::Done("enough".into()));
         let turn = take_in(&mut state, &done, 1);
         assert_eq!(turn.actions, [], "nothing is stopped and nothing begins");
-        assert_eq!((state.status(), state.ending.is_some()), (ExecutionStatus::Running, true));
+        assert_eq!((state.status(), state.end.ending.is_some()), (ExecutionStatus::Running, true));
         assert_eq!(state.step_status(&instance(&state, "nap")), Status::Cancelled, "nothing new starts");
         let ended = receipt(&state, "slow", outcome.clone());
         let turn = take_in(&mut state, &ended, 2);
         assert_eq!(turn.actions, []);
         let expected = if matches!(outcome, Outcome::Done(_)) { Status::Completed } else { Status::Failed };
         assert_eq!(state.step_status(&instance(&state, "slow")), expected);
-        assert_eq!((state.status(), state.with_failures), (ExecutionStatus::Completed, false), "{outcome:?}");
+        assert_eq!((state.status(), state.end.with_failures), (ExecutionStatus::Completed, false), "{outcome:?}");
         assert_eq!(state.output(), Some(&"enough".into()));
     }
 }
@@ -211,7 +211,7 @@ fn no_function_runs_in_the_turn_that_begins() {
         "nodes: [{id: f, type: code, code: f}, {id: g, type: code, code: f}]\nedges: [{from: f, to: g}]",
     ] {
         let (mut state, turn) = begun(text, Value::Null);
-        assert!(turn.results.is_empty() && turn.actions.is_empty() && state.is_split, "{text}");
+        assert!(turn.results.is_empty() && turn.actions.is_empty() && state.journal.is_split, "{text}");
         assert_eq!(turn.records.last(), Some(&Record::TurnSplit));
         let turn = take_in(&mut state, &Input::Continue, 0);
         assert!(!turn.results.is_empty(), "{text}");
@@ -225,7 +225,7 @@ fn a_turn_evaluates_a_few_functions_at_a_time_and_ends_after_some() {
     let text = format!("steps: [{{id: p, type: parallel, steps: [{}]}}]", functions.join(", "));
     let (mut state, _) = begun(&text, Value::Null);
     let (mut turns, mut most) = (Vec::new(), 0);
-    while state.is_split {
+    while state.journal.is_split {
         let turn = decide_with(&mut state, &Input::Continue, 0, |asked| {
             most = most.max(asked.len());
             vec![Evaluated::of(Ok(Value::Null)); asked.len()]
@@ -269,7 +269,7 @@ fn a_turn_whose_time_is_over_is_decided_again_in_the_same_way() {
                 let (stored, hash) = frame.store(&|_| [1; 16]);
                 before = hash;
                 assert!(fold.push_deciding(&stored).expect("it is decided again in the same way"));
-                if !state.is_split {
+                if !state.journal.is_split {
                     break;
                 }
                 input = Input::Continue;
@@ -285,7 +285,7 @@ fn what_an_execution_gives_has_a_bound() {
     let text = |bytes: usize| Value::map([("x", Value::Text("x".repeat(bytes)))]);
     let begun = |steps: &str, input: Value| {
         let (mut state, turn) = begun(steps, input);
-        while state.is_split {
+        while state.journal.is_split {
             take_in(&mut state, &Input::Continue, 0);
         }
         (state, turn)
@@ -351,12 +351,12 @@ fn the_end_of_many_open_rounds_is_split() {
     let items: Vec<Value> = (0..3_000u64).map(Value::from).collect();
     let text = "steps: [{id: l, type: loop, forEach: {ref: '@input', concurrency: 10000}, steps: [{id: c, type: conditional, condition: true, then: [{id: nap, type: sleep, durationMs: 1000}]}]}]";
     let (mut state, _) = begun(text, items.into());
-    while state.is_split {
+    while state.journal.is_split {
         take_in(&mut state, &Input::Continue, 0);
     }
     let mut turn = take_in(&mut state, &Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() }, 1);
     let mut turns = 1;
-    while state.is_split {
+    while state.journal.is_split {
         assert!(turn.records.len() <= TURN_RECORDS_MAX + 8, "{} records", turn.records.len());
         turn = take_in(&mut state, &Input::Continue, 1);
         turns += 1;
@@ -372,16 +372,16 @@ fn rounds_and_skipped_steps_are_counted() {
     let items: Vec<Value> = (0..10u64).map(Value::from).collect();
     for (used, expected) in [(UNCOUNTED_MAX - 20, "None"), (UNCOUNTED_MAX - 19, "rounds_and_skips_exceeded:10000000")] {
         let mut state = State::new(KEY, plan_of(text));
-        state.uncounted = used;
+        state.counts.uncounted = used;
         take_in(&mut state, &Input::Start(start(items.clone().into(), None)), 0);
-        let bound = state.uncounted <= UNCOUNTED_MAX;
-        assert!(bound, "{}", state.uncounted);
+        let bound = state.counts.uncounted <= UNCOUNTED_MAX;
+        assert!(bound, "{}", state.counts.uncounted);
         if expected != "None" {
             assert_eq!(code_of(&state), expected);
         }
     }
     let (state, _) = begun(text, items.into());
-    assert_eq!((state.uncounted, state.status()), (20, ExecutionStatus::Running));
+    assert_eq!((state.counts.uncounted, state.status()), (20, ExecutionStatus::Running));
 }
 
 /// A `while` loop has no more rounds than its execution has visits, even if its rounds start no step.
@@ -392,7 +392,7 @@ fn a_while_has_no_more_rounds_than_its_execution_has_visits() {
     let mut begins = start(Value::Null, None);
     begins.policy.max_steps = 50;
     take_in(&mut state, &Input::Start(begins), 0);
-    assert_eq!((code_of(&state).as_str(), state.uncounted), ("max_steps_exceeded:50", 100));
+    assert_eq!((code_of(&state).as_str(), state.counts.uncounted), ("max_steps_exceeded:50", 100));
 }
 
 /// A frame with very many distinct values is written and read in reasonable time.

@@ -69,7 +69,7 @@ fn take_in_whole(
     mut answer: impl FnMut(&[&Evaluation]) -> Vec<Evaluated>,
 ) -> Turn {
     let mut whole = decide_with(state, input, now, &mut answer).expect("legal");
-    while state.is_split {
+    while state.journal.is_split {
         let turn = decide_with(state, &Input::Continue, now, &mut answer).expect("legal");
         whole.records.pop();
         whole.records.extend(turn.records);
@@ -452,10 +452,10 @@ fn a_turn_is_cut_at_each_of_its_bounds() {
         let mut turn = decide_with(&mut state, &Input::Start(begins), 0, answer).expect("legal");
         if steps.contains("code") {
             // No function runs before the first frame is stored.
-            assert!(turn.results.is_empty() && state.is_split);
+            assert!(turn.results.is_empty() && state.journal.is_split);
             turn = decide_with(&mut state, &Input::Continue, 0, answer).expect("legal");
         }
-        (turn, state.is_split)
+        (turn, state.journal.is_split)
     };
     let functions: String =
         (0..TURN_EVALUATIONS_MAX + 9).map(|at| format!("- {{id: f{at}, type: code, code: f}}\n")).collect();
@@ -550,7 +550,7 @@ fn jitters(key: ExecutionKey) -> Vec<u64> {
             let failed = input(&plan, &format!("{step}#{attempt} down"));
             let before = state.now;
             take_in(&mut state, &failed, before);
-            let retry_at = state.steps[&at(&plan, step)].wake_at.expect("it is tried again");
+            let retry_at = state.steps[&at(&plan, step)].times.wake_at.expect("it is tried again");
             jitters.push(retry_at - before - DELAY_MS);
         }
         for step in ["a", "b"] {
@@ -588,7 +588,7 @@ fn in_a_turn_that_was_cut_by_a_failure_nothing_is_repeated() {
         let plan = state.plan.clone();
         let mut turn = |words: &str| {
             let turn = take_in(&mut state, &input(&plan, words), 0);
-            (turn, state.is_split, state.open_gates().count())
+            (turn, state.journal.is_split, state.open_gates().count())
         };
         turn("start");
         turn("doubt#1 interrupted");
@@ -685,7 +685,7 @@ fn what_no_edge_leads_to_is_left_out_after_a_cut() {
     take_in(&mut state, &start(Value::Null), 0);
     take_in(&mut state, &input(&plan, "go#1 done"), 0);
     let last = at(&plan, &format!("s{}", count - 1));
-    assert_eq!((state.is_split, state.step_status(&last)), (true, Status::Pending));
+    assert_eq!((state.journal.is_split, state.step_status(&last)), (true, Status::Pending));
     take_in(&mut state, &Input::Continue, 0);
     assert_eq!((state.status(), state.step_status(&last)), (ExecutionStatus::Completed, Status::Skipped));
 }

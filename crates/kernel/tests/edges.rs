@@ -278,7 +278,7 @@ impl Run {
             let first = self.out.keys().find(|instance| self.fails(instance)).or_else(|| self.out.keys().next());
             if let Some(instance) = first.cloned() {
                 self.answer(&instance);
-            } else if self.state.is_split {
+            } else if self.state.journal.is_split {
                 self.take_in(&Input::Continue);
             } else if let Some((at, timer)) = self.state.next_timer().cloned() {
                 self.take_in_at(&Input::Timer(timer), at);
@@ -326,7 +326,7 @@ fn check_join(arrows: &[Arrow]) {
     let found = Expected {
         target: run.status_of("target"),
         execution: run.state.status(),
-        with_failures: run.state.with_failures,
+        with_failures: run.state.end.with_failures,
     };
     assert_eq!(found, expected(arrows), "{arrows:#?}");
 }

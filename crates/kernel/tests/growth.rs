@@ -261,9 +261,9 @@ fn run(text: &str, max_parallel: u32, items: usize, answers: Answers) -> State {
                 out.insert(instance, attempt.number);
             }
         }
-        next = if state.is_split {
+        next = if state.journal.is_split {
             Some((Input::Continue, now))
-        } else if answers == Answers::Cancelled && state.ending.is_none() {
+        } else if answers == Answers::Cancelled && state.end.ending.is_none() {
             Some((Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() }, now))
         } else if let Some((instance, attempt)) = out.pop_first() {
             let outcome = match answers {
@@ -278,7 +278,7 @@ fn run(text: &str, max_parallel: u32, items: usize, answers: Answers) -> State {
             state.next_timer().map(|(at, timer)| (Input::Timer(timer.clone()), *at))
         };
     }
-    assert!(state.ended_at.is_some(), "it hangs");
+    assert!(state.end.ended_at.is_some(), "it hangs");
     state
 }
 

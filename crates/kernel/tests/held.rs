@@ -65,7 +65,7 @@ fn take_in(state: &mut State, input: Input, output: &Value, mut seen: impl FnMut
         let gives = |asked: &[&Evaluation]| vec![Evaluated::of(Ok(output.clone())); asked.len()];
         let turn = decide_with(state, &input, 0, gives).expect("legal");
         seen(state, &turn);
-        if !state.is_split {
+        if !state.journal.is_split {
             return;
         }
         input = Input::Continue;
@@ -79,7 +79,7 @@ fn run(text: &str, input: Value, output: &Value, seen: impl FnMut(&State, &Turn)
 }
 
 fn code_of(state: &State) -> &str {
-    match &state.ending {
+    match &state.end.ending {
         Some(Ending::Failed { fault, .. }) => &fault.code,
         Some(Ending::Completed { .. }) => "completed",
         _ => "none",
@@ -109,7 +109,7 @@ fn ended_rounds_take_no_memory() {
         assert_eq!(code_of(&state), "completed", "{text}");
         // A turn may end some rounds beyond the open ones.
         assert!(most.get() < 40, "{} steps are held of {rounds} rounds", most.get());
-        assert!(state.memory_bytes < 5_000_000, "{} bytes", state.memory_bytes);
+        assert!(state.counts.memory_bytes < 5_000_000, "{} bytes", state.counts.memory_bytes);
     }
 }
 
@@ -129,7 +129,7 @@ fn failures_of_ended_rounds_stay() {
     }
     let names: Vec<String> = state.steps.keys().map(|instance| instance.name(&state.plan)).collect();
     assert_eq!((code_of(&state), names), ("completed", vec!["l".into(), "L[1].t".replace('L', "l")]));
-    assert!(state.with_failures);
+    assert!(state.end.with_failures);
 }
 
 /// The condition of a loop reads the last round, and steps after the loop read its output.
@@ -145,7 +145,7 @@ fn what_a_reference_reads_is_there() {
             vec![Evaluated::of(Ok(Value::map([("n", Value::from(calls))]))); asked.len()]
         };
         decide_with(&mut state, &input, 0, gives).expect("legal");
-        if !state.is_split {
+        if !state.journal.is_split {
             break;
         }
         input = Input::Continue;
@@ -162,7 +162,7 @@ fn the_input_of_an_ended_step_is_dropped() {
     let text = format!("steps: [{}]\nconstraints: {{maxSteps: 100}}", steps.join(", "));
     let input = Value::from("x".repeat(3 << 20));
     let most = std::cell::Cell::new(0);
-    let state = run(&text, input, &Value::Null, |state, _| most.set(most.get().max(state.memory_bytes)));
+    let state = run(&text, input, &Value::Null, |state, _| most.set(most.get().max(state.counts.memory_bytes)));
     assert_eq!(code_of(&state), "completed");
     assert!(most.get() < 16 << 20, "{} bytes", most.get());
 }
@@ -178,7 +178,7 @@ fn an_execution_above_its_memory_ends() {
         format!("steps: [{}]\nconstraints: {{maxSteps: 100}}", steps.join(", "))
     };
     let most = std::cell::Cell::new(0);
-    let state = run(&text_of(40), Value::Null, &output, |state, _| most.set(most.get().max(state.memory_bytes)));
+    let state = run(&text_of(40), Value::Null, &output, |state, _| most.set(most.get().max(state.counts.memory_bytes)));
     let expected = format!("memory_exceeded:{EXECUTION_MEMORY_BYTES_MAX}");
     assert_eq!((code_of(&state), state.status()), (expected.as_str(), ExecutionStatus::Failed));
     assert!(most.get() < EXECUTION_MEMORY_BYTES_MAX + (512 << 20), "{} bytes", most.get());
@@ -192,7 +192,7 @@ fn receipts_of_an_ending_execution_take_no_memory() {
     let text = "steps: [{id: l, type: loop, forEach: {ref: '@input', concurrency: 100}, steps: [{id: t, type: tool, tool: T}]}]";
     let mut state = run(text, items(50), &Value::Null, |_, _| {});
     take_in(&mut state, Input::Cancel { reason: "r".into(), by: "ann".into() }, &Value::Null, |_, _| {});
-    let before = state.memory_bytes;
+    let before = state.counts.memory_bytes;
     for round in 0..49 {
         let input = Input::Receipt {
             instance: Instance { step: 1, rounds: vec![round] },
@@ -204,7 +204,7 @@ fn receipts_of_an_ending_execution_take_no_memory() {
         });
     }
     assert_eq!(state.status(), ExecutionStatus::CancelRequested);
-    assert!(state.memory_bytes <= before, "{} bytes, and {before} before", state.memory_bytes);
+    assert!(state.counts.memory_bytes <= before, "{} bytes, and {before} before", state.counts.memory_bytes);
 }
 
 /// A loop with too large outputs ends as soon as they exceed the limit, not after its last round.
@@ -214,9 +214,9 @@ fn a_loop_ends_as_soon_as_its_outputs_are_too_large() {
     let text = "steps: [{id: l, type: loop, forEach: {ref: '@input', concurrency: 1}, steps: [{id: f, type: code, code: '() => 1'}]}]";
     let output = Value::from("y".repeat(OUTPUT_BYTES_MAX - 16));
     let most = std::cell::Cell::new(0);
-    let state = run(text, items(1_000), &output, |state, _| most.set(most.get().max(state.memory_bytes)));
+    let state = run(text, items(1_000), &output, |state, _| most.set(most.get().max(state.counts.memory_bytes)));
     assert_eq!(code_of(&state), "output_too_large");
-    let rounds = state.visits - 1;
+    let rounds = state.counts.visits - 1;
     assert!((16..20).contains(&rounds), "{rounds} rounds began");
     assert!(most.get() < 4 * VALUE_BYTES_MAX as u64, "{} bytes", most.get());
 }
@@ -228,7 +228,7 @@ fn an_execution_above_its_journal_ends() {
     let text = "steps: [{id: l, type: loop, while: true, maxRounds: 1000000, steps: [{id: t, type: code, code: '() => 1', input: {text: '@input'}}]}]";
     let state = run(text, "x".repeat(VALUE_BYTES_MAX - 64).into(), &Value::Null, |_, _| {});
     assert_eq!(code_of(&state), "journal_exceeded:1073741824");
-    assert!((200..300).contains(&state.visits), "{} visits", state.visits);
+    assert!((200..300).contains(&state.counts.visits), "{} visits", state.counts.visits);
 }
 
 /// The blocks that a turn opens count towards its limit, so a turn ends long before the largest possible number of
@@ -248,7 +248,7 @@ fn a_turn_opens_a_bounded_number_of_places() {
     });
     assert_eq!(state.status(), ExecutionStatus::Running);
     assert!(turns >= 4, "{turns} turns");
-    assert!(state.memory_bytes > 300 * 5_000 * 20, "{} bytes", state.memory_bytes);
+    assert!(state.counts.memory_bytes > 300 * 5_000 * 20, "{} bytes", state.counts.memory_bytes);
 }
 
 /// A signal that exceeds the memory limit is rejected.
@@ -267,8 +267,8 @@ fn a_signal_beyond_the_memory_is_refused() {
         let payload = payload.clone();
         take_in(&mut state, Input::Signal { id, name: "other".into(), payload }, &Value::Null, |_, _| {});
     }
-    assert_eq!((state.status(), state.ending.is_none()), (ExecutionStatus::Running, true));
-    assert!(state.memory_bytes <= EXECUTION_MEMORY_BYTES_MAX);
+    assert_eq!((state.status(), state.end.ending.is_none()), (ExecutionStatus::Running, true));
+    assert!(state.counts.memory_bytes <= EXECUTION_MEMORY_BYTES_MAX);
 }
 
 /// The counted memory approximates the measured memory: at most a fifth too low, at most three times too high.
@@ -292,7 +292,7 @@ fn the_count_of_memory_is_that_of_an_allocator() {
         let mut state = State::new(KEY, plan);
         take_in(&mut state, start(input.clone()), &Value::Null, |_, _| {});
         let held = (ALLOCATOR.current_usage() - before) as u64;
-        let counted = state.memory_bytes;
+        let counted = state.counts.memory_bytes;
         assert!(held <= counted + counted / 4 + 64 * 1024, "{name}: {held} bytes are held, {counted} counted");
         assert!(counted <= 3 * held, "{name}: {held} bytes are held, {counted} counted");
         assert!(state.steps.values().any(|step| step.status == Status::Running));
@@ -323,7 +323,7 @@ fn a_child_that_waits_for_people_does_not_hold_an_end() {
     let mut letters = Vec::new();
     take_in(&mut state, done(last), &Value::Null, |_, turn| letters.extend(turn.messages.clone()));
     assert!(letters.iter().any(|letter| matches!(letter.input, Input::Cancel { .. })), "{letters:?}");
-    assert_eq!((state.deadline.is_some(), state.status()), (true, ExecutionStatus::Running));
+    assert_eq!((state.end.deadline.is_some(), state.status()), (true, ExecutionStatus::Running));
     let outcome = Outcome::Cancelled("execution_ending".into());
     take_in(&mut state, Input::Receipt { instance: child, attempt: 1, outcome }, &Value::Null, |_, _| {});
     assert_eq!(state.status(), ExecutionStatus::Running, "what is in flight is awaited");
@@ -346,11 +346,11 @@ fn a_quarantined_child_keeps_its_share() {
             executions: Some(10),
         });
         take_in(&mut state, Input::Start(begins), &Value::Null, |_, _| {});
-        assert_eq!(state.executions, 10);
+        assert_eq!(state.counts.executions, 10);
         let outcome = Outcome::Failed(Failure::new(Class::Internal, code, "no"));
         let instance = Instance::of_step(0);
         take_in(&mut state, Input::Receipt { instance, attempt: 1, outcome }, &Value::Null, |_, _| {});
-        assert_eq!(state.executions, given, "{code}");
+        assert_eq!(state.counts.executions, given, "{code}");
     }
 }
 

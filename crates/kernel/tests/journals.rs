@@ -277,7 +277,7 @@ fn journal(golden: Golden) -> (Plan, Vec<StoredFrame>) {
         let (stored, hash) = frame.store(&|place| [(sequence as u8) ^ (place as u8); 16]);
         before = hash;
         frames.push(stored);
-        if state.is_split {
+        if state.journal.is_split {
             inputs.push_front((at, Input::Continue));
         }
     }
@@ -333,7 +333,7 @@ fn every_golden_journal_still_loads_and_decides_the_same() {
             let decided = fold.push_deciding(stored).unwrap_or_else(|broken| panic!("{}: {broken}", file.display()));
             assert!(decided);
         }
-        assert!(fold.state.ended_at.is_some(), "{}", file.display());
+        assert!(fold.state.end.ended_at.is_some(), "{}", file.display());
     }
 }
 

@@ -39,7 +39,7 @@ fn begun(steps: &str, items: u64) -> (State, Vec<Turn>) {
     };
     let mut turns = vec![take_in(&mut state, &Input::Start(Box::new(start)), 0)];
     // The first turn ends before the first function runs.
-    if state.is_split && state.plan.steps.iter().any(is_code) {
+    if state.journal.is_split && state.plan.steps.iter().any(is_code) {
         turns.push(take_in(&mut state, &Input::Continue, 0));
     }
     (state, turns)
@@ -103,7 +103,7 @@ const ITEMS: u64 = 6_000;
 fn nothing_starts_while_an_ending_is_cut() {
     let steps = r#"  - {id: l, type: loop, forEach: {ref: "@input.list", concurrency: 10000}, steps: [{id: call, type: tool, tool: T, onInterrupted: ask}]}"#;
     let (mut state, _) = begun(steps, ITEMS);
-    while state.is_split {
+    while state.journal.is_split {
         take_in(&mut state, &Input::Continue, 0);
     }
     let call = |round: u64| Instance { step: 1, rounds: vec![round as u32] };
@@ -115,7 +115,7 @@ fn nothing_starts_while_an_ending_is_cut() {
         take_in(&mut state, &Input::Receipt { instance: call(round), attempt: 1, outcome }, 0);
     }
     take_in(&mut state, &Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() }, 1);
-    assert!(state.is_split && state.ending.is_some(), "the turn is cut");
+    assert!(state.journal.is_split && state.end.ending.is_some(), "the turn is cut");
     let (asked, waiting) = (call(ITEMS - 2), call(ITEMS - 1));
     assert_eq!(state.step_status(&asked), Status::WaitingApproval);
     assert_eq!(state.step_status(&waiting), Status::Retrying);
@@ -133,7 +133,7 @@ fn nothing_starts_while_an_ending_is_cut() {
         let starts = |record: &&Record| matches!(record, Record::AttemptStarted { .. });
         assert_eq!(turn.records.iter().find(starts), None, "{input:?}");
         assert!(turn.actions.is_empty(), "{input:?}");
-        while state.is_split {
+        while state.journal.is_split {
             take_in(&mut state, &Input::Continue, at);
         }
         assert_eq!(state.status(), ExecutionStatus::Cancelled, "{input:?}");

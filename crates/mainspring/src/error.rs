@@ -105,7 +105,7 @@ impl From<EngineError> for CliError {
 
 /// The exit code for the state of an execution.
 pub fn of_execution(state: &State) -> Exit {
-    match (state.status(), &state.ending) {
+    match (state.status(), &state.end.ending) {
         (ExecutionStatus::Failed, Some(Ending::Failed { fault, .. })) if is_policy(&fault.code, fault.class) => {
             Exit::Policy
         }

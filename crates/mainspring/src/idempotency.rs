@@ -113,7 +113,7 @@ impl RequestFingerprint {
         let given = start.variables.as_map().unwrap_or(&none);
         let names: std::collections::BTreeSet<_> = given.keys().chain(self.variables.keys()).collect();
         // An erased value cannot be compared, so it counts as equal.
-        let is_known = |value: &Value| !(state.has_erased && *value == Value::Null);
+        let is_known = |value: &Value| !(state.journal.has_erased && *value == Value::Null);
         pairs.retain(|pair| pair.then.as_ref().is_none_or(is_known));
         if is_known(&start.variables) {
             pairs.extend(names.into_iter().map(|name| {

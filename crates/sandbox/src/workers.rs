@@ -16,24 +16,13 @@ use crate::limits::{
 use crate::request::{Call, Request};
 use crate::response::Response;
 use crate::wire::Message;
+pub use link::WorkerCommand;
 use link::{Link, Lost};
 use share::{Place, Share};
 use spawner::Spawner;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The command that starts a worker: a program that calls [`worker::serve`](crate::worker::serve) with its standard
-/// streams.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkerCommand {
-    /// The program; `/proc/self/exe` for the current one.
-    pub program: PathBuf,
-    /// The arguments of the program.
-    pub arguments: Vec<OsString>,
-}
 
 /// A pool of workers. All methods may be called from any thread.
 ///

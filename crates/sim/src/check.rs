@@ -61,14 +61,14 @@ pub(crate) fn missing_words(words: &[String], text: &str) -> Vec<String> {
 
 fn check_end(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
     let state = &finished.state;
-    let is_anybody_asked = state.open_gates().next().is_some() || !state.held_children.is_empty();
+    let is_anybody_asked = state.open_gates().next().is_some() || !state.open.held_children.is_empty();
     let end = End::of(state.status(), is_anybody_asked);
     let error = error_words(state);
     if let Some(expected) = expect.status.filter(|expected| *expected != end) {
         let because = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
         found.push(format!("status is {}{because}, expected {}", end.name(), expected.name()));
     }
-    let outcome = (state.status() == ExecutionStatus::Completed && state.with_failures).then_some("with_failures");
+    let outcome = (state.status() == ExecutionStatus::Completed && state.end.with_failures).then_some("with_failures");
     if let Some(expected) = expect.outcome.as_ref().filter(|expected| expected.as_deref() != outcome) {
         let word = |outcome: Option<&str>| outcome.unwrap_or("null").to_string();
         found.push(format!("outcome is {}, expected {}", word(outcome), word(expected.as_deref())));
@@ -162,7 +162,7 @@ fn check_times(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
         found.push(format!("the delays between attempts are [{}], expected [{}]", listed(&delays), listed(expected)));
     }
     let start = finished.state.start.as_ref().map_or(0, |start| start.at);
-    let duration_ms = finished.state.ended_at.unwrap_or(finished.ended_at).saturating_sub(start);
+    let duration_ms = finished.state.end.ended_at.unwrap_or(finished.ended_at).saturating_sub(start);
     if let Some(expected) = expect.duration_ms.filter(|expected| *expected != duration_ms) {
         found.push(format!("it took {}, expected {}", duration_text(duration_ms), duration_text(expected)));
     }
@@ -211,7 +211,7 @@ fn call_line(tool: &str, arguments: Option<&Value>) -> String {
 
 /// Returns the whole error of an execution: code, class, message and step, or the reason of a cancellation.
 fn error_words(state: &State) -> Option<String> {
-    match state.ending.as_ref().filter(|_| state.ended_at.is_some())? {
+    match state.end.ending.as_ref().filter(|_| state.end.ended_at.is_some())? {
         Ending::Completed { .. } => None,
         Ending::Cancelled { reason } => Some(reason.clone()),
         Ending::Failed { fault, instance, .. } => {

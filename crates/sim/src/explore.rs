@@ -71,7 +71,7 @@ pub fn explore(seeds: Range<u64>) -> Explored {
                 Ok(straight) => {
                     explored.frames += straight.frames.len() as u64;
                     explored.calls += straight.calls.len() as u64;
-                    explored.ended += u64::from(straight.state.ended_at.is_some());
+                    explored.ended += u64::from(straight.state.end.ended_at.is_some());
                 }
             },
         }

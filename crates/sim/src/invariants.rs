@@ -25,8 +25,8 @@ fn name(state: &State, instance: &Instance) -> String {
 fn check_steps(state: &State) -> Result<(), String> {
     for (instance, step) in &state.steps {
         let goes_out = state.plan.step(instance.step).work.goes_out();
-        let is_out = goes_out && step.status == Status::Running && !state.is_split;
-        if is_out != state.open_attempts.contains(instance) && !state.is_split {
+        let is_out = goes_out && step.status == Status::Running && !state.journal.is_split;
+        if is_out != state.open.attempts.contains(instance) && !state.journal.is_split {
             return Err(format!(
                 "`{}` is {} and its attempt counts as out: {}",
                 name(state, instance),
@@ -35,7 +35,7 @@ fn check_steps(state: &State) -> Result<(), String> {
             ));
         }
         let waits = matches!(step.status, Status::Retrying | Status::Waiting | Status::WaitingApproval);
-        if waits != state.waits.contains(instance) {
+        if waits != state.open.waits.contains(instance) {
             return Err(format!(
                 "`{}` is {} and counts as waiting: {}",
                 name(state, instance),
@@ -43,12 +43,12 @@ fn check_steps(state: &State) -> Result<(), String> {
                 !waits
             ));
         }
-        if step.status.is_final() != step.ended_at.is_some() {
+        if step.status.is_final() != step.times.ended_at.is_some() {
             return Err(format!(
                 "`{}` is {} and ended at {:?}",
                 name(state, instance),
                 step.status.name(),
-                step.ended_at
+                step.times.ended_at
             ));
         }
     }
@@ -59,7 +59,7 @@ fn check_steps(state: &State) -> Result<(), String> {
 /// limit.
 fn check_scopes(state: &State) -> Result<(), String> {
     let max_parallel = state.start.as_ref().map_or(u32::MAX, |start| start.policy.max_parallel);
-    for (scope, here) in &state.scopes {
+    for (scope, here) in &state.blocks.scopes {
         let block = state.plan.block(scope.block);
         let steps: Vec<Option<&StepState>> =
             block.steps.iter().map(|step| state.steps.get(&scope.instance(*step))).collect();
@@ -88,33 +88,33 @@ fn check_scopes(state: &State) -> Result<(), String> {
 fn check_timers(state: &State) -> Result<(), String> {
     let mut expected = Vec::new();
     for (instance, step) in &state.steps {
-        let is_out = state.open_attempts.contains(instance) && step.stopping.is_none();
+        let is_out = state.open.attempts.contains(instance) && step.stopping.is_none();
         match step.status {
             Status::Running if is_out => {
-                expected.extend(step.timeout_at.map(|at| (at, Timer::Attempt(instance.clone(), step.attempt))));
+                expected.extend(step.times.timeout_at.map(|at| (at, Timer::Attempt(instance.clone(), step.attempt))));
             }
             Status::Retrying => {
-                expected.extend(step.wake_at.map(|at| (at, Timer::Retry(instance.clone(), step.attempt + 1))));
+                expected.extend(step.times.wake_at.map(|at| (at, Timer::Retry(instance.clone(), step.attempt + 1))));
             }
-            Status::Waiting => expected.extend(step.wake_at.map(|at| (at, Timer::Sleep(instance.clone())))),
+            Status::Waiting => expected.extend(step.times.wake_at.map(|at| (at, Timer::Sleep(instance.clone())))),
             _ => {}
         }
         let gate = step.gate.as_ref().filter(|gate| gate.is_open && step.status == Status::WaitingApproval);
         expected.extend(gate.map(|gate| (gate.expires_at, Timer::Gate(instance.clone(), gate.number))));
     }
     expected.sort();
-    let timers: Vec<_> = state.timers.iter().filter(|(_, timer)| *timer != Timer::Deadline).cloned().collect();
+    let timers: Vec<_> = state.open.timers.iter().filter(|(_, timer)| *timer != Timer::Deadline).cloned().collect();
     if timers == expected { Ok(()) } else { Err(format!("the timers are {timers:?} and should be {expected:?}")) }
 }
 
 fn check_bounds(state: &State) -> Result<(), String> {
     let Some(start) = &state.start else { return Ok(()) };
-    if state.visits > start.policy.max_steps {
-        return Err(format!("{} steps were visited and {} may be", state.visits, start.policy.max_steps));
+    if state.counts.visits > start.policy.max_steps {
+        return Err(format!("{} steps were visited and {} may be", state.counts.visits, start.policy.max_steps));
     }
-    let has_deadline = state.timers.iter().any(|(_, timer)| *timer == Timer::Deadline);
-    let runs = state.ending.is_none() && start.policy.timeout_ms.is_some();
-    if runs && has_deadline == state.deadline_held.is_some() {
+    let has_deadline = state.open.timers.iter().any(|(_, timer)| *timer == Timer::Deadline);
+    let runs = state.end.ending.is_none() && start.policy.timeout_ms.is_some();
+    if runs && has_deadline == state.end.deadline_held.is_some() {
         return Err("the execution's time neither runs nor stands still".into());
     }
     Ok(())
@@ -122,18 +122,18 @@ fn check_bounds(state: &State) -> Result<(), String> {
 
 /// An execution that has ended has nothing open, and its outcome agrees with its steps.
 fn check_end(state: &State) -> Result<(), String> {
-    if state.ended_at.is_none() {
+    if state.end.ended_at.is_none() {
         return Ok(());
     }
     if let Some((instance, step)) = state.steps.iter().find(|(_, step)| !step.status.is_final()) {
         return Err(format!("the execution has ended and `{}` is {}", name(state, instance), step.status.name()));
     }
-    if !state.timers.is_empty() || !state.waits.is_empty() || !state.open_attempts.is_empty() {
+    if !state.open.timers.is_empty() || !state.open.waits.is_empty() || !state.open.attempts.is_empty() {
         return Err("the execution has ended and something of it is open".into());
     }
     let failed =
         state.steps.iter().find(|(instance, step)| step.status == Status::Failed && !is_tolerated(state, instance));
-    let is_completed = matches!(state.ending, Some(Ending::Completed { .. }));
+    let is_completed = matches!(state.end.ending, Some(Ending::Completed { .. }));
     if let Some((instance, _)) = failed.filter(|_| is_completed) {
         return Err(format!("the execution has completed and `{}` has failed", name(state, instance)));
     }

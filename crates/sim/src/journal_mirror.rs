@@ -142,7 +142,7 @@ impl JournalMirror {
     }
 
     fn number_timers(&mut self, world: &mut World) {
-        let timers = &self.fold.state.timers;
+        let timers = &self.fold.state.open.timers;
         self.timers.retain(|timer, _| timers.contains(timer));
         for timer in timers {
             if !self.timers.contains_key(timer) {

@@ -59,7 +59,7 @@ impl Ended {
     pub(crate) fn of(state: &State) -> Self {
         let is_completed = state.status() == ExecutionStatus::Completed;
         let output = state.output().cloned().unwrap_or_default();
-        Self { status: state.status().name(), with_failures: is_completed && state.with_failures, output }
+        Self { status: state.status().name(), with_failures: is_completed && state.end.with_failures, output }
     }
 
     fn words(&self) -> String {
@@ -79,7 +79,7 @@ impl Simulation {
             .map_err(|found| format!("the definition was refused:\n{}", lines(&found).trim_end()))?;
         let fixture = fixture(case, compiled, workflows.clone(), &evaluator);
         let finished = run(&fixture, Faults::NONE, 0).map_err(|broken| broken.why)?;
-        if finished.state.ended_at.is_none() {
+        if finished.state.end.ended_at.is_none() {
             return Err(
                 "the case does not end in a run without faults: add the entry that it waits for to its inbox, as \
                         {at: {waiting: STEP}, decide: approve} or {at: {waiting: STEP}, signal: {name: NAME}}"

@@ -10,6 +10,10 @@ use std::{
 use ipnet::IpNet;
 use url::Host;
 
+/// The environment variable with the operator's exceptions to the public internet, in the form that [`Allowlist`] parses.
+/// The code that builds an [`Http`](super::Http) reads it; error messages here name it.
+pub const ALLOW_VARIABLE: &str = "MAINSPRING_HTTP_ALLOW";
+
 /// The organization of entries and executions that name none, as those of the command line.
 pub const DEFAULT_ORGANIZATION: &str = "default";
 

@@ -4,7 +4,11 @@ use std::io;
 
 use mainspring_kernel::failure::{Class, Failure};
 
-use super::{ALLOW_VARIABLE, allowlist::DEFAULT_ORGANIZATION, limits::HEARSAY_CHARS_MAX, url::Shown};
+use super::{
+    allowlist::{ALLOW_VARIABLE, DEFAULT_ORGANIZATION},
+    limits::HEARSAY_CHARS_MAX,
+    url::Shown,
+};
 
 /// A reason why a request has no usable response. No message contains a header, a query or a body, since they may be
 /// secret.

@@ -37,7 +37,7 @@ impl Gates {
     /// Follows the records of a turn.
     pub(super) fn follow(&mut self, state: &State, records: &[Record]) {
         for instance in records.iter().filter_map(Record::instance) {
-            let waits = state.waits.contains(instance);
+            let waits = state.open.waits.contains(instance);
             let gate = state.steps.get(instance).filter(|_| waits).and_then(|step| step.gate.as_ref());
             let found = gate.filter(|gate| gate.is_open);
             let known = self.open.get(instance).map(|row| row.gate);

@@ -362,7 +362,7 @@ impl Shard {
         if !loaded.is_idle() {
             return;
         }
-        let (has_ended, bytes) = (loaded.state.ended_at.is_some(), loaded.state.memory_bytes as usize);
+        let (has_ended, bytes) = (loaded.state.end.ended_at.is_some(), loaded.state.counts.memory_bytes as usize);
         self.unweigh(execution, None);
         if has_ended {
             self.executions.remove(&execution);

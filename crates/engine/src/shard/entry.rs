@@ -80,7 +80,7 @@ impl Summary {
             wake_at: state.wake_at(),
             outcome: outcome(state, status),
             error: error(state),
-            completed_at: state.ended_at,
+            completed_at: state.end.ended_at,
         }
     }
 }
@@ -295,7 +295,7 @@ impl LoadedExecution {
 
     /// True if nothing is in progress: no work is out, and no draft waits for a commit.
     pub(super) fn is_idle(&self) -> bool {
-        self.on_the_way == 0 && self.draft.is_empty() && !self.state.has_work_out() && !self.state.is_split
+        self.on_the_way == 0 && self.draft.is_empty() && !self.state.has_work_out() && !self.state.journal.is_split
     }
 }
 
@@ -363,12 +363,12 @@ fn ended_row(row: ExecutionRow, summary: &Summary) -> ExecutionRow {
 }
 
 fn outcome(state: &State, status: ExecutionStatus) -> Option<String> {
-    (status == ExecutionStatus::Completed && state.with_failures).then(|| "with_failures".into())
+    (status == ExecutionStatus::Completed && state.end.with_failures).then(|| "with_failures".into())
 }
 
 /// A planned ending is not final: a cancel can precede it.
 fn error(state: &State) -> Option<String> {
-    match state.ending.as_ref().filter(|_| state.ended_at.is_some())? {
+    match state.end.ending.as_ref().filter(|_| state.end.ended_at.is_some())? {
         Ending::Completed { .. } => None,
         Ending::Failed { fault, .. } => Some(fault.code.clone()),
         Ending::Cancelled { reason } => Some(reason.clone()),

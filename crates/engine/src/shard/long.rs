@@ -99,7 +99,9 @@ impl Shard {
             Input::Cancel { .. } | Input::Timer(Timer::Deadline) => false,
             Input::Start(_) => is_long(&loaded.state.plan),
             // Each first turn is split. A plan of few steps without loops has a short turn behind it.
-            _ => loaded.last_records >= LONG_TURN_RECORDS || loaded.state.is_split && is_long(&loaded.state.plan),
+            _ => {
+                loaded.last_records >= LONG_TURN_RECORDS || loaded.state.journal.is_split && is_long(&loaded.state.plan)
+            }
         };
         (may_be_long && self.sharing.is_shared()).then(|| {
             Rest::Whole(Box::new(Whole {

@@ -63,7 +63,7 @@ impl Shard {
         let start = start.filter(|_| state.start.is_none());
         let lineage = start.map_or(Some(&state.lineage), |start| start.lineage.as_ref());
         let parent = lineage.and_then(|lineage| lineage.parent.as_ref()).map(|Parent { execution, .. }| *execution);
-        let bytes = state.memory_bytes + start.map_or(0, Start::memory_bytes);
+        let bytes = state.counts.memory_bytes + start.map_or(0, Start::memory_bytes);
         self.memory.weigh(execution, tenant, bytes, parent, state.is_stopping());
     }
 
@@ -127,7 +127,7 @@ impl Shard {
     pub(super) fn hold_back(&mut self, now: u64, state: &State, waiting: &mut Vec<PendingInput>) -> bool {
         let (execution, tenant) = (state.key, tenant_of(state));
         let is_ending = state.is_stopping() || waiting.iter().any(ends);
-        if tenant.is_empty() || is_ending || !self.memory.hold_back(execution, tenant, state.memory_bytes, now) {
+        if tenant.is_empty() || is_ending || !self.memory.hold_back(execution, tenant, state.counts.memory_bytes, now) {
             self.memory.let_in(execution);
             return false;
         }

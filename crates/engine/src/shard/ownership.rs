@@ -180,7 +180,7 @@ impl Shard {
             let (execution, instance, number) = &name;
             let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(execution) else { continue };
             let step = loaded.state.steps.get(instance).filter(|step| step.attempt == *number);
-            let is_open = step.is_some() && loaded.state.open_attempts.contains(instance);
+            let is_open = step.is_some() && loaded.state.open.attempts.contains(instance);
             let is_stopping = step.is_some_and(|step| step.stopping.is_some());
             if !is_open {
                 self.elsewhere.remove(&name);

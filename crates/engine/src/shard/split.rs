@@ -75,7 +75,7 @@ impl Shard {
             _ => false,
         };
         let mut first: Option<Next> = None;
-        for timer in loaded.state.timers.iter().filter(|(at, timer)| *at > now || !waits(timer)) {
+        for timer in loaded.state.open.timers.iter().filter(|(at, timer)| *at > now || !waits(timer)) {
             // No timer fires before its own time, and later ones are set for later times.
             if first.as_ref().is_some_and(|first| first.at <= timer.0) {
                 break;
@@ -90,5 +90,5 @@ impl Shard {
 }
 
 fn can_continue(loaded: &LoadedExecution) -> bool {
-    loaded.state.is_split && loaded.on_the_way == 0 && loaded.draft.is_empty()
+    loaded.state.journal.is_split && loaded.on_the_way == 0 && loaded.draft.is_empty()
 }

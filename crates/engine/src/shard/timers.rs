@@ -95,7 +95,7 @@ impl Shard {
         for _ in 0..at_a_time {
             let Some(execution) = self.timers.next_due(now) else { return };
             match self.executions.get_mut(&execution) {
-                Some(ExecutionEntry::Loaded(loaded)) if loaded.state.is_split => self.timers.remove(execution),
+                Some(ExecutionEntry::Loaded(loaded)) if loaded.state.journal.is_split => self.timers.remove(execution),
                 Some(ExecutionEntry::Loaded(_)) => match self.next_timer(execution, now) {
                     Some(Next { at, timer }) if at <= now => {
                         self.counters.timer(now - at);
@@ -123,8 +123,8 @@ impl Shard {
         self.turn(now, execution, PendingInput::without_reply(Input::Timer(timer.clone())));
         // A timer without an effect would fire forever: that is a fault of `decide`.
         if let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution)
-            && !loaded.state.is_split
-            && loaded.state.timers.contains(&(due, timer.clone()))
+            && !loaded.state.journal.is_split
+            && loaded.state.open.timers.contains(&(due, timer.clone()))
         {
             self.quarantine(execution, format!("a timer has no effect: {timer:?}"));
         }

@@ -11,6 +11,7 @@ use crate::{
     record::Record,
     state::{LoopState, ScopeState, State, Status, StepState},
     value::Value,
+    value_size,
 };
 
 /// Opens a block with all of its steps pending.
@@ -24,14 +25,14 @@ pub(super) fn open(state: &mut State, scope: Scope) {
         let roots = places.filter(|place| here.unsettled[*place as usize] == 0);
         here.decidable = roots.map(|place| (rank(&plan, &scope, place), place)).collect();
     }
-    state.memory_bytes += size::of_scope(block.steps.len());
-    state.scopes.insert(scope, here);
+    state.counts.memory_bytes += size::of_scope(block.steps.len());
+    state.blocks.scopes.insert(scope, here);
 }
 
 /// Removes a block that has ended.
 fn close(state: &mut State, scope: &Scope) -> Option<ScopeState> {
-    let here = state.scopes.remove(scope)?;
-    state.memory_bytes -= size::of_scope(state.plan.block(scope.block).steps.len());
+    let here = state.blocks.scopes.remove(scope)?;
+    state.counts.memory_bytes -= size::of_scope(state.plan.block(scope.block).steps.len());
     Some(here)
 }
 
@@ -44,9 +45,9 @@ pub(super) fn open_inside(state: &mut State, instance: &Instance, input: &Value)
             let count = matches!(of.over, Over::Items(_)).then(|| input.as_list().map_or(0, <[_]>::len) as u32);
             let outputs = vec![Value::Null; count.unwrap_or(1) as usize];
             let memory_bytes = size::of_loop(outputs.len());
-            state.memory_bytes += memory_bytes;
+            state.counts.memory_bytes += memory_bytes;
             let rounds = LoopState { count, outputs, memory_bytes, ..LoopState::default() };
-            state.loops.insert(instance.clone(), rounds);
+            state.blocks.loops.insert(instance.clone(), rounds);
         }
         _ => {}
     }
@@ -57,7 +58,7 @@ pub(super) fn begin_step(state: &mut State, scope: &Scope, instance: &Instance, 
     let plan = state.plan.clone();
     let place = place_of(&plan, scope, instance);
     let rank = rank(&plan, scope, place);
-    if let Some(scope) = state.scopes.get_mut(scope) {
+    if let Some(scope) = state.blocks.scopes.get_mut(scope) {
         scope.pending.remove(&place);
         scope.decidable.remove(&(rank, place));
         scope.open += u32::from(!next.is_final());
@@ -68,7 +69,7 @@ pub(super) fn begin_step(state: &mut State, scope: &Scope, instance: &Instance, 
 pub(super) fn end_step(state: &mut State, scope: &Scope, instance: &Instance, step: &StepState, before: Status) {
     let plan = state.plan.clone();
     let fails = step.status == Status::Failed && !step.tolerated && !step.is_handled;
-    if let Some(here) = state.scopes.get_mut(scope) {
+    if let Some(here) = state.blocks.scopes.get_mut(scope) {
         here.open -= u32::from(before != Status::Pending);
         if fails && here.failed.is_none() {
             here.failed = Some(instance.clone());
@@ -85,8 +86,8 @@ pub(super) fn end_step(state: &mut State, scope: &Scope, instance: &Instance, st
     if fails {
         doom(state, scope.clone());
     }
-    if let Some(rounds) = state.loops.remove(instance) {
-        state.memory_bytes -= rounds.memory_bytes;
+    if let Some(rounds) = state.blocks.loops.remove(instance) {
+        state.counts.memory_bytes -= rounds.memory_bytes;
     }
     for (_, block) in plan.step(instance.step).work.branches() {
         close(state, &Scope::inside(instance, block));
@@ -97,7 +98,7 @@ pub(super) fn end_step(state: &mut State, scope: &Scope, instance: &Instance, st
 pub(super) fn begin_round(state: &mut State, instance: &Instance, round: u32) {
     let plan = state.plan.clone();
     let Work::Loop(of) = &plan.step(instance.step).work else { return };
-    if let Some(rounds) = state.loops.get_mut(instance) {
+    if let Some(rounds) = state.blocks.loops.get_mut(instance) {
         rounds.begun = round + 1;
         rounds.open += 1;
     }
@@ -112,14 +113,14 @@ pub(super) fn end_round(state: &mut State, instance: &Instance, round: u32) {
     let last = plan.block(of.block).steps.last().map(|step| scope.instance(*step));
     let output = last.and_then(|last| state.steps.get(&last)).map(|step| step.output.clone()).unwrap_or_default();
     let failed = close(state, &scope).and_then(|scope| scope.failed);
-    let Some(rounds) = state.loops.get_mut(instance) else { return };
+    let Some(rounds) = state.blocks.loops.get_mut(instance) else { return };
     rounds.open -= 1;
     let slot = if rounds.count.is_some() { round as usize } else { 0 };
     let former = core::mem::replace(&mut rounds.outputs[slot], output);
     let output = &rounds.outputs[slot];
-    let memory_bytes = rounds.memory_bytes + size::of_value(output) - size::of_value(&former);
+    let memory_bytes = rounds.memory_bytes + value_size::of_value(output) - value_size::of_value(&former);
     rounds.output_bytes = rounds.output_bytes + cbor::byte_count(output) as u64 - cbor::byte_count(&former) as u64;
-    state.memory_bytes = state.memory_bytes + memory_bytes - rounds.memory_bytes;
+    state.counts.memory_bytes = state.counts.memory_bytes + memory_bytes - rounds.memory_bytes;
     rounds.memory_bytes = memory_bytes;
     rounds.failed = rounds.failed.take().or(failed);
 }
@@ -139,18 +140,18 @@ pub(super) fn forget_ended_round(state: &mut State, instance: &Instance, record:
     for range in instance.steps_of_round(&plan, ended) {
         let ended = state.steps.extract_if(range, |_, step| is_over(step));
         let bytes: u64 = ended.map(|(_, step)| step.memory_bytes).sum();
-        state.memory_bytes -= bytes;
+        state.counts.memory_bytes -= bytes;
     }
 }
 
 /// Marks the block as failing, and likewise each enclosing block up to the first that may handle or tolerate the
 /// failure. Failure edges are evaluated when the enclosing step fails.
 fn doom(state: &mut State, mut scope: Scope) {
-    while let Some(here) = state.scopes.get_mut(&scope) {
+    while let Some(here) = state.blocks.scopes.get_mut(&scope) {
         here.is_failing = true;
         let Some(owner) = scope.owner(&state.plan) else { return };
         let outer = owner.scope(&state.plan);
-        if let Some(rounds) = state.loops.get_mut(&owner) {
+        if let Some(rounds) = state.blocks.loops.get_mut(&owner) {
             rounds.is_failing = true;
         }
         let fails = state.plan.step(owner.step).on_error == OnError::Fail && !state.plan.policy.fail_open;

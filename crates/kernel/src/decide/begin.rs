@@ -170,7 +170,7 @@ impl Decider<'_> {
     /// Ends the execution and returns true if no step visits are left. Running attempts are awaited.
     pub(super) fn is_out_of_steps(&mut self) -> Result<bool, IllegalTransition> {
         let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
-        if self.state.visits < max_steps {
+        if self.state.counts.visits < max_steps {
             return Ok(false);
         }
         self.out_of_steps(max_steps).map(|()| true)

@@ -2,7 +2,7 @@
 
 use super::Decider;
 use crate::{
-    apply::{IllegalTransition, size::of_value},
+    apply::IllegalTransition,
     cbor,
     failure::{Class, Failure},
     instance::{Instance, Scope},
@@ -12,19 +12,20 @@ use crate::{
     state::State,
     template::Template,
     value::Value,
+    value_size::of_value,
 };
 
 impl Decider<'_> {
     /// Examines a block: starts steps that may start, or closes the block.
     pub(super) fn consider(&mut self, scope: &Scope) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
-        let Some(here) = self.state.scopes.get(scope) else { return Ok(()) };
+        let Some(here) = self.state.blocks.scopes.get(scope) else { return Ok(()) };
         let order = &plan.block(scope.block).order;
         if let Order::Edges(graph) = order {
             return self.consider_edges(scope, graph);
         }
         if self.is_halted(scope) {
-            if self.cancel_waits(scope)? || self.state.scopes.get(scope).is_none_or(|here| here.open > 0) {
+            if self.cancel_waits(scope)? || self.state.blocks.scopes.get(scope).is_none_or(|here| here.open > 0) {
                 return Ok(());
             }
             return self.close_halted(scope);
@@ -47,7 +48,7 @@ impl Decider<'_> {
     fn begin_branches(&mut self, scope: &Scope, waiting: usize) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let steps = &plan.block(scope.block).steps;
-        let here = &self.state.scopes[scope];
+        let here = &self.state.blocks.scopes[scope];
         let is_return = |place: &&u32| matches!(plan.step(steps[**place as usize]).work, Work::Return { .. });
         // Branches are examined in order, so the ready ones precede all others that are pending.
         let from = self.agenda.waiting.get(scope).map_or(0, |(_, last)| last + 1);
@@ -60,7 +61,7 @@ impl Decider<'_> {
         let Some(place) = next.copied() else { return Ok(()) };
         self.begin(scope, place)?;
         // Starts one step at a time, so that each sees the changes made by the one before.
-        self.agenda.dirty.insert(scope.clone());
+        self.agenda.dirty.scopes.insert(scope.clone());
         Ok(())
     }
 
@@ -117,7 +118,7 @@ impl Decider<'_> {
         if let Some((instance, round)) = scope.round_of_loop(&self.state.plan) {
             return self.record(Record::RoundEnded { instance, round });
         }
-        let failed = self.state.scopes.get(scope).and_then(|here| here.failed.clone());
+        let failed = self.state.blocks.scopes.get(scope).and_then(|here| here.failed.clone());
         let owner = scope.owner(&self.state.plan);
         match (failed, owner) {
             (Some(failed), Some(owner)) => {
@@ -126,7 +127,7 @@ impl Decider<'_> {
             }
             (None, Some(owner)) => self.cancel_step(&owner, "sibling_failed"),
             (failed, None) => {
-                let bound = self.state.bound_reached.clone();
+                let bound = self.state.end.bound_reached.clone();
                 let fault = match (&failed, bound) {
                     (_, Some(bound)) => bound,
                     (Some(failed), None) => self.failure_of(failed).into(),
@@ -262,11 +263,11 @@ impl Decider<'_> {
 fn is_halted(state: &State, scope: &Scope, mut is_cleanup: bool) -> bool {
     let mut scope = scope.clone();
     loop {
-        if state.scopes.get(&scope).is_none_or(|here| here.is_failing && !is_cleanup) {
+        if state.blocks.scopes.get(&scope).is_none_or(|here| here.is_failing && !is_cleanup) {
             return true;
         }
         let Some(owner) = scope.owner(&state.plan) else { return false };
-        if state.loops.get(&owner).is_some_and(|rounds| rounds.is_failing) {
+        if state.blocks.loops.get(&owner).is_some_and(|rounds| rounds.is_failing) {
             return true;
         }
         is_cleanup = state.steps.get(&owner).is_some_and(|step| step.is_cleanup);

@@ -7,9 +7,10 @@ use alloc::{
     vec::Vec,
 };
 
-use super::{Decider, OutgoingMessage, SECOND_RULES};
+use super::{Decider, OutgoingMessage};
 use crate::{
     apply::IllegalTransition,
+    decide_version::SECOND_RULES,
     effect::{ChildEnd, Outcome},
     failure::{Class, Failure},
     hash::Hash,
@@ -131,13 +132,13 @@ impl Decider<'_> {
 
     /// Notifies the parent when this execution starts to wait for approvals only, and when it runs again.
     pub(super) fn notify_parent_of_waiting(&mut self, waits: bool) -> Result<(), IllegalTransition> {
-        let knows = self.state.parent_notices % 2 == 1;
+        let knows = self.state.counts.parent_notices % 2 == 1;
         let Some(parent) = self.state.lineage.parent.clone().filter(|_| waits != knows) else { return Ok(()) };
         if self.state.decide_version < SECOND_RULES {
             return Ok(());
         }
         self.record(Record::ParentNotified)?;
-        let count = self.state.parent_notices;
+        let count = self.state.counts.parent_notices;
         let input = Input::ChildWaits { instance: parent.instance, attempt: parent.attempt, count };
         let id = format!("waiting {count} of {}", self.state.key);
         self.agenda.turn.messages.push(OutgoingMessage { to: parent.execution, id, input });
@@ -151,9 +152,9 @@ impl Decider<'_> {
         attempt: u32,
         count: u32,
     ) -> Result<(), IllegalTransition> {
-        let step = self.state.steps.get(instance).filter(|_| self.state.open_attempts.contains(instance));
+        let step = self.state.steps.get(instance).filter(|_| self.state.open.attempts.contains(instance));
         let is_news =
-            step.is_some_and(|step| step.attempt == attempt && step.stopping.is_none() && step.child_notices < count);
+            step.is_some_and(|step| step.attempt == attempt && step.stopping.is_none() && step.child.notices < count);
         if !is_news || !matches!(self.state.plan.step(instance.step).work, Work::Subworkflow { .. }) {
             return Ok(());
         }
@@ -162,7 +163,7 @@ impl Decider<'_> {
 
     /// Sends the result of the execution to its parent, as the receipt of the waiting attempt.
     pub(super) fn notify_parent(&mut self) {
-        let (Some(parent), Some(ending)) = (self.state.lineage.parent.clone(), &self.state.ending) else { return };
+        let (Some(parent), Some(ending)) = (self.state.lineage.parent.clone(), &self.state.end.ending) else { return };
         let end = match ending {
             Ending::Completed { output } => ChildEnd::Done(output.value().clone()),
             Ending::Failed { fault, .. } => ChildEnd::Failed(fault.failure()),
@@ -172,7 +173,7 @@ impl Decider<'_> {
             Ending::Cancelled { reason } => ChildEnd::Failed(cancellation(reason)),
         };
         let outcome = match self.is_bounded() {
-            true => Outcome::Child { end, executions: self.state.executions.saturating_add(1) },
+            true => Outcome::Child { end, executions: self.state.counts.executions.saturating_add(1) },
             false => end.into(),
         };
         let input = Input::Receipt { instance: parent.instance, attempt: parent.attempt, outcome };
@@ -210,7 +211,7 @@ pub fn canceled_by(id: &str) -> Option<Parent> {
 pub fn child_key(state: &State, instance: &Instance, attempt: u32) -> ExecutionKey {
     let step = state.steps.get(instance);
     let intent = step.and_then(|step| step.intent).unwrap_or_default();
-    child_key_of(intent, attempt, step.map_or(0, |step| step.handed_out_at))
+    child_key_of(intent, attempt, step.map_or(0, |step| step.times.handed_out_at))
 }
 
 /// Computes the key of a child from the step's intent, the attempt number and the dispatch time of the attempt.

@@ -3,9 +3,10 @@
 
 use core::{cmp::Reverse, ops::Bound};
 
-use super::{Decider, SECOND_RULES, begin::unreadable_condition};
+use super::{Decider, begin::unreadable_condition};
 use crate::{
     apply::IllegalTransition,
+    decide_version::SECOND_RULES,
     failure::Failure,
     instance::{Instance, Scope},
     plan::{Edge, EdgeKind, Graph, Order, Pull, SourceEnd, Work},
@@ -29,11 +30,11 @@ impl Decider<'_> {
             if self.state.decide_version >= SECOND_RULES {
                 // The canceled steps may be in inner blocks, in which case nothing else marks this block for
                 // examination.
-                self.agenda.dirty.insert(scope.clone());
+                self.agenda.dirty.scopes.insert(scope.clone());
             }
             return Ok(());
         }
-        let here = &self.state.scopes[scope];
+        let here = &self.state.blocks.scopes[scope];
         let nothing_follows = here.pending.is_empty() || is_halted && !graph.skips();
         if nothing_follows && here.open == 0 {
             return if is_halted { self.close_halted(scope) } else { self.close(scope) };
@@ -56,7 +57,7 @@ impl Decider<'_> {
             self.agenda.fresh.remove(&fresh);
             let place = fresh.1;
             let instance = scope.instance(plan.block(scope.block).steps[place as usize]);
-            if !self.state.scopes[scope].pending.contains(&place) || self.is_ready(&instance) {
+            if !self.state.blocks.scopes[scope].pending.contains(&place) || self.is_ready(&instance) {
                 continue;
             }
             match self.verdict(scope, graph.incoming(place), &instance, is_halted) {
@@ -69,7 +70,7 @@ impl Decider<'_> {
                     continue;
                 }
             }
-            self.agenda.dirty.insert(scope.clone());
+            self.agenda.dirty.scopes.insert(scope.clone());
             return Ok(true);
         }
         Ok(false)
@@ -88,7 +89,7 @@ impl Decider<'_> {
         let plan = self.state.plan.clone();
         let steps = &plan.block(scope.block).steps;
         loop {
-            let here = &self.state.scopes[scope];
+            let here = &self.state.blocks.scopes[scope];
             // Waiting steps occupy no slot, because an approval can take days.
             let ready = self.ready_in(scope);
             let has_room = (here.open - here.waiting) as usize + ready < self.max_parallel() as usize;
@@ -108,7 +109,7 @@ impl Decider<'_> {
             self.begin(scope, place)?;
             if self.agenda.turn.records.len() != records {
                 // Starts one step at a time, so that each sees the changes made by the one before.
-                self.agenda.dirty.insert(scope.clone());
+                self.agenda.dirty.scopes.insert(scope.clone());
                 return Ok(());
             }
         }
@@ -186,7 +187,9 @@ impl Decider<'_> {
         let (Order::Edges(graph), Ok(place)) = (&block.order, block.steps.binary_search(&instance.step)) else {
             return;
         };
-        let Some(here) = self.state.scopes.get(&scope).filter(|_| self.status_of(instance).is_final()) else { return };
+        let Some(here) = self.state.blocks.scopes.get(&scope).filter(|_| self.status_of(instance).is_final()) else {
+            return;
+        };
         let is_settled = |to: &u32| here.unsettled[*to as usize] == 0;
         let settled = graph.outgoing(place as u32).map(|(to, _)| to).filter(is_settled);
         self.agenda.fresh.extend(settled.map(|to| (scope.clone(), to)));
@@ -194,7 +197,7 @@ impl Decider<'_> {
 
     /// Marks all pending steps of a block whose incoming edges are settled for evaluation.
     pub(super) fn look_at_all_decidable(&mut self, scope: &Scope) {
-        let decidable = self.state.scopes.get(scope).map(|here| &here.decidable);
+        let decidable = self.state.blocks.scopes.get(scope).map(|here| &here.decidable);
         self.agenda.fresh.extend(decidable.into_iter().flatten().map(|(_, place)| (scope.clone(), *place)));
     }
 }
@@ -212,5 +215,5 @@ fn source_end(source: &StepState) -> SourceEnd {
 
 /// Returns the running blocks with edges.
 pub(super) fn scopes_with_edges(state: &State) -> impl Iterator<Item = &Scope> {
-    state.scopes.keys().filter(|scope| matches!(state.plan.block(scope.block).order, Order::Edges(_)))
+    state.blocks.scopes.keys().filter(|scope| matches!(state.plan.block(scope.block).order, Order::Edges(_)))
 }

@@ -5,6 +5,7 @@ use alloc::{boxed::Box, format, string::ToString};
 use crate::{
     apply::IllegalTransition,
     cbor::{self, Writer},
+    decide_version::SECOND_RULES,
     effect::Outcome,
     failure::{Class, Failure},
     hash::Hash,
@@ -16,8 +17,7 @@ use crate::{
 };
 
 use super::{
-    Action, CHILD_QUARANTINED, Decider, SECOND_RULES, child_key, children::cancellation, fault, gates::DENIALS,
-    open_attempt,
+    Action, CHILD_QUARANTINED, Decider, child_key, children::cancellation, fault, gates::DENIALS, open_attempt,
 };
 
 impl Decider<'_> {
@@ -26,7 +26,7 @@ impl Decider<'_> {
         if self.is_forbidden(instance) {
             // The block may have no other open step and must then be closed.
             self.judge_again(instance);
-            self.agenda.dirty.insert(instance.scope(&self.state.plan));
+            self.agenda.dirty.scopes.insert(instance.scope(&self.state.plan));
             return Ok(());
         }
         if self.is_out_of_steps()? || self.is_out_of_calls()? {
@@ -74,7 +74,7 @@ impl Decider<'_> {
 
     /// Returns the limit on calls, if it is reached.
     fn calls_used_up(&self) -> Option<u32> {
-        self.state.plan.constraints.max_calls.filter(|max_calls| self.state.calls >= *max_calls)
+        self.state.plan.constraints.max_calls.filter(|max_calls| self.state.counts.calls >= *max_calls)
     }
 
     /// Derives the intent, the idempotency key of the step's effect, from the execution, the step instance, the effect
@@ -135,7 +135,7 @@ impl Decider<'_> {
         attempt: u32,
         outcome: &Outcome,
     ) -> Result<(), IllegalTransition> {
-        let is_out = self.state.open_attempts.contains(instance);
+        let is_out = self.state.open.attempts.contains(instance);
         let Some(step) = self.state.steps.get(instance).filter(|step| is_out && step.attempt == attempt) else {
             return Ok(());
         };
@@ -250,7 +250,7 @@ impl Decider<'_> {
     }
 
     pub(super) fn may_try_again(&self, instance: &Instance) -> bool {
-        self.state.ending.is_none() && !self.is_instance_halted(instance)
+        self.state.end.ending.is_none() && !self.is_instance_halted(instance)
     }
 
     /// True if another attempt may start and a call is left for it. If none is left, the step fails with its own
@@ -261,7 +261,7 @@ impl Decider<'_> {
     }
 
     fn is_past_deadline(&self, at: u64) -> bool {
-        self.state.deadline.is_some_and(|deadline| at >= deadline)
+        self.state.end.deadline.is_some_and(|deadline| at >= deadline)
     }
 
     /// Returns the seed for the jitter of a retry delay. It depends only on the intent and the attempt, so a replay

@@ -33,12 +33,12 @@ impl Decider<'_> {
 
     /// Makes the next change towards the end. Returns false while a running attempt or an evaluation must be awaited.
     pub(super) fn wind_down(&mut self) -> Result<bool, IllegalTransition> {
-        self.agenda.dirty.clear();
-        self.agenda.dirty_loops.clear();
+        self.agenda.dirty.scopes.clear();
+        self.agenda.dirty.loops.clear();
         self.agenda.fresh.clear();
         self.agenda.ready.clear();
         self.agenda.waiting.clear();
-        let reason = match &self.state.ending {
+        let reason = match &self.state.end.ending {
             Some(Ending::Cancelled { reason }) => reason.clone(),
             _ => "execution_ending".to_string(),
         };
@@ -46,7 +46,7 @@ impl Decider<'_> {
             return Ok(false);
         }
         self.cancel_tasks(&reason)?;
-        if let Some(instance) = self.state.waits.first().cloned() {
+        if let Some(instance) = self.state.open.waits.first().cloned() {
             self.cancel_step(&instance, &reason)?;
             return Ok(true);
         }
@@ -56,20 +56,20 @@ impl Decider<'_> {
         if self.counts_memory() && self.stop_one_that_waits_for_people()? {
             return Ok(true);
         }
-        if !self.state.open_attempts.is_empty() {
+        if !self.state.open.attempts.is_empty() {
             return Ok(false);
         }
         if !self.end_containers(&reason)? {
             return Ok(true);
         }
-        self.record(Record::Ended { with_failures: self.state.with_failures })?;
+        self.record(Record::Ended { with_failures: self.state.end.with_failures })?;
         Ok(true)
     }
 
     /// True if a `return` completes the execution and no step inside this container was canceled. The container then
     /// completes.
     fn has_done_its_part(&self, owner: &Instance) -> bool {
-        let is_well = matches!(self.state.ending, Some(Ending::Completed { .. }));
+        let is_well = matches!(self.state.end.ending, Some(Ending::Completed { .. }));
         is_well && !self.steps_of(owner).any(|status| status == Status::Cancelled)
     }
 
@@ -89,7 +89,7 @@ impl Decider<'_> {
     /// Asks running attempts to stop, as many as the turn has room for.
     fn stop_all(&mut self) -> Result<(), IllegalTransition> {
         let room = TURN_RECORDS_MAX.saturating_sub(self.agenda.turn.records.len());
-        let to_stop = self.state.open_attempts.iter().filter_map(|instance| {
+        let to_stop = self.state.open.attempts.iter().filter_map(|instance| {
             let step = self.state.steps.get(instance)?;
             (step.stopping != Some(StopReason::Ending)).then(|| (instance.clone(), step.attempt))
         });
@@ -102,7 +102,7 @@ impl Decider<'_> {
     /// Stops one child that waits for approvals, just as open gates of this execution are canceled. Returns false if
     /// there is none.
     fn stop_one_that_waits_for_people(&mut self) -> Result<bool, IllegalTransition> {
-        let to_stop = self.state.held_children.iter().find_map(|instance| {
+        let to_stop = self.state.open.held_children.iter().find_map(|instance| {
             let step = self.state.steps.get(instance)?;
             (step.stopping != Some(StopReason::Ending)).then(|| (instance.clone(), step.attempt))
         });
@@ -119,20 +119,20 @@ impl Decider<'_> {
             if self.is_bounded() && self.agenda.is_full() {
                 return Ok(false);
             }
-            let finished = self.state.loops.iter().rev().find(|(_, rounds)| rounds.open == 0);
+            let finished = self.state.blocks.loops.iter().rev().find(|(_, rounds)| rounds.open == 0);
             if let Some(instance) = finished.map(|(instance, _)| instance.clone()) {
-                let failed = self.state.loops.get(&instance).and_then(|rounds| rounds.failed.clone());
+                let failed = self.state.blocks.loops.get(&instance).and_then(|rounds| rounds.failed.clone());
                 self.end_container(&instance, failed, reason)?;
                 continue;
             }
-            let innermost = self.state.scopes.keys().rev().find(|scope| scope.owner(&self.state.plan).is_some());
+            let innermost = self.state.blocks.scopes.keys().rev().find(|scope| scope.owner(&self.state.plan).is_some());
             let Some(scope) = innermost.cloned() else { return Ok(true) };
             if let Some((instance, round)) = scope.round_of_loop(&self.state.plan) {
                 self.record(Record::RoundEnded { instance, round })?;
                 continue;
             }
             let Some(owner) = scope.owner(&self.state.plan) else { return Ok(true) };
-            let failed = self.state.scopes.get(&scope).and_then(|here| here.failed.clone());
+            let failed = self.state.blocks.scopes.get(&scope).and_then(|here| here.failed.clone());
             self.end_container(&owner, failed, reason)?;
         }
     }

@@ -35,7 +35,7 @@ impl Decider<'_> {
     /// Returns the failure of a step that would start an execution when none is left in the budget.
     pub(super) fn executions_used_up(&self, instance: &Instance) -> Option<Failure> {
         let given = self.executions_given();
-        if !self.is_bounded() || self.state.executions < given {
+        if !self.is_bounded() || self.state.counts.executions < given {
             return None;
         }
         let message = format!(
@@ -55,7 +55,7 @@ impl Decider<'_> {
         if !self.is_bounded() {
             return Ok(None);
         }
-        let left = self.executions_given().saturating_sub(self.state.executions);
+        let left = self.executions_given().saturating_sub(self.state.counts.executions);
         let places = self.places_beside(instance, waits);
         let share = u64::from(self.executions_given()) / places.max(1);
         let count = u32::try_from(share).unwrap_or(u32::MAX).clamp(1, left.max(1));
@@ -65,7 +65,7 @@ impl Decider<'_> {
 
     /// Takes back the unused part of the share when the child of an attempt has ended.
     pub(super) fn take_back_executions(&mut self, instance: &Instance, used: u32) -> Result<(), IllegalTransition> {
-        let given = self.state.steps.get(instance).map_or(0, |step| step.child_executions);
+        let given = self.state.steps.get(instance).map_or(0, |step| step.child.executions);
         match given.saturating_sub(used) {
             count if self.is_bounded() && count > 0 => {
                 self.record(Record::ExecutionsReturned { instance: instance.clone(), count })
@@ -101,7 +101,7 @@ impl Decider<'_> {
     }
 
     fn rounds_beside(&self, owner: &Instance, of: &Loop, waits: bool) -> u64 {
-        let count = self.state.loops.get(owner).and_then(|rounds| rounds.count);
+        let count = self.state.blocks.loops.get(owner).and_then(|rounds| rounds.count);
         let max_steps = self.state.start.as_ref().map_or(1, |start| start.policy.max_steps);
         let rounds = match (&of.over, waits) {
             (Over::Items(_), true) => count.unwrap_or(1).min(of.concurrency).min(self.max_parallel()),

@@ -144,7 +144,7 @@ impl Decider<'_> {
     /// canceled as well, even if other steps still run there.
     pub(super) fn cancel_for_denial(&mut self, instance: &Instance, reason: &str) -> Result<(), IllegalTransition> {
         self.cancel_step(instance, reason)?;
-        if self.state.ending.is_some() {
+        if self.state.end.ending.is_some() {
             return Ok(());
         }
         self.record(Record::EndingBegun { ending: Ending::Cancelled { reason: reason.into() } })

@@ -49,7 +49,8 @@ impl Decider<'_> {
     /// Examines a loop: starts rounds that may start, or ends the loop.
     pub(super) fn consider_loop(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
-        let (Some(rounds), Work::Loop(of)) = (self.state.loops.get(instance), &plan.step(instance.step).work) else {
+        let (Some(rounds), Work::Loop(of)) = (self.state.blocks.loops.get(instance), &plan.step(instance.step).work)
+        else {
             return Ok(());
         };
         if rounds.is_failing || self.is_instance_halted(instance) {
@@ -110,7 +111,7 @@ impl Decider<'_> {
             }
             Ok(answer) if answer == continues => self.begin_round(instance, begun, max_rounds),
             Ok(_) => {
-                let rounds = self.state.loops.get(instance);
+                let rounds = self.state.blocks.loops.get(instance);
                 let last = rounds.and_then(|rounds| rounds.outputs.first()).cloned().unwrap_or_default();
                 self.complete_loop(instance, last)
             }

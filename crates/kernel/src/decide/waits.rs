@@ -19,7 +19,7 @@ impl Decider<'_> {
     /// Consumes the first kept signal of the name, or starts to wait for one.
     pub(super) fn wait_for_signal(&mut self, instance: &Instance, name: &str) -> Result<(), IllegalTransition> {
         self.started(instance, Value::Null, None)?;
-        let kept = self.state.signals.iter().find(|signal| signal.name == name);
+        let kept = self.state.signals.kept.iter().find(|signal| signal.name == name);
         match kept.map(|signal| (signal.id.clone(), signal.payload.clone())) {
             Some((id, payload)) => self.take_signal(instance, &id, payload),
             None => {
@@ -82,9 +82,9 @@ fn waits_inside(state: &State, scope: &Scope) -> Vec<Instance> {
     let Some(first) = state.plan.block(scope.block).steps.first() else { return found };
     let end = state.plan.end_of_block(scope.block);
     let mut from = scope.instance(*first);
-    while let Some(instance) = state.waits.range(&from..).next().filter(|instance| instance.step < end) {
+    while let Some(instance) = state.open.waits.range(&from..).next().filter(|instance| instance.step < end) {
         if instance.rounds.starts_with(&scope.rounds) {
-            let after = state.waits.range((Bound::Excluded(instance), Bound::Unbounded));
+            let after = state.open.waits.range((Bound::Excluded(instance), Bound::Unbounded));
             let of_step = after.take_while(|next| next.step == instance.step && next.rounds.starts_with(&scope.rounds));
             found.push(instance.clone());
             found.extend(of_step.cloned());

@@ -8,11 +8,7 @@ use alloc::{
 };
 
 use super::{
-    expression_hints::as_condition,
-    keys,
-    references::Reader,
-    report::{Fields, named},
-    suggest::nearest::meant,
+    expression_hints::as_condition, fields::Fields, keys, references::Reader, report::named, suggest::nearest::meant,
 };
 use crate::{
     condition::{Condition, Operator, Test},

@@ -6,12 +6,13 @@
 use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use super::{
+    fields::Fields,
     keys,
     notation::OrderWord,
     outline::{Outline, Role},
     reachability::Ways,
     references::Reader,
-    report::{Fields, Report, named},
+    report::{Report, named},
     suggest::nearest::known_here,
 };
 use crate::{

@@ -3,20 +3,19 @@
 use alloc::{format, string::String, vec::Vec};
 
 use super::{
+    fields::Fields,
+    keys::METHODS,
     references::Reader,
-    report::Fields,
-    step_work::{effect, is_whole, literal},
+    step_work::{effect, literal},
 };
 use crate::{
     diagnostic::{self, quoted},
     limits::RESPONSE_BYTES_MAX,
     plan::Work,
+    reference::is_whole,
     template::Template,
     value::Value,
 };
-
-/// HTTP methods that a step may use.
-pub const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 impl Reader<'_, '_> {
     pub(super) fn http(&mut self, fields: &Fields<'_>) -> Option<Work> {

@@ -47,8 +47,8 @@ pub fn orders() -> [&'static str; 3] {
     OrderWord::ALL.map(|(word, _)| word)
 }
 
-/// The methods of `http` steps.
-pub use super::http::METHODS;
+/// HTTP methods that a step may use.
+pub const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 /// The forms of a condition; each form is recognized by this key.
 pub const CONDITION_FORMS: [&str; 5] = ["ref", "variable", "all", "any", "not"];

@@ -2,11 +2,7 @@
 
 use alloc::format;
 
-use super::{
-    keys,
-    references::Reader,
-    report::{Fields, named},
-};
+use super::{fields::Fields, keys, references::Reader, report::named};
 use crate::{
     condition::Condition,
     diagnostic,

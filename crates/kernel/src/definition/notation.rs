@@ -1,6 +1,6 @@
 //! The three notations of definitions: how to recognize them, and the keys in which they differ.
 
-use super::report::Fields;
+use super::fields::Fields;
 use crate::value::Value;
 
 /// A notation of definitions.

@@ -10,10 +10,10 @@ use alloc::{
 };
 
 use super::{
+    fields::Fields,
     keys,
     notation::{ACTIONS, Notation},
-    report::{Fields, Report, named},
-    schemas::Declared,
+    report::{Report, named},
     step_types::{BRANCHES_OF_UNKNOWN, KINDS, Kind},
     suggest::{
         nearest::{nearest, write_instead},
@@ -26,8 +26,17 @@ use crate::{
     limits::{NAME_CHARS_MAX, PLAN_DEPTH_MAX, PLAN_STEPS_MAX},
     plan::{Block, Order},
     reference::{RESERVED_NAMES, is_name},
-    value::Value,
+    value::{Map, Value},
 };
+
+/// The declarations at the root of a definition.
+#[derive(Debug, Default)]
+pub(super) struct Declared<'a> {
+    /// The JSON Schema of the input.
+    pub input_schema: Option<&'a Value>,
+    /// The declared variables; `None` if any variable may be given.
+    pub variables: Option<&'a Map>,
+}
 
 /// The tree of steps as flat lists.
 #[derive(Debug)]

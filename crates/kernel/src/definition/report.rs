@@ -4,6 +4,7 @@ use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::ops::RangeInclusive;
 
 use super::{
+    fields::Fields,
     inspector::Inspector,
     suggest::{
         nearest::{meant, nearest, write_instead},
@@ -15,7 +16,7 @@ use crate::{
     document::{Document, Path},
     json,
     limits::{FINDINGS_BYTES_MAX, FINDINGS_MAX, WAIT_MAX_MS},
-    value::{Map, Value},
+    value::Value,
 };
 
 /// The diagnostics of one compilation.
@@ -51,23 +52,6 @@ const SEARCHES_MAX: usize = 50;
 impl core::fmt::Debug for Report<'_> {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         out.debug_tuple("Report").field(&self.found).finish()
-    }
-}
-
-/// The fields of an object and its path.
-#[derive(Debug, Clone)]
-pub(super) struct Fields<'a> {
-    pub map: &'a Map,
-    pub path: Path,
-}
-
-impl<'a> Fields<'a> {
-    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
-        self.map.get(key)
-    }
-
-    pub(super) fn has(&self, key: &str) -> bool {
-        self.map.contains_key(key)
     }
 }
 

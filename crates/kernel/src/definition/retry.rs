@@ -2,12 +2,7 @@
 
 use alloc::{format, string::ToString, vec::Vec};
 
-use super::{
-    keys,
-    notation::Notation,
-    report::{Fields, Report},
-    suggest::nearest::meant,
-};
+use super::{fields::Fields, keys, notation::Notation, report::Report, suggest::nearest::meant};
 use crate::{
     diagnostic::{self, quoted},
     document::Path,

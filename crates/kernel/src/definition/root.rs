@@ -8,12 +8,13 @@ use alloc::{
 
 use super::{
     edges::Edges,
+    fields::Fields,
     keys,
     notation::{Notation, OrderWord},
-    outline::Outline,
+    outline::{Declared, Outline},
     references::Reader,
-    report::{Fields, Report, named},
-    schemas::{Declared, schema},
+    report::{Report, named},
+    schemas::schema,
 };
 use crate::{
     diagnostic::{self, quoted},

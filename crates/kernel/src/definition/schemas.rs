@@ -7,8 +7,9 @@ use alloc::{
 };
 
 use super::{
+    fields::Fields,
     references::Reader,
-    report::{Fields, Report, named},
+    report::{Report, named},
     suggest::nearest::{known_here, meant},
 };
 use crate::{
@@ -17,15 +18,6 @@ use crate::{
     reference::{Part, Reference},
     value::{Map, Value},
 };
-
-/// The declarations at the root of a definition.
-#[derive(Debug, Default)]
-pub(super) struct Declared<'a> {
-    /// The JSON Schema of the input.
-    pub input_schema: Option<&'a Value>,
-    /// The declared variables; `None` if any variable may be given.
-    pub variables: Option<&'a Map>,
-}
 
 /// The point at which a path leaves a schema.
 struct Stray<'s> {

@@ -7,16 +7,18 @@ use alloc::{
 };
 
 use super::{
+    fields::Fields,
     keys,
     references::Reader,
-    report::{Fields, named},
-    step_work::{effect, is_whole, literal},
+    report::named,
+    step_work::{effect, literal},
 };
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
     plan::Work,
     reference::Reference,
+    reference::is_whole,
     script::{self, Surroundings, VARIABLE_PREFIX},
     template::{Piece, Template, text_form},
     value::Value,

@@ -7,11 +7,7 @@ use alloc::{
 };
 
 use super::{
-    notation::Notation,
-    references::Reader,
-    report::{Fields, named},
-    step_types::Kind,
-    steps::refuse_type,
+    fields::Fields, notation::Notation, references::Reader, report::named, step_types::Kind, steps::refuse_type,
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -21,6 +17,7 @@ use crate::{
     },
     plan::{Decision, Gate, Work},
     reference,
+    reference::is_whole,
     template::Template,
     time::parse_rfc3339,
     value::{Map, Value},
@@ -343,10 +340,4 @@ pub(super) fn effect<'k>(name: &str, params: impl IntoIterator<Item = (&'k str, 
 
 pub(super) fn literal(value: impl Into<Value>) -> Template {
     Template::Literal(value.into())
-}
-
-/// True if a value is one whole reference, known or not.
-pub(super) fn is_whole(value: &Value) -> bool {
-    let body = value.as_text().and_then(|text| text.strip_prefix('@'));
-    body.is_some_and(|body| crate::reference::length(body).is_some_and(|(_, all)| all == body.len()))
 }

@@ -8,11 +8,12 @@ use alloc::{
 
 use super::{
     edges::Edges,
+    fields::Fields,
     keys,
     notation::Notation,
     outline::{Entry, Outline, Role, check_name},
     references::Reader,
-    report::{Fields, Report},
+    report::Report,
     retry,
     schemas::schema,
     step_types::{KINDS, Kind, MODIFIERS},

@@ -8,11 +8,11 @@ use alloc::{
 };
 
 use crate::{
-    apply::size,
     diagnostic::quoted,
     document::{Document, FieldSpot, Full, Place, ReadError, Room, Ruler, Spot},
     limits::{DEPTH_MAX, DOCUMENT_NODES_MAX, VALUE_MEMORY_BYTES_MAX},
     value::{Map, Number, Value},
+    value_size,
 };
 
 /// Parses a definition, with source positions. Memory is limited by the length of the text: see
@@ -88,7 +88,7 @@ impl Reader<'_> {
             return Err(self.error(format!("nested more than {DEPTH_MAX} deep"), "flatten it"));
         }
         let place = self.place();
-        self.take_memory(size::VALUE_BYTES)?;
+        self.take_memory(value_size::VALUE_BYTES)?;
         self.take(|room| room.take(2 * Room::ITEM))?;
         let value = match self.peek() {
             Some(b'{') => return self.map(place, depth),
@@ -155,7 +155,7 @@ impl Reader<'_> {
                 let place = Ruler::new(self.text).place(key_at);
                 return Err(ReadError { place, message, help: "keep one of them".into() });
             }
-            self.take_memory(size::of_field(&key, map.len()))?;
+            self.take_memory(value_size::of_field(&key, map.len()))?;
             self.take(|room| room.take_field(&key, map.len()))?;
             self.skip_space();
             self.expect(b':', "a colon should be between key and value")?;

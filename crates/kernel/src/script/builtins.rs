@@ -2,9 +2,9 @@
 //! evaluate their arguments a second time or change how bash parses the script.
 
 use super::{
-    Place,
-    flow::{Flow, is_digits},
-    syntax::{Piece, Word, is_identifier},
+    flow::Flow,
+    place::Place,
+    syntax::{Piece, Word, is_digits, is_identifier},
     variables,
 };
 

@@ -8,7 +8,7 @@ use alloc::{collections::BTreeSet, vec::Vec};
 use super::{
     Surroundings, builtins, files,
     programs::{self, Effect},
-    syntax::{Assignment, Command, Kind, List, Parsed, Piece, Redirect, Word, is_name_byte},
+    syntax::{Assignment, Command, Kind, List, Parsed, Piece, Redirect, Word, is_digits, is_name_byte},
     variables,
 };
 
@@ -351,9 +351,4 @@ fn known(list: &List) -> Option<Given> {
 /// Returns the length of the variable name at the start of a text, in bytes.
 fn name_length(text: &[u8]) -> usize {
     text.iter().position(|byte| !is_name_byte(*byte)).unwrap_or(text.len())
-}
-
-/// True if bytes are a decimal number.
-pub(super) fn is_digits(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
 }

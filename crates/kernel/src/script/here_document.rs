@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    Place,
+    place::Place,
     reader::{Form, Lost, Read, Reader},
     syntax::{Piece, Redirect, Word, is_name_byte},
 };

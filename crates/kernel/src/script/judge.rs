@@ -8,11 +8,12 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use super::{
-    Place, builtins, files,
-    flow::{Flow, Reach, is_digits},
+    builtins, files,
+    flow::{Flow, Reach},
+    place::Place,
     programs,
     reader::{Lost, Verdict},
-    syntax::{Assignment, Check, Command, Kind, List, Parsed, Piece, Redirect, Word, is_identifier},
+    syntax::{Assignment, Check, Command, Kind, List, Parsed, Piece, Redirect, Word, is_digits, is_identifier},
     variables,
 };
 

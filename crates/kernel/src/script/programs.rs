@@ -6,10 +6,11 @@
 use alloc::vec::Vec;
 
 use super::{
-    Place, files,
-    flow::{Reach, is_digits},
+    files,
+    flow::Reach,
     git,
-    syntax::{Check, Word, is_identifier},
+    place::Place,
+    syntax::{Check, Word, is_digits, is_identifier},
     transfer, variables,
 };
 

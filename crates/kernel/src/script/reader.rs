@@ -6,11 +6,10 @@
 use alloc::{vec, vec::Vec};
 
 use super::{
-    Place,
-    flow::is_digits,
     here_document::HereDocument,
     marks::{Mark, Marked},
-    syntax::{Check, Parsed, Piece, Word, is_name_byte},
+    place::Place,
+    syntax::{Check, Parsed, Piece, Word, is_digits, is_name_byte},
 };
 use crate::limits::SCRIPT_DEPTH_MAX;
 

@@ -192,6 +192,11 @@ pub(super) fn is_identifier(bytes: &[u8]) -> bool {
     begins && bytes.iter().all(|byte| is_name_byte(*byte))
 }
 
+/// True if bytes are a decimal number.
+pub(super) fn is_digits(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit)
+}
+
 /// True if a byte may be part of a variable name.
 pub(super) fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'

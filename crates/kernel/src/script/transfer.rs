@@ -3,7 +3,7 @@
 //! A word without a value is the author's choice, be it a URL or a header. A value may be request data or the part of a
 //! URL after the host. It may not be a header, because `curl` sends newlines in headers unchanged.
 
-use super::{Place, programs, syntax::Word};
+use super::{place::Place, programs, syntax::Word};
 
 /// Short options without an argument, which may be combined.
 const LETTERS: &[u8] = b"fsSLgiIvkG46";

@@ -35,7 +35,7 @@ fn signals_are_kept_up_to_a_number() {
         assert_eq!(take_in(&mut state, &signal(number, "other", Value::Null), 1).records.len(), 1, "number {number}");
     }
     assert_eq!(take_in(&mut state, &signal(SIGNALS_KEPT_MAX + 1, "other", Value::Null), 1), Turn::default());
-    assert_eq!(state.signals.len(), SIGNALS_KEPT_MAX);
+    assert_eq!(state.signals.kept.len(), SIGNALS_KEPT_MAX);
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl World {
     pub(crate) fn run(&mut self) -> Result<(), Broken> {
         let start = self.start();
         self.take_in(start)?;
-        while self.state.ended_at.is_none() {
+        while self.state.end.ended_at.is_none() {
             must!(self.past.len() < INPUTS_MAX, "it does not end: {INPUTS_MAX} inputs");
             let input = if self.numbers.chance(self.noise) { self.nonsense() } else { self.sense()? };
             self.take_in(input)?;
@@ -158,7 +158,7 @@ impl World {
 
     /// Returns an input that advances the execution. An error means that the execution hangs.
     fn sense(&mut self) -> Result<Input, Broken> {
-        if self.state.is_split {
+        if self.state.journal.is_split {
             return Ok(Input::Continue);
         }
         if self.state.queue.is_some() {
@@ -207,7 +207,7 @@ impl World {
             Work::Signal { name } if self.state.step_status(instance) == Status::Waiting => Some(name.clone()),
             _ => None,
         };
-        self.state.waits.iter().find_map(awaited)
+        self.state.open.waits.iter().find_map(awaited)
     }
 
     fn receipt(&mut self) -> Input {
@@ -285,7 +285,7 @@ impl World {
 
     /// Processes an input and checks all invariants after it.
     pub(crate) fn take_in(&mut self, input: Input) -> Result<(), Broken> {
-        let is_ending = self.state.ending.is_some();
+        let is_ending = self.state.end.ending.is_some();
         let turn = self.decide(&input)?;
         if turn.records.is_empty() {
             must!(turn == Turn::default(), "without records something is to be done: {turn:?}");
@@ -296,11 +296,11 @@ impl World {
         self.check_records(&turn.records, is_ending)?;
         self.perform(&turn)?;
         self.check_bounds()?;
-        if !self.state.is_split {
+        if !self.state.journal.is_split {
             self.check_stopped()?;
         }
         self.past.push(input.clone());
-        if !self.state.is_split && self.numbers.chance(30) {
+        if !self.state.journal.is_split && self.numbers.chance(30) {
             self.check_repeat(&input)?;
         }
         if self.numbers.chance(3) {
@@ -380,7 +380,7 @@ impl World {
             }
         }
         turn.messages.iter().try_for_each(|letter| self.deliver(letter))?;
-        let (open, state) = (&self.state.open_attempts, &self.state);
+        let (open, state) = (&self.state.open.attempts, &self.state);
         self.out.retain(|instance, out| {
             open.contains(instance) && state.steps.get(instance).is_some_and(|step| step.attempt == out.attempt)
         });
@@ -446,7 +446,7 @@ impl World {
         let Some(start) = &self.state.start else { return Ok(()) };
         if self.state.queue.is_some() {
             must!(self.state.steps.is_empty() && self.out.is_empty(), "something of it begins in a queue");
-            must!(self.state.timers.is_empty(), "its time runs in a queue");
+            must!(self.state.open.timers.is_empty(), "its time runs in a queue");
         }
         let mut out: BTreeMap<Scope, u32> = BTreeMap::new();
         self.out.keys().for_each(|instance| *out.entry(instance.scope(&self.plan)).or_default() += 1);
@@ -457,14 +457,14 @@ impl World {
             };
             must!(count <= most, "{count} attempts are out of block {scope:?}, and {most} may be");
         }
-        for (instance, rounds) in &self.state.loops {
+        for (instance, rounds) in &self.state.blocks.loops {
             let Work::Loop(of) = &self.plan.step(instance.step).work else { continue };
             let most = of.concurrency.min(start.policy.max_parallel);
             must!(rounds.open <= most, "{} rounds of {instance:?} are open, and {most} may be", rounds.open);
         }
-        must!(self.state.visits <= start.policy.max_steps, "{} steps were begun", self.state.visits);
+        must!(self.state.counts.visits <= start.policy.max_steps, "{} steps were begun", self.state.counts.visits);
         if let Some(max_calls) = self.plan.constraints.max_calls {
-            let calls = self.state.calls;
+            let calls = self.state.counts.calls;
             must!(calls <= max_calls, "{calls} calls were made, and {max_calls} may be");
         }
         Ok(())
@@ -475,9 +475,12 @@ impl World {
         let stops = self.state.is_stopping();
         let runs_on = self.out.iter().find(|(_, out)| stops && !out.is_stopping);
         must!(runs_on.is_none(), "nobody has asked it to stop: {runs_on:?}");
-        let waits = self.state.waits.iter().find(|instance| self.halted.holds(&self.plan, instance));
+        let waits = self.state.open.waits.iter().find(|instance| self.halted.holds(&self.plan, instance));
         must!(waits.is_none(), "it waits where a failure has halted: {waits:?}");
-        must!(self.state.ending.is_none() || self.state.waits.is_empty(), "it waits in an execution that is ending");
+        must!(
+            self.state.end.ending.is_none() || self.state.open.waits.is_empty(),
+            "it waits in an execution that is ending"
+        );
         Ok(())
     }
 
@@ -503,15 +506,15 @@ impl World {
     pub(crate) fn check_end(&mut self) -> Result<(), Broken> {
         let state = &self.state;
         must!(self.out.is_empty(), "ended while something is out: {:?}", self.out);
-        must!(state.timers.is_empty() && state.waits.is_empty(), "ended while something is waited for");
-        must!(state.loops.is_empty(), "ended with loops open: {:?}", state.loops);
-        let open: Vec<_> = state.scopes.keys().filter(|scope| scope.block != 0).collect();
+        must!(state.open.timers.is_empty() && state.open.waits.is_empty(), "ended while something is waited for");
+        must!(state.blocks.loops.is_empty(), "ended with loops open: {:?}", state.blocks.loops);
+        let open: Vec<_> = state.blocks.scopes.keys().filter(|scope| scope.block != 0).collect();
         must!(open.is_empty(), "ended with blocks open: {open:?}");
         let unsettled: Vec<_> = state.steps.iter().filter(|(_, step)| !step.status.is_final()).collect();
         must!(unsettled.is_empty(), "ended with steps that have not: {unsettled:?}");
         let is_completed = state.status() == ExecutionStatus::Completed;
         must!(!is_completed || !self.halted.all(), "completed after a failure that nobody has taken up");
-        must!(matches!(state.ending, Some(Ending::Completed { .. })) == is_completed, "an ending of another kind");
+        must!(matches!(state.end.ending, Some(Ending::Completed { .. })) == is_completed, "an ending of another kind");
         must!(self.letters_home == u32::from(self.has_parent), "{} letters to the parent", self.letters_home);
         *self.seen.entry(state.status().name().to_string()).or_default() += 1;
         for input in self.past.clone() {
@@ -542,7 +545,7 @@ impl World {
         let steps: String = self.state.steps.iter().map(line).collect();
         format!(
             "{steps}  ending {:?}\n  scopes {:#?}\n  loops {:#?}",
-            self.state.ending, self.state.scopes, self.state.loops
+            self.state.end.ending, self.state.blocks.scopes, self.state.blocks.loops
         )
     }
 

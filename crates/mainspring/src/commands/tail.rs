@@ -133,7 +133,7 @@ impl Shown {
             }
         }
         self.next = frames.last().map_or(0, |frame| frame.sequence + 1);
-        if global.json && state.ended_at.is_some() {
+        if global.json && state.end.ended_at.is_some() {
             print_out!("{}", mainspring_kernel::json::compact(&events.finished(&state, state.now)));
         }
         Ok(state)

@@ -42,7 +42,7 @@ impl Summary {
     /// The summary of an execution in a local store.
     pub(crate) fn of(state: &State, tree: &ExecutionTree) -> Self {
         let start = state.start.as_ref();
-        let until = state.ended_at.unwrap_or_else(now_ms);
+        let until = state.end.ended_at.unwrap_or_else(now_ms);
         let waiting = |open: &OpenGate| Waiting {
             path: open.path.clone(),
             prompt: open.gate.prompt.clone(),
@@ -51,7 +51,7 @@ impl Summary {
         Self {
             id: start.map(|start| start.execution_id.clone()).unwrap_or_default(),
             status: state.status().name().into(),
-            with_failures: state.with_failures,
+            with_failures: state.end.with_failures,
             took_ms: start.map_or(0, |start| until.saturating_sub(start.at)),
             output: state.output().cloned().unwrap_or_default(),
             error: envelope::error(state),

@@ -1,14 +1,25 @@
 //! One worker and the socket to it.
 
-use super::WorkerCommand;
 use crate::response::Response;
 use crate::wire::{Message, TAKEN, read_frame, write_frame};
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+/// The command that starts a worker: a program that calls [`worker::serve`](crate::worker::serve) with its standard
+/// streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkerCommand {
+    /// The program; `/proc/self/exe` for the current one.
+    pub program: PathBuf,
+    /// The arguments of the program.
+    pub arguments: Vec<OsString>,
+}
 
 /// A worker that waits for a request. Dropping it kills the worker.
 pub(super) struct Link {

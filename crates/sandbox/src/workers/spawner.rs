@@ -3,8 +3,7 @@
 //! The kernel kills a worker when the thread that started it ends, not when the process does (`PR_SET_PDEATHSIG`,
 //! prctl(2)). So one thread starts all workers of a pool, and lives as long as the pool.
 
-use super::WorkerCommand;
-use super::link::Link;
+use super::link::{Link, WorkerCommand};
 use crate::fault::{Fault, FaultKind};
 use crate::limits::IDLE_LOOK;
 use std::io;

@@ -247,7 +247,7 @@ pub(crate) fn read_envelope(app: &App, caller: &Caller, row: &ExecutionRow) -> R
     let read = loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
     let state = read.ok_or_else(|| Problem::not_found("execution"))?.journal.state;
     let family = ExecutionTree::of(loader, app.engine.key(), &state)?;
-    let with_failures = state.status() == ExecutionStatus::Completed && state.with_failures;
+    let with_failures = state.status() == ExecutionStatus::Completed && state.end.with_failures;
     Ok(Envelope {
         status: envelope::status(&state),
         outcome: with_failures.then_some("with_failures"),
@@ -321,7 +321,7 @@ pub(crate) fn envelope_so_far(
     row: &ExecutionRow,
     state: &State,
 ) -> Result<(Value, Value, Value)> {
-    let is_something = state.ended_at.is_some() || !state.outputs.is_empty();
+    let is_something = state.end.ended_at.is_some() || !state.outputs.is_empty();
     let output = if is_something { outputs(state) } else { Value::Null };
     let family = ExecutionTree::of(app.engine.loader(), app.engine.key(), state)?;
     let first = family.gates.first().map(|open| gate(open, may_decide(caller, row, open)));

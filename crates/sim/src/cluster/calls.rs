@@ -271,7 +271,7 @@ impl Cluster {
         let who = self.nodes[node].name();
         let what = format!("attempt {} of `{}` of {execution}", attempt.number, attempt.step);
         let state = self.commits.state(execution).ok_or_else(|| format!("{what} is made, and nothing is durable"))?;
-        let is_open = state.open_attempts.contains(instance) && open_attempt(state, instance).as_ref() == Some(attempt);
+        let is_open = state.open.attempts.contains(instance) && open_attempt(state, instance).as_ref() == Some(attempt);
         if !is_open {
             return Err(format!("{who} makes {what}, which is not durable, or settled"));
         }

@@ -189,7 +189,7 @@ impl Cluster {
                 {
                     for (place, payload) in subject.signals(name) {
                         let id = format!("entry {place}");
-                        if !state.signals_seen.contains(&id) {
+                        if !state.signals.seen.contains(&id) {
                             let (name, payload) = (name.clone(), payload.clone());
                             inputs.push((state.key, Input::Signal { id, name, payload }));
                             break;

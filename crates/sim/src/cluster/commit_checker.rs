@@ -110,7 +110,7 @@ impl CommitChecker {
         let is_it = |instance: &Instance| {
             state.steps.get(instance).is_some_and(|step| child_key(state, instance, step.attempt) == child)
         };
-        self.is_open(state.key) && state.open_attempts.iter().any(is_it)
+        self.is_open(state.key) && state.open.attempts.iter().any(is_it)
     }
 
     /// Records an end by force, after which the execution has no further frames.
@@ -254,7 +254,7 @@ impl CommitChecker {
         let Some(journal) = self.journals.get_mut(&part.execution).filter(|_| !part.frames.is_empty()) else {
             return Ok(());
         };
-        if journal.fold.state.ended_at.is_some() {
+        if journal.fold.state.end.ended_at.is_some() {
             journal.has_ended = true;
             self.open.remove(&part.execution);
         }

@@ -299,7 +299,7 @@ fn foreign_input(state: &State) -> Input {
         let (instance, gate) = (instance.clone(), gate.number);
         return Input::Decide { instance, gate, decision: Decision::Approve, by: INTRUDER.into(), reason: Value::Null };
     }
-    let out = state.open_attempts.iter().next();
+    let out = state.open.attempts.iter().next();
     match out.and_then(|instance| Some((instance, state.steps.get(instance)?.attempt))) {
         Some((instance, attempt)) => {
             let outcome = Outcome::Done(FORGED.into());

@@ -39,19 +39,19 @@ impl Run<'_> {
         let row = self.store.execution(key).map_err(|error| error.to_string())?.ok_or("the execution has no row")?;
         let head = self.store.head(key).map_err(|error| error.to_string())?.ok_or("the execution has no head")?;
         let said = (row.status.as_str(), row.completed_at, head.ended, head.wake_at);
-        let is = (state.status().name(), state.ended_at, state.ended_at.is_some(), state.wake_at());
+        let is = (state.status().name(), state.end.ended_at, state.end.ended_at.is_some(), state.wake_at());
         if said == is { Ok(()) } else { Err(format!("the catalogue says {said:?} and the journal {is:?}")) }
     }
 
     /// An execution that has not ended waits for an input from outside, and its open calls were really made.
     fn check_calls(&self, execution: ExecutionKey, member: &JournalMirror) -> Result<(), String> {
         let state = member.state();
-        for instance in &state.open_attempts {
+        for instance in &state.open.attempts {
             let number = state.steps.get(instance).map_or(0, |step| step.attempt);
             let name = instance.name(&state.plan);
             if matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. }) {
                 let child = child_key(state, instance, number);
-                let has_ended = self.family.member(child).is_none_or(|child| child.state().ended_at.is_some());
+                let has_ended = self.family.member(child).is_none_or(|child| child.state().end.ended_at.is_some());
                 if has_ended {
                     return Err(format!("nothing moves, and `{name}` waits for a child that does not run"));
                 }
@@ -62,10 +62,10 @@ impl Run<'_> {
                 stage => return Err(format!("nothing moves, and attempt {number} of `{name}` is {stage:?}")),
             }
         }
-        let waits = state.waits.iter().filter_map(|instance| state.steps.get(instance));
+        let waits = state.open.waits.iter().filter_map(|instance| state.steps.get(instance));
         let waits_outside =
             waits.filter(|step| matches!(step.status, Status::Waiting | Status::WaitingApproval)).count();
-        if state.ended_at.is_some() || waits_outside > 0 || !state.open_attempts.is_empty() {
+        if state.end.ended_at.is_some() || waits_outside > 0 || !state.open.attempts.is_empty() {
             return Ok(());
         }
         Err("nothing moves, and the execution has neither ended nor does it wait for anything".into())

@@ -257,7 +257,7 @@ impl Run<'_> {
     fn check_forgotten(&self, execution: ExecutionKey, step: &str, number: u32) -> Result<(), String> {
         let Some(member) = self.family.member(execution) else { return Ok(()) };
         let state = member.state();
-        let mut open = state.open_attempts.iter().filter_map(|instance| Some((instance, state.steps.get(instance)?)));
+        let mut open = state.open.attempts.iter().filter_map(|instance| Some((instance, state.steps.get(instance)?)));
         match open.any(|(instance, open)| instance.name(&state.plan) == step && open.attempt == number) {
             true => Err(format!("attempt {number} of `{step}` is forgotten before its receipt is durable")),
             false => Ok(()),

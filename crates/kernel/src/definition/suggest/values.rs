@@ -4,10 +4,11 @@ use alloc::{format, string::String};
 
 use super::synonyms::synonym;
 use crate::{
-    definition::{report::Fields, step_work::is_whole},
+    definition::fields::Fields,
     diagnostic::quoted,
     json,
     limits::WAIT_MAX_MS,
+    reference::is_whole,
     value::{Number, Value},
 };
 

@@ -147,7 +147,7 @@ fn push(feed: &Weak<Feed>, events: Vec<StreamEvent>, is_over: bool) -> bool {
 
 fn push_journal(feed: &Weak<Feed>, encoder: &mut EventEncoder<'_>, journal: &Journal) -> bool {
     let mut events: Vec<StreamEvent> = journal.frames.iter().flat_map(|frame| encoder.of_frame(frame)).collect();
-    let is_over = journal.state.ended_at.is_some();
+    let is_over = journal.state.end.ended_at.is_some();
     if is_over {
         events.extend(encoder.finished(&journal.state, journal.next.saturating_sub(1)));
     }
@@ -164,7 +164,7 @@ pub(crate) fn catch_up(app: &App, key: ExecutionKey, after: Option<EventPosition
     let Some(found) = journal(app, key, 0)? else { return Ok(Vec::new()) };
     let (id, plan) = (name(&found.state), found.state.plan.clone());
     let mut encoder = EventEncoder::new(*app.engine.key(), &found.state, &id, &plan);
-    let last = found.state.ended_at.is_some().then_some(found.next.saturating_sub(1));
+    let last = found.state.end.ended_at.is_some().then_some(found.next.saturating_sub(1));
     let frames = found.frames.iter().map(Some).chain(last.map(|_| None));
     let events = frames.flat_map(|frame| match (frame, last) {
         (Some(frame), _) => encoder.of_frame(frame),
@@ -246,7 +246,7 @@ impl<'a> EventEncoder<'a> {
     }
 
     fn finished(&mut self, state: &State, sequence: u64) -> Vec<StreamEvent> {
-        let at = state.ended_at.unwrap_or_else(now_ms);
+        let at = state.end.ended_at.unwrap_or_else(now_ms);
         let event = self.events.finished(state, at);
         vec![self.encode(sequence, &event)]
     }

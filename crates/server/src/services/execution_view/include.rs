@@ -122,7 +122,7 @@ impl RuntimeState {
         let names = |steps: &std::collections::BTreeSet<mainspring_kernel::instance::Instance>| {
             steps.iter().take(NAMED_MAX).map(|instance| instance.name(&state.plan)).collect()
         };
-        let is_over = state.ended_at.is_some();
+        let is_over = state.end.ended_at.is_some();
         Self {
             executor: ExecutorState {
                 dispatch_count: row.attempt_count,
@@ -137,12 +137,12 @@ impl RuntimeState {
                 max_parallel: start.policy.max_parallel,
                 max_output_bytes: start.policy.max_output_bytes,
             }),
-            step_count: state.visits,
-            call_count: state.calls,
-            open_steps: names(&state.open_attempts),
-            waiting_steps: names(&state.waits),
+            step_count: state.counts.visits,
+            call_count: state.counts.calls,
+            open_steps: names(&state.open.attempts),
+            waiting_steps: names(&state.open.waits),
             next_timer_at: state.next_timer().filter(|_| !is_over).map(|(at, _)| rfc3339(*at)),
-            deadline_at: state.deadline.filter(|_| !is_over).map(rfc3339),
+            deadline_at: state.end.deadline.filter(|_| !is_over).map(rfc3339),
         }
     }
 }

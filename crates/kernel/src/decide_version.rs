@@ -1,0 +1,36 @@
+//! Versions of the rules in [`decide`](crate::decide), and the version since which each rule applies.
+
+/// Version of the rules in [`decide`](crate::decide). An execution pins the version at its start. A change that makes an input
+/// produce other records is made under a higher version only, or replays of older journals would fail.
+pub const DECIDE_VERSION: u32 = 6;
+
+/// Decide version that introduced these rules:
+///
+/// - steps that need no concurrency slot start even if all slots are taken;
+/// - a retry policy applies to interruptions as to any other failure;
+/// - a child notifies its parent when it waits for approvals, and reports a denial to it;
+/// - a failure that cancels waits in inner blocks is followed along its edges in the same turn.
+pub(crate) const SECOND_RULES: u32 = 2;
+
+/// Version since which an execution can be queued before it runs.
+pub const QUEUES_SINCE: u32 = 3;
+
+/// Version since which kept signals have a limit in bytes, and a signal that a step waits for is accepted despite the
+/// limits.
+pub const SIGNAL_BYTES_SINCE: u32 = 4;
+
+/// Decide version that introduced these rules:
+///
+/// - there are limits on child executions, on rounds and skipped steps, on the evaluations of a turn, and on the size
+///   of the values that blocks, returns and gates hold;
+/// - a completing execution waits for its running attempts.
+pub const BOUNDS_SINCE: u32 = 5;
+
+/// Decide version that introduced these rules:
+///
+/// - the memory of an execution and the size of its journal are limited;
+/// - a loop ends as soon as its outputs are too large;
+/// - blocks that a turn opens count towards the size of the turn;
+/// - a completing execution stops children that wait for approvals, and its deadline is not suspended;
+/// - a quarantined child keeps its share of the execution budget.
+pub const MEMORY_SINCE: u32 = 6;
