@@ -1,19 +1,16 @@
 //! The flags of `mainspring`, and the dispatch from a command line to a command and its exit code.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::ffi::OsString;
 
-use clap::{
-    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint, builder::BoolishValueParser,
-    error::ErrorKind, parser::ValueSource,
-};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource};
 use mainspring_kernel::diagnostic::is_obeyed;
 use mainspring_store::postgres::PostgresStore;
 
 use crate::{
     commands,
+    context::{Context, Global},
     error::{CliError, Exit},
     output::terminal::{Terminal, print_out},
-    telemetry::Telemetry,
 };
 
 /// Durable workflows: nothing lost, nothing repeated, everything on record.
@@ -24,35 +21,6 @@ pub(crate) struct CommandLine {
     command: Command,
     #[command(flatten)]
     global: Global,
-}
-
-/// The global flags.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Global {
-    /// The data folder [default: $XDG_STATE_HOME/mainspring]
-    #[arg(long, visible_alias = "data-dir", global = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) dir: Option<PathBuf>,
-    /// A shared store instead of a data folder: postgres://user@host/database. Set an address with a
-    /// password in MAINSPRING_STORE, because other users can read command lines
-    #[arg(long, global = true, value_name = "URL", env = "MAINSPRING_STORE", hide_env_values = true)]
-    pub(crate) store: Option<String>,
-    /// A server instead of a local store: https://mainspring.example.com [env: MAINSPRING_SERVER]
-    #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
-    pub(crate) server: Option<String>,
-    /// Send the token over plain HTTP to another machine, readable by everyone on the network path
-    #[arg(long, global = true, env = "MAINSPRING_PLAIN_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new())]
-    pub(crate) plain_http: bool,
-    /// True if a flag names the location of executions, and not the environment.
-    #[arg(skip)]
-    pub(crate) place_by_flag: bool,
-    /// True if a flag names the address of the store, and not the environment.
-    #[arg(skip)]
-    pub(crate) store_by_flag: bool,
-    /// Print JSON
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) telemetry: Telemetry,
 }
 
 #[derive(Debug, Subcommand)]
@@ -121,7 +89,7 @@ enum Command {
     Bench(commands::bench::Bench),
     /// Print a completion script for a shell
     Completions {
-        /// The shell
+        /// The shell that runs the script, such as bash or zsh
         shell: clap_complete::Shell,
     },
 }
@@ -134,15 +102,15 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Ok(line) => line,
         Err(error) => return refused_arguments(&error, &arguments),
     };
-    let terminal = Terminal::of_process();
-    let usual_log = if matches!(line.command, Command::Node(_) | Command::Up(_)) { "info" } else { "off" };
-    let begun = line.global.telemetry.begin(usual_log);
-    let obeyed = begun.and_then(|()| obey(line.command, &line.global, &terminal));
-    line.global.telemetry.end(&terminal);
-    match obeyed {
+    let (command, context) = (line.command, Context::new(line.global));
+    let default_log = if matches!(command, Command::Node(_) | Command::Up(_)) { "info" } else { "off" };
+    let started = context.global.telemetry.begin(default_log);
+    let result = started.and_then(|()| run(command, &context));
+    context.global.telemetry.end(&context.terminal);
+    match result {
         Ok(exit) => exit,
         Err(error) => {
-            tell(&error, &line.global, &terminal);
+            print_error(&error, &context);
             error.exit
         }
     }
@@ -188,7 +156,7 @@ impl Command {
 /// Rejects `--server` for a command that works on this machine. A server named by the environment is ignored
 /// instead, since it is meant for other commands. Only `resume` rejects that too, because it has no other possible
 /// meaning there.
-fn check_place(command: &Command, global: &Global) -> Result<(), CliError> {
+fn check_location(command: &Command, global: &Global) -> Result<(), CliError> {
     let Some(why) = command.belongs_here() else { return Ok(()) };
     let is_meant = global.server.is_some() || (matches!(command, Command::Resume(_)) && global.server()?.is_some());
     if is_meant { Err(CliError::bad_input("not_at_a_server", why)) } else { Ok(()) }
@@ -204,41 +172,41 @@ fn check_password(global: &Global) -> Result<(), CliError> {
     Err(CliError::bad_input("password_in_flag", message))
 }
 
-fn obey(command: Command, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
-    check_place(&command, global)?;
-    check_password(global)?;
+fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
+    check_location(&command, &context.global)?;
+    check_password(&context.global)?;
     match command {
-        Command::Up(up) => commands::up::up(&up, global, terminal),
-        Command::Login(login) => commands::login::login(&login, global, terminal),
-        Command::Logout(logout) => commands::login::logout(&logout, global, terminal),
-        Command::Save(save) => commands::save::save(&save, global, terminal),
-        Command::Workflows(workflows) => commands::workflows::workflows(&workflows, global, terminal),
-        Command::Token(token) => commands::token::token(&token, global, terminal),
-        Command::Config(config) => commands::config::config(&config, global, terminal),
-        Command::Doctor(doctor) => commands::doctor::doctor(&doctor, global, terminal),
-        Command::Backup(backup) => commands::backup::backup(&backup, global, terminal),
-        Command::Run(run) => commands::run::run(&run, global, terminal),
-        Command::Resume(resume) => commands::resume::resume(&resume, global, terminal),
-        Command::Node(node) => commands::node::node(&node, global, terminal),
-        Command::List(list) => commands::list::list(&list, global, terminal),
-        Command::Show(show) => commands::show::show(&show, global, terminal),
-        Command::Tail(tail) => commands::tail::tail(&tail, global, terminal),
-        Command::Approvals(approvals) => commands::approvals::approvals(&approvals, global, terminal),
-        Command::Approve(approve) => commands::decide::approve(&approve, global, terminal),
-        Command::Deny(deny) => commands::decide::deny(&deny, global, terminal),
-        Command::Cancel(cancel) => commands::cancel::cancel(&cancel, global, terminal),
-        Command::Signal(signal) => commands::signal::signal(&signal, global, terminal),
-        Command::Upgrade(upgrade) => commands::upgrade::upgrade(&upgrade, global, terminal),
-        Command::Quarantine(quarantine) => commands::quarantine::quarantine(&quarantine, global, terminal),
-        Command::Erase(erase) => commands::erase::erase(&erase, global, terminal),
-        Command::Audit(audit) => commands::audit::audit(&audit, global, terminal),
-        Command::Verify(verify) => commands::verify::verify(&verify, global, terminal),
-        Command::Validate(validate) => commands::validate::validate(&validate, global, terminal),
-        Command::Plan(plan) => commands::plan::plan(&plan, global, terminal),
-        Command::Convert(convert) => commands::convert::convert(&convert, global),
-        Command::Test(test) => commands::test::test(&test, global, terminal),
-        Command::Sim(sim) => commands::sim::sim(&sim, global, terminal),
-        Command::Bench(bench) => commands::bench::bench(&bench, global, terminal),
+        Command::Up(up) => commands::up::up(&up, context),
+        Command::Login(login) => commands::login::login(&login, context),
+        Command::Logout(logout) => commands::login::logout(&logout, context),
+        Command::Save(save) => commands::save::save(&save, context),
+        Command::Workflows(workflows) => commands::workflows::workflows(&workflows, context),
+        Command::Token(token) => commands::token::token(&token, context),
+        Command::Config(config) => commands::config::config(&config, context),
+        Command::Doctor(doctor) => commands::doctor::doctor(&doctor, context),
+        Command::Backup(backup) => commands::backup::backup(&backup, context),
+        Command::Run(run) => commands::run::run(&run, context),
+        Command::Resume(resume) => commands::resume::resume(&resume, context),
+        Command::Node(node) => commands::node::node(&node, context),
+        Command::List(list) => commands::list::list(&list, context),
+        Command::Show(show) => commands::show::show(&show, context),
+        Command::Tail(tail) => commands::tail::tail(&tail, context),
+        Command::Approvals(approvals) => commands::approvals::approvals(&approvals, context),
+        Command::Approve(approve) => commands::decide::approve(&approve, context),
+        Command::Deny(deny) => commands::decide::deny(&deny, context),
+        Command::Cancel(cancel) => commands::cancel::cancel(&cancel, context),
+        Command::Signal(signal) => commands::signal::signal(&signal, context),
+        Command::Upgrade(upgrade) => commands::upgrade::upgrade(&upgrade, context),
+        Command::Quarantine(quarantine) => commands::quarantine::quarantine(&quarantine, context),
+        Command::Erase(erase) => commands::erase::erase(&erase, context),
+        Command::Audit(audit) => commands::audit::audit(&audit, context),
+        Command::Verify(verify) => commands::verify::verify(&verify, context),
+        Command::Validate(validate) => commands::validate::validate(&validate, context),
+        Command::Plan(plan) => commands::plan::plan(&plan, context),
+        Command::Convert(convert) => commands::convert::convert(&convert, context),
+        Command::Test(test) => commands::test::test(&test, context),
+        Command::Sim(sim) => commands::sim::sim(&sim, context),
+        Command::Bench(bench) => commands::bench::bench(&bench, context),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut CommandLine::command(), "mainspring", &mut script);
@@ -272,11 +240,11 @@ fn asks_for_json(arguments: &[OsString]) -> bool {
     arguments.iter().take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
 
-fn tell(error: &CliError, global: &Global, terminal: &Terminal) {
-    if global.json {
+fn print_error(error: &CliError, context: &Context) {
+    if context.global.json {
         answer(error);
     }
-    terminal.error(&error.failure.message);
+    context.terminal.error(&error.failure.message);
 }
 
 fn answer(error: &CliError) {

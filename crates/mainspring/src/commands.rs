@@ -2,23 +2,19 @@
 
 pub(crate) mod approvals;
 pub(crate) mod audit;
-pub(crate) mod audit_entry;
 pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod decide;
-pub(crate) mod delegate;
 pub(crate) mod doctor;
 pub(crate) mod erase;
-pub(crate) mod follow;
 pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod node;
 pub(crate) mod plan;
 pub(crate) mod quarantine;
-mod remote;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod save;

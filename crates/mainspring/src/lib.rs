@@ -1,19 +1,22 @@
 //! The command lines `mainspring` and `workflow`: flags, wiring, exit codes and terminal output. Workflow
 //! semantics, storage and the HTTP API are in the other crates.
 
+mod backend;
 pub mod cli;
 mod client;
 mod commands;
+mod context;
+mod definitions;
 pub mod error;
 pub mod evaluator;
 pub mod idempotency;
 pub mod output;
 pub mod paths;
 pub mod read_limited;
-mod read_store;
 pub mod runner;
 mod scripts;
 mod server_settings;
+pub mod signals;
 mod store_location;
 #[cfg(feature = "telemetry")]
 mod telemetry;
@@ -22,4 +25,3 @@ mod telemetry;
 mod telemetry;
 mod tls;
 pub mod workflow_cli;
-mod workflows;

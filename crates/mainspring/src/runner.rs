@@ -25,15 +25,13 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
     value::Value,
 };
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::mpsc::UnboundedReceiver,
-};
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
     error::CliError,
     evaluator::evaluator,
     paths::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
+    signals::Signals,
 };
 
 /// Help text on [`ALLOW_VARIABLE`], for commands that run `http` steps of several organizations.
@@ -141,7 +139,7 @@ pub async fn follow(
     engine: &Engine,
     watch: &mut UnboundedReceiver<Arc<CommittedFrame>>,
     from: &mut Snapshot,
-    signals: &mut Signals,
+    signals: &Signals,
     mut show: impl FnMut(&Plan, &[Record], u64),
 ) -> Result<Followed, EngineError> {
     if is_tree_settled(engine, &from.state)? {
@@ -162,7 +160,12 @@ pub async fn follow(
         }
         from.next_sequence = moment.sequence + 1;
         show(&from.state.plan, &moment.records, moment.now);
-        if is_settled(moment.status) && is_tree_settled(engine, &engine.state(from.state.key)?)? {
+        let is_over = match moment.status {
+            // Only an open approval needs the journal: children may still run.
+            ExecutionStatus::WaitingApproval => is_tree_settled(engine, &engine.state(from.state.key)?)?,
+            status => is_settled(status),
+        };
+        if is_over {
             return Ok(Followed::Settled);
         }
     }
@@ -185,43 +188,6 @@ fn is_tree_settled(engine: &Engine, state: &State) -> Result<bool, EngineError> 
 
 pub(crate) fn is_settled(status: ExecutionStatus) -> bool {
     !matches!(status, ExecutionStatus::Pending | ExecutionStatus::Running | ExecutionStatus::CancelRequested)
-}
-
-/// A stream of the signals that ask a process to stop: SIGINT, SIGTERM and SIGHUP.
-pub struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hangup: tokio::signal::unix::Signal,
-    /// True if the last received signal was SIGTERM.
-    is_terminated: bool,
-}
-
-impl Signals {
-    /// Installs the handlers. From now on these signals no longer end the process.
-    pub fn new() -> Result<Self, EngineError> {
-        let hear =
-            |kind| signal(kind).map_err(|error| EngineError::Stopped(format!("signals cannot be heard: {error}")));
-        Ok(Self {
-            interrupt: hear(SignalKind::interrupt())?,
-            terminate: hear(SignalKind::terminate())?,
-            hangup: hear(SignalKind::hangup())?,
-            is_terminated: false,
-        })
-    }
-
-    /// Waits for the first of the signals.
-    pub async fn any(&mut self) {
-        self.is_terminated = tokio::select! {
-            _ = self.interrupt.recv() => false,
-            _ = self.terminate.recv() => true,
-            _ = self.hangup.recv() => false,
-        };
-    }
-
-    /// True if the last received signal was SIGTERM.
-    pub fn is_terminated(&self) -> bool {
-        self.is_terminated
-    }
 }
 
 /// Writes a line of NDJSON to standard error. A closed pipe does not stop the execution.

@@ -14,7 +14,11 @@ use mainspring_effects::shell::contain::{Container, ContainerSettings, Network, 
 use mainspring_store::postgres::PostgresStore;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use crate::{cli::Global, commands::up::FIRST_TOKEN, error::CliError, paths};
+use crate::{
+    context::Global,
+    error::CliError,
+    paths::{self, FIRST_TOKEN},
+};
 
 /// The name of the mode setting. The values follow.
 pub(crate) const SCRIPTS: &str = "scripts";

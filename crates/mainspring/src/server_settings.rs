@@ -23,7 +23,7 @@ use mainspring_server::{
 use rustix::process::{Resource, getrlimit};
 
 use crate::{
-    cli::Global,
+    context::Global,
     error::CliError,
     paths,
     scripts::{ScriptFlags, ScriptSettings},

@@ -12,7 +12,7 @@ use mainspring_store::{
 
 use rustix::fs::Access;
 
-use crate::{cli::Global, error::CliError, paths};
+use crate::{context::Global, error::CliError, paths};
 
 /// The location of executions.
 #[derive(Debug, Clone)]

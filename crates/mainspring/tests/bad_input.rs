@@ -317,7 +317,7 @@ fn files_that_may_not_grow_stop_a_call_and_lose_nothing() {
         stopped += usize::from(is_stopped(&format!("{limit_kib} KiB"), &answer));
     }
     assert!(stopped >= 3, "the bounds are too wide to stop anything");
-    goes_on(&dir, &definition);
+    assert_continues(&dir, &definition);
 }
 
 /// A small tmpfs, if the machine permits the mount.
@@ -343,7 +343,7 @@ fn a_full_disk_stops_a_call_and_loses_nothing() {
     }
     assert!(stopped >= 3, "the disks are too large to stop anything");
     assert!(mount("remount,size=16m"));
-    goes_on(&dir, &definition);
+    assert_continues(&dir, &definition);
 }
 
 /// Unmounts on drop.
@@ -375,7 +375,7 @@ fn is_stopped(what: &str, answer: &Answer) -> bool {
 
 /// With enough space the execution completes. An attempt without a stored receipt counts as interrupted and is
 /// retried. A step with a receipt does not run again, so no `a` follows a `b`.
-fn goes_on(dir: &TestDir, definition: &Value) {
+fn assert_continues(dir: &TestDir, definition: &Value) {
     dir.ran("e", definition).expect(0, "ok");
     let log = dir.file("log");
     let after = log.trim_start_matches("a\n");

@@ -396,7 +396,11 @@ fn a_lock_is_that_of_its_process_and_not_that_of_a_number() {
     look(&dir, &[]).expect_broken(&[]).expect("lock", "ok", "no process runs");
     let lock = File::open(data(&dir).join("lock")).unwrap();
     lock.lock().unwrap();
-    look(&dir, &[]).expect_broken(&[]).expect("lock", "warning", &format!("the process {pid}, which is not there"));
+    look(&dir, &[]).expect_broken(&[]).expect(
+        "lock",
+        "warning",
+        &format!("the process {pid}, which does not run here"),
+    );
     tamper(&dir, "UPDATE heads SET wake_at = 1 WHERE ended = 0");
     look(&dir, &[]).expect("timers", "warning", "1 execution was not woken although an engine runs: e1 (since 1970");
     fs::write(data(&dir).join("lock"), "").unwrap();

@@ -84,7 +84,7 @@ fn kept(dir: &TestDir) -> (String, Value, bool) {
 }
 
 #[test]
-fn yes_approves_and_goes_on() {
+fn yes_approves_and_continues() {
     let dir = TestDir::new();
     let mut terminal = asked(&dir);
     terminal.send_line("what?").unwrap();
@@ -157,7 +157,7 @@ fn without_a_terminal_nobody_is_asked() {
 }
 
 #[test]
-fn ctrl_c_ends_what_runs_and_says_how_it_goes_on() {
+fn ctrl_c_stops_attempts_and_prints_how_to_resume() {
     let dir = TestDir::new();
     fs::write(dir.root().join("wf.yaml"), HANGS).unwrap();
     for name in ["begun", "never"] {

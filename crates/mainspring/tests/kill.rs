@@ -267,7 +267,7 @@ fn sigterm_cancels_what_runs_and_the_execution() {
 }
 
 #[test]
-fn asked_to_stop_it_ends_its_groups_and_can_go_on() {
+fn a_stop_request_ends_process_groups_and_the_execution_can_resume() {
     for signal in [Signal::INT, Signal::HUP] {
         let (dir, definition) = (TestDir::new(), hanging_twice());
         make_pipe(&dir, "begun");

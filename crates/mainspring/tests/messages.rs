@@ -191,7 +191,7 @@ fn an_address_that_is_refused_says_how_it_is_allowed() {
 
 /// A settled run leaves no work, however short it was.
 #[test]
-fn nothing_is_gone_on_with_that_nobody_handed_over() {
+fn executions_that_were_not_delegated_are_not_resumed() {
     let dir = with(&[
         ("gate.yaml", "steps: [{id: a, type: approval}]\n"),
         ("return.yaml", "steps: [{id: a, type: return}]\n"),
@@ -214,7 +214,7 @@ fn what_was_started_and_is_not_waited_for_is_told_as_that() {
     let mut run = run.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
     BufReader::new(run.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
-    assert_said(&told, &["going on with a workflow that was started and is not waited for"]);
+    assert_said(&told, &["continuing with a workflow that was started and is not waited for"]);
     fs::write(dir.root().join("go"), "done\n").unwrap();
     assert!(run.wait().unwrap().success());
     assert_eq!(fs::read_to_string(dir.root().join("log")).unwrap(), "done\n");

@@ -214,7 +214,7 @@ fn hex_of(name: &std::ffi::OsStr) -> String {
 }
 
 #[test]
-fn what_a_killed_node_held_goes_on_elsewhere() {
+fn executions_of_a_killed_node_continue_on_another() {
     let mut fleet = Fleet::new();
     let (first, second) = (fleet.node(), fleet.node());
     first.wait_until(|held| held == PARTITIONS / 2);
@@ -245,7 +245,7 @@ fn a_node_that_stood_still_begins_nothing_that_is_another_s() {
 
 /// A row that was inserted into a journal quarantines that execution only.
 #[test]
-fn a_foreign_frame_sets_one_execution_aside_and_keeps_nobody_else_from_going_on() {
+fn a_foreign_frame_quarantines_one_execution_and_the_others_continue() {
     let mut fleet = Fleet::of(SLEEPS);
     let first = fleet.node();
     first.wait_until(|held| held == PARTITIONS);

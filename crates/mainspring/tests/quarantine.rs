@@ -93,7 +93,7 @@ fn a_parent_of_a_quarantined_child_can_be_canceled() {
 }
 
 #[test]
-fn a_parent_of_a_quarantined_child_goes_on_and_fails() {
+fn a_parent_of_a_quarantined_child_continues_and_fails() {
     let dir = dir();
     damaged(&dir, 0);
     let resumed = mainspring(&dir, &["resume", "p1", "--json"]);
@@ -166,7 +166,7 @@ fn erased_values_are_gone_and_verify_names_them() {
 }
 
 #[test]
-fn what_goes_on_is_not_erased() {
+fn unfinished_executions_are_not_erased() {
     let dir = dir();
     fine(&dir, &["run", "parent.yaml", "--id", "p1"]);
     let refused = mainspring(&dir, &["erase", "p1", "--reason", "request 17"]);

@@ -120,7 +120,7 @@ impl Stage {
             let engine = open(self.folder.path()).await;
             let refused = decide(&engine, self.victim).await.expect_err("it is quarantined");
             assert!(matches!(refused, EngineError::Quarantined(_)), "{refused}");
-            approve(&engine, self.waiting).await.expect("the neighbor goes on");
+            approve(&engine, self.waiting).await.expect("the neighbor continues");
             engine.drain().await;
             drop(engine);
             let again = open(self.folder.path()).await;

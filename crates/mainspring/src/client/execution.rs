@@ -11,9 +11,11 @@ use mainspring_kernel::{
 
 use super::{Client, ClientError, address::route, response::Response};
 use crate::{
-    commands::list::Row,
     error::{self, Exit},
-    output::summary::{Summary, Waiting},
+    output::{
+        summary::{Summary, Waiting},
+        table::Row,
+    },
 };
 
 /// Statuses of executions in the API.
@@ -80,7 +82,7 @@ pub(crate) struct Gate {
     pub(crate) path: String,
     /// True if the approval belongs to a child execution.
     pub(crate) is_childs: bool,
-    /// The prompt.
+    /// The text that is shown to approvers.
     pub(crate) prompt: String,
     /// The items to approve.
     pub(crate) items: Value,

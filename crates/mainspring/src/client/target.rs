@@ -1,7 +1,7 @@
 //! Selects the server and the token from flags, environment and stored credentials.
 
 use super::{Client, address::Address, credentials::Credentials};
-use crate::{cli::Global, error::CliError};
+use crate::{context::Global, error::CliError};
 
 /// The variable with the meaning of `--server`, and the variable with the token.
 const SERVER_VARIABLE: &str = "MAINSPRING_SERVER";

@@ -12,9 +12,9 @@ use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::services::audit_export::{Proof, verify};
 
 use crate::{
-    cli::Global,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::{Terminal, bold, print_out, status},
+    output::terminal::{bold, print_out, status},
     output::text::{paragraph, shown},
 };
 
@@ -39,11 +39,11 @@ enum What {
 }
 
 /// Checks a file.
-pub(crate) fn audit(audit: &Audit, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
+pub(crate) fn audit(audit: &Audit, context: &Context) -> Result<Exit, CliError> {
     let What::Verify { file, key } = &audit.what;
     let key = key.as_deref().map(keys::load).transpose()?;
     let found = verify(open(file)?, key.as_ref());
-    if global.json {
+    if context.global.json {
         print_out!("{}", compact(&answer(&found)));
     } else {
         tell(&found);

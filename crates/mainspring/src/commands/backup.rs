@@ -19,12 +19,12 @@ use mainspring_store::{
 use rustix::fs::{RenameFlags, renameat_with};
 
 use crate::{
-    cli::Global,
+    backend::read_store::no_executions,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::{Terminal, bold, print_out, status},
+    output::terminal::{bold, print_out, status},
     output::text::{paragraph, shown},
     paths,
-    read_store::no_executions,
     store_location::StoreLocation,
 };
 
@@ -57,8 +57,8 @@ struct Proof {
 }
 
 /// Copies the store into a file.
-pub(crate) fn backup(backup: &Backup, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
-    let location = StoreLocation::of(global)?;
+pub(crate) fn backup(backup: &Backup, context: &Context) -> Result<Exit, CliError> {
+    let location = StoreLocation::of(&context.global)?;
     let StoreLocation::Folder(home) = &location else {
         let message = "`backup` copies the store of a folder. This store is in PostgreSQL: use `pg_dump`, or `pg_basebackup` with an archive of the log, and stop all nodes before one is restored (docs/how-to/backup-and-restore.md)";
         return Err(CliError::bad_input("shared_store", message));
@@ -75,7 +75,7 @@ pub(crate) fn backup(backup: &Backup, global: &Global, terminal: &Terminal) -> R
         return Err(CliError::internal("backup_unproved", format!("{}; the earlier backup stays", wrong(&proof))));
     }
     target.take(&partial)?;
-    answer(&target.path, &proof, is_whole, global, terminal);
+    answer(&target.path, &proof, is_whole, context);
     Ok(if is_whole { Exit::Fine } else { Exit::NotSo })
 }
 
@@ -219,10 +219,10 @@ fn wrong(proof: &Proof) -> String {
     )
 }
 
-fn answer(path: &Path, proof: &Proof, is_whole: bool, global: &Global, terminal: &Terminal) {
+fn answer(path: &Path, proof: &Proof, is_whole: bool, context: &Context) {
     let Proof { bytes, format, executions, unsealed, remark } = proof;
     let file = path.to_string_lossy();
-    if global.json {
+    if context.global.json {
         let unsealed = unsealed.as_ref().map(|unsealed| unsealed.len() as u64);
         print_out!(
             "{}",
@@ -244,6 +244,6 @@ fn answer(path: &Path, proof: &Proof, is_whole: bool, global: &Global, terminal:
         }
     }
     if let Some(remark) = remark {
-        terminal.note(remark);
+        context.terminal.note(remark);
     }
 }

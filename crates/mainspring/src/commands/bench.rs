@@ -36,9 +36,8 @@ use self::{
     workload::Workload,
 };
 use crate::{
-    cli::Global,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::Terminal,
     telemetry::Metrics,
 };
 
@@ -98,12 +97,12 @@ const DISK: Duration = Duration::from_secs(1);
 const THREADS: usize = 2;
 
 /// Runs the measurements in a temporary folder, and prints one JSON line for each.
-pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
-    bench.metrics.begin(global, terminal)?;
+pub(crate) fn bench(bench: &Bench, context: &Context) -> Result<Exit, CliError> {
+    bench.metrics.begin(&context.global, &context.terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?;
-    let home = global.home()?;
-    let url = global.store.clone().map_or(StoreUrl::Sqlite, StoreUrl::Postgres);
+    let home = context.global.home()?;
+    let url = context.global.store.clone().map_or(StoreUrl::Sqlite, StoreUrl::Postgres);
     if bench.nodes > 1 && url == StoreUrl::Sqlite {
         return Err(CliError::bad_input("no_store", "several nodes need a store that they share: give --store URL"));
     }
@@ -114,7 +113,7 @@ pub(crate) fn bench(bench: &Bench, global: &Global, terminal: &Terminal) -> Resu
         return runtime.block_on(server_process::serve(&url, home.folder())).map(|()| Exit::Fine);
     }
     bench.check_via()?;
-    let test_store = TestStore::new(home.folder(), url, global.telemetry.spans()?)?;
+    let test_store = TestStore::new(home.folder(), url, context.global.telemetry.spans()?)?;
     // An unusable store is an error before any measurement.
     drop(test_store.store("first")?);
     if !bench.no_floor {

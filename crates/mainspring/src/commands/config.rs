@@ -5,9 +5,9 @@ use mainspring_kernel::{json::compact, value::Value};
 use mainspring_store::postgres::PostgresStore;
 
 use crate::{
-    cli::Global,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::{Terminal, dim, print_out},
+    output::terminal::{dim, print_out},
     output::text::shown,
     server_settings::{ServerFlags, Settings},
 };
@@ -19,11 +19,11 @@ pub(crate) struct Config {
     flags: ServerFlags,
 }
 
-pub(crate) fn config(config: &Config, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
-    let settings = Settings::of(&config.flags, global)?;
+pub(crate) fn config(config: &Config, context: &Context) -> Result<Exit, CliError> {
+    let settings = Settings::of(&config.flags, &context.global)?;
     let shown_value =
         |name: &str, value: &str| if name == "store" { without_password(value) } else { value.to_string() };
-    if global.json {
+    if context.global.json {
         let one = |setting: &crate::server_settings::Setting| {
             let value = setting.value.as_deref().map(|value| shown_value(setting.name, value));
             let value = value.as_deref().map_or(Value::Null, Value::from);

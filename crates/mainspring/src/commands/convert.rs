@@ -16,9 +16,9 @@ use mainspring_kernel::{
     json::compact,
 };
 
-use super::validate::{compiled, show, syntax_of};
 use crate::{
-    cli::Global,
+    context::Context,
+    definitions::{compiled, show, syntax_of},
     error::{CliError, Exit},
     output::terminal::{dim, print_err, print_out},
     output::text::shown,
@@ -63,9 +63,9 @@ enum Format {
     Json,
 }
 
-pub(crate) fn convert(convert: &Convert, global: &Global) -> Result<Exit, CliError> {
+pub(crate) fn convert(convert: &Convert, context: &Context) -> Result<Exit, CliError> {
     // The conversion itself checks no functions and schemas, so the definition is compiled first.
-    if compiled(&convert.file, global)?.is_none() {
+    if compiled(&convert.file, context)?.is_none() {
         return Ok(Exit::BadInput);
     }
     let text = read_limited::file(&convert.file).map_err(|why| CliError::bad_input("unreadable", why))?;
@@ -76,21 +76,21 @@ pub(crate) fn convert(convert: &Convert, global: &Global) -> Result<Exit, CliErr
     };
     let document = read(&text, syntax_of(&convert.file)).map_err(|found| vec![found]);
     match document.and_then(|document| definition::convert::convert(&document, to)) {
-        Ok(converted) => write(convert, global, &text, &converted),
-        Err(found) => Ok(refused(&found, &text, &convert.file, global)),
+        Ok(converted) => write(convert, context, &text, &converted),
+        Err(found) => Ok(refused(&found, &text, &convert.file, context)),
     }
 }
 
-fn refused(found: &[Diagnostic], text: &[u8], file: &Path, global: &Global) -> Exit {
+fn refused(found: &[Diagnostic], text: &[u8], file: &Path, context: &Context) -> Exit {
     show(found, &String::from_utf8_lossy(text), file);
-    if global.json {
+    if context.global.json {
         print_out!("{}", compact(&envelope::of_diagnostics(found)));
     }
     Exit::BadInput
 }
 
-fn write(convert: &Convert, global: &Global, source: &[u8], converted: &Converted) -> Result<Exit, CliError> {
-    let written = match format(convert, global, source) {
+fn write(convert: &Convert, context: &Context, source: &[u8], converted: &Converted) -> Result<Exit, CliError> {
+    let written = match format(convert, context, source) {
         Format::Yaml => text::yaml(&converted.definition),
         Format::Json => text::json(&converted.definition),
     };
@@ -110,7 +110,7 @@ fn write(convert: &Convert, global: &Global, source: &[u8], converted: &Converte
     Ok(Exit::Fine)
 }
 
-fn format(convert: &Convert, global: &Global, source: &[u8]) -> Format {
+fn format(convert: &Convert, context: &Context, source: &[u8]) -> Format {
     let of_name = |path: &Path| match path.extension()?.to_str()? {
         "json" => Some(Format::Json),
         "yaml" | "yml" => Some(Format::Yaml),
@@ -118,7 +118,7 @@ fn format(convert: &Convert, global: &Global, source: &[u8]) -> Format {
     };
     let is_json = source.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let as_source = if is_json { Format::Json } else { Format::Yaml };
-    let asked = convert.format.or(global.json.then_some(Format::Json));
+    let asked = convert.format.or(context.global.json.then_some(Format::Json));
     let named = || convert.output.as_deref().and_then(of_name).or_else(|| of_name(&convert.file));
     asked.or_else(named).unwrap_or(as_source)
 }

@@ -32,9 +32,8 @@ use mainspring_store::{Inspection, Store, StoreError, sqlite::Stamp};
 
 use self::check::{Check, Report};
 use crate::{
-    cli::Global,
+    context::{Context, Global},
     error::{CliError, Exit},
-    output::terminal::Terminal,
     server_settings::{ServerFlags, Settings},
     store_location::StoreLocation,
 };
@@ -55,7 +54,6 @@ struct Installation {
     settings: Option<Settings>,
     /// The global flags with the effective settings.
     global: Global,
-    /// The location of the store.
     location: StoreLocation,
     /// The data folder of this machine, which exists for a shared store too.
     home: DataDir,
@@ -100,12 +98,12 @@ impl Contents {
 }
 
 /// Runs all checks, and prints the report.
-pub(crate) fn doctor(doctor: &Doctor, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
-    let mut report = Report::new(global.json);
-    let settings = Settings::of(&doctor.flags, global);
+pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliError> {
+    let mut report = Report::new(context.global.json);
+    let settings = Settings::of(&doctor.flags, &context.global);
     report.add(settings::check(&doctor.flags, &settings));
     // Without valid settings, flags and environment still name the store.
-    let global = settings.as_ref().map_or(global, |settings| &settings.global).clone();
+    let global = settings.as_ref().map_or(&context.global, |settings| &settings.global).clone();
     let home = match global.home() {
         Ok(home) => home,
         Err(error) => {

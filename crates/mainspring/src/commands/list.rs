@@ -1,17 +1,16 @@
 //! `mainspring list`: lists executions.
 
 use clap::Args;
-use mainspring_engine::EngineError;
-use mainspring_kernel::{json::compact, time::rfc3339, value::Value};
-use mainspring_store::{ExecutionRow, Filter};
+use mainspring_kernel::json::compact;
 
-use super::remote;
 use crate::{
-    cli::Global,
+    backend::contract::ListQuery,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::{Terminal, bold, dim, duration, print_out, status},
-    output::text::{columns, cut, shown},
-    read_store::{no_executions, open_read_only},
+    output::{
+        table::{self, Row},
+        terminal::print_out,
+    },
 };
 
 /// List executions.
@@ -19,224 +18,23 @@ use crate::{
 pub(crate) struct List {
     /// Only executions with this status; repeatable
     #[arg(long, value_name = "STATUS", value_parser = ["pending", "running", "waiting_approval", "cancel_requested", "completed", "failed", "cancelled"])]
-    pub(super) status: Vec<String>,
+    status: Vec<String>,
     /// Only executions of this workflow: its name, or on a server its slug or id
     #[arg(long, value_name = "NAME")]
-    pub(super) workflow: Option<String>,
+    workflow: Option<String>,
     /// The maximum number of executions
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(super) limit: u32,
+    limit: u32,
 }
 
-pub(crate) fn list(list: &List, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
-    if let Some(client) = global.client()? {
-        return remote::list(list, &client, global, terminal);
+pub(crate) fn list(list: &List, context: &Context) -> Result<Exit, CliError> {
+    let query =
+        ListQuery { statuses: list.status.clone(), workflow: list.workflow.clone(), limit: list.limit as usize };
+    let found = context.backend()?.list(&query)?;
+    if context.global.json {
+        found.iter().for_each(|listed| print_out!("{}", compact(&listed.value)));
+    } else {
+        table::print(&found.into_iter().map(|listed| listed.row).collect::<Vec<Row>>(), &context.terminal);
     }
-    let filter = Filter { statuses: list.status.clone(), workflow: list.workflow.clone(), ..Filter::default() };
-    let opened = open_read_only(global)?;
-    let rows = opened.store.executions(&filter, None, list.limit as usize).map_err(EngineError::from)?;
-    if rows.is_empty() && filter == Filter::default() {
-        return Err(no_executions(&opened.location));
-    }
-    if global.json {
-        rows.iter().for_each(|row| print_out!("{}", compact(&row_value(row))));
-        return Ok(Exit::Fine);
-    }
-    print(&rows.iter().map(Row::from).collect::<Vec<_>>(), terminal);
     Ok(Exit::Fine)
-}
-
-/// A row of the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
-    /// The execution id.
-    pub(crate) id: String,
-    /// The status.
-    pub(crate) status: String,
-    /// The name of the workflow.
-    pub(crate) workflow: Option<String>,
-    /// Milliseconds since the epoch.
-    pub(crate) started_at: u64,
-    /// Milliseconds since the epoch, if it has ended.
-    pub(crate) completed_at: Option<u64>,
-    /// The outcome, such as `with_failures`.
-    pub(crate) outcome: Option<String>,
-    /// The code of its failure.
-    pub(crate) error: Option<String>,
-    /// The parent execution, if there is one.
-    pub(crate) parent: Option<String>,
-}
-
-impl From<&ExecutionRow> for Row {
-    fn from(row: &ExecutionRow) -> Self {
-        Self {
-            id: row.id.clone(),
-            status: row.status.clone(),
-            workflow: row.workflow.clone(),
-            started_at: row.started_at,
-            completed_at: row.completed_at,
-            outcome: row.outcome.clone(),
-            error: row.error.clone(),
-            parent: row.started_by(),
-        }
-    }
-}
-
-pub(crate) fn print(rows: &[Row], terminal: &Terminal) {
-    if rows.is_empty() {
-        print_out!("{}", dim("none"));
-    }
-    let room = terminal.is_live.then_some(terminal.width);
-    table(rows, room).iter().for_each(|line| print_out!("{line}"));
-}
-
-/// The gap between two columns.
-const GAP: &str = "  ";
-
-/// Columns that a cut name keeps at least. The first 13 characters of an execution key are unique in practice.
-const NAME_COLUMNS_MIN: usize = 16;
-
-/// Formats one line per row, with columns as wide as their contents. If the lines are wider than `room`, execution
-/// ids are cut, and then workflow names; commands accept the beginning of a name. Without `room` nothing is cut.
-fn table(rows: &[Row], room: Option<usize>) -> Vec<String> {
-    let mut cells: Vec<[String; 6]> = rows.iter().map(cells).collect();
-    let mut widths = widths(&cells);
-    for column in [ID, WORKFLOW] {
-        let Some(room) = room else { break };
-        let used = widths.iter().filter(|width| **width > 0);
-        let all = used.map(|width| width + GAP.len()).sum::<usize>().saturating_sub(GAP.len());
-        let width = widths[column].saturating_sub(all.saturating_sub(room)).max(NAME_COLUMNS_MIN);
-        widths[column] = widths[column].min(width);
-        cells.iter_mut().for_each(|cells| cells[column] = cut(&cells[column], width, "…"));
-    }
-    cells.iter().map(|cells| line(cells, &widths)).collect()
-}
-
-const ID: usize = 0;
-const STATUS: usize = 1;
-const WORKFLOW: usize = 2;
-const STARTED: usize = 3;
-
-/// The cells: id, status, workflow, start, duration, note.
-fn cells(row: &Row) -> [String; 6] {
-    let parent = row.parent.as_ref().map(|parent| format!("child of {parent}"));
-    let note = [&row.outcome, &row.error, &parent].into_iter().flatten().map(|word| shown(word)).collect::<Vec<_>>();
-    [
-        shown(&row.id),
-        row.status.clone(),
-        shown(row.workflow.as_deref().unwrap_or("-")),
-        rfc3339(row.started_at),
-        row.completed_at.map(|at| duration(at.saturating_sub(row.started_at))).unwrap_or_default(),
-        note.join(" "),
-    ]
-}
-
-fn widths(rows: &[[String; 6]]) -> [usize; 6] {
-    std::array::from_fn(|column| rows.iter().map(|cells| columns(&cells[column])).max().unwrap_or(0))
-}
-
-/// Trailing empty cells are omitted, and an empty column takes no room.
-fn line(cells: &[String; 6], widths: &[usize; 6]) -> String {
-    let end = cells.iter().rposition(|cell| !cell.is_empty()).map_or(0, |last| last + 1);
-    let mut line = String::new();
-    for (column, cell) in cells[..end].iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
-        let painted = match column {
-            ID => bold(cell),
-            STATUS => status(cell),
-            STARTED => dim(cell),
-            _ => cell.clone(),
-        };
-        line.push_str(&painted);
-        if column + 1 < end {
-            line.push_str(&" ".repeat(widths[column].saturating_sub(columns(cell))));
-            line.push_str(GAP);
-        }
-    }
-    line
-}
-
-/// A row as JSON, with the fields of the second specification.
-pub(crate) fn row_value(row: &ExecutionRow) -> Value {
-    Value::map([
-        ("executionId", row.id.as_str().into()),
-        ("key", row.key.to_string().into()),
-        ("workflow", row.workflow.as_deref().into()),
-        ("workflowName", row.workflow_name.as_deref().into()),
-        ("parentExecutionId", row.started_by().into()),
-        ("workflowVersion", row.workflow_version.as_deref().into()),
-        ("workflowHash", row.workflow_hash.as_str().into()),
-        ("status", row.status.as_str().into()),
-        ("outcome", row.outcome.as_deref().into()),
-        ("error", row.error.as_deref().into()),
-        ("triggerType", row.trigger_type.as_str().into()),
-        ("initiatorType", row.initiator_type.as_str().into()),
-        ("initiatorUserId", row.initiator_user_id.as_deref().into()),
-        ("idempotencyKey", row.idempotency_key.as_deref().into()),
-        ("attemptCount", row.attempt_count.into()),
-        ("startedAt", rfc3339(row.started_at).into()),
-        ("completedAt", row.completed_at.map(rfc3339).into()),
-    ])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(id: &str, workflow: &str, status: &str, error: Option<&str>, took: Option<u64>) -> Row {
-        Row {
-            id: id.into(),
-            status: status.into(),
-            workflow: Some(workflow.into()),
-            started_at: 0,
-            completed_at: took,
-            outcome: None,
-            error: error.map(Into::into),
-            parent: None,
-        }
-    }
-
-    #[track_caller]
-    fn check(rows: &[Row], room: Option<usize>, expected: &[&str]) {
-        let lines: Vec<_> =
-            table(rows, room).iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
-        assert_eq!(lines, expected);
-        let longest = lines.iter().map(|line| columns(line)).max().unwrap_or(0);
-        assert!(room.is_none_or(|room| longest <= room.max(90)), "{lines:?}");
-    }
-
-    #[test]
-    fn columns_stand_below_each_other_and_nothing_trails() {
-        let rows = [
-            row("a", "ship", "completed", None, Some(1500)),
-            row("日本", "-", "waiting_approval", None, None),
-            row("ccc", "a\nb", "failed", Some("exit"), Some(0)),
-        ];
-        check(
-            &rows,
-            None,
-            &[
-                "a     completed         ship  1970-01-01T00:00:00.000Z  1.5 s",
-                "日本  waiting_approval  -     1970-01-01T00:00:00.000Z",
-                "ccc   failed            a\\nb  1970-01-01T00:00:00.000Z  0 ms   exit",
-            ],
-        );
-        let child = Row { parent: Some("mother".into()), ..row("d", "ship", "failed", Some("exit"), Some(0)) };
-        check(&[child], None, &["d  failed  ship  1970-01-01T00:00:00.000Z  0 ms  exit child of mother"]);
-        check(&[], None, &[]);
-    }
-
-    #[test]
-    fn long_names_are_cut_where_there_is_no_room_and_nowhere_else() {
-        let long = "release-of-the-first-of-january-with-everything-in-it-and-more";
-        let rows = [row(long, "ship", "failed", None, None), row("b", "ship", "failed", None, None)];
-        let (whole, rest) = (long.to_string(), "  failed  ship  1970-01-01T00:00:00.000Z");
-        check(&rows, None, &[&(whole.clone() + rest), &format!("{:<62}{rest}", "b")]);
-        check(&rows, Some(200), &[&(whole + rest), &format!("{:<62}{rest}", "b")]);
-        check(&rows, Some(70), &[&format!("release-of-the-first-of-janua…{rest}"), &format!("{:<30}{rest}", "b")]);
-        let cut = "release-of-the-…";
-        check(&rows, Some(10), &[&format!("{cut}{rest}"), &format!("{:<16}{rest}", "b")]);
-        let rows = [row(long, long, "failed", None, None)];
-        let workflow = "release-of-the-first-of…";
-        check(&rows, Some(76), &[&format!("{cut}  failed  {workflow}  1970-01-01T00:00:00.000Z")]);
-    }
 }

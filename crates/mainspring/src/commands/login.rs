@@ -8,7 +8,6 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 
 use crate::output::prompt::typed;
 use crate::{
-    cli::Global,
     client::{
         Client,
         address::Address,
@@ -16,11 +15,11 @@ use crate::{
         response::Response,
         target::token_of_environment,
     },
+    context::Context,
+    context::block_on,
     error::{CliError, Exit},
-    output::terminal::{Terminal, bold, dim, print_err, print_out},
+    output::terminal::{bold, dim, print_err, print_out},
     output::text::shown,
-    read_store::block_on,
-    runner::Signals,
 };
 
 /// Store a token for a server.
@@ -43,21 +42,21 @@ pub(crate) struct Logout {
 const TOKEN_BYTES_MAX: u64 = 4_096;
 
 /// Reads a token from standard input or a hidden prompt, verifies it at the server, and stores it.
-pub(crate) fn login(login: &Login, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
-    let address = named(login.url.as_deref(), global)?.ok_or_else(|| {
+pub(crate) fn login(login: &Login, context: &Context) -> Result<Exit, CliError> {
+    let address = named(login.url.as_deref(), context)?.ok_or_else(|| {
         CliError::contract("no_server", "name the server: `mainspring login https://mainspring.example.com`")
     })?;
     // This fails before the prompt, so that no token is typed in vain.
-    Client::new(address.clone(), "none", global.plain_http)?;
+    Client::new(address.clone(), "none", context.global.plain_http)?;
     let mut stored = Credentials::load()?;
-    let token = token(&address)?;
-    let client = Client::new(address.clone(), &token, global.plain_http)?;
+    let token = token(&address, context)?;
+    let client = Client::new(address.clone(), &token, context.global.plain_http)?;
     let me = block_on(async { Ok(client.get("/api/me").await?) })?;
     let answer = Response::new(&client, "who asks", &me);
     let (user, role, organization) = (answer.text("userId")?, answer.text("role")?, answer.text("organizationId")?);
-    stored.put(&address, Some(Credential { token, plain_http: global.plain_http }));
+    stored.put(&address, Some(Credential { token, plain_http: context.global.plain_http }));
     let file = stored.store()?;
-    if global.json {
+    if context.global.json {
         let told =
             [("server", address.to_string()), ("organizationId", organization), ("userId", user), ("role", role)];
         print_out!("{}", compact(&Value::map(told.map(|(key, value)| (key, Value::from(value.as_str()))))));
@@ -70,15 +69,15 @@ pub(crate) fn login(login: &Login, global: &Global, terminal: &Terminal) -> Resu
         );
     }
     if token_of_environment().is_some() {
-        terminal.note("MAINSPRING_TOKEN is set, and goes before the one that is stored");
+        context.terminal.note("MAINSPRING_TOKEN is set, and goes before the one that is stored");
     }
     Ok(Exit::Fine)
 }
 
 /// Removes the stored token of a server.
-pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
+pub(crate) fn logout(logout: &Logout, context: &Context) -> Result<Exit, CliError> {
     let mut stored = Credentials::load()?;
-    let address = match (named(logout.url.as_deref(), global)?, stored.only()) {
+    let address = match (named(logout.url.as_deref(), context)?, stored.only()) {
         (Some(address), _) => address,
         (None, Some(only)) => Address::parse(only)?,
         (None, None) => return Err(CliError::contract("no_server", "name the server: `mainspring logout URL`")),
@@ -87,7 +86,7 @@ pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<E
         return Err(CliError::bad_input("no_token", format!("there is no token for {address} here")));
     }
     stored.store()?;
-    if global.json {
+    if context.global.json {
         print_out!("{}", compact(&Value::map([("server", Value::from(address.to_string().as_str()))])));
     } else {
         print_out!("signed out of {}", bold(&shown(&address.to_string())));
@@ -97,17 +96,17 @@ pub(crate) fn logout(logout: &Logout, global: &Global, _: &Terminal) -> Result<E
 }
 
 /// The server of the argument, or the one that all commands use.
-fn named(url: Option<&str>, global: &Global) -> Result<Option<Address>, CliError> {
-    let Some(url) = url else { return global.server() };
-    if global.server.is_some() {
+fn named(url: Option<&str>, context: &Context) -> Result<Option<Address>, CliError> {
+    let Some(url) = url else { return context.global.server() };
+    if context.global.server.is_some() {
         return Err(CliError::bad_input("two_servers", "the server is named twice: leave out --server"));
     }
     Address::parse(url).map(Some)
 }
 
 /// Reads the token: a hidden line from a terminal, or a line of standard input.
-fn token(address: &Address) -> Result<String, CliError> {
-    let text = if io::stdin().is_terminal() { hidden(address)? } else { piped()? };
+fn token(address: &Address, context: &Context) -> Result<String, CliError> {
+    let text = if io::stdin().is_terminal() { hidden(address, context)? } else { piped()? };
     let token = text.trim();
     let is_fine = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     if is_fine {
@@ -126,10 +125,10 @@ fn piped() -> Result<String, CliError> {
 }
 
 /// Reads a line without echo. After an interrupt the terminal echoes again.
-fn hidden(address: &Address) -> Result<String, CliError> {
+fn hidden(address: &Address, context: &Context) -> Result<String, CliError> {
     let failed = |why: String| CliError::bad_input("no_token", format!("the terminal cannot be read: {why}"));
     block_on(async {
-        let mut signals = Signals::new()?;
+        context.signals.install()?;
         let unseen = Unseen::begin().map_err(|error| failed(error.to_string()))?;
         {
             use std::io::Write;
@@ -138,7 +137,7 @@ fn hidden(address: &Address) -> Result<String, CliError> {
             let _ = out.flush();
         }
         let line = tokio::select! {
-            () = signals.any() => None,
+            () = context.signals.any() => None,
             line = typed() => line,
         };
         drop(unseen);

@@ -10,12 +10,12 @@ use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::services::audit_marks;
 
 use crate::{
-    cli::Global,
+    backend::read_store::engine_with,
+    context::{Context, Global, block_on},
     error::{CliError, Exit},
     evaluator::evaluator,
-    output::terminal::{Terminal, print_out},
-    read_store::{block_on, engine_with},
-    runner::{self, REACH_HELP, Rules, Signals, executors_with},
+    output::terminal::print_out,
+    runner::{self, REACH_HELP, Rules, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
     server_settings::LEASE_SECONDS,
     store_location::StoreLocation,
@@ -43,31 +43,31 @@ pub(crate) struct Node {
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Runs until a signal stops it, or the store becomes unusable.
-pub(crate) fn node(node: &Node, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
+pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     close_this_process()?;
-    node.metrics.begin(global, terminal)?;
-    let scripts = node.scripts.rules()?.in_force(global, true)?;
-    if !global.json {
+    node.metrics.begin(&context.global, &context.terminal)?;
+    let scripts = node.scripts.rules()?.in_force(&context.global, true)?;
+    if !context.global.json {
         let (mode, why) = words(&scripts);
-        terminal.note(&format!("scripts: {mode} ({why})"));
+        context.terminal.note(&format!("scripts: {mode} ({why})"));
     }
-    close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
+    close_folder(context.global.home()?.folder())?.iter().for_each(|said| context.terminal.note(said));
     // An execution that was enqueued with the key, and not by a server, has a workspace only if its request named
     // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
     let rules = Rules { scripts, needs_workspace };
     block_on(async {
-        let mut signals = Signals::new()?;
-        let location = StoreLocation::of(global)?;
+        context.signals.install()?;
+        let location = StoreLocation::of(&context.global)?;
         let engine = Arc::new(match &location {
-            StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,
-            location => join(node.lease_seconds, location, global, rules).await?,
+            StoreLocation::Folder(_) => engine_with(&context.global, EngineScope::All, rules).await?,
+            location => join(node.lease_seconds, location, &context.global, rules).await?,
         });
         node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
-        let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
+        let marks = Arc::new(location.marks(&context.global.home()?, *engine.key(), true));
         audit_marks::record_and_log(&engine, &marks).await;
         let marks_task = tokio::spawn(audit_marks::keep(engine.clone(), marks.clone()));
-        let told = until_stopped(&engine, global, terminal, &mut signals).await;
+        let told = until_stopped(&engine, context).await;
         engine.drain().await;
         marks_task.abort();
         audit_marks::record_and_log(&engine, &marks).await;
@@ -105,17 +105,12 @@ fn this_place() -> String {
     format!("{}:{}", host.trim(), std::process::id())
 }
 
-async fn until_stopped(
-    engine: &Engine,
-    global: &Global,
-    terminal: &Terminal,
-    signals: &mut Signals,
-) -> Result<Exit, CliError> {
+async fn until_stopped(engine: &Engine, context: &Context) -> Result<Exit, CliError> {
     let mut again = tokio::time::interval(POLL_INTERVAL);
     let mut told: Option<(BTreeSet<u32>, Option<String>)> = None;
     loop {
         tokio::select! {
-            () = signals.any() => return Ok(Exit::Fine),
+            () = context.signals.any() => return Ok(Exit::Fine),
             _ = again.tick() => {}
         }
         if let Some(why) = engine.why_stopped() {
@@ -123,22 +118,22 @@ async fn until_stopped(
         }
         let now = (engine.held(), engine.problem().map(|error| error.why));
         if told.as_ref() != Some(&now) {
-            tell(&now, global, terminal);
+            tell(&now, context);
             told = Some(now);
         }
     }
 }
 
-fn tell((held, error): &(BTreeSet<u32>, Option<String>), global: &Global, terminal: &Terminal) {
-    if global.json {
+fn tell((held, error): &(BTreeSet<u32>, Option<String>), context: &Context) {
+    if context.global.json {
         let partitions: Vec<Value> = held.iter().map(|partition| Value::from(u64::from(*partition))).collect();
         let error = error.as_deref().map_or(Value::Null, Value::from);
         print_out!("{}", compact(&Value::map([("partitions", Value::List(partitions)), ("error", error)])));
         return;
     }
     let partitions = if held.len() == 1 { "1 partition".to_string() } else { format!("{} partitions", held.len()) };
-    terminal.note(&format!("working on {partitions}"));
+    context.terminal.note(&format!("working on {partitions}"));
     if let Some(error) = error {
-        terminal.note(&format!("error of the shared store: {error}"));
+        context.terminal.note(&format!("error of the shared store: {error}"));
     }
 }

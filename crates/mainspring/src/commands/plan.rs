@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum, ValueHint};
 
 use super::validate::checked;
 use crate::{
-    cli::Global,
+    context::Context,
     error::{CliError, Exit},
     output::draw,
-    output::terminal::{Terminal, print_out},
+    output::terminal::print_out,
 };
 
 /// Draw a plan.
@@ -35,13 +35,14 @@ enum Format {
     Dot,
 }
 
-pub(crate) fn plan(plan: &Plan, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
-    let Some((compiled, _)) = checked(&plan.file, global)? else { return Ok(Exit::BadInput) };
-    let format = if global.json { Format::Json } else { plan.format };
+pub(crate) fn plan(plan: &Plan, context: &Context) -> Result<Exit, CliError> {
+    let Some((compiled, _)) = checked(&plan.file, context)? else { return Ok(Exit::BadInput) };
+    let format = if context.global.json { Format::Json } else { plan.format };
     let drawing = match format {
-        Format::Text => {
-            draw::terminal(&compiled.plan, &draw::Style { color: terminal.color, width: terminal.width, ascii: false })
-        }
+        Format::Text => draw::terminal(
+            &compiled.plan,
+            &draw::Style { color: context.terminal.color, width: context.terminal.width, ascii: false },
+        ),
         Format::Json => mainspring_kernel::json::pretty(&compiled.plan.to_value()),
         Format::Mermaid => draw::mermaid(&compiled.plan),
         Format::Dot => draw::dot(&compiled.plan),

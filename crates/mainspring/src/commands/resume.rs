@@ -1,19 +1,17 @@
 //! `mainspring resume`: resumes unfinished executions.
 
-use std::time::Duration;
-
 use clap::Args;
-use mainspring_engine::{Engine, EngineError, EngineScope, inbox, start_request::is_child};
-use mainspring_kernel::{key::ExecutionKey, state::ExecutionStatus};
-use mainspring_store::{StoreError, is_final};
+use mainspring_engine::EngineScope;
+use mainspring_kernel::state::ExecutionStatus;
 
-use super::follow::{From, Gates, follow};
 use crate::{
-    cli::Global,
+    backend::{
+        engine_follow::{From, Gates, follow},
+        idle::{Told, leave, taken_in, until_idle},
+        read_store::{engine, find, open_read_only},
+    },
+    context::{Context, block_on},
     error::{CliError, Exit},
-    output::terminal::Terminal,
-    read_store::{block_on, engine, find, open_read_only},
-    runner::Signals,
     telemetry::Metrics,
 };
 
@@ -42,152 +40,29 @@ struct Which {
 }
 
 /// Resumes one execution and shows its progress, or several without output.
-pub(crate) fn resume(resume: &Resume, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
-    resume.metrics.begin(global, terminal)?;
+pub(crate) fn resume(resume: &Resume, context: &Context) -> Result<Exit, CliError> {
+    resume.metrics.begin(&context.global, &context.terminal)?;
     block_on(async {
-        let mut signals = Signals::new()?;
+        context.signals.install()?;
         let Some(id) = &resume.which.id else {
             let reach = if resume.which.all { EngineScope::All } else { EngineScope::named() };
-            let engine = engine(global, reach).await?;
-            let exit = until_idle(&engine, terminal, Told::Nothing, &mut signals).await;
+            let engine = engine(&context.global, reach).await?;
+            let exit = until_idle(&engine, context, Told::Nothing).await;
             engine.drain().await;
             return exit;
         };
-        let row = find(&*open_read_only(global)?.store, id)?;
+        let row = find(&*open_read_only(&context.global)?.store, id)?;
         if row.status == ExecutionStatus::Pending.name() {
             let message = "it is queued by a concurrency limit of its organization: run `mainspring up` or `mainspring \
                 node`";
             return Err(CliError::contract("queued", message));
         }
-        let engine = engine(global, EngineScope::named()).await?;
+        let engine = engine(&context.global, EngineScope::named()).await?;
         engine.activate(row.key);
         let exit = match taken_in(&engine, row.key).await {
-            Ok(()) => follow(&engine, row.key, Gates::Ask, From::Now, global, terminal, &mut signals).await,
+            Ok(()) => follow(&engine, row.key, Gates::Ask, From::Now, context).await,
             Err(error) => Err(error),
         };
-        leave(&engine, exit, terminal, &mut signals).await
+        leave(&engine, exit, context).await
     })
-}
-
-/// Drains a command's engine, once the inputs that other processes delegated to it are processed.
-pub(crate) async fn leave(
-    engine: &Engine,
-    exit: Result<Exit, CliError>,
-    terminal: &Terminal,
-    signals: &mut Signals,
-) -> Result<Exit, CliError> {
-    let is_interrupted = engine.is_draining();
-    if !is_interrupted {
-        until_idle(engine, terminal, Told::Once, signals).await?;
-    }
-    engine.drain().await;
-    let letters = inbox::waiting(&**engine.store(), ROWS).map_err(EngineError::from)?;
-    if !letters.is_empty() && !is_interrupted {
-        terminal.note("an input arrived during shutdown: `mainspring resume --all` processes it");
-    }
-    exit
-}
-
-/// The polling interval for open work, and the polls without any before the process ends.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
-const ASKED_IN_VAIN: u32 = 3;
-
-/// Waits until earlier inbox messages of the execution are received. The wait is bounded, since a message may be
-/// undeliverable.
-async fn taken_in(engine: &Engine, key: ExecutionKey) -> Result<(), CliError> {
-    let mut again = tokio::time::interval(ASK_AGAIN);
-    for _ in 0..INBOX_POLLS {
-        again.tick().await;
-        if !inbox::is_waiting(&**engine.store(), key, None).map_err(EngineError::from)? {
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-const INBOX_POLLS: u32 = 40;
-
-/// Inbox messages read at most.
-const ROWS: usize = 10_000;
-
-/// Selects whether the reason for waiting is printed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Nothing,
-    Once,
-}
-
-/// Runs the engine until no execution can continue by itself. An execution that only waits for approvals needs no
-/// process: the command that decides resumes it.
-async fn until_idle(
-    engine: &Engine,
-    terminal: &Terminal,
-    mut told: Told,
-    signals: &mut Signals,
-) -> Result<Exit, CliError> {
-    let (mut asked_in_vain, mut newest_letter) = (0, 0);
-    let mut again = tokio::time::interval(ASK_AGAIN);
-    while asked_in_vain < ASKED_IN_VAIN {
-        tokio::select! {
-            () = signals.any() => return Ok(Exit::Fine),
-            _ = again.tick() => {}
-        }
-        if let Some(why) = engine.why_stopped() {
-            return Err(EngineError::Stopped(why).into());
-        }
-        let letters = inbox::waiting(&**engine.store(), ROWS).map_err(EngineError::from)?;
-        let letter = letters.last().map_or(0, |arrived| arrived.number);
-        let going = goes_on_by_itself(engine).await.map_err(EngineError::from)?;
-        if let (Some(what), Told::Once) = (going.in_words(), told) {
-            told = Told::Nothing;
-            terminal.note(&format!("going on with {what}; Ctrl-C leaves it for `mainspring resume --all`"));
-        }
-        if letters.is_empty() && going == Going::Nothing {
-            return Ok(Exit::Fine);
-        }
-        // An undeliverable message must not keep the process alive.
-        let busy = letter > newest_letter || going != Going::Nothing;
-        newest_letter = newest_letter.max(letter);
-        asked_in_vain = if busy { 0 } else { asked_in_vain + 1 };
-    }
-    Ok(Exit::Fine)
-}
-
-/// The open work that needs no person.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Going {
-    Nothing,
-    /// An execution is in memory although its row is settled or missing: it was just loaded, or is about to
-    /// continue.
-    Settling,
-    /// A child execution that its parent does not wait for.
-    Started,
-    /// An execution that another process delegated.
-    Delegated,
-}
-
-impl Going {
-    fn in_words(self) -> Option<&'static str> {
-        match self {
-            Self::Nothing | Self::Settling => None,
-            Self::Started => Some("a workflow that was started and is not waited for"),
-            Self::Delegated => Some("what other processes have delegated"),
-        }
-    }
-}
-
-/// The most urgent open work, over all executions that are running or have a timer for anything but a decision.
-async fn goes_on_by_itself(engine: &Engine) -> Result<Going, StoreError> {
-    let pending = engine.pending().await;
-    let mut most = if pending.live.is_empty() { Going::Nothing } else { Going::Settling };
-    for execution in pending.live.into_iter().chain(pending.timed) {
-        most = match engine.store().execution(execution)? {
-            Some(row) if row.status == "waiting_approval" || is_final(&row.status) => most,
-            Some(row) if is_child(&row.trigger_type) => Going::Started,
-            Some(_) => return Ok(Going::Delegated),
-            // The first commit of the execution is still in progress; the next poll sees its row.
-            None => most,
-        };
-    }
-    Ok(most)
 }

@@ -16,9 +16,9 @@ use mainspring_sim::{
 };
 
 use crate::{
-    cli::Global,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::{Terminal, dim, print_out, status, waits},
+    output::terminal::{dim, print_out, status, waits},
     output::text::{one_line, shown},
 };
 
@@ -71,7 +71,7 @@ struct Simulated {
 }
 
 /// Runs every seed of every case. First each case must end without faults.
-pub(crate) fn sim(sim: &Sim, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
+pub(crate) fn sim(sim: &Sim, context: &Context) -> Result<Exit, CliError> {
     let unreadable = |error: scenario::Unreadable| CliError::bad_input("bad_scenario", error.to_string());
     let mut simulated = Vec::new();
     for file in scenario::find(&sim.paths).map_err(unreadable)? {
@@ -86,8 +86,8 @@ pub(crate) fn sim(sim: &Sim, global: &Global, _: &Terminal) -> Result<Exit, CliE
                        *.scenario.yaml, and cases with `accepted: false` run nowhere";
         return Err(CliError::bad_input("no_scenarios", message));
     }
-    let failed = simulated.iter().filter(|simulated| !run(simulated, sim, global)).count();
-    if !global.json {
+    let failed = simulated.iter().filter(|simulated| !run(simulated, sim, context)).count();
+    if !context.global.json {
         print_out!("\n{} passed, {failed} failed", simulated.len() - failed);
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::NotSo })
@@ -107,7 +107,7 @@ fn prepared(file: &Path, case: &Case) -> Result<Simulated, CliError> {
 }
 
 /// Runs the seeds of a case and prints the result. Returns true if all pass.
-fn run(simulated: &Simulated, sim: &Sim, global: &Global) -> bool {
+fn run(simulated: &Simulated, sim: &Sim, context: &Context) -> bool {
     let size = Size { executions: sim.executions, nodes: sim.nodes.into(), partitions: sim.partitions };
     let is_asked = |name: &str| sim.fault.iter().any(|asked| asked == name);
     let faults: Vec<Fault> =
@@ -129,9 +129,9 @@ fn run(simulated: &Simulated, sim: &Sim, global: &Global) -> bool {
         for (step, times) in &report.repeated {
             *repeated.entry(step.clone()).or_default() += times;
         }
-        show_seed(&report, simulated, sim, global);
+        show_seed(&report, simulated, sim, context);
     }
-    if !global.json {
+    if !context.global.json {
         let word = if failed == 0 { status("ok") } else { status("failed") };
         let seeds = sim.seeds.end - sim.seeds.start;
         let counts = format!("{seeds} seeds, {executions} executions, {calls} calls");
@@ -145,9 +145,9 @@ fn run(simulated: &Simulated, sim: &Sim, global: &Global) -> bool {
     failed == 0
 }
 
-fn show_seed(report: &SeedReport, simulated: &Simulated, sim: &Sim, global: &Global) {
+fn show_seed(report: &SeedReport, simulated: &Simulated, sim: &Sim, context: &Context) {
     let holds = report.failures.is_empty();
-    if global.json {
+    if context.global.json {
         let texts: Vec<Value> = report.failures.iter().map(|text| Value::from(text.as_str())).collect();
         let repeated = report.repeated.iter().map(|(step, times)| (step.as_str(), Value::from(*times)));
         let line = Value::map([

@@ -7,9 +7,9 @@ use mainspring_kernel::{json::compact, value::Value};
 use mainspring_sim::{CaseReport, run_case, scenario};
 
 use crate::{
-    cli::Global,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::{Terminal, dim, print_out, status, waits},
+    output::terminal::{dim, print_out, status, waits},
     output::text::{one_line, shown},
 };
 
@@ -28,7 +28,7 @@ pub(crate) struct Test {
 }
 
 /// Runs every case in every mode. First every file must be readable.
-pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
+pub(crate) fn test(test: &Test, context: &Context) -> Result<Exit, CliError> {
     let unreadable = |error: scenario::Unreadable| CliError::bad_input("bad_scenario", error.to_string());
     let files = scenario::find(&test.paths).map_err(unreadable)?;
     let mut cases = Vec::new();
@@ -45,17 +45,17 @@ pub(crate) fn test(test: &Test, global: &Global, _: &Terminal) -> Result<Exit, C
             "no cases were found; a scenario is a file named *.scenario.json or *.scenario.yaml",
         ));
     }
-    let failed = cases.iter().filter(|(file, case)| !show(file, &run_case(case), test.verbose, global)).count();
-    if !global.json {
+    let failed = cases.iter().filter(|(file, case)| !show(file, &run_case(case), test.verbose, context)).count();
+    if !context.global.json {
         print_out!("\n{} passed, {failed} failed", cases.len() - failed);
     }
     Ok(if failed == 0 { Exit::Fine } else { Exit::NotSo })
 }
 
 /// Prints the result of a case. Returns true if all expectations hold.
-fn show(file: &Path, report: &CaseReport, verbose: bool, global: &Global) -> bool {
+fn show(file: &Path, report: &CaseReport, verbose: bool, context: &Context) -> bool {
     let holds = report.holds();
-    if global.json {
+    if context.global.json {
         let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>();
         let line = Value::map([
             ("name", report.name.as_str().into()),

@@ -5,9 +5,9 @@ use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::services::{bootstrap, issue_token::issue};
 
 use crate::{
-    cli::Global,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::{Terminal, print_out},
+    output::terminal::print_out,
     paths,
     server_settings::{ServerFlags, Settings},
     store_location::StoreLocation,
@@ -29,8 +29,8 @@ pub(crate) struct Token {
     flags: ServerFlags,
 }
 
-pub(crate) fn token(token: &Token, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
-    let settings = Settings::of(&token.flags, global)?;
+pub(crate) fn token(token: &Token, context: &Context) -> Result<Exit, CliError> {
+    let settings = Settings::of(&token.flags, &context.global)?;
     let location = StoreLocation::of(&settings.global)?;
     if location.home().is_some_and(|home| !home.journal().exists()) {
         let message = "there is no server's store here yet; `mainspring up` makes one, with a token";
@@ -41,7 +41,7 @@ pub(crate) fn token(token: &Token, global: &Global, _: &Terminal) -> Result<Exit
     let of = (token.organization.as_str(), token.member.as_str());
     let made = issue(store.catalogue(), &key, of, &token.name, &paths::user());
     let text = made.map_err(|problem| CliError::bad_input("no_token", problem.full_message()))?;
-    if global.json {
+    if context.global.json {
         print_out!(
             "{}",
             compact(&Value::map([("token", text.as_str())].map(|(key, value)| (key, Value::from(value)))))

@@ -27,13 +27,14 @@ use tokio::{net::TcpListener, time::MissedTickBehavior};
 
 use super::node;
 use crate::{
-    cli::Global,
+    backend::read_store::engine_with,
     client::oidc_fetch::Fetcher,
+    context::Context,
     error::{CliError, Exit},
     evaluator::evaluator,
     output::terminal::{Terminal, bold, dim, print_out},
-    read_store::engine_with,
-    runner::{REACH_HELP, Rules, Signals},
+    paths::FIRST_TOKEN,
+    runner::{REACH_HELP, Rules},
     scripts::{close_folder, close_this_process, words},
     server_settings::{ServerFlags, Settings, files_max},
     store_location::StoreLocation,
@@ -42,9 +43,6 @@ use crate::{
 
 /// Open files of an effect on average: a request has one, a script up to four.
 const FILES_PER_EFFECT: u64 = 2;
-
-/// The file in the data folder that contains the owner's first token, if no terminal shows it.
-pub(crate) const FIRST_TOKEN: &str = "first-token";
 
 /// The interval in which workspaces of ended executions are removed, so that a full disk has room again soon.
 const SWEEP: Duration = Duration::from_secs(20);
@@ -64,20 +62,21 @@ pub(crate) struct Up {
 }
 
 /// Serves until a signal stops it, or the store becomes unusable.
-pub(crate) fn up(up: &Up, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
+pub(crate) fn up(up: &Up, context: &Context) -> Result<Exit, CliError> {
     close_this_process()?;
-    let settings = Settings::of(&up.flags, global)?;
-    up.metrics.begin(&settings.global, terminal)?;
+    let settings = Settings::of(&up.flags, &context.global)?;
+    up.metrics.begin(&settings.global, &context.terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?;
-    let done = runtime.block_on(run(&settings, terminal));
+    let done = runtime.block_on(run(&settings, context));
     // Tasks that still wait for an unresponsive store must not delay the exit.
     runtime.shutdown_background();
     done
 }
 
-async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, CliError> {
-    let mut signals = Signals::new()?;
+async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
+    let terminal = &context.terminal;
+    context.signals.install()?;
     let cannot = |error: std::io::Error| {
         let message = format!("{} cannot be listened on: {error}; name another with --listen", settings.listen);
         CliError::bad_input("listen", message)
@@ -119,7 +118,7 @@ async fn run(settings: &Settings, terminal: &Terminal) -> Result<Exit, CliError>
         tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
     greet(&base, token.as_ref(), &scripts, settings, terminal);
-    let stopped = stopped(engine.clone());
+    let (stopped, signals) = (stopped(engine.clone()), context.signals.clone());
     let served = serve(listener, app, async move {
         tokio::select! {
             () = signals.any() => {}

@@ -11,17 +11,17 @@ use mainspring_kernel::{json::compact, value::Value};
 use mainspring_store::{Store, sqlite::SqliteStore};
 
 use crate::{
-    cli::Global,
+    backend::read_store::no_executions,
+    context::Context,
     error::{CliError, Exit},
-    output::terminal::{Terminal, print_out},
+    output::terminal::print_out,
     paths,
-    read_store::no_executions,
     store_location::StoreLocation,
 };
 
 /// Upgrade the store of an older release to the format of this one
 ///
-/// No other process may use the store meanwhile. `mainspring up`, `mainspring node` and commands that run an engine
+/// No other process may use the store during the upgrade. `mainspring up`, `mainspring node` and commands that run an engine
 /// upgrade it at their start; other commands never do.
 #[derive(Debug, Args)]
 pub(crate) struct Upgrade {
@@ -32,9 +32,9 @@ pub(crate) struct Upgrade {
 }
 
 /// Upgrades the store, and seals the inbox messages of the older release.
-pub(crate) fn upgrade(upgrade: &Upgrade, global: &Global, terminal: &Terminal) -> Result<Exit, CliError> {
+pub(crate) fn upgrade(upgrade: &Upgrade, context: &Context) -> Result<Exit, CliError> {
     let unsealed = if upgrade.accept_unsealed { Unsealed::Accepted } else { Unsealed::OfThisUpgrade };
-    let location = StoreLocation::of(global)?;
+    let location = StoreLocation::of(&context.global)?;
     let sealed = match &location {
         StoreLocation::Folder(home) => {
             if !home.journal().exists() {
@@ -55,12 +55,12 @@ pub(crate) fn upgrade(upgrade: &Upgrade, global: &Global, terminal: &Terminal) -
             seal_older(&store, &key, unsealed)?
         }
     };
-    if global.json {
+    if context.global.json {
         print_out!("{}", compact(&Value::map([("ok", true.into()), ("messagesSealed", (sealed as u64).into())])));
     } else {
-        terminal.note("the store has the format of this release");
+        context.terminal.note("the store has the format of this release");
         if sealed > 0 {
-            terminal.note(&format!("inbox messages of the older release that count: {sealed}"));
+            context.terminal.note(&format!("inbox messages of the older release that count: {sealed}"));
         }
     }
     Ok(Exit::Fine)

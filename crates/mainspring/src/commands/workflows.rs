@@ -7,12 +7,12 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    cli::Global,
     client::{Client, ClientError, address::route, response::Response},
+    context::Context,
+    context::block_on,
     error::{CliError, Exit},
-    output::terminal::{Terminal, bold, dim, print_out},
+    output::terminal::{bold, dim, print_out},
     output::text::{columns, shown},
-    read_store::block_on,
 };
 
 /// List the workflows of a server.
@@ -23,10 +23,10 @@ pub(crate) struct Workflows {}
 const PAGE: usize = 100;
 const ROWS_MAX: usize = 100_000;
 
-pub(crate) fn workflows(_: &Workflows, global: &Global, _: &Terminal) -> Result<Exit, CliError> {
-    let client = global.client_of("workflows")?;
+pub(crate) fn workflows(_: &Workflows, context: &Context) -> Result<Exit, CliError> {
+    let client = context.global.client_of("workflows")?;
     let found = block_on(async { Ok(all(&client).await?) })?;
-    if global.json {
+    if context.global.json {
         found.iter().for_each(|workflow| print_out!("{}", compact(workflow)));
         return Ok(Exit::Fine);
     }

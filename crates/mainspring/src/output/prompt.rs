@@ -14,7 +14,7 @@ use crate::{
     error::CliError,
     output::terminal::{bold, print_out},
     output::text::paragraph,
-    runner::Signals,
+    signals::Signals,
 };
 
 /// The result of a prompt.
@@ -32,7 +32,7 @@ pub(crate) async fn ask(
     question: &str,
     items: &Value,
     poll_interval: Duration,
-    signals: &mut Signals,
+    signals: &Signals,
     still_open: impl AsyncFn() -> Result<bool, CliError>,
 ) -> Result<Answer, CliError> {
     print_out!("\n  {}", bold(&paragraph(question)));

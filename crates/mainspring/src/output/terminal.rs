@@ -109,7 +109,6 @@ pub(crate) fn duration(ms: u64) -> String {
     }
 }
 
-/// The sign of a status.
 pub(crate) fn sign(status: Status) -> String {
     match status {
         Status::Completed => paint(GOOD, "✓"),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use clap::Args;
 use mainspring_engine::trace_spans::Spans;
 
-use crate::{cli::Global, error::CliError, output::terminal::Terminal};
+use crate::{context::Global, error::CliError, output::terminal::Terminal};
 
 /// The telemetry flags of every command: none in this build.
 #[derive(Debug, Clone, Args)]

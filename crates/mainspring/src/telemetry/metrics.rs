@@ -11,7 +11,7 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::server;
 use crate::{
-    cli::Global,
+    context::Global,
     error::CliError,
     output::terminal::{Terminal, print_err},
 };

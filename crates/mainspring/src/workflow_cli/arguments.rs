@@ -62,7 +62,7 @@ pub(super) struct Resume {
     /// The resume token of the approval
     #[arg(long, value_name = "TOKEN")]
     pub(super) resume_token: String,
-    /// The decision
+    /// The decision: approve or deny
     #[arg(long, value_name = "DECISION", default_value = "approve", value_parser = decision())]
     pub(super) decision: Decision,
     /// The folder of journals, with a folder per execution [default: $XDG_STATE_HOME/workflow]

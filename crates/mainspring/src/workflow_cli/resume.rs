@@ -12,7 +12,7 @@ use super::{
     block_on, home,
     run::{Beginning, open, to_its_rest},
 };
-use crate::{error::CliError, paths, runner::Signals};
+use crate::{error::CliError, paths, signals::Signals};
 
 /// Decides, and then runs the execution until it has ended or only approvals are left.
 pub(super) fn resume(resume: &Resume) -> Result<Answer, CliError> {
@@ -46,11 +46,12 @@ pub(super) fn resume(resume: &Resume) -> Result<Answer, CliError> {
     drop((loader, store));
     paths::workspace(&workspace)?;
     block_on(async {
-        let mut signals = Signals::new()?;
+        let signals = Signals::default();
+        signals.install()?;
         let engine = open(home, &workspace).await?;
         let decided = engine.decide(row.key, instance, gate, resume.decision, &by, Value::Null).await;
         let answer = match decided {
-            Ok(true) => to_its_rest(&engine, row.key, Beginning::Resumed(from), &mut signals).await,
+            Ok(true) => to_its_rest(&engine, row.key, Beginning::Resumed(from), &signals).await,
             Ok(false) => Err(mismatch("the approval was already decided")),
             Err(error) => Err(error.into()),
         };

@@ -23,7 +23,8 @@ use crate::{
     idempotency::{RequestFingerprint, hash_mismatch},
     paths, read_limited,
     runner::print_event,
-    runner::{self, Followed, Signals, Snapshot},
+    runner::{self, Followed, Snapshot},
+    signals::Signals,
 };
 
 pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
@@ -71,9 +72,10 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
     let is_repeat = first != run.execution_id;
     let request = StartRequest { execution_id: Some(first), ..request };
     block_on(async {
-        let mut signals = Signals::new()?;
+        let signals = Signals::default();
+        signals.install()?;
         let engine = open(home, &workspace).await?;
-        let answer = started(&engine, request, is_repeat, &mut signals).await;
+        let answer = started(&engine, request, is_repeat, &signals).await;
         engine.drain().await;
         answer
     })
@@ -92,7 +94,7 @@ async fn started(
     engine: &Engine,
     request: StartRequest,
     is_repeat: bool,
-    signals: &mut Signals,
+    signals: &Signals,
 ) -> Result<Answer, CliError> {
     let mut fingerprint = RequestFingerprint::of(&request, true);
     if is_repeat {
@@ -121,7 +123,7 @@ pub(super) async fn to_its_rest(
     engine: &Engine,
     key: ExecutionKey,
     beginning: Beginning,
-    signals: &mut Signals,
+    signals: &Signals,
 ) -> Result<Answer, CliError> {
     let mut watch = engine.watch(key);
     // The watch must exist before: quarantine closes it.

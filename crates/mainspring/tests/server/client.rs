@@ -86,7 +86,6 @@ impl Client {
         Self { address: address.into(), ..self.clone() }
     }
 
-    /// The token.
     pub(crate) fn token(&self) -> &str {
         self.token.as_deref().unwrap()
     }

@@ -51,7 +51,6 @@ impl Caller {
         command
     }
 
-    /// A command without a server.
     pub(crate) fn without_server(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(MAINSPRING);
         command.args(arguments).current_dir(self.folder.path()).env_clear();
@@ -392,7 +391,7 @@ pub(crate) fn at_a_terminal(command: Command) -> PtySession {
 }
 
 #[test]
-fn at_a_terminal_it_asks_and_goes_on() {
+fn at_a_terminal_it_prompts_and_continues() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let owner = Caller::owner(&server);

@@ -70,7 +70,7 @@ fn steps() -> Value {
 }
 
 #[test]
-fn a_watcher_sees_all_of_it_live_and_goes_on_where_it_broke_off() {
+fn a_watcher_gets_all_events_live_and_resumes_after_a_disconnect() {
     everywhere(|place| {
         let server = place.start();
         let owner = server.owner();
@@ -211,6 +211,6 @@ fn a_watcher_is_cut_off_when_its_credential_is_revoked_or_its_member_changes() {
         revoke(&client);
         let body = Value::map([("approve", Value::Bool(true))]);
         ours.owner.post(&format!("/api/approvals/{id}:gate:1/decide"), &body).expect(200);
-        assert_eq!(watcher.all(), [], "{user} goes on to watch");
+        assert_eq!(watcher.all(), [], "{user} still watches");
     }
 }

@@ -12,6 +12,7 @@ mod approval_pages;
 mod approvals;
 mod approvers;
 mod audit;
+mod backends;
 mod bounded;
 mod commands;
 mod commands_on_executions;

@@ -122,7 +122,7 @@ fn split(url: &str) -> (String, String) {
 }
 
 #[test]
-fn a_member_comes_in_goes_on_and_goes_out() {
+fn a_member_signs_in_works_and_signs_out() {
     let dir = TestDir::new(&[]);
     dir.member("ada@example.com", "member");
     // Addresses are compared without case.
@@ -375,7 +375,7 @@ fn nobody_is_sent_to_another_site() {
     assert!(!page.text.contains("<script>"), "{page:?}");
 }
 
-/// Whether a page says that the provider is not available, and nothing of the provider.
+/// Returns true if a page says that the provider is not available, without details of the provider.
 fn is_general(page: &Reply) -> bool {
     page.text.contains("the OpenID Connect provider is not available") && !page.text.contains("127.0.0.1")
 }
@@ -394,7 +394,7 @@ fn a_provider_that_does_not_answer_holds_up_nobody_else() {
         dir.provider.ways().mood = mood;
         let page = dir.browser().get("/sign-in/oidc").expect(503);
         assert!(is_general(&page) && !page.text.contains(why), "{page:?}");
-        // Admins read the reason, and nobody fills their log.
+        // Admins read the reason, and the number of log entries is bounded.
         assert_eq!(dir.audit().contains(why), place < 3, "{why}");
         dir.server.owner().get("/api/me").expect(200);
     }
@@ -609,7 +609,7 @@ fn the_doctor_looks_at_the_provider() {
         command.env_clear().env("HOME", folder.path()).env("MAINSPRING_OIDC_CLIENT_SECRET", SECRET);
         command.args(["doctor", "--json", "--oidc-issuer", issuer, "--oidc-client-id", CLIENT]);
         let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        let line = text.lines().find(|line| line.contains("\"check\":\"sign-in\""));
+        let line = text.lines().find(|line| line.contains("\"check\":\"oidc\""));
         line.unwrap_or_else(|| panic!("nobody looks at the provider: {text}")).to_string()
     };
     let usual = provider.issuer();

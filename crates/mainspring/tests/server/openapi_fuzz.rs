@@ -23,7 +23,6 @@ const LEFT_OUT: &str = "/events$|/wait$|/proposals|/rollback$";
 /// Routes that revoke credentials or delete what other requests need.
 const TAKES_AWAY: &str = "/tokens|/members|/session$|/sign-in$|/sync-all$";
 
-/// One run.
 struct Run<'a> {
     /// The client whose credential is used.
     asker: &'a Client,

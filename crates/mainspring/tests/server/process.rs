@@ -228,7 +228,6 @@ impl Place {
         self.folder.path().join(".config/mainspring/key")
     }
 
-    /// Starts a server.
     pub(crate) fn start(&self) -> Server {
         Server::start_with(self.folder.path(), &self.arguments())
     }

@@ -350,7 +350,7 @@ fn workspaces_go_with_their_execution() {
     fs::create_dir_all(folder.path().join("data/workspaces/.mainspring-removed-0-0/x")).unwrap();
     let _server = Server::start(folder.path());
     until("it is not removed", || workspaces(folder.path()).len() == 1);
-    assert!(kept(), "an execution that goes on keeps its workspace");
+    assert!(kept(), "an unfinished execution keeps its workspace");
     let entries = || fs::read_dir(folder.path().join("data/workspaces")).unwrap().count();
     until("a note goes with its folder", || entries() == 2);
 }

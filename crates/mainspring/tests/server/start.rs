@@ -22,7 +22,6 @@ pub(crate) fn echo() -> Value {
     Value::List(vec![Value::map(step)])
 }
 
-/// Starts a workflow.
 pub(crate) fn start(client: &Client, workflow: &str, request: &str, variables: Map) -> Reply {
     let body = Value::map([
         ("workflowId", Value::from(workflow)),
@@ -132,7 +131,8 @@ fn the_answer_to_a_start_is_the_envelope_of_what_was_started() {
         let ada = &ours.owner;
         let fails = "export default function () { throw new Error('no good'); }";
         let fails = Value::map([("id", Value::from("bad")), ("type", "code".into()), ("code", fails.into())]);
-        let gate = Value::map([("id", Value::from("ask")), ("type", "approval".into()), ("prompt", "Go on?".into())]);
+        let gate =
+            Value::map([("id", Value::from("ask")), ("type", "approval".into()), ("prompt", "Continue?".into())]);
         let mut asks = echo().as_list().unwrap().to_vec();
         asks.push(gate.clone());
         save(ada, "ends", echo());
@@ -172,7 +172,7 @@ fn the_answer_to_a_start_is_the_envelope_of_what_was_started() {
         assert_eq!(blind.text_at("status"), "waiting_approval");
         assert_eq!(["output", "requiresApproval", "error"].map(|key| of(&blind, key)), [const { Value::Null }; 3]);
         let looks = start(&token(&["executions:start", "executions:read"]), "asks", "r1", Map::new()).expect(200);
-        assert!(looks.text.contains("Go on?") && !looks.text.contains("wrf_rt_"), "{looks:?}");
+        assert!(looks.text.contains("Continue?") && !looks.text.contains("wrf_rt_"), "{looks:?}");
     });
 }
 

@@ -122,7 +122,7 @@ fn a_decision_whose_answer_is_lost_is_not_sent_again() {
 }
 
 #[test]
-fn a_stream_that_breaks_off_is_gone_on_with_where_it_was() {
+fn a_broken_stream_resumes_after_the_last_event() {
     let (_folder, _server, between, caller) = behind(|head, before| match before {
         0 if head.contains("/events") => Fault::CutBehind("\"stepId\":\"greet\""),
         1 if head.contains("/events") => Fault::CutBehind("\n\n"),

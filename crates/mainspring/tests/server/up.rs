@@ -66,7 +66,7 @@ fn a_folder_that_came_open_again_is_closed_with_all_that_a_server_leaves_in_it()
 }
 
 #[test]
-fn a_watcher_keeps_no_server_from_stopping_and_what_waits_goes_on_at_the_next() {
+fn a_watcher_does_not_delay_shutdown_and_waiting_executions_continue_at_the_next_server() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(folder.path());
     let (owner, token) = (server.owner(), server.token.clone().unwrap());

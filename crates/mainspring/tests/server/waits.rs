@@ -28,7 +28,7 @@ fn code(id: &str, code: &str) -> Value {
 }
 
 fn gate() -> Value {
-    Value::map([("id", Value::from("ask")), ("type", "approval".into()), ("prompt", "Go on?".into())])
+    Value::map([("id", Value::from("ask")), ("type", "approval".into()), ("prompt", "Continue?".into())])
 }
 
 fn signal() -> Value {
@@ -98,7 +98,7 @@ fn a_wait_is_bounded_and_whoever_may_not_see_executions_starts_nothing_by_it() {
     let made = ada.post("/api/tokens", &Value::map([("name", Value::from("ci")), ("scopes", scopes)])).expect(201);
     let seen = run(&server.client(&made.text_at("token")), "asks", "r1", "?wait=60000", &[]).expect(200);
     assert_eq!(seen.text_at("status"), "needs_approval");
-    assert!(seen.text.contains("Go on?") && !seen.text.contains("wrf_rt_"), "{seen:?}");
+    assert!(seen.text.contains("Continue?") && !seen.text.contains("wrf_rt_"), "{seen:?}");
 }
 
 /// Creates a token of the owner with scopes. Returns its id and a client.

@@ -8,7 +8,6 @@ use mainspring_kernel::{document::Document, value::Value};
 
 use crate::{error::CliError, evaluator};
 
-/// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Workload {
     /// One step with an effect that does nothing

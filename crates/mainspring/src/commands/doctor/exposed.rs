@@ -4,7 +4,7 @@ use std::net::ToSocketAddrs;
 
 use super::{Installation, check::Check};
 use crate::{
-    commands::up::FIRST_TOKEN,
+    paths::FIRST_TOKEN,
     telemetry::{ADDRESS_VARIABLE, warning},
 };
 

@@ -16,7 +16,7 @@ use super::{
     Installation,
     check::{Check, Report},
 };
-use crate::{cli::Global, error::CliError, read_store::block_on, scripts::words, server_settings::Settings};
+use crate::{context::Global, context::block_on, error::CliError, scripts::words, server_settings::Settings};
 
 /// Timeout of `bash --version`.
 const BASH: Duration = Duration::from_secs(5);

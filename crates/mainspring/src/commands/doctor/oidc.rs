@@ -8,7 +8,7 @@ use super::{
     Installation,
     check::{Check, Report},
 };
-use crate::{client::oidc_fetch::Fetcher, read_store::block_on};
+use crate::{client::oidc_fetch::Fetcher, context::block_on};
 
 const NAME: &str = "oidc";
 

@@ -25,7 +25,7 @@ use crate::{
         credentials::{Credential, Credentials},
         target::token_of_environment,
     },
-    read_store::block_on,
+    context::block_on,
     store_location::StoreLocation,
 };
 

@@ -34,7 +34,6 @@ pub(super) fn short_hash(plan: &Plan) -> String {
 /// The text of a step.
 #[derive(Debug)]
 pub(super) struct Caption {
-    /// The id.
     pub id: String,
     /// The kind of step and its parameters: `bash`, `sleep 1m 30s`, `if @vars.publish`.
     pub kind: String,

@@ -99,7 +99,7 @@ pub(super) fn handlers(plan: &Plan, number: u32, glyphs: &Glyphs) -> Option<Lead
             items.push(item);
         }
     }
-    let lead = format!("{} if it fails {}", glyphs.failure, glyphs.writes);
+    let lead = format!("{} if it fails {}", glyphs.marks.failure, glyphs.writes);
     (!items.is_empty()).then_some(Leads { is_failure: true, lead, items })
 }
 

@@ -8,22 +8,8 @@ use crate::output::text;
 #[derive(Debug)]
 pub(super) struct Glyphs {
     is_ascii: bool,
-    /// The mark of work.
-    pub work: &'static str,
-    /// The mark of a wait for time or a signal.
-    pub wait: &'static str,
-    /// The mark of an approval.
-    pub gate: &'static str,
-    /// The mark of a branch.
-    pub choice: &'static str,
-    /// The mark of parallel branches.
-    pub parallel: &'static str,
-    /// The mark of a loop.
-    pub again: &'static str,
-    /// Precedes edges that are taken after a failure.
-    pub failure: &'static str,
-    /// The mark of an early end of the execution.
-    pub end: &'static str,
+    /// The marks of steps.
+    pub marks: Marks,
     /// The start of a drawing.
     pub first: &'static str,
     /// The end of a drawing.
@@ -44,6 +30,27 @@ pub(super) struct Glyphs {
     pub dot: &'static str,
     /// The quotes around prompts.
     pub quotes: [&'static str; 2],
+}
+
+/// The marks that stand before steps and edges, by their kind.
+#[derive(Debug)]
+pub(super) struct Marks {
+    /// The mark of work.
+    pub work: &'static str,
+    /// The mark of a wait for time or a signal.
+    pub wait: &'static str,
+    /// The mark of an approval.
+    pub gate: &'static str,
+    /// The mark of a branch.
+    pub choice: &'static str,
+    /// The mark of parallel branches.
+    pub parallel: &'static str,
+    /// The mark of a loop.
+    pub again: &'static str,
+    /// Precedes edges that are taken after a failure.
+    pub failure: &'static str,
+    /// The mark of an early end of the execution.
+    pub end: &'static str,
 }
 
 /// The lines at which lanes fork and join.
@@ -67,14 +74,9 @@ pub(super) struct Ways {
 
 const UNICODE: Glyphs = Glyphs {
     is_ascii: false,
-    work: "●",
-    wait: "○",
-    gate: "◆",
-    choice: "◇",
-    parallel: "╪",
-    again: "↻",
-    failure: "✗",
-    end: "■",
+    marks: Marks {
+        work: "●", wait: "○", gate: "◆", choice: "◇", parallel: "╪", again: "↻", failure: "✗", end: "■"
+    },
     first: "┬",
     last: "┴",
     rail: "│",
@@ -105,14 +107,7 @@ const UNICODE: Glyphs = Glyphs {
 
 const ASCII: Glyphs = Glyphs {
     is_ascii: true,
-    work: "*",
-    wait: "o",
-    gate: "!",
-    choice: "?",
-    parallel: "#",
-    again: "%",
-    failure: "x",
-    end: "x",
+    marks: Marks { work: "*", wait: "o", gate: "!", choice: "?", parallel: "#", again: "%", failure: "x", end: "x" },
     first: "+",
     last: "+",
     rail: "|",
@@ -151,7 +146,7 @@ impl Glyphs {
     pub(super) fn lead(&self, kind: EdgeKind) -> String {
         match kind {
             EdgeKind::OnSuccess => "on success of".into(),
-            EdgeKind::OnFailure => format!("{} on failure of", self.failure),
+            EdgeKind::OnFailure => format!("{} on failure of", self.marks.failure),
             EdgeKind::Always => "always after".into(),
             EdgeKind::Skip => "on skip of".into(),
             EdgeKind::Ended => "after".into(),

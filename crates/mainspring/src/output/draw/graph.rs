@@ -74,7 +74,7 @@ impl std::fmt::Display for Name {
 pub(super) enum Shape {
     /// The start or an end.
     Terminal,
-    /// Work.
+    /// Steps that perform attempts or evaluations.
     Work,
     /// A wait for time or a signal.
     Wait,

@@ -12,7 +12,7 @@ pub(super) enum Tone {
     Strong,
     /// Secondary text: rails, kinds, references.
     Dim,
-    /// Work.
+    /// Steps that perform attempts or evaluations.
     Work,
     /// A wait for time or a signal.
     Wait,

@@ -42,7 +42,7 @@ pub fn terminal(plan: &Plan, style: &Style) -> String {
         Order::Sequence | Order::Parallel => drawer.section(&outer.steps, width),
     });
     lines.extend(gives(plan).into_iter().flat_map(|text| {
-        let line = StyledLine::of(Tone::End, glyphs.end).with(Tone::Plain, format!(" {}", glyphs.shown(&text)));
+        let line = StyledLine::of(Tone::End, glyphs.marks.end).with(Tone::Plain, format!(" {}", glyphs.shown(&text)));
         [StyledLine::default(), drawer.cut(line, width)]
     }));
     let mut drawn = 0;
@@ -168,7 +168,7 @@ impl<'p> Drawer<'p> {
     fn caption(&self, number: u32, flows: bool, width: usize) -> Vec<StyledLine> {
         let is_each = worker(self.plan, number) != number;
         let (mark, tone) = mark(&self.plan.step(worker(self.plan, number)).work, self.glyphs);
-        let mark = if is_each { self.glyphs.again } else { mark };
+        let mark = if is_each { self.glyphs.marks.again } else { mark };
         let caption = &self.captions[number as usize];
         let kind_tone = if matches!(tone, Tone::Way) { tone } else { Tone::Dim };
         let text_width = width.saturating_sub(RAIL_COLUMNS);
@@ -271,13 +271,13 @@ impl<'p> Drawer<'p> {
 
 fn mark(work: &Work, glyphs: &Glyphs) -> (&'static str, Tone) {
     match work {
-        Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => (glyphs.work, Tone::Work),
-        Work::Conditional { .. } => (glyphs.choice, Tone::Way),
-        Work::Loop(_) => (glyphs.again, Tone::Way),
-        Work::Parallel { .. } => (glyphs.parallel, Tone::Way),
-        Work::Approval(_) => (glyphs.gate, Tone::Gate),
-        Work::Sleep { .. } | Work::SleepUntil { .. } | Work::Signal { .. } => (glyphs.wait, Tone::Wait),
-        Work::Return { .. } => (glyphs.end, Tone::End),
+        Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => (glyphs.marks.work, Tone::Work),
+        Work::Conditional { .. } => (glyphs.marks.choice, Tone::Way),
+        Work::Loop(_) => (glyphs.marks.again, Tone::Way),
+        Work::Parallel { .. } => (glyphs.marks.parallel, Tone::Way),
+        Work::Approval(_) => (glyphs.marks.gate, Tone::Gate),
+        Work::Sleep { .. } | Work::SleepUntil { .. } | Work::Signal { .. } => (glyphs.marks.wait, Tone::Wait),
+        Work::Return { .. } => (glyphs.marks.end, Tone::End),
     }
 }
 

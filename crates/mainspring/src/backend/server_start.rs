@@ -1,4 +1,4 @@
-//! `mainspring run` at a server: starts a saved workflow and follows the execution to its end.
+//! Starts saved workflows of a server, and follows the executions.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -11,12 +11,14 @@ use mainspring_kernel::{
 };
 
 use super::{
-    decide::{no_approver, send},
-    follow::{Followed, Following, Told},
+    contract::{RunRequest, fresh_id},
+    engine_follow::Gates,
+    server_decide::{no_approver, send},
+    server_follow::{Followed, Following, Told},
+    server_save::saved,
+    start::{input, print_detached},
 };
-use crate::output::prompt::{Answer as Said, ask};
 use crate::{
-    cli::Global,
     client::{
         Client, Repeat,
         address::route,
@@ -24,18 +26,15 @@ use crate::{
         execution::{Execution, Gate, attempts},
         response::Response,
     },
-    commands::{
-        follow::Gates,
-        run::{Run, detached, input, variables},
-        save::saved,
-        signal::fresh_id,
-        validate::{list, said},
-    },
+    context::{Context, block_on},
+    definitions::{list, print_remote},
     error::{CliError, Exit},
-    output::terminal::{Terminal, bold, dim, print_out},
-    output::text::shown,
-    read_store::block_on,
-    runner::{Signals, print_event},
+    output::{
+        prompt::{Answer as Said, ask},
+        terminal::{bold, dim, print_out},
+        text::shown,
+    },
+    runner::print_event,
 };
 
 /// Interval at which a displayed question is checked for decisions by others, interval at which a decision is checked
@@ -62,29 +61,23 @@ struct Started {
     warnings: Vec<Value>,
 }
 
-/// Runs a saved workflow of a server.
-pub(in crate::commands) fn run(
-    run: &Run,
-    client: &Client,
-    global: &Global,
-    terminal: &Terminal,
-) -> Result<Exit, CliError> {
-    if let Some(flag) = run.flag_of_this_machine() {
+/// Starts a saved workflow of a server.
+pub(super) fn start(request: &RunRequest<'_>, client: &Client, context: &Context) -> Result<Exit, CliError> {
+    if let Some(flag) = flag_of_this_machine(request) {
         let message =
             format!("{flag} is for executions of this machine; a server runs a workflow as it is saved there");
         return Err(CliError::bad_input("not_at_a_server", message));
     }
-    let variables = variables(&run.variables)?;
     block_on(async {
-        let mut signals = Signals::new()?;
+        context.signals.install()?;
         let prepared = async {
-            let workflow = workflow(run, client, global, terminal).await?;
-            let input = input(run.input.as_deref(), workflow.data.get("inputSchema"))?;
-            let started = start(run, client, &workflow, input, variables).await?;
+            let workflow = workflow(request, client, context).await?;
+            let input = input(request.input, workflow.data.get("inputSchema"))?;
+            let started = enqueue_start(request, client, &workflow, input).await?;
             Ok::<_, CliError>((workflow, started))
         };
         let (workflow, started) = tokio::select! {
-            () = signals.any() => {
+            () = context.signals.any() => {
                 let message = "interrupted before the server has answered: `mainspring list` tells whether it was started";
                 return Err(CliError::internal("interrupted", message));
             }
@@ -92,18 +85,30 @@ pub(in crate::commands) fn run(
         };
         // Warnings of the save are already printed.
         let news = started.warnings.iter().filter(|warning| !workflow.warnings.contains(warning));
-        said(&news.cloned().collect::<Vec<_>>(), None);
-        if run.detach {
-            detached(&started.id, &started.status, global);
+        print_remote(&news.cloned().collect::<Vec<_>>(), None);
+        if request.is_detached {
+            print_detached(&started.id, &started.status, context);
             return Ok(Exit::Fine);
         }
-        if !global.json {
+        if !context.global.json {
             let again = if started.existed { ", which exists" } else { "" };
             print_out!("{} {}", bold(&workflow.title()), dim(&shown(&format!("{}{again}", started.id))));
         }
-        let gates = if run.yes { Gates::Approve } else { Gates::Ask };
-        Attached { client, gates, global, terminal, decided: BTreeSet::new() }.follow(&started.id, &mut signals).await
+        let gates = if request.approves_all { Gates::Approve } else { Gates::Ask };
+        Attached { client, gates, context, decided: BTreeSet::new() }.follow(&started.id).await
     })
+}
+
+/// Returns a given flag that has no meaning at a server.
+fn flag_of_this_machine(request: &RunRequest<'_>) -> Option<&'static str> {
+    let given = [
+        ("--workflow", !request.subworkflows.is_empty()),
+        ("--id", request.execution_id.is_some()),
+        ("--workspace", request.workspace.is_some()),
+        ("--max-calls", request.bounds.max_calls.is_some()),
+        ("--metrics", request.metrics.is_flag()),
+    ];
+    given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
 }
 
 impl Workflow {
@@ -115,28 +120,28 @@ impl Workflow {
 
 /// Finds the workflow by id or slug. A file is refused, since a server runs saved workflows only; `--save` saves it
 /// first.
-async fn workflow(run: &Run, client: &Client, global: &Global, terminal: &Terminal) -> Result<Workflow, CliError> {
-    let name = run.file.to_str().unwrap_or_default();
+async fn workflow(request: &RunRequest<'_>, client: &Client, context: &Context) -> Result<Workflow, CliError> {
+    let name = request.workflow.to_str().unwrap_or_default();
     let save_first = |what: &str| {
-        let file = run.file.display();
+        let file = request.workflow.display();
         let message = format!(
             "{what}: `mainspring save {file}` puts it there, and `mainspring run --save {file}` runs it as well"
         );
         CliError::bad_input("not_saved", message)
     };
-    if !run.save && is_file_name(&run.file) {
+    if !request.is_saved_first && is_file_name(request.workflow) {
         return Err(save_first("a server runs workflows that are saved there, and this is a file"));
     }
-    let body = if run.save {
-        let Some(body) = saved(&run.file, None, client, global).await? else {
+    let body = if request.is_saved_first {
+        let Some(body) = saved(request.workflow, None, client, context).await? else {
             return Err(CliError::bad_input("invalid_definition", "the definition is invalid, and nothing was saved"));
         };
         let of = |key: &str| body.get(key).and_then(Value::as_text).unwrap_or_default().to_string();
-        terminal.note(&format!("saved {} {}", of("slug"), of("version")));
+        context.terminal.note(&format!("saved {} {}", of("slug"), of("version")));
         body
     } else {
         match client.get(&route(&["api", "workflows", name], &[])).await {
-            Err(error) if error.is("NOT_FOUND") && run.file.is_file() => {
+            Err(error) if error.is("NOT_FOUND") && request.workflow.is_file() => {
                 return Err(save_first(&format!(
                     "there is no workflow `{name}` at {}, and a file of that name here",
                     client.address()
@@ -165,28 +170,26 @@ fn is_file_name(path: &Path) -> bool {
 }
 
 /// Starts an execution. The request has an idempotency key, so a retried request starts one execution.
-async fn start(
-    run: &Run,
+async fn enqueue_start(
+    request: &RunRequest<'_>,
     client: &Client,
     workflow: &Workflow,
     input: Value,
-    variables: Map,
 ) -> Result<Started, CliError> {
-    let request = run.idempotency_key.clone().map_or_else(fresh_id, Ok)?;
+    let key = request.idempotency_key.map_or_else(fresh_id, |key| Ok(key.to_string()))?;
     let body = [
         ("workflowId", Value::from(workflow.id.as_str())),
-        ("clientRequestId", request.as_str().into()),
-        ("variables", variables.into()),
+        ("clientRequestId", key.as_str().into()),
+        ("variables", request.variables.clone().into()),
         ("input", input),
     ];
-    let body = Value::map(body.into_iter().chain(policy(run).map(|policy| ("runtime", policy))));
+    let body = Value::map(body.into_iter().chain(policy(request).map(|policy| ("runtime", policy))));
     let done = client.post(&route(&["api", "triggers", "manual", "run"], &[]), &body, Repeat::May).await;
     let done = done.map_err(|error| match error.kind {
         Kind::Broken | Kind::Unreachable => {
             let why = error.cli_error.failure.message.clone();
-            let message = format!(
-                "{why}; the same with --idempotency-key {request} starts it once, whether it was started or not"
-            );
+            let message =
+                format!("{why}; the same with --idempotency-key {key} starts it once, whether it was started or not");
             error.saying("server_unreachable", message)
         }
         _ => error.into(),
@@ -198,12 +201,12 @@ async fn start(
 
 /// Builds the `runtime` object of a start with the requested bounds; `None` without bounds, since an older release of
 /// the server rejects the object.
-fn policy(run: &Run) -> Option<Value> {
+fn policy(request: &RunRequest<'_>) -> Option<Value> {
     let bounds = [
-        ("timeoutMs", run.timeout_ms),
-        ("maxSteps", run.max_steps.map(u64::from)),
-        ("maxParallel", run.max_parallel.map(u64::from)),
-        ("maxOutputBytes", run.max_output_bytes.map(u64::from)),
+        ("timeoutMs", request.bounds.timeout_ms),
+        ("maxSteps", request.bounds.max_steps.map(u64::from)),
+        ("maxParallel", request.bounds.max_parallel.map(u64::from)),
+        ("maxOutputBytes", request.bounds.max_output_bytes.map(u64::from)),
     ];
     let given: Map = bounds.into_iter().filter_map(|(key, bound)| Some((key.to_string(), bound?.into()))).collect();
     (!given.is_empty()).then(|| Value::map([("policy", given.into())]))
@@ -213,29 +216,28 @@ fn policy(run: &Run) -> Option<Value> {
 struct Attached<'a> {
     client: &'a Client,
     gates: Gates,
-    global: &'a Global,
-    terminal: &'a Terminal,
+    context: &'a Context,
     /// Resume tokens of the gates that this process has decided.
     decided: BTreeSet<String>,
 }
 
 impl Attached<'_> {
-    async fn follow(mut self, id: &str, signals: &mut Signals) -> Result<Exit, CliError> {
-        let told = if self.global.json { Told::Beside } else { Told::Lines };
-        let mut following = Following::new(self.client, id, told, self.terminal);
+    async fn follow(mut self, id: &str) -> Result<Exit, CliError> {
+        let told = if self.context.global.json { Told::Beside } else { Told::Lines };
+        let mut following = Following::new(self.client, id, told, self.context);
         loop {
-            let execution = match following.until_settled(signals).await? {
+            let execution = match following.until_settled().await? {
                 Followed::Settled(execution) => execution,
                 Followed::Interrupted => return Ok(self.left(id)),
             };
-            if execution.has_ended() || !self.decide_all(&execution, signals).await? {
+            if execution.has_ended() || !self.decide_all(&execution).await? {
                 return self.conclude(&execution).await;
             }
         }
     }
 
     /// Decides at every open gate; false if no decision was made.
-    async fn decide_all(&mut self, execution: &Execution, signals: &mut Signals) -> Result<bool, CliError> {
+    async fn decide_all(&mut self, execution: &Execution) -> Result<bool, CliError> {
         let mut has_decided = false;
         for gate in &execution.gates {
             let Some(token) = &gate.token else {
@@ -250,8 +252,8 @@ impl Attached<'_> {
             }
             let (decision, reason) = match self.gates {
                 Gates::Approve => (Decision::Approve, "as the owner, with --yes"),
-                Gates::Ask if !self.terminal.can_ask || self.global.json => return Ok(has_decided),
-                Gates::Ask => match self.asked(execution.id(), gate, token, signals).await? {
+                Gates::Ask if !self.context.terminal.can_ask || self.context.global.json => return Ok(has_decided),
+                Gates::Ask => match self.asked(execution.id(), gate, token).await? {
                     Said::Decided(decision) => (decision, "at the terminal"),
                     Said::Later => return Ok(false),
                     Said::Elsewhere => return Ok(true),
@@ -262,7 +264,7 @@ impl Attached<'_> {
                 Ok(delegated) if delegated.accepted => {}
                 Ok(_) => self.arrived(execution.id(), gate, token).await?,
                 Err(error) if error.failure.code == "not_open" => {
-                    self.terminal.note("the approval was already decided, or its timeout has expired");
+                    self.context.terminal.note("the approval was already decided, or its timeout has expired");
                 }
                 Err(error) => return Err(error),
             }
@@ -271,14 +273,14 @@ impl Attached<'_> {
         Ok(has_decided)
     }
 
-    async fn asked(&self, id: &str, gate: &Gate, token: &str, signals: &mut Signals) -> Result<Said, CliError> {
+    async fn asked(&self, id: &str, gate: &Gate, token: &str) -> Result<Said, CliError> {
         let still_open = async || match Execution::get(self.client, id).await {
             Ok(execution) => Ok(execution.gates.iter().any(|open| open.token.as_deref() == Some(token))),
             // A question stays open while the server is unavailable.
             Err(error) if error.may_pass() => Ok(true),
             Err(error) => Err(error.into()),
         };
-        ask(&gate.prompt, &gate.items, POLL_INTERVAL, signals, still_open).await
+        ask(&gate.prompt, &gate.items, POLL_INTERVAL, &self.context.signals, still_open).await
     }
 
     /// Waits until a decision that the server has forwarded to another node is applied.
@@ -296,7 +298,7 @@ impl Attached<'_> {
 
     async fn conclude(&self, execution: &Execution) -> Result<Exit, CliError> {
         let now = now_ms();
-        if !self.global.json {
+        if !self.context.global.json {
             execution.summary(now).show();
             return Ok(execution.exit());
         }
@@ -319,11 +321,11 @@ impl Attached<'_> {
             "detached; it continues on {}: `mainspring tail {id}` follows it, `mainspring cancel {id}` cancels it",
             self.client.address()
         );
-        if self.global.json {
+        if self.context.global.json {
             let failure = CliError::internal("interrupted", message.clone()).failure;
             print_out!("{}", compact(&envelope::of_refusal(Some(id), &failure)));
         }
-        self.terminal.note(&message);
+        self.context.terminal.note(&message);
         Exit::Failed
     }
 }

@@ -18,12 +18,10 @@ pub(crate) fn decision(
     of_user(row, by, "approval.decide", map(detail))
 }
 
-/// The entry of a cancel.
 pub(crate) fn cancel(row: &ExecutionRow, reason: &str, by: &str) -> Option<AuditEntry> {
     of_user(row, by, "execution.cancel", map([("reason", reason.into())]))
 }
 
-/// The entry of a signal.
 pub(crate) fn signal(row: &ExecutionRow, name: &str, by: &str) -> Option<AuditEntry> {
     of_user(row, by, "execution.signal", map([("name", name.into())]))
 }

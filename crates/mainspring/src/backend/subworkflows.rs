@@ -9,7 +9,7 @@ use std::{
 use mainspring_engine::start_request::{endless_circle, plan_tree};
 use mainspring_kernel::plan::Plan;
 
-use crate::{cli::Global, commands::validate::compiled, error::CliError};
+use crate::{context::Context, definitions::compiled, error::CliError};
 
 /// Extensions of definition files, in the order in which they are tried.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -20,11 +20,11 @@ pub(crate) fn find(
     plan: &Arc<Plan>,
     file: &Path,
     named: &[PathBuf],
-    global: &Global,
+    context: &Context,
 ) -> Result<BTreeMap<String, Arc<Plan>>, CliError> {
     let mut given: BTreeMap<String, Arc<Plan>> = BTreeMap::new();
     for path in named {
-        let plan = read(path, global)?;
+        let plan = read(path, context)?;
         let name = plan.name.clone().unwrap_or_else(|| stem(path));
         if given.insert(name.clone(), plan).is_some() {
             let message = format!("--workflow: two of the files are the workflow `{name}`");
@@ -36,7 +36,7 @@ pub(crate) fn find(
     let folder = file.parent().unwrap_or(Path::new("."));
     let workflows = plan_tree(plan, |name| match given.get(name) {
         Some(plan) => Ok(plan.clone()),
-        None => beside(name, folder).map_or_else(|| Err(unknown(name, folder)), |path| read(&path, global)),
+        None => beside(name, folder).map_or_else(|| Err(unknown(name, folder)), |path| read(&path, context)),
     })?;
     match endless_circle(plan, &workflows) {
         Some(why) => Err(CliError::bad_input("endless_workflows", why)),
@@ -55,12 +55,12 @@ fn stem(file: &Path) -> String {
     file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-fn read(file: &Path, global: &Global) -> Result<Arc<Plan>, CliError> {
+fn read(file: &Path, context: &Context) -> Result<Arc<Plan>, CliError> {
     let invalid = || {
         let message = format!("{} is started by this workflow, and it is invalid", file.display());
         CliError::bad_input("invalid_workflow", message)
     };
-    Ok(Arc::new(compiled(file, global)?.ok_or_else(invalid)?.plan))
+    Ok(Arc::new(compiled(file, context)?.ok_or_else(invalid)?.plan))
 }
 
 fn unknown(name: &str, folder: &Path) -> CliError {

@@ -1,4 +1,4 @@
-//! `mainspring verify` at a server.
+//! Verifies journals of a server.
 //!
 //! The hash chain is verified here, frame by frame, over the bytes that the server sends. Decisions and the seal of the
 //! head are not verified: that requires the values and the key of the installation.
@@ -6,19 +6,16 @@
 use mainspring_kernel::{
     cbor::Reader,
     hash::{Hash, unhex},
-    json::compact,
     value::{Map, Value},
 };
 
-use super::find::{Pages, find};
+use super::{
+    contract::{Verdict, Verification},
+    server_find::{Pages, find},
+};
 use crate::{
-    cli::Global,
     client::{Client, ClientError, address::route, response::Response},
-    commands::verify::Verify,
-    error::{CliError, Exit},
-    output::terminal::{bold, print_out, status},
-    output::text::{paragraph, shown},
-    read_store::block_on,
+    error::CliError,
 };
 
 /// Frames per page.
@@ -28,34 +25,36 @@ const PAGE_FRAMES: usize = 200;
 const CHECKED: &str = "each with its hash, none missing between; not checked from here: decisions and the seal of the head (`mainspring verify` where the store is)";
 
 /// Verifies the chain of one journal, or of all journals and the audit log.
-pub(in crate::commands) fn verify(verify: &Verify, client: &Client, global: &Global) -> Result<Exit, CliError> {
-    block_on(async {
-        if let Some(id) = &verify.id {
-            return journal(client, &find(client, id).await?, global).await;
+pub(super) async fn verify(
+    client: &Client,
+    name: Option<&str>,
+    report: &mut dyn FnMut(Verification),
+) -> Result<(), CliError> {
+    if let Some(name) = name {
+        report(journal(client, &find(client, name).await?).await?);
+        return Ok(());
+    }
+    let mut is_empty = true;
+    let mut pages = Pages::new(client, Vec::new(), usize::MAX);
+    loop {
+        let page = pages.next().await?;
+        if page.is_empty() {
+            break;
         }
-        let (mut exit, mut is_empty) = (Exit::Fine, true);
-        let mut pages = Pages::new(client, Vec::new(), usize::MAX);
-        loop {
-            let page = pages.next().await?;
-            if page.is_empty() {
-                break;
-            }
-            is_empty = false;
-            for row in page {
-                if journal(client, &row.id, global).await? != Exit::Fine {
-                    exit = Exit::NotSo;
-                }
-            }
+        is_empty = false;
+        for row in page {
+            report(journal(client, &row.id).await?);
         }
-        if is_empty {
-            let message = format!("there are no executions at {}", client.address());
-            return Err(CliError::bad_input("no_executions", message));
-        }
-        if audit(client, global).await? == Exit::Fine { Ok(exit) } else { Ok(Exit::NotSo) }
-    })
+    }
+    if is_empty {
+        let message = format!("there are no executions at {}", client.address());
+        return Err(CliError::bad_input("no_executions", message));
+    }
+    report(audit(client).await?);
+    Ok(())
 }
 
-async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, CliError> {
+async fn journal(client: &Client, id: &str) -> Result<Verification, CliError> {
     let mut chain = Chain::default();
     let mut cursor: Option<String> = None;
     let limit = PAGE_FRAMES.to_string();
@@ -76,7 +75,7 @@ async fn journal(client: &Client, id: &str, global: &Global) -> Result<Exit, Cli
         }
     };
     let found = found.and_then(|count| if count == 0 { Err("its journal is missing".into()) } else { Ok(count) });
-    Ok(tell_journal(id, found, global))
+    Ok(verification(id, found))
 }
 
 /// The verified part of a chain.
@@ -121,53 +120,41 @@ fn head(bytes: &[u8]) -> Option<(u64, Hash)> {
     Some((reader.unsigned().ok()?, Hash(reader.byte_array().ok()?)))
 }
 
-fn tell_journal(id: &str, found: Result<u64, String>, global: &Global) -> Exit {
-    let exit = if found.is_ok() { Exit::Fine } else { Exit::NotSo };
-    if global.json {
-        let mut map = Map::from([("executionId".to_string(), Value::from(id)), ("ok".into(), found.is_ok().into())]);
-        match found {
-            Ok(frames) => {
-                map.insert("frames".into(), frames.into());
-                map.insert("checked".into(), vec![Value::from("chain")].into());
-            }
-            Err(why) => drop(map.insert("error".into(), why.as_str().into())),
+fn verification(id: &str, found: Result<u64, String>) -> Verification {
+    let mut map = Map::from([("executionId".to_string(), Value::from(id)), ("ok".into(), found.is_ok().into())]);
+    let verdict = match found {
+        Ok(frames) => {
+            map.insert("frames".into(), frames.into());
+            map.insert("checked".into(), vec![Value::from("chain")].into());
+            Verdict::Sound(format!("{frames} frames in the chain, {CHECKED}"))
         }
-        print_out!("{}", compact(&Value::Map(map)));
-        return exit;
-    }
-    match found {
-        Ok(frames) => print_out!("{} {}  {frames} frames in the chain, {CHECKED}", bold(&shown(id)), status("ok")),
-        Err(why) => print_out!("{} {}  {}", bold(&shown(id)), status("failed"), paragraph(&why)),
-    }
-    exit
+        Err(why) => {
+            map.insert("error".into(), why.as_str().into());
+            Verdict::Broken(why)
+        }
+    };
+    Verification { subject: id.into(), verdict, value: Value::Map(map) }
 }
 
-/// Prints the server's verification of its audit log, or that the token may not read it.
-async fn audit(client: &Client, global: &Global) -> Result<Exit, CliError> {
-    let told = match client.get("/api/audit/verify").await {
+/// Requests the server's verification of its audit log. A token that may not read the log leaves it unchecked.
+async fn audit(client: &Client) -> Result<Verification, CliError> {
+    let found = match client.get("/api/audit/verify").await {
         Err(error) if error.is("FORBIDDEN") => None,
-        told => Some(told?),
+        found => Some(found?),
     };
-    if global.json {
-        let told = told.clone().unwrap_or_default();
-        print_out!("{}", compact(&Value::map([("auditLog", told)])));
-    }
-    let Some(told) = told else {
-        if !global.json {
-            print_out!("{}  not checked: this token may not read it", bold("audit log"));
+    let value = Value::map([("auditLog", found.clone().unwrap_or_default())]);
+    let verdict = match found {
+        None => Verdict::Unchecked("not checked: this token may not read it".into()),
+        Some(found) => {
+            let answer = Response::new(client, "the proof of the audit log", &found);
+            let (is_sound, entries) = (answer.flag("ok")?, answer.number("entries")?);
+            let error = answer.maybe_text("error")?;
+            if is_sound {
+                Verdict::Sound(format!("{entries} entries in the chain, head sealed, as the server says"))
+            } else {
+                Verdict::Broken(error.unwrap_or_default())
+            }
         }
-        return Ok(Exit::Fine);
     };
-    let answer = Response::new(client, "the proof of the audit log", &told);
-    let (is_so, entries, error) = (answer.flag("ok")?, answer.number("entries")?, answer.maybe_text("error")?);
-    if !global.json && is_so {
-        print_out!(
-            "{} {}  {entries} entries in the chain, head sealed, as the server says",
-            bold("audit log"),
-            status("ok")
-        );
-    } else if !global.json {
-        print_out!("{} {}  {}", bold("audit log"), status("failed"), paragraph(&error.unwrap_or_default()));
-    }
-    Ok(if is_so { Exit::Fine } else { Exit::NotSo })
+    Ok(Verification { subject: "audit log".into(), verdict, value })
 }

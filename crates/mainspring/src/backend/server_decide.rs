@@ -1,46 +1,33 @@
-//! `mainspring approve` and `deny` at a server.
+//! Decides approvals of a server.
 
 use mainspring_kernel::{plan::Decision, value::Value};
 
 use super::{
-    find::{find, user},
-    inputs::delegated,
+    contract::{DecideRequest, Delegated},
+    server_find::{find, user},
 };
-use crate::output::summary::show_items;
 use crate::{
-    cli::Global,
     client::{
-        Client, Repeat,
+        Client, ClientError, Repeat,
         address::route,
         execution::{Execution, Gate},
+        response::Response,
     },
-    commands::{decide::At, delegate::Delegated},
-    error::{CliError, Exit},
-    output::terminal::{Terminal, bold, print_out},
-    output::text::paragraph,
-    read_store::block_on,
+    error::CliError,
 };
 
 /// Decides at a gate of an execution of a server.
-pub(in crate::commands) fn decide(
-    at: &At,
-    decision: Decision,
+pub(super) async fn decide(
+    request: &DecideRequest<'_>,
     client: &Client,
-    global: &Global,
-    terminal: &Terminal,
-) -> Result<Exit, CliError> {
-    let delegated = block_on(async {
-        let id = find(client, &at.id).await?;
-        let execution = Execution::get(client, &id).await?;
-        let gate = open_gate(&execution, at)?;
-        let Some(token) = &gate.token else { return Err(no_approver(client, gate).await?) };
-        if !global.json {
-            print_out!("{}", bold(&paragraph(&gate.prompt)));
-            show_items(&gate.items);
-        }
-        send(client, &id, gate, token, decision, at.reason.as_deref()).await
-    })?;
-    Ok(delegated.tell(global, terminal))
+    announce: &dyn Fn(&str, &Value),
+) -> Result<Delegated, CliError> {
+    let id = find(client, request.name).await?;
+    let execution = Execution::get(client, &id).await?;
+    let gate = open_gate(&execution, request)?;
+    let Some(token) = &gate.token else { return Err(no_approver(client, gate).await?) };
+    announce(&gate.prompt, &gate.items);
+    send(client, &id, gate, token, request.decision, request.reason).await
 }
 
 /// Sends a decision, without retries: a repeated decision could apply to the gate of a later round.
@@ -65,6 +52,12 @@ pub(super) async fn send(
     Ok(delegated(client, &done)?)
 }
 
+/// Reads the server's response to an input.
+pub(super) fn delegated(client: &Client, done: &Value) -> Result<Delegated, ClientError> {
+    let status = Response::new(client, "what came of it", done).text("status")?;
+    Ok(Delegated { accepted: status != "accepted", by: "the server".into() })
+}
+
 fn too_late(path: &str) -> String {
     format!("the decision has no effect: the approval `{path}` was already decided, or its timeout has expired")
 }
@@ -83,7 +76,7 @@ pub(super) async fn no_approver(client: &Client, gate: &Gate) -> Result<CliError
 }
 
 /// Finds the open gate that the arguments name, or the only open one.
-fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, CliError> {
+fn open_gate<'a>(execution: &'a Execution, request: &DecideRequest<'_>) -> Result<&'a Gate, CliError> {
     let all: Vec<&Gate> = execution.gates.iter().collect();
     let names = |gates: &[&Gate]| gates.iter().map(|gate| gate.path.as_str()).collect::<Vec<_>>().join(", ");
     let several = |gates: &[&Gate]| {
@@ -94,10 +87,10 @@ fn open_gate<'a>(execution: &'a Execution, at: &At) -> Result<&'a Gate, CliError
         let status = execution.listed.status.name();
         return Err(CliError::contract(
             "no_open_gate",
-            format!("`{}` has no open approval: its status is {status}", at.id),
+            format!("`{}` has no open approval: its status is {status}", request.name),
         ));
     }
-    let Some(step) = &at.step else {
+    let Some(step) = request.step else {
         return if let [only] = all.as_slice() { Ok(only) } else { Err(several(&all)) };
     };
     match named(&all, step).as_slice() {

@@ -2,26 +2,14 @@
 
 use std::sync::Arc;
 
-use mainspring_engine::{
-    Engine, EngineError, EngineScope, data_dir::DataDir, journal_loader::Loader, keys, start_request::is_child,
-};
+use mainspring_engine::{Engine, EngineError, EngineScope, journal_loader::Loader, keys, start_request::is_child};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
-use crate::{cli::Global, error::CliError, paths, runner, store_location::StoreLocation};
+use crate::{context::Global, error::CliError, paths, runner, store_location::StoreLocation};
 
 /// Rows that are searched for the beginning of a name.
 const ROWS_SEARCHED: usize = 10_000;
-
-impl Global {
-    /// The data folder that `--dir` names, or the default one.
-    pub(crate) fn home(&self) -> Result<DataDir, CliError> {
-        match &self.dir {
-            Some(given) => Ok(DataDir::new(given)),
-            None => Ok(DataDir::new(paths::state_home()?.join("mainspring"))),
-        }
-    }
-}
 
 /// A store that is opened for reading, with everything needed to load journals from it.
 pub(crate) struct ReadStore {
@@ -127,10 +115,4 @@ fn unknown(name: &str) -> CliError {
         "no_such_execution",
         format!("there is no execution `{name}`; `mainspring list` shows those there are"),
     )
-}
-
-/// Runs a future on a runtime of one thread.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?.block_on(work)
 }

@@ -1,58 +1,40 @@
-//! `mainspring list` at a server.
+//! Lists executions of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainspring_kernel::{
-    json::compact,
-    value::{Map, Value},
-};
+use mainspring_kernel::value::{Map, Value};
 
-use super::find::Pages;
+use super::{
+    contract::{ListQuery, ListedExecution},
+    server_find::Pages,
+};
 use crate::{
-    cli::Global,
     client::{Client, address::route, execution::Listed, response::Response},
-    commands::list::{List, Row, print},
-    error::{CliError, Exit},
-    output::terminal::{Terminal, print_out},
-    read_store::block_on,
+    error::CliError,
 };
 
 /// Lists the executions of a server.
-pub(in crate::commands) fn list(
-    list: &List,
-    client: &Client,
-    global: &Global,
-    terminal: &Terminal,
-) -> Result<Exit, CliError> {
-    let mut query = Vec::new();
-    if !list.status.is_empty() {
-        query.push(("status", list.status.join(",")));
+pub(super) async fn list(client: &Client, query: &ListQuery) -> Result<Vec<ListedExecution>, CliError> {
+    let mut parameters = Vec::new();
+    if !query.statuses.is_empty() {
+        parameters.push(("status", query.statuses.join(",")));
     }
-    query.extend(list.workflow.iter().map(|workflow| ("workflowId", workflow.clone())));
-    let is_narrowed = !query.is_empty();
-    let rows = block_on(async {
-        let mut pages = Pages::new(client, query, list.limit as usize);
-        let mut rows: Vec<Listed> = Vec::new();
-        loop {
-            let page = pages.next().await?;
-            if page.is_empty() {
-                return Ok(rows);
-            }
-            rows.extend(page);
+    parameters.extend(query.workflow.iter().map(|workflow| ("workflowId", workflow.clone())));
+    let mut pages = Pages::new(client, parameters, query.limit);
+    let mut rows: Vec<Listed> = Vec::new();
+    loop {
+        let page = pages.next().await?;
+        if page.is_empty() {
+            break;
         }
-    })?;
-    let mut rows = rows;
-    block_on(name_workflows(client, &mut rows))?;
-    if rows.is_empty() && !is_narrowed {
+        rows.extend(page);
+    }
+    if rows.is_empty() && !query.is_narrowed() {
         let message = format!("there are no executions at {}; `mainspring run WORKFLOW` starts one", client.address());
         return Err(CliError::bad_input("no_executions", message));
     }
-    if global.json {
-        rows.iter().for_each(|row| print_out!("{}", compact(&value(row))));
-        return Ok(Exit::Fine);
-    }
-    print(&rows.into_iter().map(|row| row.row).collect::<Vec<Row>>(), terminal);
-    Ok(Exit::Fine)
+    name_workflows(client, &mut rows).await?;
+    Ok(rows.into_iter().map(|listed| ListedExecution { value: value(&listed), row: listed.row }).collect())
 }
 
 /// Number of workflows that are shown by slug, each with a request; further ones are shown by id.

@@ -16,18 +16,17 @@ use mainspring_kernel::{
 };
 
 use super::audit_entry;
-use crate::output::{
-    prompt::{Answer, ask},
-    summary::Summary,
-};
 use crate::{
-    cli::Global,
+    context::Context,
     error::{self, CliError, Exit},
-    output::progress::Progress,
-    output::terminal::{Terminal, print_out},
+    output::{
+        progress::Progress,
+        prompt::{Answer, ask},
+        summary::Summary,
+        terminal::print_out,
+    },
     paths,
-    runner::print_event,
-    runner::{self, Followed, Signals, Snapshot},
+    runner::{self, Followed, Snapshot, print_event},
 };
 
 /// The handling of open approvals.
@@ -55,24 +54,22 @@ pub(crate) async fn follow(
     key: ExecutionKey,
     gates: Gates,
     from: From,
-    global: &Global,
-    terminal: &Terminal,
-    signals: &mut Signals,
+    context: &Context,
 ) -> Result<Exit, CliError> {
     let mut shown = match from {
         From::Frame(sequence) => sequence,
-        From::Now if global.json => 0,
+        From::Now if context.global.json => 0,
         From::Now => runner::snapshot(engine, key, |_, _| ())?.next_sequence,
     };
     loop {
-        let (followed, snapshot) = until_settled(engine, key, shown, global, terminal, signals).await?;
+        let (followed, snapshot) = until_settled(engine, key, shown, context).await?;
         shown = snapshot.next_sequence;
         if followed == Followed::Interrupted {
-            return interrupted(engine, &snapshot, global, terminal).await;
+            return interrupted(engine, &snapshot, context).await;
         }
         let waits = snapshot.state.status() == ExecutionStatus::WaitingApproval;
-        if !waits || !decide_all(engine, &snapshot.state, gates, global, terminal, signals).await? {
-            return conclude(engine, &snapshot, global);
+        if !waits || !decide_all(engine, &snapshot.state, gates, context).await? {
+            return conclude(engine, &snapshot, context);
         }
     }
 }
@@ -81,20 +78,18 @@ async fn until_settled(
     engine: &Engine,
     key: ExecutionKey,
     shown: u64,
-    global: &Global,
-    terminal: &Terminal,
-    signals: &mut Signals,
+    context: &Context,
 ) -> Result<(Followed, Snapshot), CliError> {
     let mut watch = engine.watch(key);
     let mut frames = Vec::new();
     let mut from = runner::snapshot(engine, key, |frame, _| frames.push(frame.clone()))?;
     let plan = from.state.plan.clone();
     let id = name(&from.state);
-    let (mut events, mut progress) = (Events::new(&id, &plan), Progress::new(*terminal));
+    let (mut events, mut progress) = (Events::new(&id, &plan), Progress::new(context.terminal));
     for frame in &frames {
         let is_new = frame.sequence >= shown;
         if is_new {
-            show(&mut events, &mut progress, &frame.records, frame.now, global);
+            show(&mut events, &mut progress, &frame.records, frame.now, context);
             continue;
         }
         for record in &frame.records {
@@ -104,15 +99,15 @@ async fn until_settled(
     }
     let mut tick = tokio::time::interval(REDRAW);
     let shown = std::cell::RefCell::new((events, progress));
-    let following = runner::follow(engine, &mut watch, &mut from, signals, |_, records, now| {
+    let following = runner::follow(engine, &mut watch, &mut from, &context.signals, |_, records, now| {
         let (events, progress) = &mut *shown.borrow_mut();
-        show(events, progress, records, now, global);
+        show(events, progress, records, now, context);
     });
     tokio::pin!(following);
     let followed = loop {
         tokio::select! {
             followed = &mut following => break followed,
-            _ = tick.tick(), if terminal.is_live && !global.json => shown.borrow_mut().1.tick(),
+            _ = tick.tick(), if context.terminal.is_live && !context.global.json => shown.borrow_mut().1.tick(),
         }
     };
     shown.borrow_mut().1.finish();
@@ -123,36 +118,29 @@ async fn until_settled(
 const REDRAW: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Shows the records of a frame.
-fn show(events: &mut Events<'_>, progress: &mut Progress, records: &[Record], now: u64, global: &Global) {
+fn show(events: &mut Events<'_>, progress: &mut Progress, records: &[Record], now: u64, context: &Context) {
     for record in records {
-        if global.json {
+        if context.global.json {
             events.of_record(record, now).iter().for_each(print_event);
         } else {
             progress.record(events.plan(), record, now);
         }
     }
-    if global.json {
+    if context.global.json {
         events.cancel_requested(records, now).iter().for_each(print_event);
     }
 }
 
 /// Decides every open gate, those of children too. Returns false if one stays open, or there is none.
-async fn decide_all(
-    engine: &Engine,
-    state: &State,
-    gates: Gates,
-    global: &Global,
-    terminal: &Terminal,
-    signals: &mut Signals,
-) -> Result<bool, CliError> {
+async fn decide_all(engine: &Engine, state: &State, gates: Gates, context: &Context) -> Result<bool, CliError> {
     let by = paths::user();
     let row = engine.store().execution(state.key).map_err(EngineError::from)?;
     let tree = ExecutionTree::of(engine.loader(), engine.key(), state)?;
     for open in &tree.gates {
         let (decision, reason) = match gates {
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
-            Gates::Ask if !terminal.can_ask || global.json => return Ok(false),
-            Gates::Ask => match asked(engine, open, signals).await? {
+            Gates::Ask if !context.terminal.can_ask || context.global.json => return Ok(false),
+            Gates::Ask => match asked(engine, open, context).await? {
                 Answer::Decided(decision) => (decision, Value::from("at the terminal")),
                 Answer::Later => return Ok(false),
                 Answer::Elsewhere => return Ok(true),
@@ -163,7 +151,7 @@ async fn decide_all(
         let input = Input::Decide { instance, gate, decision, by: by.clone(), reason };
         let taken = engine.take(open.execution, input, entry).await?;
         if !taken && !still_open(engine, open)? {
-            terminal.note("the approval was already decided, or its timeout has expired");
+            context.terminal.note("the approval was already decided, or its timeout has expired");
         } else if !taken {
             return Err(no_approver(open, &by));
         }
@@ -174,8 +162,8 @@ async fn decide_all(
 /// The interval in which an open prompt polls the gate.
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
 
-async fn asked(engine: &Engine, open: &OpenGate, signals: &mut Signals) -> Result<Answer, CliError> {
-    ask(&open.gate.prompt, &open.gate.items, POLL_INTERVAL, signals, async || still_open(engine, open)).await
+async fn asked(engine: &Engine, open: &OpenGate, context: &Context) -> Result<Answer, CliError> {
+    ask(&open.gate.prompt, &open.gate.items, POLL_INTERVAL, &context.signals, async || still_open(engine, open)).await
 }
 
 fn still_open(engine: &Engine, open: &OpenGate) -> Result<bool, CliError> {
@@ -202,10 +190,10 @@ fn names(names: &[String]) -> String {
     if names.is_empty() { "nobody".into() } else { names.join(", ") }
 }
 
-fn conclude(engine: &Engine, snapshot: &Snapshot, global: &Global) -> Result<Exit, CliError> {
+fn conclude(engine: &Engine, snapshot: &Snapshot, context: &Context) -> Result<Exit, CliError> {
     let Snapshot { state, history, .. } = snapshot;
     let tree = ExecutionTree::of(engine.loader(), engine.key(), state)?;
-    if global.json {
+    if context.global.json {
         let id = name(state);
         let events = Events::new(&id, &state.plan);
         events.gates(&tree.gates, state.now).iter().for_each(print_event);
@@ -217,21 +205,16 @@ fn conclude(engine: &Engine, snapshot: &Snapshot, global: &Global) -> Result<Exi
     Ok(error::of_execution(state))
 }
 
-async fn interrupted(
-    engine: &Engine,
-    snapshot: &Snapshot,
-    global: &Global,
-    terminal: &Terminal,
-) -> Result<Exit, CliError> {
+async fn interrupted(engine: &Engine, snapshot: &Snapshot, context: &Context) -> Result<Exit, CliError> {
     let id = name(&snapshot.state);
-    terminal.note("stopping what runs …");
+    context.terminal.note("stopping what runs …");
     engine.drain().await;
     let message = format!("interrupted; nothing is lost: `mainspring resume {id}` continues");
-    if global.json {
+    if context.global.json {
         let failure = CliError::internal("interrupted", message.clone()).failure;
         print_out!("{}", compact(&envelope::of_refusal(Some(&id), &failure)));
     }
-    terminal.note(&message);
+    context.terminal.note(&message);
     Ok(Exit::Failed)
 }
 

@@ -20,10 +20,13 @@ use crate::{
         events::{Event, FINISHED, watch},
         execution::{Execution, attempts},
     },
+    context::Context,
     error::CliError,
-    output::progress::{Happened, Progress},
-    output::terminal::{Terminal, duration, print_out},
-    runner::{Signals, print_event},
+    output::{
+        progress::{Happened, Progress},
+        terminal::{duration, print_out},
+    },
+    runner::print_event,
 };
 
 /// The output format of events.
@@ -71,7 +74,7 @@ pub(super) struct Following<'a> {
     is_over: bool,
     told: Told,
     progress: Progress,
-    terminal: &'a Terminal,
+    context: &'a Context,
     seen: Seen,
 }
 
@@ -84,28 +87,28 @@ struct Seen {
 
 impl<'a> Following<'a> {
     /// Subscribes to the events from the first one on.
-    pub(super) fn new(client: &'a Client, id: &str, told: Told, terminal: &'a Terminal) -> Self {
+    pub(super) fn new(client: &'a Client, id: &str, told: Told, context: &'a Context) -> Self {
         Self {
             client,
             id: id.into(),
-            events: watch(client, id, *terminal),
+            events: watch(client, id, context.terminal),
             is_over: false,
             told,
-            progress: Progress::new(*terminal),
-            terminal,
+            progress: Progress::new(context.terminal),
+            context,
             seen: Seen::default(),
         }
     }
 
     /// Prints events until only gates are open, the execution ends, or a signal interrupts the process.
-    pub(super) async fn until_settled(&mut self, signals: &mut Signals) -> Result<Followed, CliError> {
+    pub(super) async fn until_settled(&mut self) -> Result<Followed, CliError> {
         let mut tick = interval(REDRAW);
         let settled = settled(self.client.clone(), self.id.clone());
         tokio::pin!(settled);
-        let is_redrawn = self.terminal.is_live && self.told == Told::Lines;
+        let is_redrawn = self.context.terminal.is_live && self.told == Told::Lines;
         loop {
             tokio::select! {
-                () = signals.any() => {
+                () = self.context.signals.any() => {
                     self.progress.finish();
                     return Ok(Followed::Interrupted);
                 }

@@ -1,0 +1,89 @@
+//! Compiles definition files, and prints their diagnostics.
+
+use std::path::Path;
+
+use mainspring_engine::envelope;
+use mainspring_kernel::{
+    definition::{Compiled, Syntax, read},
+    diagnostic::{Diagnostic, Severity},
+    json::compact,
+    value::Value,
+};
+
+use crate::{
+    context::Context,
+    error::CliError,
+    evaluator::compile,
+    output::{
+        terminal::{print_err, print_out, status},
+        text::{paragraph, shown},
+    },
+    read_limited,
+};
+
+/// A list of a response; empty if it is absent, as in a response of an older release without warnings.
+pub(crate) fn list(answer: &Value, key: &str) -> Vec<Value> {
+    answer.get(key).and_then(Value::as_list).unwrap_or_default().to_vec()
+}
+
+/// Prints diagnostics of a server. `file` is `None` for a definition without a local file.
+pub(crate) fn print_remote(found: &[Value], file: Option<&Path>) {
+    for found in found {
+        let text = |key: &str| found.get(key).and_then(Value::as_text).unwrap_or_default();
+        let number = |key: &str| found.get(key).and_then(Value::as_u64).map(|number| format!("{number}:"));
+        let place = [number("line"), number("column")].into_iter().flatten().collect::<String>();
+        let head = format!("{}[{}]: {}", shown(text("severity")), shown(text("code")), paragraph(text("message")));
+        let word = if text("severity") == Severity::Warning.name() { "waiting" } else { "failed" };
+        print_err!("{}", status(word).replace(word, &head));
+        let file = file.map(|file| format!("{}:{place} ", file.display())).unwrap_or_default();
+        print_err!("--> {}{}", shown(&file), shown(text("path")));
+        if !text("help").is_empty() {
+            print_err!(" = {}", shown(text("help")));
+        }
+    }
+}
+
+/// Compiles the file of a definition. Prints the diagnostics, and returns `None` if there are errors.
+pub(crate) fn compiled(file: &Path, context: &Context) -> Result<Option<Compiled>, CliError> {
+    let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
+    let compiled =
+        read(&text, syntax_of(file)).map_err(|diagnostic| vec![diagnostic]).and_then(|document| compile(&document));
+    let source = String::from_utf8_lossy(&text);
+    match compiled {
+        Ok(compiled) => {
+            show(&compiled.warnings, &source, file);
+            Ok(Some(compiled))
+        }
+        Err(diagnostics) => {
+            show(&diagnostics, &source, file);
+            if context.global.json {
+                print_out!("{}", compact(&envelope::of_diagnostics(&diagnostics)));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// The syntax of a definition, by its file extension.
+pub(crate) fn syntax_of(file: &Path) -> Syntax {
+    match file.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => Syntax::Json,
+        Some("yaml" | "yml") => Syntax::Yaml,
+        _ => Syntax::Guess,
+    }
+}
+
+/// Prints the diagnostics of a definition.
+pub(crate) fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
+    for diagnostic in diagnostics {
+        let rendered = diagnostic.render(source);
+        let rendered = rendered.replacen("--> ", &format!("--> {}:", shown(&file.display().to_string())), 1);
+        let (head, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
+        let head = if diagnostic.severity == Severity::Error {
+            status("failed").replace("failed", head)
+        } else {
+            status("waiting").replace("waiting", head)
+        };
+        print_err!("{head}\n{rest}");
+    }
+}
