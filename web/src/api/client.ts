@@ -1,0 +1,119 @@
+/**
+ * Requests to the API. Every call goes through [`call`], which returns the body or throws an [`ApiError`]. The session
+ * cookie is the credential; the browser adds it and the origin.
+ */
+import createClient from 'openapi-fetch';
+import type { components, paths } from './schema';
+
+type Schemas = components['schemas'];
+
+export type Approval = Schemas['Approval'];
+export type Attempt = Schemas['Attempt'];
+export type AuditEntry = Schemas['EntryBody'];
+export type Execution = Schemas['ExecutionBody'];
+export type ExecutionRow = Schemas['ExecutionListed'];
+export type FrameBody = Schemas['FrameBody'];
+export type Health = Schemas['Health'];
+export type Me = Schemas['Me'];
+export type Member = Schemas['MemberBody'];
+export type Organization = Schemas['OrganizationBody'];
+export type Permission = Schemas['Permission'];
+export type Role = Schemas['Role'];
+export type Token = Schemas['TokenBody'];
+export type Version = Schemas['VersionBody'];
+export type Workflow = Schemas['WorkflowBody'];
+
+/** An open approval inside of an execution, as `ExecutionBody.approvals` has it. */
+export interface OpenGate {
+  stepId: string;
+  prompt: string;
+  items: unknown;
+  approvers: string[];
+  count: number;
+  approvedBy: string[];
+  expiresAt: string;
+  resumeToken?: string;
+  executionId?: string;
+  path?: string;
+}
+
+/** The error of an execution or an attempt. */
+export interface Failure {
+  code?: string | null;
+  class?: string | null;
+  message?: string | null;
+  details?: unknown;
+  stepId?: string | null;
+}
+
+/** One finding of the compiler. */
+export interface Diagnostic {
+  severity: 'error' | 'warning';
+  code: string;
+  message: string;
+  path: string;
+  line?: number | null;
+  column?: number | null;
+  help?: string | null;
+}
+
+/** A response that is not a success, or no response at all (status 0). */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly details: unknown,
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+export const client = createClient<paths>({ credentials: 'same-origin', querySerializer: { array: { style: 'form', explode: false } } });
+
+let onUnauthorized: () => void = () => {};
+
+/** Sets the function that runs when the server no longer accepts the session. */
+export function whenUnauthorized(act: () => void) {
+  onUnauthorized = act;
+}
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+/** Returns the body of a response. Throws an [`ApiError`] for every other outcome. */
+export async function call<T>(request: Promise<Answer<T>>): Promise<T> {
+  let answer: Answer<T>;
+  try {
+    answer = await request;
+  } catch (cause) {
+    if (cause instanceof DOMException && cause.name === 'AbortError') throw cause;
+    throw new ApiError(0, 'UNREACHABLE', 'The server does not respond. Check the connection; the page tries again.', cause);
+  }
+  const { data, error, response } = answer;
+  if (response.ok) return data as T;
+  if (response.status === 401) onUnauthorized();
+  const body = (typeof error === 'object' && error !== null ? error : {}) as Partial<Schemas['ProblemBody']>;
+  const message = body.error ?? `The server answered ${response.status}.`;
+  throw new ApiError(response.status, body.code ?? 'UNKNOWN', message, body.details);
+}
+
+/** The message of any thrown value. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** True for a failure that another request may not have. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof ApiError && [0, 408, 429, 502, 503, 504].includes(error.status);
+}
+
+/** Diagnostics of the compiler from a response. Releases up to 0.1 name the help text `mend`. */
+export function diagnosticsOf(list: unknown): Diagnostic[] {
+  if (!Array.isArray(list)) return [];
+  return list.map(item => ({ ...item, help: item.help ?? item.mend ?? null }) as Diagnostic);
+}

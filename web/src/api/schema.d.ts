@@ -1,0 +1,6994 @@
+// Written by `npm run api` from schemas/openapi.json.
+
+export interface paths {
+    "/api/approvals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the open approvals of the organization. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Approvals"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/approvals/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an open approval with the items to approve. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Approval"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/approvals/{id}/decide": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Approve or deny an open approval. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Decision"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Done"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the audit log of the organization in ascending order. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Returns entries after this number only. */
+                    after?: number;
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Entries"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the whole audit log as NDJSON, with the signed head first, for verification elsewhere with `mainspring audit
+         *     verify`. The export adds an entry to the log. Requests with a cookie need proof of origin, as changes do.
+         */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/x-ndjson": string;
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/audit/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Verify the audit log: detects entries that were changed, removed, inserted, or truncated at the end. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Verified"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/definitions/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Compile a definition to its plan: steps, edges and policies, and the `warnings` of the validation. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Definition"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/definitions/validate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Validate a definition: `{ok, status: valid | invalid, workflowHash, errors, warnings, stepOrder}`. An invalid
+         *     definition also returns 200. `warnings` include approvers who currently cannot decide.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Definition"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": Record<string, never>;
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the executions of the organization, newest first. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Statuses to return, separated by commas. */
+                    status?: string;
+                    /** @description Id or slug of a workflow, to return its executions only. */
+                    workflowId?: string;
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Executions"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an execution. */
+        get: {
+            parameters: {
+                query?: {
+                    /**
+                     * @description Optional parts, separated by commas: `steps`, `workflowSnapshot` (also requires `workflows:read`) and
+                     *     `runtimeState`.
+                     */
+                    include?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ExecutionBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Approve or deny an open approval of an execution. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Approve"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Done"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Cancel an execution. Running attempts are stopped; the status is `cancelled` when they have ended. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Cancel"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Done"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/complete": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Report the end of an execution, from its session. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Report"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Done"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a quarantined execution without its journal. It is `failed` with `ended_by_operator`.
+         * @description The journal is kept unchanged. A sealed note beside it names the member who ended the execution and the reason;
+         *     verification of the execution shows it. Child executions that it waits for are cancelled.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Repaired"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase values of an ended execution permanently. The hash chain of the journal stays valid, and verification lists
+         *     the erased values. The audit log has the member and the reason.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Erase"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Erased"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Stream the events of an execution until it ends, from the start or after `Last-Event-ID`. The id of an event is
+         *     `FRAME.INDEX`, its position in the journal. A client that reads too slowly is disconnected and can reconnect with
+         *     its last id.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Same as the header `Last-Event-ID`, for clients that cannot send headers. */
+                    lastEventId?: string;
+                };
+                header?: {
+                    /** @description Id of the last event that the client received */
+                    "Last-Event-ID"?: string | null;
+                };
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/event-stream": string;
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/journal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the frames of an execution's journal with the hashes that chain them. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Returns frames from this sequence on. */
+                    from?: number;
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Journal"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Release a quarantined execution: verifies its journal and resumes it.
+         * @description An execution whose parent has continued without it is cancelled instead.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Reason"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Repaired"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/signal": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a named signal to an execution. A signal that arrives before its step is buffered.
+         * @description A response with a status of the execution means that the signal was processed, now or by an earlier request with its
+         *     id. `accepted` means that the signal is durable in the inbox. It is processed later, unless the execution has ended
+         *     or its limit of signals is reached by then; a repeated request with the same id returns the result. 409 means that
+         *     the signal was rejected, with the reason.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Signal"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Done"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Report the status of an execution, from its session. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Report"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Done"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Attempts of an execution in the order of their start.
+         * @description Each page reads the whole journal. Without `limit` a page is bounded by bytes only.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; by default bounded by the size of the response only. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Steps"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/executions/{id}/wait": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Wait until an execution has ended or only approvals are open, and return it; after the timeout, in its current
+         *     state.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Timeout in milliseconds, up to 60,000; default 30,000. */
+                    timeoutMs?: number;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ExecutionBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the member and the permissions of the credential. Requires no permission. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Me"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the members of the organization. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Members"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/members/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a member. The `ETag` also changes when a credential of the member is created. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MemberBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        /**
+         * Create or update a member. Omitted fields keep their values. A member who becomes an owner or an operator loses all
+         *     existing credentials. With `If-Match`, only if the version matches the `ETag`.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Put"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["MemberBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Remove a member and invalidate the member's credentials. The workflows stay, and admins can change them. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/organization": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the caller's organization. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["OrganizationBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /** Change settings of the caller's organization. */
+        patch: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Update"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["OrganizationBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        trace?: never;
+    };
+    "/api/organizations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create an organization with an owner and a credential of the owner. Requires an operator of the installation.
+         *     Executions cannot start until the feature `workflow_runtime_v1` is enabled, by `features` here or by `PATCH
+         *     /api/organization`.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Create"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Created"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/quarantine": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the quarantined executions of the organization. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Quarantine"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sign in with a browser. The session cookie is valid until the token, the member or the session ends, at most 12
+         *     hours. Changes with the cookie must come from the server's own base URL.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Begin"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        /** @description The session cookie */
+                        "Set-Cookie"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Session"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        /** Sign out and invalidate the session cookie. Without a cookie the request has no effect. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        /** @description Deletes the session cookie */
+                        "Set-Cookie"?: string;
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the caller's credentials; for admins, all credentials of the organization. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Tokens"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Create a credential. A credential with scopes cannot create one with further scopes. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Create"];
+                };
+            };
+            responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Created"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Revoke a credential. It becomes invalid immediately. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/triggers/manual/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a workflow. The start is durable before the response.
+         * @description With `wait` the response is sent when the execution has ended or only approvals are open (200), or after the timeout
+         *     (202, with the status `running`). The execution continues after a timeout.
+         */
+        post: {
+            parameters: {
+                query?: {
+                    /**
+                     * @description Milliseconds, up to 60,000, to wait until the execution has ended or only approvals are open. The response is
+                     *     then the result envelope with its steps. Also requires `executions:read`.
+                     */
+                    wait?: number;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            responses: {
+                /** @description The execution was started by an earlier request with the same id, or `wait` was set */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Started"];
+                    };
+                };
+                202: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Started"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the workflows of the organization. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Workflows"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/sync": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Save a complete workflow: creates it, or replaces the one with this id or slug. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Whole"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SavedBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/sync-all": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Save the complete set of the caller's workflows, and delete the others. The change is atomic. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SyncAll"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Synced"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a workflow by its id or slug. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["WorkflowBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        /**
+         * Update fields of a workflow. Omitted fields keep their values. With `If-Match`, only if the version matches the
+         *     `ETag`.
+         */
+        put: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Draft"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        /** @description Version of the resource, for `If-Match` */
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SavedBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Delete a workflow and its triggers. Its executions and its history are kept. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description `ETag` of an earlier response. The change fails with 412 if the resource has changed since. `*` or no header matches every version */
+                    "If-Match"?: string;
+                };
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                412: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/executions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the executions of a workflow, newest first. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Executions"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the versions of a workflow, newest first; also of a deleted workflow. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["History"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/proposals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List proposed changes of a workflow. Not available in this release. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                501: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Propose a change of a workflow. Not available in this release. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                501: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/proposals/{proposalId}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Apply an approved proposal. Not available in this release. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    proposalId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                501: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/proposals/{proposalId}/review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Approve or reject a proposal. Not available in this release. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    proposalId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                501: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/rollback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Restore an earlier version of a workflow. Not available in this release. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                501: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approve/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show an approval as a web page, with a form for members who may decide. The request has no side effect. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description `1` after a link on another site, because browsers send no cookie with the first request. */
+                    again?: string;
+                };
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        /** Submit the form of the approval page. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/x-www-form-urlencoded": components["schemas"]["DecisionForm"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Liveness: the process responds. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Health"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/readyz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Readiness: the engine runs and the store responds. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Health"];
+                    };
+                };
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sign-in": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sign in with a form, and redirect to the requested page. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/x-www-form-urlencoded": components["schemas"]["EnterForm"];
+                };
+            };
+            responses: {
+                303: {
+                    headers: {
+                        /** @description The session cookie */
+                        "Set-Cookie"?: string;
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sign-in/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Start a sign-in with the configured OpenID Connect provider. The provider redirects the browser to
+         *     `/sign-in/oidc/callback`.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Path of this server to return to, such as `/approve/…`; default `/`. */
+                    next?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Redirect to the provider */
+                303: {
+                    headers: {
+                        /** @description URL of the provider */
+                        Location?: string;
+                        /** @description Cookie that binds the sign-in to the browser */
+                        "Set-Cookie"?: string;
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description No provider is configured (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sign-in/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Callback of the OpenID Connect provider. Signs in the identified member with the same cookie as `POST /api/session`,
+         *     and redirects to the requested page.
+         */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description State of the authorization request. */
+                    state?: string;
+                    /** @description Authorization code, exchanged for the ID token. */
+                    code?: string;
+                    /** @description Error code of the provider, instead of an authorization code. */
+                    error?: string;
+                    /** @description Issuer of the response (RFC 9207). */
+                    iss?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        /** @description The session cookie */
+                        "Set-Cookie"?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The provider's response is invalid */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The identity may not sign in here */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description No provider is configured (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "text/html": string;
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        /** @description An open approval. */
+        Approval: {
+            /** @description Named approvers with their current membership. Without names, the execution's owner and the admins decide. */
+            approvers: components["schemas"]["Approver"][];
+            /**
+             * @description True if enough approvers can currently approve. Otherwise the approval can be denied, the execution cancelled,
+             *     or the timeout expires, unless a missing approver becomes a member with a role that decides.
+             */
+            canBeApproved: boolean;
+            /** @description Decision at the timeout: `approve` or `deny`. */
+            defaultAction: string;
+            /** @description Id of the execution. */
+            executionId: string;
+            /**
+             * @description The approval: `{stepId, prompt, items, approvers, count, approvedBy, expiresAt}`, with `resumeToken` for callers
+             *     who may decide.
+             */
+            gate: Record<string, never>;
+            /** @description Id of the approval: `EXECUTION:STEP:GATE`. */
+            id: string;
+            /** @description True if the caller may decide. */
+            mayDecide: boolean;
+            /** @description The question to the approvers. */
+            message: string;
+            /** @description Start of the approval, RFC 3339. */
+            requestedAt: string;
+            /** @description `pending`. */
+            status: string;
+            /** @description Id of the step that waits. */
+            stepId: string;
+            /** @description Time of the default decision, RFC 3339. */
+            timeoutAt: string;
+            /** @description URL of the web page with the approval. It requires a sign-in. */
+            url: string;
+            /** @description Id of the member who owns the execution. */
+            userId?: string | null;
+            /** @description Id of the workflow. */
+            workflowId?: string | null;
+            /**
+             * @description Display name of the workflow when the execution was started, else the name in the definition; null if neither
+             *     exists.
+             */
+            workflowName?: string | null;
+        };
+        /** @description A page of open approvals. */
+        Approvals: {
+            /** @description Open approvals, those of the newest executions first. */
+            approvals: components["schemas"]["Approval"][];
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+        };
+        /** @description A decision of an open approval. */
+        Approve: {
+            /** @description True to approve, false to deny. */
+            approve: boolean;
+            /** @description Reason, recorded in the journal and the audit log. */
+            reason?: string | null;
+            /** @description Resume token of the approval, as the execution shows it to callers who may decide. */
+            resumeToken: string;
+        };
+        /** @description An approver named by the approval. */
+        Approver: {
+            /**
+             * @description True if a decision of the approver currently counts: a member with a role that decides, who has not approved
+             *     yet.
+             */
+            canDecide: boolean;
+            /** @description True if the approver has already approved. */
+            hasApproved: boolean;
+            role?: components["schemas"]["Role"] | null;
+            /** @description Id of the approver, as written in the approval. */
+            userId: string;
+        };
+        /** @description An attempt of a step. */
+        Attempt: {
+            /**
+             * Format: int32
+             * @description Number of the attempt, from 1; 0 for a step that was skipped or failed before its first attempt.
+             */
+            attempt: number;
+            /** @description Cause of the attempt. */
+            because: string;
+            /** @description Id of the child execution that the attempt started. */
+            childExecutionId?: string;
+            /** @description End of the attempt, RFC 3339; null if it has not ended. */
+            completedAt?: string | null;
+            /** @description Decisions of an approval step. */
+            decisions?: components["schemas"]["Decided"][];
+            /** @description Error of a failed attempt: `{code, class, message, details}`; null otherwise. */
+            error: Record<string, never> | null;
+            /** @description Resolved parameters; any JSON value. */
+            input: unknown;
+            /** @description Console output of the function: `{level, text}`. */
+            log?: Record<string, never>[];
+            /** @description Reason why the attempt was skipped, retried, cancelled or decided. */
+            note?: string;
+            /** @description Output of a completed attempt, any JSON value; null otherwise. */
+            output: unknown;
+            /** @description Start of the attempt, RFC 3339. */
+            startedAt: string;
+            /** @description `running`, `waiting`, `waiting_approval`, `completed`, `failed`, `skipped` or `cancelled`. */
+            status: string;
+            /** @description Step instance, such as `fetch[3].parse`. */
+            stepId: string;
+        };
+        /** @description A sign-in with a token. */
+        Begin: {
+            /** @description Token: `msp_…`. */
+            token: string;
+        };
+        /** @description A cancel request. */
+        Cancel: {
+            /** @description Reason of the cancellation, such as `user_cancelled`. */
+            reason?: string | null;
+        };
+        /** @description A recorded cancel request. */
+        CancelRequested: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description Id of the member or component that acted. */
+            by: string;
+            /** @description Reason of the cancellation. */
+            reason: string;
+        };
+        /**
+         * @description Machine-readable error code.
+         * @enum {string}
+         */
+        Code: "VALIDATION_ERROR" | "INVALID_DEFINITION" | "UNAUTHORIZED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "REQUEST_TIMEOUT" | "CONFLICT" | "WORKFLOW_RUNTIME_DISABLED" | "WORKFLOW_DISABLED" | "INVALID_RESUME_TOKEN" | "PRECONDITION_FAILED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "RATE_LIMITED" | "NOT_AVAILABLE" | "INTERNAL_ERROR" | "UNAVAILABLE";
+        /** @description A credential to create. */
+        Create: {
+            /** @description Expiration time, such as 2026-02-07T12:00:00Z; by default the credential does not expire. */
+            expiresAt?: string | null;
+            /** @description Display name. */
+            name: string;
+            /** @description Restricts the credential to these permissions; by default it has all permissions of the member. */
+            scopes?: components["schemas"]["Permission"][];
+            /** @description Id of the execution, for the credential of its session. Such a credential does not represent a person. */
+            sessionOf?: string | null;
+            /** @description Id of the member; default: the caller. Only admins can create credentials for other members. */
+            userId?: string | null;
+        };
+        /** @description A created credential. Only this response contains the token. */
+        Created: {
+            /** @description Expiration time, RFC 3339; null if the credential does not expire. */
+            expiresAt?: string | null;
+            /** @description Unique id. */
+            id: string;
+            /** @description Token for `Authorization: Bearer …`. */
+            token: string;
+            /** @description Id of the member. */
+            userId: string;
+        };
+        /** @description A decision of an approval. */
+        Decided: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description Id of the member who decided; null for the decision at the timeout. */
+            by?: string | null;
+            /** @description `approve` or `deny`. */
+            decision: string;
+            /** @description Reason; null if none was given or it was erased. */
+            reason?: string | null;
+        };
+        /** @description A decision. */
+        Decision: {
+            /** @description True to approve, false to deny. */
+            approve: boolean;
+            /** @description Reason, recorded in the journal and the audit log. */
+            reason?: string | null;
+        };
+        /** @description Fields of the form on the approval page. */
+        DecisionForm: {
+            /** @description `approve` or `deny`. */
+            decision: string;
+            /** @description Reason, recorded in the journal and the audit log. */
+            reason?: string | null;
+            /** @description Resume token of the page. It is valid only for the approval as shown. */
+            resumeToken: string;
+        };
+        /** @description A definition to check. */
+        Definition: {
+            /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. */
+            definition: Record<string, never> | string;
+        };
+        /** @description Result of an input. */
+        Done: {
+            /** @description Id of the execution. */
+            executionId: string;
+            /** @description Always true. */
+            ok: boolean;
+            /**
+             * @description Status after the input; `accepted` if the execution runs on another node, which processes the input from its
+             *     inbox.
+             */
+            status: string;
+        };
+        /** @description Fields of a workflow to change. Omitted fields keep their values; null clears an optional field. */
+        Draft: {
+            /** @description The definition. */
+            data?: Record<string, never> | null;
+            /** @description Description; null to clear it. */
+            description?: string | null;
+            /** @description True if the workflow can be started. */
+            enabled?: boolean | null;
+            /** @description Display name. */
+            name?: string | null;
+            /** @description Human-readable id, unique among the member's workflows; null to clear it. */
+            slug?: string | null;
+            /** @description Tags for searches; null to clear them. */
+            tags?: string[] | null;
+            /**
+             * @description Semantic version. By default a new definition increments the last part. A definition that was saved before gets
+             *     its former version again; a version never belongs to two definitions.
+             */
+            version?: string | null;
+        };
+        /** @description Fields of the sign-in form. */
+        EnterForm: {
+            /** @description Path to redirect to, such as `/approve/…`. */
+            next: string;
+            /** @description Token: `msp_…`. */
+            token: string;
+        };
+        /** @description A page of the audit log. */
+        Entries: {
+            /** @description Entries in ascending order. */
+            entries: components["schemas"]["EntryBody"][];
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+        };
+        /** @description An entry of the audit log. */
+        EntryBody: {
+            /** @description Action, such as `approval.decide`. */
+            action: string;
+            /** @description Id of the member or component that acted. */
+            actor: string;
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description Structured details of the action. */
+            detail?: Record<string, never> | null;
+            /** @description Hash of the previous hash and of all fields of this entry: `sha256:…`. */
+            hash: string;
+            /**
+             * Format: int64
+             * @description Number of the entry, from 1 without gaps.
+             */
+            number: number;
+            /** @description Target of the action. */
+            target: string;
+        };
+        /** @description Values to erase, with the reason. */
+        Erase: {
+            /** @description Reason, recorded in the audit log. */
+            reason: string;
+            /** @description Ids or instance names of the steps whose values are erased. Empty for all values of the execution. */
+            steps?: string[];
+        };
+        /** @description Result of an erasure. */
+        Erased: {
+            /** @description Number of values that this request erased. */
+            erased: number;
+            /** @description Id of the execution. */
+            executionId: string;
+            /** @description Always true. */
+            ok: boolean;
+        };
+        /** @description An execution with all details. */
+        ExecutionBody: components["schemas"]["ExecutionSummary"] & {
+            /** @description All open approvals, including those of child executions. */
+            approvals: Record<string, never>[];
+            cancelRequested?: components["schemas"]["CancelRequested"] | null;
+            /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
+            error?: Record<string, never> | null;
+            /** @description Input of the start (`@input`), any JSON value; null if there is none or it was erased. */
+            input: unknown;
+            /** @description Output of a completed execution, any JSON value. In all other states an object with the output variables so far. */
+            outputs: unknown;
+            /** @description Reason of the quarantine; null if the execution is not quarantined. */
+            quarantined?: string | null;
+            /** @description First open approval; null if none is open. */
+            requiresApproval?: Record<string, never> | null;
+            /** @description Resume token of the first open approval, for callers who may decide; null otherwise. */
+            resumeToken?: string | null;
+            /** @description With `include=runtimeState`: runtime details. */
+            runtimeState?: components["schemas"]["RuntimeState"];
+            /** @description With `include=steps`: the first attempts, up to 8 MiB. */
+            steps?: Record<string, never>[];
+            /** @description With `include=steps`: `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts. */
+            stepsCursor?: string;
+            /** @description Metadata of the trigger; null for child executions. */
+            triggerMetadata?: Record<string, never> | null;
+            /**
+             * @description Variables of the start (`@vars`), an object; null if they were erased. Another JSON value only if a parent
+             *     passed an invalid one, which failed the execution.
+             */
+            variables: unknown;
+            /**
+             * @description Reason why a pending execution has not started: the concurrency limit of the `user`, the `organization` or the
+             *     `workflow`, or `admission` before the limits were checked. Null after the start.
+             */
+            waitingFor?: string | null;
+            /** @description With `include=workflowSnapshot`: the definition of the execution as saved; null if the history lacks it. */
+            workflowSnapshot?: Record<string, never> | null;
+        };
+        /** @description An execution in a list, with its error. */
+        ExecutionListed: components["schemas"]["ExecutionSummary"] & {
+            /**
+             * @description Error: `{code, class, message, details}`; null if the execution has not ended or nothing failed. Class and
+             *     message are null if they are not found at the end of the journal. The step is only in the response for a single
+             *     execution.
+             */
+            error?: Record<string, never> | null;
+        };
+        /** @description Summary of an execution. */
+        ExecutionSummary: {
+            /**
+             * Format: int32
+             * @description Number of dispatches, from 1.
+             */
+            attemptCount: number;
+            /** @description End of the execution, RFC 3339; null if it has not ended. */
+            completedAt?: string | null;
+            /** @description Error code, or the reason of the end. */
+            errorCode?: string | null;
+            /** @description Unique id. */
+            id: string;
+            /** @description Idempotency key, unique per workflow. */
+            idempotencyKey?: string | null;
+            /** @description Kind of the initiator. */
+            initiatorType: string;
+            /** @description Id of the initiator. */
+            initiatorUserId?: string | null;
+            /** @description `with_failures` for a completed execution with tolerated failures; null otherwise. */
+            outcome?: string | null;
+            /** @description Id of the parent execution; null without one. */
+            parentExecutionId?: string | null;
+            /** @description Id of the bound session. */
+            sessionId?: string | null;
+            /** @description Time of acceptance, RFC 3339. */
+            startedAt: string;
+            /** @description `pending`, `running`, `waiting_approval`, `cancel_requested`, `completed`, `failed` or `cancelled`. */
+            status: string;
+            /** @description Id of the trigger; null without one. */
+            triggerId?: string | null;
+            /** @description Display name of the trigger. Null in this release, which has no triggers. */
+            triggerName?: string | null;
+            /** @description `manual`, `webhook`, `schedule`, `subworkflow`, or `subworkflow_detached` if the parent does not wait. */
+            triggerType: string;
+            /** @description Id of the owner. */
+            userId?: string | null;
+            /** @description Hash of the definition at the start: `sha256:…`. */
+            workflowHash: string;
+            /** @description Id of the workflow; null for child executions of older releases. */
+            workflowId?: string | null;
+            /**
+             * @description Display name of the workflow when the execution was started, else the name in the definition; null if neither
+             *     exists.
+             */
+            workflowName?: string | null;
+            /** @description Semantic version of the workflow. */
+            workflowVersion?: string | null;
+        };
+        /** @description A page of executions. */
+        Executions: {
+            /** @description Items, newest first. */
+            executions: components["schemas"]["ExecutionListed"][];
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+        };
+        /** @description Dispatch of an execution. */
+        ExecutorState: {
+            /**
+             * Format: int32
+             * @description Number of dispatches, from 1.
+             */
+            dispatchCount: number;
+            /** @description Time of acceptance, RFC 3339. */
+            firstEnqueuedAt: string;
+            /** @description Error code, or the reason of the end. */
+            lastError?: string | null;
+            /** @description Id of the bound session. */
+            sessionId?: string | null;
+            /** @description Type of the trigger. */
+            triggerType: string;
+        };
+        /** @description A frame of a journal. */
+        FrameBody: {
+            /** @description Time of the frame, RFC 3339. */
+            at: string;
+            /** @description Hash of the previous frame: `sha256:…`. */
+            before: string;
+            /** @description Stored frame in deterministic CBOR, as hexadecimal digits. The hash covers these bytes. */
+            frame: string;
+            /** @description Hash of the frame: `sha256:…`. */
+            hash: string;
+            /**
+             * Format: int64
+             * @description Position in the journal, from 0.
+             */
+            sequence: number;
+        };
+        /** @description Health of the server. */
+        Health: {
+            /** @description Partitions that this node owns. */
+            partitions: number;
+            /** @description Release of the server. */
+            release: string;
+            /** @description `ok`. */
+            status: string;
+        };
+        /** @description A page of versions. */
+        History: {
+            /** @description Items, newest first. */
+            history: components["schemas"]["VersionBody"][];
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+        };
+        /** @description Frames of an execution's journal. */
+        Journal: {
+            /** @description Id of the execution. */
+            executionId: string;
+            /** @description Frames in ascending order. */
+            frames: components["schemas"]["FrameBody"][];
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+        };
+        /** @description Limits of concurrent executions. Further executions wait in a queue. */
+        Limits: {
+            /**
+             * Format: int32
+             * @description Executions of the organization.
+             */
+            perOrganization: number;
+            /**
+             * Format: int32
+             * @description Executions of one member.
+             */
+            perUser: number;
+            /**
+             * Format: int32
+             * @description Executions of each workflow of the organization; null for no such limit.
+             */
+            perWorkflow?: number | null;
+        };
+        /** @description Limits to change. Omitted limits keep their values. */
+        LimitsUpdate: {
+            /**
+             * Format: int32
+             * @description Executions of the organization.
+             */
+            perOrganization?: number | null;
+            /**
+             * Format: int32
+             * @description Executions of one member.
+             */
+            perUser?: number | null;
+            /**
+             * Format: int32
+             * @description Executions of each workflow of the organization; null for no such limit.
+             */
+            perWorkflow?: number | null;
+        };
+        /** @description Identity of the caller. */
+        Me: {
+            /** @description True if the credential represents a person, who can decide approvals. */
+            isPerson: boolean;
+            /** @description Id of the organization. */
+            organizationId: string;
+            /** @description Permissions of the credential. */
+            permissions: string[];
+            /** @description Role in the organization. */
+            role: components["schemas"]["Role"];
+            /** @description Id of the member. */
+            userId: string;
+        };
+        /** @description A member of the organization. */
+        MemberBody: {
+            /** @description Time of creation, RFC 3339. */
+            createdAt: string;
+            /** @description Id in journals and in the audit log. */
+            id: string;
+            /** @description Display name. */
+            name?: string | null;
+            /** @description True for operators of the installation. */
+            operator: boolean;
+            /** @description Role in the organization. */
+            role: components["schemas"]["Role"];
+        };
+        /** @description A page of members. */
+        Members: {
+            /** @description Members in the order of their ids. */
+            members: components["schemas"]["MemberBody"][];
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+        };
+        /** @description An organization. */
+        OrganizationBody: {
+            /** @description Time of creation, RFC 3339. */
+            createdAt: string;
+            /** @description Features by name. */
+            features: {
+                [key: string]: boolean;
+            };
+            /** @description Unique id. */
+            id: string;
+            /** @description Limits of concurrent executions. */
+            limits: components["schemas"]["Limits"];
+            /** @description Display name. */
+            name: string;
+        };
+        /**
+         * @description A permission that a route requires.
+         * @enum {string}
+         */
+        Permission: "workflows:read" | "workflows:write" | "executions:read" | "executions:start" | "executions:control" | "scripts:run" | "executions:repair" | "executions:erase" | "executions:report" | "approvals:decide" | "members:read" | "members:write" | "tokens:own" | "audit:read" | "organization:read" | "organization:write" | "installation:write";
+        /** @description Bounds of an execution. Bounds in the definition's `constraints` cannot be exceeded. */
+        PolicyBody: {
+            /**
+             * Format: int64
+             * @description Maximum bytes of a step's output in binary form.
+             */
+            maxOutputBytes?: number | null;
+            /**
+             * Format: int64
+             * @description Maximum number of concurrent branches.
+             */
+            maxParallel?: number | null;
+            /**
+             * Format: int64
+             * @description Maximum number of visited steps.
+             */
+            maxSteps?: number | null;
+            /**
+             * Format: int64
+             * @description Timeout of the execution in milliseconds. The clock stops while only approvals are open.
+             */
+            timeoutMs?: number | null;
+        };
+        /** @description Bounds of an execution, including defaults. */
+        PolicyState: {
+            /**
+             * Format: int32
+             * @description Maximum bytes of a step's output; null for the limit of the language.
+             */
+            maxOutputBytes?: number | null;
+            /**
+             * Format: int32
+             * @description Maximum number of concurrent branches.
+             */
+            maxParallel: number;
+            /**
+             * Format: int32
+             * @description Maximum number of visited steps.
+             */
+            maxSteps: number;
+            /**
+             * Format: int64
+             * @description Timeout in milliseconds; null for none.
+             */
+            timeoutMs?: number | null;
+        };
+        /** @description An error response. */
+        ProblemBody: {
+            /** @description Machine-readable code. */
+            code: components["schemas"]["Code"];
+            /** @description Structured details of the error; null if there are none. */
+            details?: Record<string, never> | null;
+            /** @description Message: what happened, and what to do. */
+            error: string;
+        };
+        /** @description Desired state of a member. Omitted fields keep their values. */
+        Put: {
+            /**
+             * @description True to forget the identity at the sign-in provider, for example after a change of provider. The next sign-in
+             *     with the member's name then binds a new identity. Credentials stay valid.
+             */
+            forgetIdentity?: boolean;
+            /** @description Display name. */
+            name?: string | null;
+            /**
+             * @description True to make the member an operator of the installation. Requires the role `owner`; only operators can change
+             *     it.
+             */
+            operator?: boolean | null;
+            role?: components["schemas"]["Role"] | null;
+        };
+        /** @description A page of quarantined executions. */
+        Quarantine: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Items in the order of their keys. */
+            quarantined: components["schemas"]["Quarantined"][];
+        };
+        /** @description A quarantined execution. */
+        Quarantined: {
+            /** @description Id of the execution. */
+            executionId: string;
+            /** @description Defect of the journal. */
+            reason: string;
+        };
+        /** @description Reason of an operation. */
+        Reason: {
+            /** @description Reason, recorded in the audit log. */
+            reason: string;
+        };
+        /** @description Result of an operation on a quarantined execution. */
+        Repaired: {
+            /** @description Id of the execution. */
+            executionId: string;
+            /** @description Always true. */
+            ok: boolean;
+            /** @description `released`, `cancelled` (the parent has continued without it) or `ended`. */
+            status: string;
+        };
+        /** @description Report of a session about its execution. */
+        Report: {
+            /** @description Error of a failed execution; any JSON value. */
+            error?: unknown;
+            /** @description Outputs of an ended execution; any JSON value. */
+            outputs?: unknown;
+            /** @description Status that the session reports. */
+            status: string;
+            /** @description Steps of an ended execution; any JSON value. */
+            steps?: unknown;
+        };
+        /**
+         * @description Role of a member in an organization.
+         * @enum {string}
+         */
+        Role: "owner" | "admin" | "member" | "viewer" | "agent";
+        /** @description A workflow to start, with its arguments. */
+        Run: {
+            /** @description Idempotency key of the request. A second request of the member with the same key returns the first execution. */
+            clientRequestId: string;
+            /** @description `@input`: any JSON value that is valid against the workflow's `inputSchema`, if there is one. */
+            input?: unknown;
+            /** @description Custom metadata of the trigger; an object. */
+            metadata?: Record<string, never> | null;
+            runtime?: components["schemas"]["Runtime"] | null;
+            /** @description `@vars`: an object. */
+            variables?: Record<string, never> | null;
+            /** @description Id or slug of the workflow. */
+            workflowId: string;
+        };
+        /** @description Runtime options of an execution (first specification, 6.5). */
+        Runtime: {
+            policy?: components["schemas"]["PolicyBody"] | null;
+        };
+        /** @description Runtime details of an execution (second specification, `RuntimeState`). */
+        RuntimeState: {
+            /**
+             * Format: int32
+             * @description Number of attempts with external effects.
+             */
+            callCount: number;
+            /** @description Time of the timeout, RFC 3339; null without a timeout, or while its clock is stopped. */
+            deadlineAt?: string | null;
+            /** @description Dispatch of the execution. */
+            executor: components["schemas"]["ExecutorState"];
+            /** @description Time of the next timer, RFC 3339; null if there is none. */
+            nextTimerAt?: string | null;
+            /** @description Steps with an open attempt. */
+            openSteps: string[];
+            policy?: components["schemas"]["PolicyState"] | null;
+            /**
+             * Format: int32
+             * @description Number of started steps, containers and nested steps included.
+             */
+            stepCount: number;
+            /** @description Steps that wait for an approval, a time, a signal or their next attempt. */
+            waitingSteps: string[];
+        };
+        /** @description A saved workflow. */
+        SavedBody: components["schemas"]["WorkflowBody"] & {
+            /**
+             * @description Warnings: `{severity, code, path, line, column, message, mend}`. They include approvers of the workflow and its
+             *     subworkflows who currently cannot decide.
+             */
+            warnings: Record<string, never>[];
+        };
+        /** @description A browser session. */
+        Session: {
+            /** @description Expiration time of the cookie, RFC 3339. */
+            expiresAt: string;
+            /** @description Id of the organization. */
+            organizationId: string;
+            /** @description Id of the member. */
+            userId: string;
+        };
+        /** @description A named signal. */
+        Signal: {
+            /** @description Unique id of the signal. A repeated id has no second effect. */
+            id: string;
+            /** @description Name that a step waits for. */
+            name: string;
+            /** @description Payload: any JSON value, up to 256 KiB in binary form. */
+            payload?: unknown;
+        };
+        /**
+         * @description Origin of a version (second specification, `workflow_version_history`).
+         * @enum {string}
+         */
+        Source: "sync" | "update" | "proposal_apply" | "rollback" | "system";
+        /** @description A started execution: its result envelope so far (first specification, 6.2). */
+        Started: {
+            /** @description All open approvals, including those of child executions. */
+            approvals?: Record<string, never>[];
+            /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
+            error?: Record<string, never> | null;
+            /** @description Id of the execution. */
+            executionId: string;
+            /** @description True if an earlier request with the same id started the execution. */
+            existed: boolean;
+            /** @description False if the execution was started by an earlier request and has failed. */
+            ok: boolean;
+            /** @description `with_failures` for a completed execution with tolerated failures; null otherwise. */
+            outcome?: string;
+            /**
+             * @description Output, or the output variables so far. Null if there is none, and for credentials without `executions:read`;
+             *     the same holds for `requiresApproval` and `error`.
+             */
+            output: unknown;
+            /** @description First open approval, with `resumeToken` for callers who may decide; null if none is open. */
+            requiresApproval?: Record<string, never> | null;
+            /**
+             * @description Status of the execution. With `wait` the status of the envelope: `ok`, `needs_approval`, `cancelled`, `failed`,
+             *     or `running` if the execution was still pending or running after the timeout.
+             */
+            status: string;
+            /** @description With `wait`: the first attempts, up to 8 MiB. The following fields are also present only with `wait`. */
+            steps?: components["schemas"]["Attempt"][];
+            /** @description `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts. */
+            stepsCursor?: string;
+            /**
+             * @description Variables of the start; for a repeated request, those of the first one. Null if they were erased, and in the
+             *     response to a repeated request by a credential without `executions:read`.
+             */
+            variables?: Record<string, never> | null;
+            /**
+             * @description Warnings: `{severity, code, path, line, column, message, mend}`. They name approvers of the workflow and its
+             *     subworkflows who currently cannot decide. Empty if an earlier request started the execution.
+             */
+            warnings: Record<string, never>[];
+            /** @description Hash of the definition at the start: `sha256:…`. */
+            workflowHash: string;
+            /** @description Id of the workflow. */
+            workflowId?: string | null;
+        };
+        /** @description Attempts of an execution in the order of their start. */
+        Steps: {
+            /** @description Id of the execution. */
+            executionId: string;
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Attempts in the order of their start. */
+            steps: components["schemas"]["Attempt"][];
+        };
+        /** @description The complete set of a member's workflows. */
+        SyncAll: {
+            /** @description The complete set. Other workflows of the member are deleted. */
+            workflows: components["schemas"]["Whole"][];
+        };
+        /** @description Result of saving a complete set. */
+        Synced: {
+            /** @description Ids of the deleted workflows. */
+            deleted: string[];
+            /** @description Current state of the workflows, each with its warnings. */
+            workflows: components["schemas"]["SavedBody"][];
+        };
+        /** @description A credential without its token. */
+        TokenBody: {
+            /** @description Time of creation, RFC 3339. */
+            createdAt: string;
+            /** @description Expiration time, RFC 3339; null if the credential does not expire. */
+            expiresAt?: string | null;
+            /** @description Unique id. */
+            id: string;
+            /** @description Time of the last use, RFC 3339, up to a minute late. */
+            lastUsedAt?: string | null;
+            /** @description Id of the member who created it. */
+            madeBy: string;
+            /** @description Display name. */
+            name: string;
+            /** @description Permissions that the credential is restricted to; empty for all permissions of the member. */
+            scopes: components["schemas"]["Permission"][];
+            /** @description Id of the execution, for a credential of an execution's session; null otherwise. */
+            sessionOf?: string | null;
+            /** @description Id of the member. */
+            userId: string;
+        };
+        /** @description A page of credentials. */
+        Tokens: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Members in the order of their ids. */
+            tokens: components["schemas"]["TokenBody"][];
+        };
+        /** @description Settings to change. Omitted settings keep their values. */
+        Update: {
+            /** @description Features by name: `workflow_runtime_v1`. */
+            features?: {
+                [key: string]: boolean;
+            } | null;
+            limits?: components["schemas"]["LimitsUpdate"] | null;
+            /** @description Display name. */
+            name?: string | null;
+        };
+        /** @description Result of verifying the audit log. */
+        Verified: {
+            /**
+             * Format: int64
+             * @description Number of verified entries.
+             */
+            entries: number;
+            /** @description First defect with its position; null if there is none. */
+            error?: string | null;
+            /** @description True if the entries form an unbroken chain up to the sealed head. */
+            ok: boolean;
+        };
+        /** @description A version of a workflow. */
+        VersionBody: {
+            /** @description Time, RFC 3339. */
+            createdAt: string;
+            /** @description Id of the member who created it. */
+            createdBy: string;
+            /** @description Unique id. */
+            id: string;
+            /** @description Release notes of the author. */
+            notes?: string | null;
+            /** @description Origin of the version. */
+            source: components["schemas"]["Source"];
+            /** @description Id of the proposal that created the version. */
+            sourceProposalId?: string | null;
+            /** @description The definition. */
+            workflowData: Record<string, never>;
+            /** @description Hash of the normalized definition: `sha256:…`. */
+            workflowHash: string;
+            /** @description Id of the workflow. */
+            workflowId: string;
+            /** @description Semantic version. */
+            workflowVersion: string;
+        };
+        /** @description A complete workflow to save. Omitted fields are cleared, except `version` and `enabled`. */
+        Whole: {
+            /** @description The definition. */
+            data: Record<string, never>;
+            /** @description Description. */
+            description?: string | null;
+            /** @description True if the workflow can be started; default: unchanged, or true for a new workflow. */
+            enabled?: boolean | null;
+            /** @description Id of the workflow; default: the workflow with this slug, or a new one. */
+            id?: string | null;
+            /** @description Display name; default: the slug or the id. */
+            name?: string | null;
+            /** @description Human-readable id, unique among the member's workflows. */
+            slug?: string | null;
+            /** @description Tags for searches. */
+            tags?: string[] | null;
+            /**
+             * @description Semantic version; default 1.0.0 for a new workflow, and an increment of the last part for a new definition. A
+             *     definition that was saved before gets its former version again; a version never belongs to two definitions.
+             */
+            version?: string | null;
+        };
+        /** @description A workflow. */
+        WorkflowBody: {
+            /** @description Time of creation, RFC 3339. */
+            createdAt: string;
+            /** @description The definition. */
+            data: Record<string, never>;
+            /** @description Description. */
+            description?: string | null;
+            /** @description True if the workflow can be started. */
+            enabled: boolean;
+            /** @description Id, unique in the organization. */
+            id: string;
+            /** @description Display name. */
+            name: string;
+            /** @description Human-readable id, unique among the member's workflows. */
+            slug?: string | null;
+            /** @description Tags for searches. */
+            tags: string[];
+            /** @description Time of the last change, RFC 3339. */
+            updatedAt: string;
+            /** @description Id of the owner. */
+            userId: string;
+            /** @description Semantic version. */
+            version: string;
+            /** @description Hash of the normalized definition: `sha256:…`. */
+            workflowHash: string;
+        };
+        /** @description A page of workflows. */
+        Workflows: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Members in the order of their ids. */
+            workflows: components["schemas"]["WorkflowBody"][];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;
