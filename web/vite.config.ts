@@ -34,7 +34,7 @@ export default defineConfig({
   },
   build: {
     target: 'es2023',
-    outDir: process.env['CONSOLE_OUT'] ?? 'dist',
+    outDir: 'build',
     emptyOutDir: true,
     // A `data:` URL would need an exception in the content security policy.
     assetsInlineLimit: 0,

@@ -12,7 +12,7 @@ const description = JSON.parse(await readFile(DESCRIPTION, 'utf8'));
 for (const item of Object.values(description.paths)) {
   for (const operation of Object.values(item)) delete operation.operationId;
 }
-const types = `// Written by \`npm run api\` from schemas/openapi.json.\n\n${astToString(await openapiTS(description))}`;
+const types = `// Written by \`npm run api\` from schemas/openapi.json.\n\n${astToString(await openapiTS(description, { emptyObjectsUnknown: true }))}`;
 if (!process.argv.includes('--check')) {
   await writeFile(TYPES, types);
 } else if ((await readFile(TYPES, 'utf8')) !== types) {

@@ -70,7 +70,10 @@ export class ApiError extends Error {
   }
 }
 
-export const client = createClient<paths>({ credentials: 'same-origin', querySerializer: { array: { style: 'form', explode: false } } });
+export const client = createClient<paths>({
+  credentials: 'same-origin',
+  querySerializer: { array: { style: 'form', explode: false } },
+});
 
 let onUnauthorized: () => void = () => {};
 
@@ -92,7 +95,12 @@ export async function call<T>(request: Promise<Answer<T>>): Promise<T> {
     answer = await request;
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === 'AbortError') throw cause;
-    throw new ApiError(0, 'UNREACHABLE', 'The server does not respond. Check the connection; the page tries again.', cause);
+    throw new ApiError(
+      0,
+      'UNREACHABLE',
+      'The server does not respond. Check the connection; the page tries again.',
+      cause,
+    );
   }
   const { data, error, response } = answer;
   if (response.ok) return data as T;

@@ -606,7 +606,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": Record<string, never>;
+                        "application/json": Record<string, unknown>;
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -728,7 +728,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": Record<string, never>;
+                        "application/json": Record<string, unknown>;
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -6101,7 +6101,7 @@ export interface components {
              * @description The approval: `{stepId, prompt, items, approvers, count, approvedBy, expiresAt}`, with `resumeToken` for callers
              *     who may decide.
              */
-            gate: Record<string, never>;
+            gate: Record<string, unknown>;
             /** @description Id of the approval: `EXECUTION:STEP:GATE`. */
             id: string;
             /** @description True if the caller may decide. */
@@ -6173,11 +6173,11 @@ export interface components {
             /** @description Decisions of an approval step. */
             decisions?: components["schemas"]["Decided"][];
             /** @description Error of a failed attempt: `{code, class, message, details}`; null otherwise. */
-            error: Record<string, never> | null;
+            error: Record<string, unknown> | null;
             /** @description Resolved parameters; any JSON value. */
             input: unknown;
             /** @description Console output of the function: `{level, text}`. */
-            log?: Record<string, never>[];
+            log?: Record<string, unknown>[];
             /** @description Reason why the attempt was skipped, retried, cancelled or decided. */
             note?: string;
             /** @description Output of a completed attempt, any JSON value; null otherwise. */
@@ -6267,7 +6267,7 @@ export interface components {
         /** @description A definition to check. */
         Definition: {
             /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. */
-            definition: Record<string, never> | string;
+            definition: Record<string, unknown> | string;
         };
         /** @description Result of an input. */
         Done: {
@@ -6284,7 +6284,7 @@ export interface components {
         /** @description Fields of a workflow to change. Omitted fields keep their values; null clears an optional field. */
         Draft: {
             /** @description The definition. */
-            data?: Record<string, never> | null;
+            data?: Record<string, unknown> | null;
             /** @description Description; null to clear it. */
             description?: string | null;
             /** @description True if the workflow can be started. */
@@ -6324,7 +6324,7 @@ export interface components {
             /** @description Time, RFC 3339. */
             at: string;
             /** @description Structured details of the action. */
-            detail?: Record<string, never> | null;
+            detail?: Record<string, unknown> | null;
             /** @description Hash of the previous hash and of all fields of this entry: `sha256:…`. */
             hash: string;
             /**
@@ -6354,10 +6354,10 @@ export interface components {
         /** @description An execution with all details. */
         ExecutionBody: components["schemas"]["ExecutionSummary"] & {
             /** @description All open approvals, including those of child executions. */
-            approvals: Record<string, never>[];
+            approvals: Record<string, unknown>[];
             cancelRequested?: components["schemas"]["CancelRequested"] | null;
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
-            error?: Record<string, never> | null;
+            error?: Record<string, unknown> | null;
             /** @description Input of the start (`@input`), any JSON value; null if there is none or it was erased. */
             input: unknown;
             /** @description Output of a completed execution, any JSON value. In all other states an object with the output variables so far. */
@@ -6365,17 +6365,17 @@ export interface components {
             /** @description Reason of the quarantine; null if the execution is not quarantined. */
             quarantined?: string | null;
             /** @description First open approval; null if none is open. */
-            requiresApproval?: Record<string, never> | null;
+            requiresApproval?: Record<string, unknown> | null;
             /** @description Resume token of the first open approval, for callers who may decide; null otherwise. */
             resumeToken?: string | null;
             /** @description With `include=runtimeState`: runtime details. */
             runtimeState?: components["schemas"]["RuntimeState"];
             /** @description With `include=steps`: the first attempts, up to 8 MiB. */
-            steps?: Record<string, never>[];
+            steps?: Record<string, unknown>[];
             /** @description With `include=steps`: `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts. */
             stepsCursor?: string;
             /** @description Metadata of the trigger; null for child executions. */
-            triggerMetadata?: Record<string, never> | null;
+            triggerMetadata?: Record<string, unknown> | null;
             /**
              * @description Variables of the start (`@vars`), an object; null if they were erased. Another JSON value only if a parent
              *     passed an invalid one, which failed the execution.
@@ -6387,7 +6387,7 @@ export interface components {
              */
             waitingFor?: string | null;
             /** @description With `include=workflowSnapshot`: the definition of the execution as saved; null if the history lacks it. */
-            workflowSnapshot?: Record<string, never> | null;
+            workflowSnapshot?: Record<string, unknown> | null;
         };
         /** @description An execution in a list, with its error. */
         ExecutionListed: components["schemas"]["ExecutionSummary"] & {
@@ -6396,7 +6396,7 @@ export interface components {
              *     message are null if they are not found at the end of the journal. The step is only in the response for a single
              *     execution.
              */
-            error?: Record<string, never> | null;
+            error?: Record<string, unknown> | null;
         };
         /** @description Summary of an execution. */
         ExecutionSummary: {
@@ -6651,7 +6651,7 @@ export interface components {
             /** @description Machine-readable code. */
             code: components["schemas"]["Code"];
             /** @description Structured details of the error; null if there are none. */
-            details?: Record<string, never> | null;
+            details?: Record<string, unknown> | null;
             /** @description Message: what happened, and what to do. */
             error: string;
         };
@@ -6722,10 +6722,10 @@ export interface components {
             /** @description `@input`: any JSON value that is valid against the workflow's `inputSchema`, if there is one. */
             input?: unknown;
             /** @description Custom metadata of the trigger; an object. */
-            metadata?: Record<string, never> | null;
+            metadata?: Record<string, unknown> | null;
             runtime?: components["schemas"]["Runtime"] | null;
             /** @description `@vars`: an object. */
-            variables?: Record<string, never> | null;
+            variables?: Record<string, unknown> | null;
             /** @description Id or slug of the workflow. */
             workflowId: string;
         };
@@ -6763,7 +6763,7 @@ export interface components {
              * @description Warnings: `{severity, code, path, line, column, message, mend}`. They include approvers of the workflow and its
              *     subworkflows who currently cannot decide.
              */
-            warnings: Record<string, never>[];
+            warnings: Record<string, unknown>[];
         };
         /** @description A browser session. */
         Session: {
@@ -6791,9 +6791,9 @@ export interface components {
         /** @description A started execution: its result envelope so far (first specification, 6.2). */
         Started: {
             /** @description All open approvals, including those of child executions. */
-            approvals?: Record<string, never>[];
+            approvals?: Record<string, unknown>[];
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
-            error?: Record<string, never> | null;
+            error?: Record<string, unknown> | null;
             /** @description Id of the execution. */
             executionId: string;
             /** @description True if an earlier request with the same id started the execution. */
@@ -6808,7 +6808,7 @@ export interface components {
              */
             output: unknown;
             /** @description First open approval, with `resumeToken` for callers who may decide; null if none is open. */
-            requiresApproval?: Record<string, never> | null;
+            requiresApproval?: Record<string, unknown> | null;
             /**
              * @description Status of the execution. With `wait` the status of the envelope: `ok`, `needs_approval`, `cancelled`, `failed`,
              *     or `running` if the execution was still pending or running after the timeout.
@@ -6822,12 +6822,12 @@ export interface components {
              * @description Variables of the start; for a repeated request, those of the first one. Null if they were erased, and in the
              *     response to a repeated request by a credential without `executions:read`.
              */
-            variables?: Record<string, never> | null;
+            variables?: Record<string, unknown> | null;
             /**
              * @description Warnings: `{severity, code, path, line, column, message, mend}`. They name approvers of the workflow and its
              *     subworkflows who currently cannot decide. Empty if an earlier request started the execution.
              */
-            warnings: Record<string, never>[];
+            warnings: Record<string, unknown>[];
             /** @description Hash of the definition at the start: `sha256:…`. */
             workflowHash: string;
             /** @description Id of the workflow. */
@@ -6919,7 +6919,7 @@ export interface components {
             /** @description Id of the proposal that created the version. */
             sourceProposalId?: string | null;
             /** @description The definition. */
-            workflowData: Record<string, never>;
+            workflowData: Record<string, unknown>;
             /** @description Hash of the normalized definition: `sha256:…`. */
             workflowHash: string;
             /** @description Id of the workflow. */
@@ -6930,7 +6930,7 @@ export interface components {
         /** @description A complete workflow to save. Omitted fields are cleared, except `version` and `enabled`. */
         Whole: {
             /** @description The definition. */
-            data: Record<string, never>;
+            data: Record<string, unknown>;
             /** @description Description. */
             description?: string | null;
             /** @description True if the workflow can be started; default: unchanged, or true for a new workflow. */
@@ -6954,7 +6954,7 @@ export interface components {
             /** @description Time of creation, RFC 3339. */
             createdAt: string;
             /** @description The definition. */
-            data: Record<string, never>;
+            data: Record<string, unknown>;
             /** @description Description. */
             description?: string | null;
             /** @description True if the workflow can be started. */

@@ -1,5 +1,12 @@
 /** The addresses of the console. Each page is a chunk of its own; its state is in the address. */
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, Outlet, redirect } from '@tanstack/react-router';
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router';
 import { Failed, Loading } from '@/design/parts';
 import { meQuery } from '@/features/session/queries';
 import { queryClient } from './queryClient';
@@ -15,8 +22,8 @@ function text(raw: Raw, key: string): string | undefined {
 
 /** Reads these parameters and drops all others. */
 function texts<K extends string>(...keys: K[]) {
-  return (raw: Raw): { [key in K]?: string } => {
-    const found: { [key in K]?: string } = {};
+  return (raw: Raw): { [key in K]?: string | undefined } => {
+    const found: { [key in K]?: string | undefined } = {};
     for (const key of keys) {
       const value = text(raw, key);
       if (value !== undefined) found[key] = value;

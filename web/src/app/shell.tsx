@@ -22,7 +22,11 @@ const PLACES: Place[] = [
   { to: '/executions', label: 'Executions', needs: ['executions:read'] },
   { to: '/approvals', label: 'Approvals', needs: ['executions:read'] },
   { to: '/workflows', label: 'Workflows', needs: ['workflows:read'] },
-  { to: '/installation', label: 'Installation', needs: ['members:read', 'tokens:own', 'audit:read', 'organization:read'] },
+  {
+    to: '/installation',
+    label: 'Installation',
+    needs: ['members:read', 'tokens:own', 'audit:read', 'organization:read'],
+  },
 ];
 
 const THEMES: [Theme, string][] = [
@@ -87,7 +91,11 @@ function Account() {
       ))}
       <MenuLabel>Contrast</MenuLabel>
       {CONTRASTS.map(([contrast, name]) => (
-        <MenuChoice key={contrast} isChosen={appearance.contrast === contrast} choose={() => setAppearance({ contrast })}>
+        <MenuChoice
+          key={contrast}
+          isChosen={appearance.contrast === contrast}
+          choose={() => setAppearance({ contrast })}
+        >
           {name}
         </MenuChoice>
       ))}
@@ -112,7 +120,12 @@ export function Shell() {
         </Link>
         <div className="side-links">
           {places.map(place => (
-            <Link key={place.to} to={place.to} className="side-link" activeOptions={{ exact: place.to === '/', includeSearch: false }}>
+            <Link
+              key={place.to}
+              to={place.to}
+              className="side-link"
+              activeOptions={{ exact: place.to === '/', includeSearch: false }}
+            >
               {place.label}
               {place.to === '/approvals' && <ApprovalCount />}
             </Link>

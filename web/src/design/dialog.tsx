@@ -37,7 +37,14 @@ interface ActionDialogProps extends DialogProps {
 }
 
 /** A dialog with one action, which shows its progress and its failure. */
-export function ActionDialog({ action, act, isDanger = false, isReady = true, children, ...dialog }: ActionDialogProps) {
+export function ActionDialog({
+  action,
+  act,
+  isDanger = false,
+  isReady = true,
+  children,
+  ...dialog
+}: ActionDialogProps) {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const run = async () => {

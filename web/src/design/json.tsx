@@ -55,7 +55,11 @@ function Branch({ value, depth }: { value: object; depth: number }) {
 }
 
 function Node({ value, depth }: { value: unknown; depth: number }) {
-  return typeof value === 'object' && value !== null ? <Branch value={value} depth={depth} /> : <Scalar value={value} />;
+  return typeof value === 'object' && value !== null ? (
+    <Branch value={value} depth={depth} />
+  ) : (
+    <Scalar value={value} />
+  );
 }
 
 /** The tree of a value. */

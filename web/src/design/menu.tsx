@@ -2,7 +2,15 @@
 import * as Radix from '@radix-ui/react-dropdown-menu';
 import type { ReactNode } from 'react';
 
-export function Menu({ label, children, className = 'button' }: { label: ReactNode; children: ReactNode; className?: string }) {
+export function Menu({
+  label,
+  children,
+  className = 'button',
+}: {
+  label: ReactNode;
+  children: ReactNode;
+  className?: string;
+}) {
   return (
     <Radix.Root modal={false}>
       <Radix.Trigger className={className}>
@@ -17,7 +25,15 @@ export function Menu({ label, children, className = 'button' }: { label: ReactNo
   );
 }
 
-export function MenuItem({ children, act, isDisabled = false }: { children: ReactNode; act: () => void; isDisabled?: boolean }) {
+export function MenuItem({
+  children,
+  act,
+  isDisabled = false,
+}: {
+  children: ReactNode;
+  act: () => void;
+  isDisabled?: boolean;
+}) {
   return (
     <Radix.Item className="menu-item" disabled={isDisabled} onSelect={act}>
       {children}
@@ -26,7 +42,15 @@ export function MenuItem({ children, act, isDisabled = false }: { children: Reac
 }
 
 /** One of several choices, such as a theme. */
-export function MenuChoice({ children, isChosen, choose }: { children: ReactNode; isChosen: boolean; choose: () => void }) {
+export function MenuChoice({
+  children,
+  isChosen,
+  choose,
+}: {
+  children: ReactNode;
+  isChosen: boolean;
+  choose: () => void;
+}) {
   return (
     <Radix.CheckboxItem className="menu-item" checked={isChosen} onSelect={choose}>
       <span aria-hidden="true">{isChosen ? '●' : '○'}</span>

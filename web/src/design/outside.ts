@@ -41,5 +41,8 @@ export function plain(text: string): string {
 
 /** True for a name that mixes Latin letters with letters that look like them. */
 export function isMixedScript(name: string): boolean {
-  return /\p{Script=Latin}/u.test(name) && /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}]/u.test(name);
+  return (
+    /\p{Script=Latin}/u.test(name) &&
+    /[\p{Script=Cyrillic}\p{Script=Greek}\p{Script=Armenian}\p{Script=Cherokee}]/u.test(name)
+  );
 }

@@ -17,7 +17,14 @@ interface RemoveScrollProps {
 
 let locks = 0;
 
-export function RemoveScroll({ children, enabled = true, as: _as, shards: _shards, allowPinchZoom: _zoom, ...rest }: RemoveScrollProps) {
+export function RemoveScroll({
+  children,
+  enabled = true,
+  as: _as,
+  shards: _shards,
+  allowPinchZoom: _zoom,
+  ...rest
+}: RemoveScrollProps) {
   useEffect(() => {
     if (!enabled) return;
     locks += 1;
@@ -28,7 +35,9 @@ export function RemoveScroll({ children, enabled = true, as: _as, shards: _shard
     };
   }, [enabled]);
   // Radix passes a single child, which takes the properties of a `Slot`.
-  return isValidElement<Record<string, unknown>>(children) ? cloneElement(children, { ...rest, ...children.props }) : children;
+  return isValidElement<Record<string, unknown>>(children)
+    ? cloneElement(children, { ...rest, ...children.props })
+    : children;
 }
 
 export default RemoveScroll;

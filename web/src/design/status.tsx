@@ -46,7 +46,13 @@ export function statusTone(status: string): Tone {
 export function StatusIcon({ status }: { status: string }) {
   return (
     <svg width="12" height="12" viewBox="0 0 12 12" aria-hidden="true">
-      <path d={LOOKS[status]?.icon ?? ICONS.bar} fill="none" stroke="currentColor" strokeWidth="1.6" strokeLinejoin="round" />
+      <path
+        d={LOOKS[status]?.icon ?? ICONS.bar}
+        fill="none"
+        stroke="currentColor"
+        strokeWidth="1.6"
+        strokeLinejoin="round"
+      />
     </svg>
   );
 }

@@ -47,8 +47,9 @@ export function durationText(ms: number): string {
 function relativeText(ms: number): string {
   const distance = Math.abs(ms);
   if (distance < 5 * SECOND) return 'now';
-  const unit = distance < MINUTE ? SECOND : distance < HOUR ? MINUTE : distance < DAY ? HOUR : DAY;
-  const rounded = durationText(Math.floor(distance / unit) * unit);
+  const unit = distance < HOUR ? MINUTE : distance < DAY ? HOUR : DAY;
+  const rounded =
+    distance < MINUTE ? `${Math.floor(distance / SECOND)} s` : durationText(Math.floor(distance / unit) * unit);
   return ms < 0 ? `in ${rounded}` : `${rounded} ago`;
 }
 

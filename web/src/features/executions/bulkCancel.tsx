@@ -39,7 +39,12 @@ export function BulkCancel({ rows, onClose }: { rows: ExecutionRow[]; onClose: (
 
   const finished = rows.length - open.length;
   return (
-    <Dialog title={`Cancel ${open.length} ${open.length === 1 ? 'execution' : 'executions'}`} isOpen isWide onClose={() => onClose(phase === 'done')}>
+    <Dialog
+      title={`Cancel ${open.length} ${open.length === 1 ? 'execution' : 'executions'}`}
+      isOpen
+      isWide
+      onClose={() => onClose(phase === 'done')}
+    >
       <p>
         Running attempts are stopped. Steps that are complete keep their results.
         {finished > 0 && ` ${finished} of the ${rows.length} selected have ended and are left out.`}
@@ -77,7 +82,13 @@ export function BulkCancel({ rows, onClose }: { rows: ExecutionRow[]; onClose: (
       {phase === 'preview' && (
         <Field label="Reason" hint="Recorded in the journals and the audit log.">
           {attributes => (
-            <input {...attributes} className="input" maxLength={200} value={reason} onChange={event => setReason(event.target.value)} />
+            <input
+              {...attributes}
+              className="input"
+              maxLength={200}
+              value={reason}
+              onChange={event => setReason(event.target.value)}
+            />
           )}
         </Field>
       )}
@@ -86,7 +97,12 @@ export function BulkCancel({ rows, onClose }: { rows: ExecutionRow[]; onClose: (
           Close
         </button>
         {phase !== 'done' && (
-          <button type="button" className="button danger" disabled={phase === 'busy' || open.length === 0} onClick={() => void cancelAll()}>
+          <button
+            type="button"
+            className="button danger"
+            disabled={phase === 'busy' || open.length === 0}
+            onClick={() => void cancelAll()}
+          >
             {phase === 'busy' ? 'Cancelling…' : `Cancel ${open.length}`}
           </button>
         )}

@@ -42,7 +42,8 @@ export function Filters({ filter, change }: { filter: ListFilter; change: (chang
     return () => clearTimeout(timer);
   }, [text, filter.text, change]);
   const names: [string, string][] = (workflows.data ?? []).map(({ id, name }) => [id, name.slice(0, 80)]);
-  if (filter.workflow && !names.some(([id]) => id === filter.workflow)) names.unshift([filter.workflow, filter.workflow]);
+  if (filter.workflow && !names.some(([id]) => id === filter.workflow))
+    names.unshift([filter.workflow, filter.workflow]);
   const isFiltered = Object.values(filter).some(value => value);
   return (
     <search className="row wrap">
@@ -54,7 +55,12 @@ export function Filters({ filter, change }: { filter: ListFilter; change: (chang
         value={text}
         onChange={event => setText(event.target.value)}
       />
-      <Choice label="Status" value={filter.status} options={STATUSES.map(status => [status, statusLabel(status)])} choose={status => change({ status })} />
+      <Choice
+        label="Status"
+        value={filter.status}
+        options={STATUSES.map(status => [status, statusLabel(status)])}
+        choose={status => change({ status })}
+      />
       <Choice label="Workflow" value={filter.workflow} options={names} choose={workflow => change({ workflow })} />
       <Choice
         label="Outcome"
@@ -65,8 +71,18 @@ export function Filters({ filter, change }: { filter: ListFilter; change: (chang
         ]}
         choose={outcome => change({ outcome })}
       />
-      <Choice label="Trigger" value={filter.trigger} options={TRIGGERS.map(name => [name, name])} choose={trigger => change({ trigger })} />
-      <Choice label="Time" value={filter.since} options={Object.entries(SINCE).map(([key, { label }]) => [key, label])} choose={since => change({ since })} />
+      <Choice
+        label="Trigger"
+        value={filter.trigger}
+        options={TRIGGERS.map(name => [name, name])}
+        choose={trigger => change({ trigger })}
+      />
+      <Choice
+        label="Time"
+        value={filter.since}
+        options={Object.entries(SINCE).map(([key, { label }]) => [key, label])}
+        choose={since => change({ since })}
+      />
       {isFiltered && (
         <button
           type="button"

@@ -4,12 +4,12 @@ import { isFinished } from '@/design/status';
 
 /** The filters of the page, as its address has them. */
 export interface ListFilter {
-  status?: string;
-  workflow?: string;
-  outcome?: string;
-  trigger?: string;
-  text?: string;
-  since?: string;
+  status?: string | undefined;
+  workflow?: string | undefined;
+  outcome?: string | undefined;
+  trigger?: string | undefined;
+  text?: string | undefined;
+  since?: string | undefined;
 }
 
 /** Choices of the filter by time, with their milliseconds. */
@@ -57,7 +57,15 @@ export function passes(row: ExecutionRow, filter: ListFilter, now: number): bool
   const text = filter.text?.trim().toLowerCase();
   if (!text) return true;
   const error = row.error as { message?: string; code?: string } | null | undefined;
-  const places = [row.id, row.workflowName, row.workflowVersion, row.initiatorUserId, row.idempotencyKey, error?.message, error?.code];
+  const places = [
+    row.id,
+    row.workflowName,
+    row.workflowVersion,
+    row.initiatorUserId,
+    row.idempotencyKey,
+    error?.message,
+    error?.code,
+  ];
   return places.some(place => place?.toLowerCase().includes(text));
 }
 

@@ -18,7 +18,10 @@ const RELOAD_MS = 5000;
 
 /** The rows of the list, kept up to date. */
 function useRows(filter: ListFilter) {
-  const server = useMemo(() => ({ status: filter.status, workflow: filter.workflow }), [filter.status, filter.workflow]);
+  const server = useMemo(
+    () => ({ status: filter.status, workflow: filter.workflow }),
+    [filter.status, filter.workflow],
+  );
   const pages = useInfiniteQuery(executionPagesQuery(server));
   const newest = useQuery(newestExecutionsQuery(server));
   const unfinished = useQuery(unfinishedQuery(filter.workflow));
@@ -30,7 +33,8 @@ function useRows(filter: ListFilter) {
   const reloadedAt = useRef(0);
   useEffect(() => {
     if (!fresh || !open || Date.now() - reloadedAt.current < RELOAD_MS) return;
-    const isStale = hasGap(loaded, fresh, !newest.data?.nextCursor) || hasEnded(rows, open, !unfinished.data?.nextCursor);
+    const isStale =
+      hasGap(loaded, fresh, !newest.data?.nextCursor) || hasEnded(rows, open, !unfinished.data?.nextCursor);
     if (!isStale) return;
     reloadedAt.current = Date.now();
     void queryClient.invalidateQueries({ queryKey: [...EXECUTIONS, 'pages', server] });
@@ -44,7 +48,8 @@ export function ExecutionsPage() {
   const filter = useSearch({ from: '/signed-in/executions' });
   const navigate = useNavigate({ from: '/executions' });
   const change = useCallback(
-    (part: Partial<ListFilter>) => void navigate({ search: before => ({ ...before, ...part }), replace: 'text' in part }),
+    (part: Partial<ListFilter>) =>
+      void navigate({ search: before => ({ ...before, ...part }), replace: 'text' in part }),
     [navigate],
   );
   const { pages, rows, isLive } = useRows(filter);
@@ -85,7 +90,12 @@ export function ExecutionsPage() {
             >
               {selected.length > 0 ? 'Clear selection' : `Select ${cancellable.length} unfinished`}
             </button>
-            <button type="button" className="button danger" disabled={selected.length === 0} onClick={() => setCancelling(true)}>
+            <button
+              type="button"
+              className="button danger"
+              disabled={selected.length === 0}
+              onClick={() => setCancelling(true)}
+            >
               Cancel {selected.length > 0 ? selected.length : ''} selected…
             </button>
           </>
@@ -95,11 +105,21 @@ export function ExecutionsPage() {
       {pages.isError && rows.length === 0 && <Failed error={pages.error} retry={() => void pages.refetch()} />}
       {pages.isPending && <Loading what="executions" />}
       {shown.length > 0 && (
-        <ExecutionTable rows={shown} onEnd={onEnd} {...(can('executions:control') ? { selection: { ids, toggle } } : {})} />
+        <ExecutionTable
+          rows={shown}
+          onEnd={onEnd}
+          {...(can('executions:control') ? { selection: { ids, toggle } } : {})}
+        />
       )}
       {pages.isSuccess && (
         <div className="list-end">
-          {shown.length === 0 && <Empty>{rows.length === 0 ? 'There are no executions yet. Start one from a workflow.' : 'No loaded execution matches.'}</Empty>}
+          {shown.length === 0 && (
+            <Empty>
+              {rows.length === 0
+                ? 'There are no executions yet. Start one from a workflow.'
+                : 'No loaded execution matches.'}
+            </Empty>
+          )}
           {canLoad ? (
             <button type="button" className="button" disabled={isFetchingNextPage} onClick={onEnd}>
               {isFetchingNextPage ? 'Loading…' : 'Load older executions'}

@@ -39,12 +39,14 @@ export const executionPagesQuery = (filter: ServerFilter) =>
 export const newestExecutionsQuery = (filter: ServerFilter, limit = PAGE) =>
   queryOptions({
     queryKey: [...EXECUTIONS, 'newest', filter, limit],
-    queryFn: ({ signal }) => call(client.GET('/api/executions', { params: { query: parameters(filter, limit) }, signal })),
+    queryFn: ({ signal }) =>
+      call(client.GET('/api/executions', { params: { query: parameters(filter, limit) }, signal })),
     refetchInterval: LIVE_MS,
   });
 
 /** Unfinished executions, whose rows change. */
-export const unfinishedQuery = (workflow?: string) => newestExecutionsQuery({ status: UNFINISHED.join(','), workflow }, 200);
+export const unfinishedQuery = (workflow?: string) =>
+  newestExecutionsQuery({ status: UNFINISHED.join(','), workflow }, 200);
 
 /** Requests a cancel. */
 export function cancelExecution(id: string, reason: string): Promise<unknown> {

@@ -18,14 +18,18 @@ const isNarrow = () => innerWidth <= 640;
 interface TableProps {
   rows: ExecutionRow[];
   selection?: { ids: ReadonlySet<string>; toggle: (id: string) => void };
+  label?: string;
   /** Called when the end of the rows comes near. */
   onEnd?: () => void;
 }
 
-export function ExecutionTable({ rows, selection, onEnd }: TableProps) {
+export function ExecutionTable({ rows, selection, onEnd, label = 'Executions' }: TableProps) {
   const list = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
-  useLayoutEffect(() => setTop(list.current ? list.current.getBoundingClientRect().top + scrollY : 0), [rows.length === 0]);
+  useLayoutEffect(
+    () => setTop(list.current ? list.current.getBoundingClientRect().top + scrollY : 0),
+    [rows.length === 0],
+  );
   const virtual = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => (isNarrow() ? ROW_NARROW : ROW),
@@ -40,7 +44,12 @@ export function ExecutionTable({ rows, selection, onEnd }: TableProps) {
   }, [last, rows.length, onEnd]);
 
   return (
-    <div className={selection ? 'executions selectable' : 'executions'} role="table" aria-label="Executions" aria-rowcount={rows.length + 1}>
+    <div
+      className={selection ? 'executions selectable' : 'executions'}
+      role="table"
+      aria-label={label}
+      aria-rowcount={rows.length + 1}
+    >
       <div role="rowgroup">
         <div role="row" className="execution-row head" aria-rowindex={1}>
           {selection && (

@@ -24,7 +24,12 @@ export function buckets(rows: ExecutionRow[], now: number): Bucket[] {
   if (!oldest) return [];
   const start = Date.parse(oldest.startedAt);
   const width = Math.max(1000, Math.ceil((now - start + 1) / BUCKETS));
-  const found: Bucket[] = Array.from({ length: BUCKETS }, (_, index) => ({ from: start + index * width, completed: 0, failed: 0, other: 0 }));
+  const found: Bucket[] = Array.from({ length: BUCKETS }, (_, index) => ({
+    from: start + index * width,
+    completed: 0,
+    failed: 0,
+    other: 0,
+  }));
   for (const row of rows) {
     const bucket = found[Math.min(BUCKETS - 1, Math.max(0, Math.floor((Date.parse(row.startedAt) - start) / width)))];
     if (bucket) bucket[row.status === 'completed' || row.status === 'failed' ? row.status : 'other'] += 1;
@@ -41,7 +46,9 @@ export function failureRate(rows: ExecutionRow[]): number | null {
 
 /** The middle duration of the ended executions in milliseconds. */
 export function medianDuration(rows: ExecutionRow[]): number | null {
-  const durations = rows.flatMap(row => (row.completedAt ? [Date.parse(row.completedAt) - Date.parse(row.startedAt)] : []));
+  const durations = rows.flatMap(row =>
+    row.completedAt ? [Date.parse(row.completedAt) - Date.parse(row.startedAt)] : [],
+  );
   durations.sort((one, other) => one - other);
   return durations[Math.floor(durations.length / 2)] ?? null;
 }

@@ -19,7 +19,12 @@ function providerPath(next: string): string {
 export function SignInPage() {
   const next = useSearch({ strict: false }).next ?? '/';
   const navigate = useNavigate();
-  const provider = useQuery({ queryKey: ['provider'], queryFn: () => hasProvider(next), staleTime: Infinity, retry: false });
+  const provider = useQuery({
+    queryKey: ['provider'],
+    queryFn: () => hasProvider(next),
+    staleTime: Infinity,
+    retry: false,
+  });
   const [token, setToken] = useState('');
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);

@@ -61,7 +61,11 @@ export const versionsQuery = (id: string) =>
   });
 
 /** Changes fields of a workflow, if it has not changed since it was read. */
-export async function updateWorkflow(id: string, etag: string | null, body: Record<string, unknown>): Promise<Workflow> {
+export async function updateWorkflow(
+  id: string,
+  etag: string | null,
+  body: Record<string, unknown>,
+): Promise<Workflow> {
   const header = etag ? { 'If-Match': etag } : {};
   const saved = await call(client.PUT('/api/workflows/{id}', { params: { path: { id }, header }, body }));
   await queryClient.invalidateQueries({ queryKey: WORKFLOWS });

@@ -1,0 +1,144 @@
+/**
+ * The attempts of one execution, loaded page by page and kept up to date: an event marks the page of its attempt as
+ * stale, and only stale pages are read again. Attempts are in the order of their start, so new ones are at the end.
+ */
+import { useEffect, useState, useSyncExternalStore } from 'react';
+import type { Attempt } from '@/api/client';
+import { watchExecution, type ExecutionEvent, type StreamState } from '@/api/events';
+import { attemptsPage, refresh } from './queries';
+
+/** Shortest time between two reads of stale pages, in milliseconds. */
+const REFRESH_MS = 400;
+
+interface Page {
+  cursor: string;
+  attempts: Attempt[];
+}
+
+/** The attempts as a page of the console reads them. */
+export interface Attempts {
+  all: Attempt[];
+  isComplete: boolean;
+  stream: StreamState | null;
+  error: unknown;
+}
+
+const NONE: Attempts = { all: [], isComplete: false, stream: null, error: undefined };
+
+export class AttemptStore {
+  private pages: Page[] = [];
+  /** Page of each attempt, by step and number. */
+  private places = new Map<string, number>();
+  private stale = new Set<number>([0]);
+  private view = NONE;
+  private readers = new Set<() => void>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private isReading = false;
+  private unwatch: (() => void) | undefined;
+  private aborter = new AbortController();
+
+  constructor(private readonly id: string) {}
+
+  subscribe = (reader: () => void) => {
+    this.readers.add(reader);
+    return () => this.readers.delete(reader);
+  };
+
+  read = () => this.view;
+
+  /** Reads all pages, and follows the events of an execution that has not ended. */
+  start(isLive: boolean): () => void {
+    this.aborter = new AbortController();
+    this.stale.add(this.pages.length === 0 ? 0 : this.pages.length - 1);
+    void this.readStale();
+    if (isLive) {
+      this.unwatch = watchExecution(this.id, {
+        onEvents: events => this.onEvents(events),
+        onState: stream => this.show({ stream }),
+      });
+    } else {
+      this.show({ stream: 'ended' });
+    }
+    return () => {
+      this.unwatch?.();
+      this.aborter.abort();
+      clearTimeout(this.timer);
+      this.timer = undefined;
+      this.isReading = false;
+    };
+  }
+
+  private onEvents(events: ExecutionEvent[]) {
+    for (const event of events) {
+      const known = event.stepId ? this.places.get(`${event.stepId}#${event.attempt ?? 0}`) : undefined;
+      this.stale.add(known ?? Math.max(0, this.pages.length - 1));
+      // The end of a nested step also ends its containers, which have no attempt number in the event.
+      if (known === undefined && event.stepId) this.markStep(event.stepId);
+    }
+    if (events.some(event => !event.type.startsWith('step.'))) void refresh(this.id);
+    this.schedule();
+  }
+
+  private markStep(step: string) {
+    const place = this.places.get(`${step}#1`);
+    if (place !== undefined) this.stale.add(place);
+  }
+
+  private schedule() {
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      void this.readStale();
+    }, REFRESH_MS);
+  }
+
+  private async readStale() {
+    if (this.isReading) return this.schedule();
+    this.isReading = true;
+    const { signal } = this.aborter;
+    try {
+      for (let index = this.nextStale(); index !== undefined; index = this.nextStale()) {
+        this.stale.delete(index);
+        await this.readPage(index, signal);
+      }
+      this.show({ isComplete: true, error: undefined });
+    } catch (error) {
+      if (signal.aborted) return;
+      this.show({ error });
+    } finally {
+      if (!signal.aborted) this.isReading = false;
+    }
+  }
+
+  private nextStale(): number | undefined {
+    return [...this.stale].sort((one, other) => one - other)[0];
+  }
+
+  private async readPage(index: number, signal: AbortSignal) {
+    const cursor = this.pages[index]?.cursor ?? '';
+    const answer = await attemptsPage(this.id, cursor, signal);
+    this.pages[index] = { cursor, attempts: answer.steps };
+    for (const attempt of answer.steps) this.places.set(`${attempt.stepId}#${attempt.attempt}`, index);
+    if (answer.nextCursor && !this.pages[index + 1]) {
+      this.pages[index + 1] = { cursor: answer.nextCursor, attempts: [] };
+      this.stale.add(index + 1);
+    }
+    this.show({ all: this.pages.flatMap(page => page.attempts) });
+  }
+
+  private show(change: Partial<Attempts>) {
+    this.view = { ...this.view, ...change };
+    for (const reader of this.readers) reader();
+  }
+}
+
+/** The attempts of an execution. `isLive` is true while it has not ended. */
+export function useAttempts(id: string, isLive: boolean): Attempts {
+  const [store, setStore] = useState(() => new AttemptStore(id));
+  const [of, setOf] = useState(id);
+  if (of !== id) {
+    setOf(id);
+    setStore(new AttemptStore(id));
+  }
+  useEffect(() => store.start(isLive), [store, isLive]);
+  return useSyncExternalStore(store.subscribe, store.read);
+}

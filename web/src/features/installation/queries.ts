@@ -1,0 +1,132 @@
+/** Requests of members, tokens, settings, quarantine and the audit log. */
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { call, client, type Permission, type Role } from '@/api/client';
+import { queryClient } from '@/app/queryClient';
+
+const page = (cursor: string, limit = 200) => ({ limit, ...(cursor ? { cursor } : {}) });
+
+export const membersQuery = infiniteQueryOptions({
+  queryKey: ['members'],
+  queryFn: ({ pageParam, signal }) => call(client.GET('/api/members', { params: { query: page(pageParam) }, signal })),
+  initialPageParam: '',
+  getNextPageParam: last => last.nextCursor ?? undefined,
+});
+
+export interface MemberChange {
+  name?: string;
+  role?: Role;
+}
+
+export async function putMember(id: string, body: MemberChange): Promise<void> {
+  await call(client.PUT('/api/members/{id}', { params: { path: { id } }, body }));
+  await queryClient.invalidateQueries({ queryKey: ['members'] });
+}
+
+export async function removeMember(id: string): Promise<void> {
+  await call(client.DELETE('/api/members/{id}', { params: { path: { id } } }));
+  await queryClient.invalidateQueries({ queryKey: ['members'] });
+}
+
+export const tokensQuery = infiniteQueryOptions({
+  queryKey: ['tokens'],
+  queryFn: ({ pageParam, signal }) => call(client.GET('/api/tokens', { params: { query: page(pageParam) }, signal })),
+  initialPageParam: '',
+  getNextPageParam: last => last.nextCursor ?? undefined,
+});
+
+export interface NewToken {
+  name: string;
+  userId?: string;
+  scopes?: Permission[];
+  expiresAt?: string;
+}
+
+/** Creates a token. Only this response has its text. */
+export async function createToken(body: NewToken): Promise<string> {
+  const created = await call(client.POST('/api/tokens', { body }));
+  await queryClient.invalidateQueries({ queryKey: ['tokens'] });
+  return created.token;
+}
+
+export async function revokeToken(id: string): Promise<void> {
+  await call(client.DELETE('/api/tokens/{id}', { params: { path: { id } } }));
+  await queryClient.invalidateQueries({ queryKey: ['tokens'] });
+}
+
+export interface SettingsChange {
+  name?: string;
+  features?: Record<string, boolean>;
+  limits?: { perUser?: number; perOrganization?: number; perWorkflow?: number | null };
+}
+
+export async function updateOrganization(body: SettingsChange): Promise<void> {
+  await call(client.PATCH('/api/organization', { body }));
+  await queryClient.invalidateQueries({ queryKey: ['organization'] });
+}
+
+export const quarantineQuery = infiniteQueryOptions({
+  queryKey: ['quarantine'],
+  queryFn: ({ pageParam, signal }) =>
+    call(client.GET('/api/quarantine', { params: { query: page(pageParam) }, signal })),
+  initialPageParam: '',
+  getNextPageParam: last => last.nextCursor ?? undefined,
+});
+
+export async function repair(id: string, act: 'release' | 'end', reason: string): Promise<void> {
+  const params = { path: { id } };
+  const body = { reason };
+  await (act === 'release'
+    ? call(client.POST('/api/executions/{id}/release', { params, body }))
+    : call(client.POST('/api/executions/{id}/end', { params, body })));
+  await queryClient.invalidateQueries({ queryKey: ['quarantine'] });
+}
+
+async function entriesAfter(after: number, limit: number) {
+  return (await call(client.GET('/api/audit', { params: { query: { after, limit } } }))).entries;
+}
+
+/** The number of the last entry. The log is read in ascending order, so its end is found by bisection. */
+async function lastNumber(): Promise<number> {
+  const exists = async (number: number) => number === 0 || (await entriesAfter(number - 1, 1)).length > 0;
+  let [low, high] = [0, 1];
+  while (await exists(high)) [low, high] = [high, high * 2];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (await exists(middle)) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Entries of a page of the audit log. */
+const AUDIT_PAGE = 200;
+
+/** The audit log, newest entries first. A page begins after its parameter; the first one is found at the end of the log. */
+export const auditQuery = infiniteQueryOptions({
+  queryKey: ['audit'],
+  queryFn: async ({ pageParam }) => {
+    const after = pageParam ?? Math.max(0, (await lastNumber()) - AUDIT_PAGE);
+    const entries = await entriesAfter(after, AUDIT_PAGE);
+    return { after, entries: entries.toReversed() };
+  },
+  initialPageParam: null as number | null,
+  getNextPageParam: last => (last.after > 0 ? Math.max(0, last.after - AUDIT_PAGE) : undefined),
+  staleTime: 5000,
+});
+
+export const auditProofQuery = queryOptions({
+  queryKey: ['audit', 'proof'],
+  queryFn: ({ signal }) => call(client.GET('/api/audit/verify', { signal })),
+  enabled: false,
+});
+
+/** Downloads the whole log with its signed head. */
+export async function exportAudit(): Promise<void> {
+  const content = await call(client.GET('/api/audit/export', { parseAs: 'blob' }));
+  const url = URL.createObjectURL(content as unknown as Blob);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = 'audit.ndjson';
+  link.click();
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,132 @@
+/** One workflow: its graph and latest executions, its definition, a form to start it, its versions and settings. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams, useSearch } from '@tanstack/react-router';
+import { lazy, Suspense } from 'react';
+import { ApiError, type Workflow } from '@/api/client';
+import { useTitle } from '@/app/title';
+import { Empty, Failed, Loading, Notice, ShortId } from '@/design/parts';
+import { Name, Outside } from '@/design/text';
+import { Ago } from '@/design/time';
+import { newestExecutionsQuery } from '@/features/executions/queries';
+import { ExecutionTable } from '@/features/executions/table';
+import { useCan } from '@/features/session/queries';
+import { DefinitionView } from './definitionView';
+import { planQuery, workflowQuery } from './queries';
+import { RunView } from './runView';
+import { SettingsView } from './settingsView';
+import { VersionsView } from './versionsView';
+import './style.css';
+import { TAB_MATCH } from '@/design/tabs';
+
+const Graph = lazy(() => import('@/features/graph/graph'));
+
+type View = 'overview' | 'definition' | 'run' | 'versions' | 'settings';
+
+function Overview({ workflow }: { workflow: Workflow }) {
+  const can = useCan();
+  const plan = useQuery(planQuery(workflow.data, workflow.workflowHash));
+  const latest = useQuery({ ...newestExecutionsQuery({ workflow: workflow.id }, 20), enabled: can('executions:read') });
+  const rows = latest.data?.executions ?? [];
+  return (
+    <div className="stack">
+      {workflow.description && (
+        <p>
+          <Outside text={workflow.description} />
+        </p>
+      )}
+      <section className="card" aria-label="Graph">
+        {plan.isError && <Failed error={plan.error} />}
+        <Suspense fallback={<Loading what="the graph" />}>{plan.data && <Graph plan={plan.data} />}</Suspense>
+      </section>
+      {can('executions:read') && (
+        <>
+          <div className="row">
+            <h2>Latest executions</h2>
+            <span className="spacer" />
+            <Link to="/executions" search={{ workflow: workflow.id }}>
+              All executions
+            </Link>
+          </div>
+          {latest.isError && <Failed error={latest.error} />}
+          {latest.isSuccess && rows.length === 0 && <Empty>The workflow was not started yet.</Empty>}
+          {rows.length > 0 && <ExecutionTable rows={rows} label="Latest executions" />}
+        </>
+      )}
+    </div>
+  );
+}
+
+export function WorkflowPage() {
+  const { id } = useParams({ from: '/signed-in/workflows/$id' });
+  const search = useSearch({ from: '/signed-in/workflows/$id' });
+  const can = useCan();
+  const query = useQuery(workflowQuery(id));
+  const workflow = query.data?.workflow;
+  const etag = query.data?.etag ?? null;
+  useTitle(workflow?.name ?? 'Workflow');
+  if (query.isPending) return <Loading what="the workflow" />;
+  if (!workflow) {
+    const isGone = query.error instanceof ApiError && query.error.status === 404;
+    return (
+      <div className="page">
+        {isGone ? (
+          <Notice tone="idle">There is no workflow {id} in this organization.</Notice>
+        ) : (
+          <Failed error={query.error} retry={() => void query.refetch()} />
+        )}
+      </div>
+    );
+  }
+  const view = (search.view ?? 'overview') as View;
+  const views: [View, string][] = [
+    ['overview', 'Overview'],
+    ['definition', 'Definition'],
+    ...(can('executions:start') ? ([['run', 'Run']] as [View, string][]) : []),
+    ['versions', 'Versions'],
+    ...(can('workflows:write') ? ([['settings', 'Settings']] as [View, string][]) : []),
+  ];
+  return (
+    <div className="page">
+      <div className="page-head">
+        <h1>
+          <Name text={workflow.name} />
+        </h1>
+        <span className="muted">{workflow.version}</span>
+        {!workflow.enabled && <span className="status tone-idle">Disabled</span>}
+        <span className="muted small row wrap">
+          {workflow.slug && <Name text={workflow.slug} />}
+          <ShortId id={workflow.workflowHash} label="the hash of the definition" keep={10} />
+          owner <Name text={workflow.userId} /> · changed <Ago at={workflow.updatedAt} />
+        </span>
+        <span className="spacer" />
+        {can('executions:start') && view !== 'run' && (
+          <Link to="." search={{ view: 'run' }} className="button primary">
+            Run…
+          </Link>
+        )}
+      </div>
+      <nav className="tabs" aria-label="Views of the workflow">
+        {views.map(([name, label]) => (
+          <Link
+            key={name}
+            to="."
+            search={name === 'overview' ? {} : { view: name }}
+            className="tab"
+            activeOptions={TAB_MATCH}
+            aria-current={name === view ? 'page' : undefined}
+          >
+            {label}
+          </Link>
+        ))}
+      </nav>
+      {query.isError && <Failed error={query.error} />}
+      {view === 'overview' && <Overview workflow={workflow} />}
+      {view === 'definition' && (
+        <DefinitionView key={workflow.id} workflow={workflow} etag={etag} reload={() => query.refetch()} />
+      )}
+      {view === 'run' && <RunView key={workflow.id} workflow={workflow} rerun={search.rerun} />}
+      {view === 'versions' && <VersionsView workflow={workflow} etag={etag} from={search.from} to={search.to} />}
+      {view === 'settings' && <SettingsView key={etag} workflow={workflow} etag={etag} />}
+    </div>
+  );
+}

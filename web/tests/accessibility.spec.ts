@@ -1,0 +1,95 @@
+import AxeBuilder from '@axe-core/playwright';
+import type { Page } from '@playwright/test';
+import { expect, test } from './fixtures';
+
+const APPEARANCES = [
+  { theme: 'light', contrast: 'normal' },
+  { theme: 'dark', contrast: 'normal' },
+  { theme: 'light', contrast: 'more' },
+  { theme: 'dark', contrast: 'more' },
+];
+
+async function findings(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze();
+  return violations.flatMap(one =>
+    one.nodes.map(node => `${one.id}: ${node.target.join(' ')} ${node.failureSummary ?? ''}`),
+  );
+}
+
+test('axe finds nothing on any page, in any appearance', async ({ page, server, ids }) => {
+  test.setTimeout(300_000);
+  const failed = await server.run(ids.failing);
+  const loop = await server.run(ids.loop, { input: { list: [1, 2, 3, 4, 5, 6, 7] } });
+  const parent = await server.run(ids.parent);
+  for (const id of [failed, loop, parent]) await server.wait(id);
+  const { approvals } = await server.call<{ approvals: { id: string }[] }>('GET', '/api/approvals');
+  const paths = [
+    '/',
+    '/executions',
+    `/executions/${failed}?step=broken`,
+    `/executions/${loop}`,
+    `/executions/${parent}?view=children`,
+    `/executions/${failed}?view=data`,
+    `/executions/${failed}?view=journal&frame=0`,
+    `/executions/${failed}?view=definition`,
+    `/approvals?item=${approvals[0]?.id}`,
+    '/workflows',
+    '/workflows/new',
+    ...['', '?view=definition', '?view=run', '?view=versions', '?view=settings'].map(
+      view => `/workflows/${ids.greeting}${view}`,
+    ),
+    ...['members', 'tokens', 'audit', 'settings', 'quarantine', 'node'].map(
+      section => `/installation?section=${section}`,
+    ),
+  ];
+  for (const appearance of APPEARANCES) {
+    await page.evaluate(value => localStorage.setItem('mainspring.appearance', JSON.stringify(value)), appearance);
+    for (const path of paths) {
+      await page.goto(path);
+      await page.getByRole('main').waitFor();
+      await page.waitForLoadState('networkidle', { timeout: 1500 }).catch(() => undefined);
+      expect(await findings(page), `${path} ${JSON.stringify(appearance)}`).toEqual([]);
+    }
+  }
+});
+
+test('pages fit 375 pixels and 200 percent zoom', async ({ page, server, ids }) => {
+  const id = await server.run(ids.failing);
+  await server.wait(id);
+  for (const width of [375, 640]) {
+    await page.setViewportSize({ width, height: 700 });
+    for (const path of [
+      '/',
+      '/executions',
+      '/approvals',
+      `/executions/${id}`,
+      `/executions/${id}?step=broken`,
+      '/workflows',
+    ]) {
+      await page.goto(path);
+      await page.getByRole('main').waitFor();
+      await expect(page.getByRole('heading').first()).toBeVisible();
+      expect(
+        await page.evaluate(() => document.documentElement.scrollWidth),
+        `${path} at ${width}`,
+      ).toBeLessThanOrEqual(width);
+    }
+  }
+});
+
+test('the way from the overview to the cause of a failure needs only the keyboard', async ({ page, server, ids }) => {
+  await server.wait(await server.run(ids.failing));
+  await page.goto('/');
+  const reach = async (name: string | RegExp) => {
+    const wanted = page.getByRole('link', { name }).first();
+    await expect(wanted).toBeVisible();
+    for (let presses = 0; presses < 80; presses += 1) {
+      await page.keyboard.press('Tab');
+      if (await wanted.evaluate(element => element === document.activeElement)) return page.keyboard.press('Enter');
+    }
+    throw new Error(`The keyboard does not reach ${String(name)}.`);
+  };
+  await reach('failing');
+  await reach('Show the failed step');
+  await expect(page.getByRole('complementary')).toContainText('the reason of the failure');
+});

@@ -1,0 +1,52 @@
+import { expect, test } from './fixtures';
+
+test('a member is added, changed and removed', async ({ page }) => {
+  await page.goto('/installation?section=members');
+  await page.getByRole('button', { name: 'Add member…' }).click();
+  await page.getByLabel('Id').fill('carol');
+  await page.getByLabel('Role').selectOption('viewer');
+  await page.getByRole('button', { name: 'Save' }).click();
+  const row = page.getByRole('row').filter({ hasText: 'carol' });
+  await expect(row).toContainText('viewer');
+  await page.getByRole('button', { name: 'Change carol' }).click();
+  await page.getByLabel('Role').selectOption('admin');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(row).toContainText('admin');
+  await page.getByRole('button', { name: 'Remove carol' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+  await expect(row).toHaveCount(0);
+});
+
+test('a token is shown once and can be revoked', async ({ page }) => {
+  await page.goto('/installation?section=tokens');
+  await page.getByRole('button', { name: 'Create token…' }).click();
+  await page.getByLabel('Name').fill('for a test');
+  await page.getByLabel('executions:read').check();
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  await expect(page.getByText(/^msp_/)).toBeVisible();
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await expect(page.getByText(/^msp_/)).toHaveCount(0);
+  await page.getByRole('button', { name: 'Revoke for a test' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await expect(page.getByRole('row').filter({ hasText: 'for a test' })).toHaveCount(0);
+});
+
+test('the audit log is searched, verified and exported', async ({ page }) => {
+  await page.goto('/installation?section=audit');
+  await page.getByLabel(/Text in action/).fill('session.create');
+  await expect(page.getByRole('row').nth(1)).toContainText('session.create');
+  await page.getByRole('button', { name: 'Verify' }).click();
+  await expect(page.getByText(/unbroken chain up to the sealed head/)).toBeVisible();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Export with proof' }).click();
+  expect((await download).suggestedFilename()).toBe('audit.ndjson');
+});
+
+test('settings are saved', async ({ page }) => {
+  await page.goto('/installation?section=settings');
+  await page.getByLabel('Of one member').fill('40');
+  await page.getByRole('button', { name: 'Save settings' }).click();
+  await expect(page.getByText('Saved.')).toBeVisible();
+  await page.reload();
+  await expect(page.getByLabel('Of one member')).toHaveValue('40');
+});

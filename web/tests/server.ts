@@ -1,0 +1,129 @@
+/** A server of its own for the tests, in a temporary folder, with a client that prepares what the tests look at. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import type { Server as HttpServer } from 'node:http';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { serve } from '../scripts/serve.mjs';
+
+const BINARY = process.env['MAINSPRING_BINARY'] ?? new URL('../../target/release/mainspring', import.meta.url).pathname;
+const IS_PROXIED = process.env['CONSOLE_PROXY'] === '1';
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+export class Server {
+  private child: ChildProcess | undefined;
+  private proxy: HttpServer | undefined;
+  private readonly folder = mkdtempSync(join(tmpdir(), 'console-'));
+  private port = 0;
+  /** The address of the console. */
+  base = '';
+  /** The token of the owner. */
+  token = '';
+
+  async start() {
+    this.port ||= await freePort();
+    const server = `http://127.0.0.1:${this.port}`;
+    if (!this.base) {
+      const port = IS_PROXIED ? await freePort() : this.port;
+      if (IS_PROXIED) this.proxy = serve(port, server);
+      this.base = `http://127.0.0.1:${port}`;
+    }
+    const options = [
+      'up',
+      '--dir',
+      join(this.folder, 'data'),
+      '--listen',
+      `127.0.0.1:${this.port}`,
+      '--base-url',
+      this.base,
+    ];
+    const child = spawn(BINARY, [...options, '--anonymous-rate-limit-per-second', '0'], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    this.child = child;
+    let text = '';
+    child.stderr.on('data', chunk => (text += String(chunk)));
+    for (;;) {
+      if (child.exitCode !== null) throw new Error(`The server ended at its start:\n${text}`);
+      const isReady = await fetch(`${server}/readyz`).then(
+        response => response.ok,
+        () => false,
+      );
+      if (isReady) break;
+      await new Promise(resolve => setImmediate(resolve));
+    }
+    this.token ||= readFileSync(join(this.folder, 'data', 'first-token'), 'utf8').trim();
+  }
+
+  /** Stops the process; the data stays for the next start. */
+  async stop() {
+    const { child } = this;
+    if (!child || child.exitCode !== null) return;
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+  }
+
+  async remove() {
+    await this.stop();
+    this.proxy?.closeAllConnections();
+    this.proxy?.close();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** A request with a token; the owner's by default. */
+  async call<T = Record<string, unknown>>(
+    method: string,
+    path: string,
+    body?: unknown,
+    token = this.token,
+  ): Promise<T> {
+    const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return (text ? JSON.parse(text) : {}) as T;
+  }
+
+  /** Saves a workflow; `definition` is YAML. Returns its id. */
+  async save(slug: string, definition: string): Promise<string> {
+    const saved = await this.call<{ id: string }>('POST', '/api/workflows/sync', {
+      slug,
+      data: parse(definition) as unknown,
+    });
+    return saved.id;
+  }
+
+  private starts = 0;
+
+  /** Starts a workflow. Returns the id of the execution. */
+  async run(workflowId: string, more: { input?: unknown; variables?: unknown } = {}): Promise<string> {
+    this.starts += 1;
+    const body = { workflowId, clientRequestId: `test-${this.starts}`, ...more };
+    return (await this.call<{ executionId: string }>('POST', '/api/triggers/manual/run', body)).executionId;
+  }
+
+  /** Waits until an execution has ended or waits for approvals only. */
+  wait(id: string): Promise<{ status: string }> {
+    return this.call('GET', `/api/executions/${id}/wait?timeoutMs=20000`);
+  }
+
+  /** Creates a member with a token. */
+  async member(id: string, role: string): Promise<string> {
+    await this.call('PUT', `/api/members/${id}`, { role });
+    return (await this.call<{ token: string }>('POST', '/api/tokens', { name: `of ${id}`, userId: id })).token;
+  }
+}
