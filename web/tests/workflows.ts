@@ -37,6 +37,7 @@ export const LOOP = `
 name: loop
 steps:
   - id: each
+    type: loop
     forEach: {ref: "@input.list"}
     steps:
       - id: square
