@@ -1,6 +1,6 @@
 /**
  * Tests in Chromium against a real server. `MAINSPRING_BINARY` is its executable; `CHROMIUM` the browser, where
- * Playwright has none of its own; `CONSOLE_PROXY=1` tests `build/` in front of a server without an embedded console.
+ * Playwright has none of its own; `CONSOLE_PROXY=1` tests `target/build/` in front of a server without an embedded console.
  */
 import { defineConfig } from '@playwright/test';
 
@@ -8,6 +8,7 @@ const chromium = process.env['CHROMIUM'];
 
 export default defineConfig({
   testDir: 'tests',
+  outputDir: 'target/test-results',
   // The machine of a test runs a server and a browser; more of them would only wait for each other.
   workers: 1,
   timeout: 60_000,

@@ -16,7 +16,7 @@ const LIBRARY_GROUPS = [
   { name: 'flow', test: /node_modules[\\/](@xyflow|d3-|classcat|zustand)/ },
   { name: 'editor', test: /node_modules[\\/](@codemirror|@lezer|style-mod|w3c-keyname|crelt|@marijn)/ },
   { name: 'yaml', test: /node_modules[\\/]yaml[\\/]/ },
-  { name: 'react', test: /node_modules[\\/](react|react-dom|scheduler)[\\/]/ },
+  { name: 'react', test: /node_modules[\\/](react|react-dom|scheduler|use-sync-external-store)[\\/]/, priority: 10 },
 ];
 
 export default defineConfig({
@@ -34,8 +34,9 @@ export default defineConfig({
   },
   build: {
     target: 'es2023',
-    outDir: 'build',
+    outDir: 'target/build',
     emptyOutDir: true,
+    manifest: true,
     // A `data:` URL would need an exception in the content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },

@@ -1,5 +1,5 @@
 /**
- * Compresses `build/` into `dist/`, which the crate `mainspring-console` embeds: each file as `.br` and `.gz`, nothing
+ * Compresses `target/build/` into `dist/`, which the crate `mainspring-console` embeds: each file as `.br` and `.gz`, nothing
  * uncompressed. With `--check` it writes nothing and fails if `dist/` has other content than a fresh build.
  */
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, brotliDecompressSync, constants, gunzipSync, gzipSync } from 'node:zlib';
 
-const BUILD = fileURLToPath(new URL('../build', import.meta.url));
+const BUILD = fileURLToPath(new URL('../target/build', import.meta.url));
 const DIST = fileURLToPath(new URL('../dist', import.meta.url));
 
 /** Each form with the suffix of its files. */
@@ -47,7 +47,8 @@ async function differences(names) {
   return found;
 }
 
-const names = await filesBelow(BUILD);
+// The manifest is for `budget.mjs` and not served.
+const names = (await filesBelow(BUILD)).filter(name => !name.startsWith('.vite'));
 if (process.argv.includes('--check')) {
   const found = await differences(names);
   if (found.length > 0) {

@@ -1,5 +1,5 @@
 /**
- * Serves `build/` with the headers of the embedded console, in front of a server that runs elsewhere:
+ * Serves `target/build/` with the headers of the embedded console, in front of a server that runs elsewhere:
  * `node scripts/serve.mjs PORT SERVER`. For tests, and to try a build without a build of the server.
  */
 import { readFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import { createServer, request } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const BUILD = fileURLToPath(new URL('../build', import.meta.url));
+const BUILD = fileURLToPath(new URL('../target/build', import.meta.url));
 
 /** The same policy as in `crates/console`. */
 const POLICY =
@@ -31,6 +31,8 @@ export function serve(port, server) {
       const forwarded = request(target, { method: incoming.method, headers: incoming.headers }, response => {
         outgoing.writeHead(response.statusCode, response.headers);
         response.pipe(outgoing);
+        // A stream that breaks off must break off for the browser as well.
+        response.on('close', () => outgoing.destroy());
       });
       forwarded.on('error', () => (outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end()));
       outgoing.on('close', () => forwarded.destroy());

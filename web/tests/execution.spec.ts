@@ -18,7 +18,7 @@ test('a failed execution shows why, in its step, and after a reload', async ({ p
 test('the graph and the timeline follow a live execution, a signal ends it', async ({ page, server, ids }) => {
   const id = await server.run(ids.waits);
   await page.goto(`/executions/${id}`);
-  await expect(page.getByRole('list', { name: /Steps/ }).getByText('wait')).toBeVisible();
+  await expect(page.getByRole('list', { name: /Steps/ }).getByRole('link', { name: 'wait' })).toBeVisible();
   await expect(page.getByText('Live', { exact: true })).toBeVisible();
   await expect(page.locator('.node').filter({ hasText: 'last' })).toHaveClass(/not-reached/);
   await page.getByRole('button', { name: 'Signal…' }).click();

@@ -8,7 +8,7 @@ test('hostile content is inert, readable, and marked where it deceives', async (
   const id = await server.save(
     'hostile',
     JSON.stringify({
-      name: `p\u0430ypal ${SCRIPT}`,
+      name: 'hostile',
       steps: [
         {
           id: 'ask',
@@ -18,9 +18,10 @@ test('hostile content is inert, readable, and marked where it deceives', async (
         },
       ],
     }),
+    `p\u0430ypal ${SCRIPT}`,
   );
   let deep: unknown = 'bottom';
-  for (let depth = 0; depth < 100; depth += 1) deep = [deep];
+  for (let depth = 0; depth < 90; depth += 1) deep = [deep];
   const execution = await server.run(id, {
     input: { text: SCRIPT, escape: ESCAPE, deep, long: 'x'.repeat(200_000), [REVERSED]: REVERSED },
   });

@@ -99,9 +99,10 @@ export class Server {
   }
 
   /** Saves a workflow; `definition` is YAML. Returns its id. */
-  async save(slug: string, definition: string): Promise<string> {
+  async save(slug: string, definition: string, name?: string): Promise<string> {
     const saved = await this.call<{ id: string }>('POST', '/api/workflows/sync', {
       slug,
+      name,
       data: parse(definition) as unknown,
     });
     return saved.id;

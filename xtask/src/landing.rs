@@ -1,6 +1,6 @@
 //! The checks that a change must pass before it lands: steps in order, each with its time, up to the first failure.
 
-use crate::{conformance, limited, need, tidy};
+use crate::{conformance, console, limited, need, tidy};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,11 +27,14 @@ enum Work {
     Tidy,
     /// Compares the cases with the given ones, where those are.
     Conformance,
+    /// Compares the build of the console with its source, where npm is installed.
+    Console,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { name: "format", work: Work::Cargo(&["fmt", "--check"]) },
     Step { name: "tidy", work: Work::Tidy },
+    Step { name: "console", work: Work::Console },
     Step { name: "clippy", work: Work::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]) },
     Step { name: "build", work: Work::Cargo(&["build", "--workspace", "--bins"]) },
     Step { name: "test", work: Work::Tests(&["test", "--workspace"]) },
@@ -82,6 +85,7 @@ fn perform(root: &Path, step: &Step) -> (Result<String, String>, Duration) {
         Work::Cargo(arguments) => cargo(root, arguments),
         Work::Tests(arguments) => limited::run(root, arguments),
         Work::Tidy => tidy::run(root),
+        Work::Console => console::check_if_possible(root),
         Work::Conformance => compare_cases(root, std::env::var_os(CASES_VARIABLE).map(PathBuf::from)),
     };
     (outcome, started.elapsed())
@@ -92,6 +96,7 @@ impl Work {
         match self {
             Work::Cargo(arguments) | Work::Tests(arguments) => format!("cargo {}", arguments.join(" ")),
             Work::Tidy => "cargo xtask tidy".to_owned(),
+            Work::Console => "cargo xtask console".to_owned(),
             Work::Conformance => "cargo xtask conformance --against DIR".to_owned(),
         }
     }

@@ -16,6 +16,7 @@ mod api;
 mod bugs;
 mod chaos;
 mod conformance;
+mod console;
 mod finding;
 mod landing;
 mod limited;
@@ -67,6 +68,15 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         against: PathBuf,
     },
+    /// Check the console: format, types, generated files, and that web/dist is the build of its source. Needs Node.
+    Console {
+        /// First write web/dist.
+        #[arg(long)]
+        build: bool,
+        /// Then run the tests in Chromium, against the executable in MAINSPRING_BINARY or target/release/mainspring.
+        #[arg(long)]
+        browser: bool,
+    },
     /// Generate schemas/*.schema.json from the compiler's keys and schemas/keys.yaml.
     Schemas,
     /// Mutate files, one place at a time, and list the mutants that no test detects.
@@ -107,6 +117,7 @@ fn main() -> ExitCode {
         Command::Tidy { lower: true, .. } => tidy::lower(&root),
         Command::Test { only } => landing::run(&root, only.as_deref()),
         Command::Conformance { against } => conformance::run(&root, &against),
+        Command::Console { build, browser } => console::run(&root, build, browser),
         Command::Schemas => schemas::run(&root),
         Command::Mutants { files } => mutants::run(&root, &files),
         Command::Bugs { names } => bugs::run(&root, &names),

@@ -214,7 +214,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Done"];
+                        "application/json": components["schemas"]["CommandResult"];
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -1067,7 +1067,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Done"];
+                        "application/json": components["schemas"]["CommandResult"];
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -1205,7 +1205,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Done"];
+                        "application/json": components["schemas"]["CommandResult"];
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -1343,7 +1343,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Done"];
+                        "application/json": components["schemas"]["CommandResult"];
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -2102,9 +2102,9 @@ export interface paths {
         /**
          * Send a named signal to an execution. A signal that arrives before its step is buffered.
          * @description A response with a status of the execution means that the signal was processed, now or by an earlier request with its
-         *     id. `accepted` means that the signal is durable in the inbox. It is processed later, unless the execution has ended
-         *     or its limit of signals is reached by then; a repeated request with the same id returns the result. 409 means that
-         *     the signal was rejected, with the reason.
+         *     id. `accepted` means that the signal is durable in the inbox. It is processed later, unless the execution ends or
+         *     reaches its limit of signals before that; a repeated request with the same id returns the result. 409 means that the
+         *     signal was rejected, with the reason.
          */
         post: {
             parameters: {
@@ -2126,7 +2126,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Done"];
+                        "application/json": components["schemas"]["CommandResult"];
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -2264,7 +2264,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Done"];
+                        "application/json": components["schemas"]["CommandResult"];
                     };
                 };
                 /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
@@ -6095,7 +6095,7 @@ export interface components {
             canBeApproved: boolean;
             /** @description Decision at the timeout: `approve` or `deny`. */
             defaultAction: string;
-            /** @description Id of the execution. */
+            /** @description Execution, as in `/api/executions/{id}`. */
             executionId: string;
             /**
              * @description The approval: `{stepId, prompt, items, approvers, count, approvedBy, expiresAt}`, with `resumeToken` for callers
@@ -6120,7 +6120,7 @@ export interface components {
             url: string;
             /** @description Id of the member who owns the execution. */
             userId?: string | null;
-            /** @description Id of the workflow. */
+            /** @description Workflow, as in `/api/workflows/{id}`. */
             workflowId?: string | null;
             /**
              * @description Display name of the workflow when the execution was started, else the name in the definition; null if neither
@@ -6213,6 +6213,18 @@ export interface components {
          * @enum {string}
          */
         Code: "VALIDATION_ERROR" | "INVALID_DEFINITION" | "UNAUTHORIZED" | "FORBIDDEN" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "REQUEST_TIMEOUT" | "CONFLICT" | "WORKFLOW_RUNTIME_DISABLED" | "WORKFLOW_DISABLED" | "INVALID_RESUME_TOKEN" | "PRECONDITION_FAILED" | "PAYLOAD_TOO_LARGE" | "UNSUPPORTED_MEDIA_TYPE" | "RATE_LIMITED" | "NOT_AVAILABLE" | "INTERNAL_ERROR" | "UNAVAILABLE";
+        /** @description Result of an input. */
+        CommandResult: {
+            /** @description Execution, as in `/api/executions/{id}`. */
+            executionId: string;
+            /** @description Always true. */
+            ok: boolean;
+            /**
+             * @description Status after the input; `accepted` if the execution runs on another node, which processes the input from its
+             *     inbox.
+             */
+            status: string;
+        };
         /** @description A credential to create. */
         Create: {
             /** @description Expiration time, such as 2026-02-07T12:00:00Z; by default the credential does not expire. */
@@ -6248,7 +6260,7 @@ export interface components {
             /** @description Reason; null if none was given or it was erased. */
             reason?: string | null;
         };
-        /** @description A decision. */
+        /** @description Body of a decision at an open approval. */
         Decision: {
             /** @description True to approve, false to deny. */
             approve: boolean;
@@ -6269,23 +6281,11 @@ export interface components {
             /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. */
             definition: Record<string, unknown> | string;
         };
-        /** @description Result of an input. */
-        Done: {
-            /** @description Id of the execution. */
-            executionId: string;
-            /** @description Always true. */
-            ok: boolean;
-            /**
-             * @description Status after the input; `accepted` if the execution runs on another node, which processes the input from its
-             *     inbox.
-             */
-            status: string;
-        };
         /** @description Fields of a workflow to change. Omitted fields keep their values; null clears an optional field. */
         Draft: {
             /** @description The definition. */
             data?: Record<string, unknown> | null;
-            /** @description Description; null to clear it. */
+            /** @description Purpose, as the author describes it; null to clear it. */
             description?: string | null;
             /** @description True if the workflow can be started. */
             enabled?: boolean | null;
@@ -6346,7 +6346,7 @@ export interface components {
         Erased: {
             /** @description Number of values that this request erased. */
             erased: number;
-            /** @description Id of the execution. */
+            /** @description Execution, as in `/api/executions/{id}`. */
             executionId: string;
             /** @description Always true. */
             ok: boolean;
@@ -6398,7 +6398,7 @@ export interface components {
              */
             error?: Record<string, unknown> | null;
         };
-        /** @description Summary of an execution. */
+        /** @description An execution without its values. */
         ExecutionSummary: {
             /**
              * Format: int32
@@ -6467,7 +6467,7 @@ export interface components {
             lastError?: string | null;
             /** @description Id of the bound session. */
             sessionId?: string | null;
-            /** @description Type of the trigger. */
+            /** @description `manual`, `webhook`, `schedule`, `subworkflow` or `subworkflow_detached`. */
             triggerType: string;
         };
         /** @description A frame of a journal. */
@@ -6504,7 +6504,7 @@ export interface components {
         };
         /** @description Frames of an execution's journal. */
         Journal: {
-            /** @description Id of the execution. */
+            /** @description Execution, as in `/api/executions/{id}`. */
             executionId: string;
             /** @description Frames in ascending order. */
             frames: components["schemas"]["FrameBody"][];
@@ -6551,7 +6551,7 @@ export interface components {
         Me: {
             /** @description True if the credential represents a person, who can decide approvals. */
             isPerson: boolean;
-            /** @description Id of the organization. */
+            /** @description Organization that the credential belongs to. */
             organizationId: string;
             /** @description Permissions of the credential. */
             permissions: string[];
@@ -6680,7 +6680,7 @@ export interface components {
         };
         /** @description A quarantined execution. */
         Quarantined: {
-            /** @description Id of the execution. */
+            /** @description Execution, as in `/api/executions/{id}`. */
             executionId: string;
             /** @description Defect of the journal. */
             reason: string;
@@ -6692,7 +6692,7 @@ export interface components {
         };
         /** @description Result of an operation on a quarantined execution. */
         Repaired: {
-            /** @description Id of the execution. */
+            /** @description Execution, as in `/api/executions/{id}`. */
             executionId: string;
             /** @description Always true. */
             ok: boolean;
@@ -6760,7 +6760,7 @@ export interface components {
         /** @description A saved workflow. */
         SavedBody: components["schemas"]["WorkflowBody"] & {
             /**
-             * @description Warnings: `{severity, code, path, line, column, message, mend}`. They include approvers of the workflow and its
+             * @description Warnings: `{severity, code, path, line, column, message, help}`. They include approvers of the workflow and its
              *     subworkflows who currently cannot decide.
              */
             warnings: Record<string, unknown>[];
@@ -6769,7 +6769,7 @@ export interface components {
         Session: {
             /** @description Expiration time of the cookie, RFC 3339. */
             expiresAt: string;
-            /** @description Id of the organization. */
+            /** @description Organization that the session belongs to. */
             organizationId: string;
             /** @description Id of the member. */
             userId: string;
@@ -6794,7 +6794,7 @@ export interface components {
             approvals?: Record<string, unknown>[];
             /** @description Error: `{code, class, message, details, stepId}`; null if the execution has not ended or nothing failed. */
             error?: Record<string, unknown> | null;
-            /** @description Id of the execution. */
+            /** @description Execution, as in `/api/executions/{id}`. */
             executionId: string;
             /** @description True if an earlier request with the same id started the execution. */
             existed: boolean;
@@ -6824,18 +6824,18 @@ export interface components {
              */
             variables?: Record<string, unknown> | null;
             /**
-             * @description Warnings: `{severity, code, path, line, column, message, mend}`. They name approvers of the workflow and its
+             * @description Warnings: `{severity, code, path, line, column, message, help}`. They name approvers of the workflow and its
              *     subworkflows who currently cannot decide. Empty if an earlier request started the execution.
              */
             warnings: Record<string, unknown>[];
             /** @description Hash of the definition at the start: `sha256:…`. */
             workflowHash: string;
-            /** @description Id of the workflow. */
+            /** @description Workflow, as in `/api/workflows/{id}`. */
             workflowId?: string | null;
         };
         /** @description Attempts of an execution in the order of their start. */
         Steps: {
-            /** @description Id of the execution. */
+            /** @description Execution, as in `/api/executions/{id}`. */
             executionId: string;
             /** @description `cursor` of the next page; null for the last page. */
             nextCursor?: string | null;
@@ -6922,7 +6922,7 @@ export interface components {
             workflowData: Record<string, unknown>;
             /** @description Hash of the normalized definition: `sha256:…`. */
             workflowHash: string;
-            /** @description Id of the workflow. */
+            /** @description Workflow, as in `/api/workflows/{id}`. */
             workflowId: string;
             /** @description Semantic version. */
             workflowVersion: string;
@@ -6931,7 +6931,7 @@ export interface components {
         Whole: {
             /** @description The definition. */
             data: Record<string, unknown>;
-            /** @description Description. */
+            /** @description Purpose, as the author describes it. */
             description?: string | null;
             /** @description True if the workflow can be started; default: unchanged, or true for a new workflow. */
             enabled?: boolean | null;
@@ -6955,7 +6955,7 @@ export interface components {
             createdAt: string;
             /** @description The definition. */
             data: Record<string, unknown>;
-            /** @description Description. */
+            /** @description Purpose, as the author describes it. */
             description?: string | null;
             /** @description True if the workflow can be started. */
             enabled: boolean;

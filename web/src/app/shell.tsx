@@ -1,14 +1,15 @@
 /** The frame of every page: navigation, the account, and the place of the page. */
 import { useQuery } from '@tanstack/react-query';
-import { Link, Outlet, useNavigate } from '@tanstack/react-router';
+import { Link, Outlet } from '@tanstack/react-router';
+import { lazy, Suspense, useState } from 'react';
 import type { Permission } from '@/api/client';
 import icon from '@/design/icon.svg';
-import { Menu, MenuChoice, MenuItem, MenuLabel, MenuLine } from '@/design/menu';
 import { Name } from '@/design/text';
 import { openApprovalsQuery } from '@/features/approvals/queries';
-import { organizationQuery, signOut, useCan, useMe } from '@/features/session/queries';
-import { setAppearance, useAppearance, type Contrast, type Theme } from './theme';
+import { organizationQuery, useCan, useMe } from '@/features/session/queries';
 import './shell.css';
+
+const AccountMenu = lazy(() => import('./accountMenu'));
 
 interface Place {
   to: '/' | '/executions' | '/approvals' | '/workflows' | '/installation';
@@ -29,18 +30,6 @@ const PLACES: Place[] = [
   },
 ];
 
-const THEMES: [Theme, string][] = [
-  ['system', 'As the system'],
-  ['light', 'Light'],
-  ['dark', 'Dark'],
-];
-
-const CONTRASTS: [Contrast, string][] = [
-  ['system', 'As the system'],
-  ['normal', 'Normal'],
-  ['more', 'High'],
-];
-
 function ApprovalCount() {
   const open = useQuery(openApprovalsQuery);
   const mine = open.data?.approvals.filter(approval => approval.mayDecide).length ?? 0;
@@ -54,16 +43,12 @@ function ApprovalCount() {
   );
 }
 
+/** The account. Its menu is a chunk of its own, which the first press loads. */
 function Account() {
   const me = useMe();
   const can = useCan();
   const organization = useQuery({ ...organizationQuery, enabled: can('organization:read') });
-  const appearance = useAppearance();
-  const navigate = useNavigate();
-  const leave = async () => {
-    await signOut();
-    await navigate({ to: '/login' });
-  };
+  const [isWanted, setWanted] = useState(false);
   if (!me) return null;
   const label = (
     <span className="account-names">
@@ -75,33 +60,17 @@ function Account() {
       </span>
     </span>
   );
-  return (
-    <Menu label={label} className="account">
-      <MenuLabel>
-        Signed in as <Name text={me.userId} />
-      </MenuLabel>
-      <MenuItem act={() => void leave()}>Switch organization…</MenuItem>
-      <MenuItem act={() => void leave()}>Sign out</MenuItem>
-      <MenuLine />
-      <MenuLabel>Theme</MenuLabel>
-      {THEMES.map(([theme, name]) => (
-        <MenuChoice key={theme} isChosen={appearance.theme === theme} choose={() => setAppearance({ theme })}>
-          {name}
-        </MenuChoice>
-      ))}
-      <MenuLabel>Contrast</MenuLabel>
-      {CONTRASTS.map(([contrast, name]) => (
-        <MenuChoice
-          key={contrast}
-          isChosen={appearance.contrast === contrast}
-          choose={() => setAppearance({ contrast })}
-        >
-          {name}
-        </MenuChoice>
-      ))}
-      <MenuLine />
-      <MenuItem act={() => window.open('/docs', '_blank', 'noopener')}>API reference</MenuItem>
-    </Menu>
+  const button = (
+    <button type="button" className="account" aria-haspopup="menu" onClick={() => setWanted(true)}>
+      {label} <span aria-hidden="true">▾</span>
+    </button>
+  );
+  return isWanted ? (
+    <Suspense fallback={button}>
+      <AccountMenu label={label} userId={me.userId} />
+    </Suspense>
+  ) : (
+    button
   );
 }
 

@@ -6,13 +6,15 @@ export function Menu({
   label,
   children,
   className = 'button',
+  isOpenAtFirst = false,
 }: {
   label: ReactNode;
   children: ReactNode;
   className?: string;
+  isOpenAtFirst?: boolean;
 }) {
   return (
-    <Radix.Root modal={false}>
+    <Radix.Root modal={false} defaultOpen={isOpenAtFirst}>
       <Radix.Trigger className={className}>
         {label} <span aria-hidden="true">▾</span>
       </Radix.Trigger>

@@ -12,7 +12,7 @@ const LAYERS: [(&str, &[&str]); 5] = [
     ("2", &["mainspring-server", "mainspring-sim"]),
     ("1", &["mainspring-engine"]),
     ("0b", &["mainspring-store", "mainspring-effects"]),
-    ("0a", &["mainspring-kernel", "mainspring-sandbox", "mainspring-triggers"]),
+    ("0a", &["mainspring-kernel", "mainspring-sandbox", "mainspring-triggers", "mainspring-console"]),
 ];
 
 /// The crate outside of the layers: it uses none of them, and none uses it.

@@ -150,7 +150,7 @@ export function ApprovalDetail({ approval, decision, setDecision }: DetailProps)
           <Approvers approval={approval} />
         </dd>
       </dl>
-      <h3>History of this step</h3>
+      <h2>History of this step</h2>
       <History approval={approval} />
       {asked && shown && (
         <DecideDialog approval={shown} prompt={asked.approval.message} approve={asked.approve} onClose={close} />

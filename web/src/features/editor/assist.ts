@@ -8,7 +8,7 @@ import {
 } from '@codemirror/autocomplete';
 import { linter, lintGutter, lintKeymap, type Diagnostic as Mark } from '@codemirror/lint';
 import type { Extension, Text } from '@codemirror/state';
-import { EditorView, hoverTooltip, keymap } from '@codemirror/view';
+import { hoverTooltip, keymap } from '@codemirror/view';
 import type { Diagnostic } from '@/api/client';
 import { validate } from '@/features/workflows/queries';
 import { descriptionOf, keysOf, parse, placeAt, schemasAt, valuesOf, type Schema } from './schema';
@@ -133,6 +133,5 @@ export function assist(tell: (found: Diagnostic[], text: string) => void): Exten
     hover,
     autocompletion({ override: [completeKey, completeValue], icons: false }),
     keymap.of([...completionKeymap, ...lintKeymap]),
-    EditorView.baseTheme({}),
   ];
 }

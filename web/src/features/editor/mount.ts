@@ -52,6 +52,14 @@ const THEME = EditorView.theme({
   '.cm-tooltip-hover, .cm-completionInfo': { maxWidth: '28rem', padding: '6px 8px' },
   '.cm-tooltip-autocomplete > ul > li[aria-selected]': { color: 'var(--text)', backgroundColor: 'var(--selected)' },
   '.cm-diagnostic': { padding: '4px 8px', whiteSpace: 'pre-wrap' },
+  // The library's marks are `data:` images, which the content security policy forbids.
+  '.cm-lint-marker-error': { content: '"●"', color: 'var(--bad)' },
+  '.cm-lint-marker-warning': { content: '"▲"', color: 'var(--wait)' },
+  '.cm-lint-marker': { width: '1em', fontSize: '0.75em' },
+  '.cm-lintRange': { backgroundImage: 'none', textDecoration: 'underline wavy' },
+  '.cm-lintRange-error': { backgroundImage: 'none', textDecorationColor: 'var(--bad)' },
+  '.cm-lintRange-warning': { backgroundImage: 'none', textDecorationColor: 'var(--wait)' },
+  '.cm-lintRange-active': { backgroundColor: 'var(--hover)' },
   '.cm-specialChar': { color: 'var(--bad)' },
   '.cm-panel button, .cm-panel input': {
     color: 'var(--text)',
@@ -99,7 +107,7 @@ export function mount({ host, text, label, syntax, isReadOnly, extensions = [] }
       keymap.of([...defaultKeymap, ...historyKeymap, ...foldKeymap, ...searchKeymap]),
       syntax === 'json' ? json() : yaml(),
       EditorView.lineWrapping,
-      EditorView.contentAttributes.of({ 'aria-label': label }),
+      EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
       isReadOnly ? [EditorState.readOnly.of(true), EditorView.contentAttributes.of({ 'aria-readonly': 'true' })] : [],
       THEME,
       extensions,

@@ -1,6 +1,7 @@
 /** The filters of the list. Every change is a change of the address. */
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import { plain } from '@/design/outside';
 import { statusLabel } from '@/design/status';
 import { useCan } from '@/features/session/queries';
 import { workflowNamesQuery } from '@/features/workflows/queries';
@@ -41,7 +42,7 @@ export function Filters({ filter, change }: { filter: ListFilter; change: (chang
     const timer = setTimeout(() => change({ text }), TYPING_MS);
     return () => clearTimeout(timer);
   }, [text, filter.text, change]);
-  const names: [string, string][] = (workflows.data ?? []).map(({ id, name }) => [id, name.slice(0, 80)]);
+  const names: [string, string][] = (workflows.data ?? []).map(({ id, name }) => [id, plain(name.slice(0, 80))]);
   if (filter.workflow && !names.some(([id]) => id === filter.workflow))
     names.unshift([filter.workflow, filter.workflow]);
   const isFiltered = Object.values(filter).some(value => value);

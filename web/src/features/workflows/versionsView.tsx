@@ -127,7 +127,7 @@ function Difference({ older, newer }: { older: Version; newer: Version }) {
     staleTime: Infinity,
   });
   return (
-    <section className="card" aria-labelledby="difference">
+    <section className="card">
       <div className="card-head">
         <h2 id="difference">
           From {older.workflowVersion} to {newer.workflowVersion}
