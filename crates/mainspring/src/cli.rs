@@ -81,6 +81,8 @@ enum Command {
     Plan(commands::plan::Plan),
     /// Convert a definition to another notation
     Convert(commands::convert::Convert),
+    /// Check schedules
+    Schedule(commands::schedule::ScheduleCommand),
     /// Run scenario files on virtual time
     Test(commands::test::Test),
     /// Run scenario files on simulated nodes with injected faults
@@ -141,6 +143,7 @@ impl Command {
                 Some("`backup` copies the store of this machine's folder; run it on the server's machine")
             }
             Self::Convert(_) => Some("`convert` works on files of this machine"),
+            Self::Schedule(_) => Some("`schedule` computes ticks on this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
             Self::Sim(_) => Some("`sim` simulates nodes on this machine, on virtual time"),
             Self::Audit(_) => {
@@ -204,6 +207,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Validate(validate) => commands::validate::validate(&validate, context),
         Command::Plan(plan) => commands::plan::plan(&plan, context),
         Command::Convert(convert) => commands::convert::convert(&convert, context),
+        Command::Schedule(schedule) => commands::schedule::schedule(&schedule, context),
         Command::Test(test) => commands::test::test(&test, context),
         Command::Sim(sim) => commands::sim::sim(&sim, context),
         Command::Bench(bench) => commands::bench::bench(&bench, context),

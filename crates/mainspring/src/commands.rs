@@ -18,6 +18,7 @@ pub(crate) mod quarantine;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod save;
+pub(crate) mod schedule;
 pub(crate) mod show;
 pub(crate) mod signal;
 pub(crate) mod sim;

@@ -78,6 +78,12 @@ impl Schedule {
         std::iter::successors(self.next_after(after_ms), |tick| self.next_after(*tick))
     }
 
+    /// Returns the local time of an instant with its offset, as `2026-03-29T03:00:00+02:00`; `None` after the year 9999.
+    pub fn local_time(&self, at_ms: u64) -> Option<String> {
+        let at = Timestamp::from_millisecond(i64::try_from(at_ms).ok()?).ok()?;
+        Some(at.display_with_offset(self.zone.to_offset(at)).to_string())
+    }
+
     /// Goes through the periods between changes of the offset. Within one, local time runs evenly.
     fn next_tick(&self, after: Timestamp) -> Option<Timestamp> {
         let mut start = after;
