@@ -12,7 +12,7 @@ use mainspring_store::sqlite::{SqliteStore, log_of};
 use tracing::warn;
 
 use crate::{
-    EngineError,
+    error::EngineError,
     generation::{BeginError, Generation},
     keys,
 };

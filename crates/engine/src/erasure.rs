@@ -12,8 +12,8 @@ use mainspring_kernel::{
 use mainspring_store::{HeadRow, ReadLimit};
 
 use crate::{
-    EngineError,
     clock::now_ms,
+    error::EngineError,
     journal_loader::LoadError,
     quarantine::{Act, Place},
 };

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use mainspring_kernel::key::ExecutionKey;
 
-use crate::{EngineError, clock::now_ms};
+use crate::{clock::now_ms, error::EngineError};
 
 const COUNT_MAX: u16 = 0xfff;
 

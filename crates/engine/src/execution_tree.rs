@@ -10,8 +10,8 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    EngineError,
     clock::now_ms,
+    error::EngineError,
     journal_loader::{LoadError, Loader},
     resume_token,
 };

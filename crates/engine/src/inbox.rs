@@ -11,9 +11,9 @@ use mainspring_store::{
 };
 
 use crate::{
-    EngineError,
     clock::now_ms,
     data_dir::DataDir,
+    error::EngineError,
     execution_keys::new_key,
     journal_loader::{LoadError, Loader, is_newer, read_plan},
     quarantine::not_started,

@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::EngineError;
+use crate::error::EngineError;
 
 /// Reads the key from a file. It creates none, since a new key would not verify the journals sealed with the missing
 /// one.

@@ -9,8 +9,8 @@ use mainspring_kernel::{decide::DECIDE_VERSION, hash::hex};
 use mainspring_store::{ClusterView, Fence, Node, Store, StoreError};
 
 use crate::{
-    EngineError,
     clock::{ClockReading, StoreClockSample},
+    error::EngineError,
     lease::{LeaseTiming, plan_rebalance},
     shard::Handoff,
 };

@@ -17,9 +17,9 @@ use mainspring_store::{
 };
 
 use crate::{
-    EngineError,
     clock::now_ms,
     data_dir::DataDir,
+    error::EngineError,
     inbox,
     journal_loader::{Journal, LoadError, Loader, Read},
     limits::RELEASES_TRIED_MAX,

@@ -6,6 +6,7 @@
 
 mod abandon;
 mod approvals;
+mod attempts;
 mod commit;
 pub mod counters;
 mod discards;
@@ -15,32 +16,27 @@ pub(crate) mod long;
 mod memory;
 mod ownership;
 pub(crate) mod panics;
-mod performing;
 mod protocol;
 mod quarantine;
+mod recovery;
 mod refusals;
 mod split;
 pub(crate) mod tenants;
 mod timers;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry},
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, atomic::AtomicBool},
 };
 
 use mainspring_kernel::{
-    decide::{Action, BOUNDS_SINCE, Decided, OutgoingMessage, QUEUES_SINCE, Turn, child_key, decide},
-    effect::Outcome,
+    decide::{BOUNDS_SINCE, Decided, OutgoingMessage, QUEUES_SINCE, Turn, decide},
     frame::Frame,
-    hash::Hash,
     input::{Input, Timer},
-    instance::Instance,
     key::ExecutionKey,
-    plan::Work,
     state::State,
-    value::Value,
 };
-use mainspring_store::{Expected, Fence, RemoteAttempt, StoredPlan};
+use mainspring_store::{Expected, StoredPlan};
 
 use crate::{
     audit,
@@ -50,11 +46,11 @@ use crate::{
     intake::Charge,
     lease::Leases,
     shard::{
+        attempts::{AttemptId, Attempts},
         entry::{Evaluating, ExecutionEntry},
         idle_cache::IdleCache,
         long::Decision,
-        performing::Performing,
-        tenants::{Tenant, Turns},
+        tenants::Tenant,
         timers::Timers,
     },
     trace_spans::{self, SpanStart},
@@ -71,64 +67,36 @@ pub use protocol::{
 #[derive(Debug)]
 pub struct Shard {
     keys: Keys,
-    leases: Leases,
+    ownership: ownership::Ownership,
     executions: BTreeMap<ExecutionKey, ExecutionEntry>,
     /// The cache of idle executions.
     idle_cache: IdleCache,
     memory: memory::Memory,
-    /// Executions with a draft for the next commit.
-    dirty: tenants::Dirty,
+    attempts: Attempts,
     /// Wake-up times by execution.
     timers: Timers,
-    /// Executions with a split turn whose frames so far are durable, in the order in which they continue.
-    to_continue: Turns<ExecutionKey>,
-    /// Attempts that run in this process, with the names of their steps. An execution whose journal could not be read
-    /// again has no entry, but its attempts still become detached when its partition is released.
-    performing: BTreeMap<(ExecutionKey, Instance, u32), Performing>,
-    /// Detached attempts: they run here, and their executions were released to other nodes.
-    detached: BTreeMap<(ExecutionKey, Instance, u32), ownership::DetachedAttempt>,
-    /// Attempts that run on the named node, which has released their execution.
-    elsewhere: BTreeMap<(ExecutionKey, Instance, u32), String>,
-    /// Partitions that are released as soon as no commit of them is in flight.
-    draining: BTreeSet<u32>,
-    /// Releases that the store has not confirmed. The answer to an earlier heartbeat may still list these partitions.
-    unconfirmed_releases: Vec<Fence>,
-    /// Attempts whose outcome is being recovered, by execution.
-    reconciling: BTreeMap<ExecutionKey, BTreeMap<Instance, u32>>,
-    /// Inputs of executions whose journals could not be read. They exist only in memory. Code that creates an entry takes
-    /// its execution's inputs from here, since an execution with an entry never looks here.
-    kept: BTreeMap<ExecutionKey, Vec<PendingInput>>,
-    /// Attempts that were decided in commits with an unknown outcome, and were therefore not started. While their
-    /// partition is owned here, no other node has started them.
-    never_started: BTreeSet<(ExecutionKey, Instance, u32)>,
+    queues: tenants::TenantQueues,
+    commits: commit::Commits,
+    discards: discards::Discards,
+    loads: Loads,
+    refusals: refusals::Refusals,
+    /// The number of the last evaluation.
+    evaluations: u64,
+    telemetry: counters::Telemetry,
+    outputs: VecDeque<Output>,
+}
+
+/// Journals that are being read, and inputs that wait for one.
+#[derive(Debug, Default)]
+struct Loads {
+    /// The number of the last request.
+    requested: u64,
     /// The number of the last load of each journal that is being read. The answer to an earlier load may lack a commit
     /// that became durable since.
     reading: BTreeMap<ExecutionKey, u64>,
-    /// Callers whose inputs are in commits with an unknown outcome.
-    in_doubt: BTreeSet<Ticket>,
-    /// Commits with an unknown outcome, until the journal is read again.
-    unconfirmed: BTreeMap<ExecutionKey, Vec<commit::UnconfirmedCommit>>,
-    /// Messages to discard: their executions do not exist.
-    undeliverable: BTreeMap<ExecutionKey, commit::Discard>,
-    delayed: discards::Delayed,
-    /// Plans that the store is known to contain.
-    plans_stored: BTreeSet<Hash>,
-    in_flight: Option<commit::InFlightCommit>,
-    /// Effects of durable commits that are not released yet, in order, and the buffers of the last commit.
-    releasing: VecDeque<commit::HeldEffects>,
-    recycled: Option<commit::InFlightCommit>,
-    /// Effects were released since the last flush, so there may be more to write.
-    has_released: bool,
-    buffers: commit::CommitBuffers,
-    refusals: refusals::Refusals,
-    sharing: tenants::TenantActivity,
-    commits_submitted: u64,
-    evaluations: u64,
-    loads: u64,
-    counters: counters::Counters,
-    /// Durable frames run_outputs the spans that end with them.
-    makes_spans: bool,
-    outputs: VecDeque<Output>,
+    /// Inputs of executions whose journals could not be read. They exist only in memory. Code that creates an entry takes
+    /// its execution's inputs from here, since an execution with an entry never looks here.
+    deferred_inputs: BTreeMap<ExecutionKey, Vec<PendingInput>>,
 }
 
 /// Delay until an execution whose journal could not be read is loaded again, in milliseconds.
@@ -148,53 +116,33 @@ impl Shard {
     pub fn new(leases: Leases, keys: Keys, idle_bytes_max: usize) -> Self {
         Self {
             keys,
-            leases,
+            ownership: ownership::Ownership::new(leases),
             executions: BTreeMap::new(),
             idle_cache: IdleCache::new(idle_bytes_max),
             memory: memory::Memory::default(),
-            dirty: tenants::Dirty::default(),
+            attempts: Attempts::default(),
             timers: Timers::default(),
-            to_continue: Turns::default(),
-            performing: BTreeMap::new(),
-            detached: BTreeMap::new(),
-            elsewhere: BTreeMap::new(),
-            draining: BTreeSet::new(),
-            unconfirmed_releases: Vec::new(),
-            reconciling: BTreeMap::new(),
-            kept: BTreeMap::new(),
-            never_started: BTreeSet::new(),
-            reading: BTreeMap::new(),
-            in_doubt: BTreeSet::new(),
-            unconfirmed: BTreeMap::new(),
-            undeliverable: BTreeMap::new(),
-            delayed: discards::Delayed::default(),
-            plans_stored: BTreeSet::new(),
-            in_flight: None,
-            releasing: VecDeque::new(),
-            recycled: None,
-            has_released: false,
-            buffers: commit::CommitBuffers::default(),
+            queues: tenants::TenantQueues::default(),
+            commits: commit::Commits::default(),
+            discards: discards::Discards::default(),
+            loads: Loads::default(),
             refusals: refusals::Refusals::default(),
-            sharing: tenants::TenantActivity::default(),
-            commits_submitted: 0,
             evaluations: 0,
-            loads: 0,
-            counters: counters::Counters::default(),
-            makes_spans: false,
+            telemetry: counters::Telemetry::default(),
             outputs: VecDeque::new(),
         }
     }
 
     /// Adds spans to all later durable frames.
     pub fn make_spans(&mut self) {
-        self.makes_spans = true;
+        self.telemetry.makes_spans = true;
     }
 
     /// Handles an event. Outputs gather until [`next_output`](Self::next_output) takes them. [`flush`](Self::flush)
     /// submits commits.
     pub fn handle(&mut self, now: u64, event: Event) {
         self.refusals.at(now);
-        self.sharing.at(now);
+        self.queues.activity.at(now);
         self.resume_discards(now);
         match event {
             Event::Submit(submission) => self.submit(now, *submission),
@@ -230,7 +178,7 @@ impl Shard {
             if self.release_next() {
                 continue;
             }
-            if !std::mem::take(&mut self.has_released) {
+            if !std::mem::take(&mut self.commits.has_released) {
                 return None;
             }
             self.flush();
@@ -240,7 +188,7 @@ impl Shard {
 
     /// Reports outputs that [`next_output`](Self::next_output) has not returned yet.
     pub fn has_outputs(&self) -> bool {
-        !self.outputs.is_empty() || !self.releasing.is_empty()
+        !self.outputs.is_empty() || !self.commits.releasing.is_empty()
     }
 
     /// The organization of an execution in memory, or an empty string.
@@ -259,12 +207,12 @@ impl Shard {
 
     /// True while several organizations have work.
     pub(crate) fn is_shared(&self) -> bool {
-        self.sharing.is_shared()
+        self.queues.activity.is_shared()
     }
 
     /// The number of executions with a draft for the next commit.
     pub fn gathered(&self) -> usize {
-        self.dirty.len()
+        self.queues.dirty.len()
     }
 
     /// The time of the next [`Event::Wake`]. 0 if a split turn can continue: each event continues one.
@@ -274,12 +222,12 @@ impl Shard {
 
     /// The time of the next timer or retry.
     pub fn next_time(&self) -> Option<u64> {
-        [self.timers.first(), self.refusals.next_try(), self.delayed.next()].into_iter().flatten().min()
+        [self.timers.first(), self.refusals.next_try(), self.discards.delayed.next()].into_iter().flatten().min()
     }
 
     /// True if a split turn can continue.
     pub fn has_split(&self) -> bool {
-        !self.to_continue.is_empty()
+        !self.queues.split.is_empty()
     }
 
     /// Returns the active executions, and those with a timer.
@@ -301,7 +249,7 @@ impl Shard {
             Some(ExecutionEntry::Loaded(_)) => return None,
             Some(ExecutionEntry::Evaluating(out)) => &out.waiting,
             Some(ExecutionEntry::Loading(waiting)) => waiting,
-            None => self.kept.get(&execution)?,
+            None => self.loads.deferred_inputs.get(&execution)?,
         };
         let bytes = |queued: &PendingInput| queued.message.as_ref()?.charge.as_ref().map(Charge::bytes);
         Some((waiting.len(), waiting.iter().filter_map(bytes).sum()))
@@ -309,7 +257,7 @@ impl Shard {
 
     /// The version of `decide` for new executions.
     pub fn decide_version(&self) -> u32 {
-        self.leases.decide_version()
+        self.ownership.leases.decide_version()
     }
 
     /// True if an input in memory would be lost at the end of the process: it waits for a journal, or it is a receipt
@@ -325,8 +273,8 @@ impl Shard {
     fn submit(&mut self, now: u64, submission: NewExecution) {
         let NewExecution { execution, plan, stored_plans, mut start, row, ticket, message, audit } = submission;
         // Older releases have no queues and could not read a journal with one.
-        start.queue.take_if(|_| self.leases.decide_version() < QUEUES_SINCE);
-        if self.leases.decide_version() < BOUNDS_SINCE {
+        start.queue.take_if(|_| self.ownership.leases.decide_version() < QUEUES_SINCE);
+        if self.ownership.leases.decide_version() < BOUNDS_SINCE {
             start.policy.max_output_bytes = None;
             start.lineage.iter_mut().for_each(|lineage| lineage.executions = None);
         }
@@ -346,7 +294,7 @@ impl Shard {
             let queued = PendingInput { input: Input::Start(start), message, ticket, audit };
             return self.take(now, execution, queued);
         }
-        let is_new = |plan: &StoredPlan| !self.plans_stored.contains(&plan.hash);
+        let is_new = |plan: &StoredPlan| !self.commits.plans_stored.contains(&plan.hash);
         let plans = stored_plans.into_iter().filter(is_new).collect();
         let parent = start.lineage.as_ref().and_then(|lineage| lineage.parent.clone());
         let started_by = parent
@@ -354,10 +302,10 @@ impl Shard {
             .map(|(parent, message)| Box::new(entry::StartedBy { parent, message: message.id.clone(), at: now }));
         self.executions.insert(
             execution,
-            ExecutionEntry::fresh(execution, plan, plans, row, self.leases.decide_version(), started_by),
+            ExecutionEntry::fresh(execution, plan, plans, row, self.ownership.leases.decide_version(), started_by),
         );
         self.turn(now, execution, PendingInput { input: Input::Start(start), message, ticket, audit });
-        for queued in self.kept.remove(&execution).unwrap_or_default() {
+        for queued in self.loads.deferred_inputs.remove(&execution).unwrap_or_default() {
             self.take(now, execution, queued);
         }
     }
@@ -405,7 +353,7 @@ impl Shard {
 
     fn decide(&mut self, now: u64, execution: ExecutionKey, queued: PendingInput) {
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get_mut(&execution) else { return };
-        if self.makes_spans {
+        if self.telemetry.makes_spans {
             loaded.span_start = SpanStart::of(&loaded.state, &queued.input);
         }
         if let Some(rest) = self.whole(now, execution, &queued) {
@@ -479,13 +427,11 @@ impl Shard {
         let Decision { turn, stored } = decision;
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get_mut(&execution) else { return };
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
-            let name = (execution, instance.clone(), *attempt);
-            self.performing.remove(&name);
-            self.elsewhere.remove(&name);
+            self.attempts.end(&AttemptId::new(execution, instance.clone(), *attempt));
         }
         if turn.records.is_empty() && stored.is_none() {
             loaded.last_records = 0;
-            self.counters.unchanged += 1;
+            self.telemetry.counters.unchanged += 1;
             loaded.draft.take_without_frame(now, queued);
         } else {
             let now = loaded.state.now;
@@ -502,8 +448,8 @@ impl Shard {
                 |stored| *stored,
             );
             let audit = audit.or_else(|| audit::of_itself(&loaded.state, &frame.input, &frame.records).map(Box::new));
-            self.counters.turn(&frame.input);
-            let spans = match self.makes_spans {
+            self.telemetry.counters.turn(&frame.input);
+            let spans = match self.telemetry.makes_spans {
                 true => trace_spans::ended(&loaded.state, &frame.input, &frame.records, loaded.span_start),
                 false => Vec::new(),
             };
@@ -511,7 +457,7 @@ impl Shard {
             (loaded.head, loaded.next_sequence) = (hash, frame.sequence + 1);
             loaded.summary = Summary::of(&loaded.state);
             loaded.gates.follow(&loaded.state, &frame.records);
-            let leases = &self.leases;
+            let leases = &self.ownership.leases;
             loaded.draft.messages.extend(messages.into_iter().map(|message| posted(message, (&sealing, leases), now)));
             loaded.draft.take(
                 stored,
@@ -522,8 +468,8 @@ impl Shard {
                 loaded.summary.status,
             );
         }
-        self.sharing.turn(loaded.tenant);
-        self.dirty.insert(execution, loaded.tenant);
+        self.queues.activity.turn(loaded.tenant);
+        self.queues.dirty.insert(execution, loaded.tenant);
         self.reschedule(execution);
         self.weigh(execution);
     }
@@ -537,16 +483,16 @@ impl Shard {
 
     /// Requests the journal of an execution. The given inputs and the deferred ones wait for it in their order.
     fn load(&mut self, execution: ExecutionKey, before: Vec<PendingInput>, after: Vec<PendingInput>) {
-        let kept = self.kept.remove(&execution).unwrap_or_default();
+        let kept = self.loads.deferred_inputs.remove(&execution).unwrap_or_default();
         self.executions
             .insert(execution, ExecutionEntry::Loading(before.into_iter().chain(kept).chain(after).collect()));
         self.ask_for_journal(execution);
     }
 
     fn ask_for_journal(&mut self, execution: ExecutionKey) {
-        self.loads += 1;
-        self.reading.insert(execution, self.loads);
-        self.outputs.push_back(Output::Load(execution, self.loads));
+        self.loads.requested += 1;
+        self.loads.reading.insert(execution, self.loads.requested);
+        self.outputs.push_back(Output::Load(execution, self.loads.requested));
     }
 
     fn due(&mut self, due: Vec<mainspring_store::Due>) {
@@ -560,10 +506,10 @@ impl Shard {
     fn loaded(&mut self, now: u64, execution: ExecutionKey, number: u64, answer: LoadAnswer) {
         // A partition that was lost and acquired again can have two loads in progress. The answer to the first is
         // outdated.
-        if self.reading.get(&execution) != Some(&number) {
+        if self.loads.reading.get(&execution) != Some(&number) {
             return;
         }
-        self.reading.remove(&execution);
+        self.loads.reading.remove(&execution);
         let Some(ExecutionEntry::Loading(waiting)) = self.executions.get_mut(&execution) else { return };
         let mut waiting = std::mem::take(waiting);
         self.executions.remove(&execution);
@@ -571,7 +517,7 @@ impl Shard {
         if is_known && !matches!(answer, LoadAnswer::Journal(_)) {
             self.memory.let_in(execution);
         }
-        let unconfirmed = if is_known { self.unconfirmed.remove(&execution).unwrap_or_default() } else { Vec::new() };
+        let unconfirmed = is_known.then(|| self.commits.unconfirmed.remove(&execution)).flatten().unwrap_or_default();
         match answer {
             LoadAnswer::Journal(mut journal) => {
                 let head = Expected { sequence: journal.head.sequence, hash: journal.head.hash };
@@ -589,7 +535,7 @@ impl Shard {
                 for queued in waiting {
                     self.turn(now, execution, queued);
                 }
-                self.dirty.insert(execution, self.tenant_key(execution));
+                self.queues.dirty.insert(execution, self.tenant_key(execution));
             }
             LoadAnswer::Unknown => {
                 // A start arrives here if its commit had an unknown outcome and was not written. Its message is still
@@ -621,135 +567,9 @@ impl Shard {
                     waiting.into_iter().partition(|queued| queued.ticket.is_some());
                 self.refuse(asked, ShardError::Store(reason));
                 if !without_reply.is_empty() {
-                    self.kept.insert(execution, without_reply);
+                    self.loads.deferred_inputs.insert(execution, without_reply);
                     self.timers.set_at_latest(execution, now + RELOAD_DELAY_MS);
                 }
-            }
-        }
-    }
-
-    /// Continues the open work of a loaded state: recovery consists of this alone. `remote` contains attempts on other
-    /// nodes.
-    fn continue_work(&mut self, now: u64, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
-        let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return };
-        let mut never_started = Vec::new();
-        for instance in &loaded.state.open.attempts {
-            if let Some(child) = child_of(&loaded.state, instance) {
-                self.outputs.push_back(Output::Activate(child));
-                continue;
-            }
-            let Some(attempt) = mainspring_kernel::decide::open_attempt(&loaded.state, instance) else { continue };
-            let is_stopping = loaded.state.steps.get(instance).is_some_and(|step| step.stopping.is_some());
-            let number = attempt.number;
-            let name = (execution, instance.clone(), number);
-            if self.detached.remove(&name).is_some() {
-                self.performing.insert(name.clone(), Performing::new(attempt.step.clone()));
-            }
-            let at = remote.iter().find(|(remote, _)| remote.number == number && remote.step == attempt.step);
-            if self.performing.contains_key(&name) {
-                if is_stopping {
-                    self.outputs.push_back(Output::Stop { execution, instance: instance.clone(), attempt: number });
-                }
-            } else if let Some((remote, node)) = at {
-                self.elsewhere.insert(name, node.clone());
-                if is_stopping {
-                    self.outputs.push_back(Output::StopRemote(remote.clone()));
-                }
-            } else if self.never_started.remove(&name) {
-                never_started.push((name.1, number));
-            } else if begin_reconciling(&mut self.reconciling, name) {
-                self.outputs.push_back(Output::Reconcile { execution, instance: instance.clone(), attempt });
-            }
-        }
-        for (instance, number) in never_started {
-            self.apply_recovery(now, execution, instance, number, AttemptRecovery::NeverStarted);
-        }
-        self.reschedule(execution);
-        self.queue_split(execution);
-    }
-
-    /// Handles the recovered outcome of an attempt: it starts if it never started, is awaited if it still runs, and is
-    /// interrupted otherwise.
-    fn attempt_recovered(
-        &mut self,
-        now: u64,
-        execution: ExecutionKey,
-        instance: Instance,
-        number: u32,
-        recovery: AttemptRecovery,
-    ) {
-        // An outdated answer: the partition was lost and acquired again since the request, and the attempt may have
-        // started.
-        let Entry::Occupied(mut reconciling) = self.reconciling.entry(execution) else { return };
-        if reconciling.get().get(&instance) != Some(&number) {
-            return;
-        }
-        reconciling.get_mut().remove(&instance);
-        if reconciling.get().is_empty() {
-            reconciling.remove();
-        }
-        if let Some(ExecutionEntry::Evaluating(out)) = self.executions.get_mut(&execution) {
-            return out.recovered.push((instance, number, recovery));
-        }
-        self.apply_recovery(now, execution, instance, number, recovery);
-    }
-
-    fn apply_recovery(
-        &mut self,
-        now: u64,
-        execution: ExecutionKey,
-        instance: Instance,
-        number: u32,
-        recovery: AttemptRecovery,
-    ) {
-        // The timer of the attempt may have become due during its recovery, when it was ignored.
-        self.reschedule(execution);
-        let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return };
-        let is_open = loaded.state.open.attempts.contains(&instance);
-        let Some(step) = loaded.state.steps.get(&instance).filter(|step| is_open && step.attempt == number) else {
-            return;
-        };
-        let is_stopping = step.stopping.is_some();
-        let attempt = mainspring_kernel::decide::open_attempt(&loaded.state, &instance);
-        match (recovery, attempt) {
-            (AttemptRecovery::NeverStarted, Some(attempt)) if !is_stopping => {
-                self.perform(execution, instance, attempt)
-            }
-            (AttemptRecovery::StillRunning, _) => {
-                let step = instance.name(&loaded.state.plan);
-                self.performing.insert((execution, instance.clone(), number), Performing::new(step));
-                if is_stopping {
-                    self.outputs.push_back(Output::Stop { execution, instance, attempt: number });
-                }
-            }
-            (recovery, _) => {
-                // An attempt that never started counts as stopped if it was to be stopped.
-                let was_started = recovery == AttemptRecovery::Interrupted;
-                let outcome = if was_started { Outcome::Interrupted } else { Outcome::Stopped(Value::Null) };
-                let input = Input::Receipt { instance, attempt: number, outcome };
-                self.turn(now, execution, PendingInput::without_reply(input));
-            }
-        }
-    }
-
-    fn perform(&mut self, execution: ExecutionKey, instance: Instance, attempt: mainspring_kernel::effect::Attempt) {
-        let name = (execution, instance.clone(), attempt.number);
-        self.never_started.remove(&name);
-        self.performing.insert(name, Performing::new(attempt.step.clone()));
-        self.outputs.push_back(Output::Perform { execution, instance, attempt });
-    }
-
-    fn act(&mut self, execution: ExecutionKey, action: Action) {
-        match action {
-            Action::Perform { instance, attempt } => self.perform(execution, instance, *attempt),
-            Action::Stop { instance, attempt } => {
-                let name = (execution, instance, attempt);
-                let remote = self.elsewhere.contains_key(&name).then(|| self.remote_attempt(&name)).flatten();
-                let (execution, instance, attempt) = name;
-                self.outputs.push_back(match remote {
-                    Some(remote) => Output::StopRemote(remote),
-                    None => Output::Stop { execution, instance, attempt },
-                });
             }
         }
     }
@@ -767,24 +587,9 @@ impl Shard {
     }
 
     fn reply(&mut self, ticket: Ticket, reply: protocol::Reply) {
-        self.in_doubt.remove(&ticket);
+        self.commits.in_doubt.remove(&ticket);
         self.outputs.push_back(Output::Reply(ticket, reply));
     }
-}
-
-/// Records that an attempt is being recovered. False if that is in progress already.
-fn begin_reconciling(
-    reconciling: &mut BTreeMap<ExecutionKey, BTreeMap<Instance, u32>>,
-    (execution, instance, number): (ExecutionKey, Instance, u32),
-) -> bool {
-    reconciling.entry(execution).or_default().insert(instance, number) != Some(number)
-}
-
-/// The key of the child execution that an attempt waits for.
-fn child_of(state: &State, instance: &Instance) -> Option<ExecutionKey> {
-    let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
-    let attempt = state.steps.get(instance)?.attempt;
-    is_child.then(|| child_key(state, instance, attempt))
 }
 
 fn posted(message: OutgoingMessage, (key, leases): (&[u8; 32], &Leases), now: u64) -> mainspring_store::InboxMessage {

@@ -15,12 +15,12 @@ use tracing::warn;
 
 use super::{Command, Driver};
 use crate::{
-    EngineScope,
     clock::MonotonicMs,
     clock::monotonic_now,
     limits::{
         NOTIFIED_AT_A_TIME, NOTIFY_RETRY_MS_MAX, NOTIFY_RETRY_MS_MIN, QUARANTINED_AT_A_TIME, QUARANTINED_KNOWN_MAX,
     },
+    options::EngineScope,
     quarantine::{Place, notify, notify_of_not_started, parent_of},
     shard::{Event, LoadAnswer},
 };

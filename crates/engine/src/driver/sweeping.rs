@@ -14,9 +14,9 @@ use tracing::warn;
 
 use super::{Command, Driver, failures};
 use crate::{
-    EngineScope,
     admission::UNFINISHED,
     journal_loader::{LoadError, Loader},
+    options::EngineScope,
 };
 
 /// Interval of the sweep, if a part of it takes negligible time.

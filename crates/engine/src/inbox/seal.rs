@@ -9,7 +9,7 @@ use mainspring_kernel::{cbor::Writer, hash::Hash, key::ExecutionKey};
 use mainspring_store::{Filter, InboxEntry, InboxMessage, ReadLimit, Store, StoreError};
 
 use crate::{
-    EngineError,
+    error::EngineError,
     journal_loader::{LoadError, Loader},
 };
 

@@ -20,14 +20,14 @@ impl Shard {
         let Some(ExecutionEntry::Evaluating(out)) = self.executions.get(&execution) else { return };
         // The recovered outcome of an attempt is reported once, so a result that is here or on its way must not be
         // lost.
-        let is_reconciling = !out.recovered.is_empty() || self.reconciling.contains_key(&execution);
+        let is_reconciling = !out.recovered.is_empty() || self.attempts.is_reconciling(execution);
         if !ends(out) || !is_stored(out) || is_reconciling {
             return;
         }
         out.abandoned.store(true, Ordering::Relaxed);
         let is_overdue = out.is_overdue;
         let deadline = is_overdue.then(|| PendingInput::without_reply(Input::Timer(Timer::Deadline)));
-        let queued = self.forget_cell(execution);
+        let queued = self.forget_entry(execution);
         let (first, rest): (Vec<_>, Vec<_>) = queued.into_iter().partition(is_cancel);
         self.load(execution, first.into_iter().chain(deadline).collect(), rest);
     }

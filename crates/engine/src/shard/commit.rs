@@ -2,19 +2,20 @@
 //! decided in `shard.rs`.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, atomic::Ordering},
 };
 
-use mainspring_kernel::{decide::Action, input::Input, instance::Instance, key::ExecutionKey};
+use mainspring_kernel::{decide::Action, hash::Hash, input::Input, instance::Instance, key::ExecutionKey};
 use mainspring_store::{Batch, CommitError, Expected, Fence, InboxMessage, Part, PartOutcome, Refusal};
 
 use crate::{
     limits::BATCH_BYTES_MAX,
     shard::{
         Shard,
+        attempts::{AttemptId, AttemptState},
         entry::{Draft, ExecutionEntry},
-        protocol::{CommittedFrame, Output, PendingInput, ShardError, Taken},
+        protocol::{CommittedFrame, Output, PendingInput, ShardError, Taken, Ticket},
         refusals::Cause,
         tenants::{Picks, Tenant},
     },
@@ -25,6 +26,27 @@ const PARTS_MAX: usize = 4096;
 
 /// Remembered plans that the store contains. A forgotten plan is written again, which changes nothing.
 const PLANS_KNOWN_MAX: usize = 65_536;
+
+/// The commit in flight, and the effects of the last one.
+#[derive(Debug, Default)]
+pub(super) struct Commits {
+    pub(super) in_flight: Option<InFlightCommit>,
+    /// Effects of durable commits that are not released yet, in order.
+    pub(super) releasing: VecDeque<HeldEffects>,
+    /// The last commit, whose buffers are used again.
+    recycled: Option<InFlightCommit>,
+    buffers: CommitBuffers,
+    /// Effects were released since the last flush, so there may be more to write.
+    pub(super) has_released: bool,
+    /// The number of the last commit.
+    submitted: u64,
+    /// Plans that the store is known to contain.
+    pub(super) plans_stored: BTreeSet<Hash>,
+    /// Callers whose inputs are in commits with an unknown outcome.
+    pub(super) in_doubt: BTreeSet<Ticket>,
+    /// Commits with an unknown outcome, until the journal is read again.
+    pub(super) unconfirmed: BTreeMap<ExecutionKey, Vec<UnconfirmedCommit>>,
+}
 
 /// The commit that waits for its answer.
 #[derive(Debug)]
@@ -86,25 +108,25 @@ impl Shard {
     /// Submits the pending drafts, unless a commit is in flight. It precedes the effects of the last commit, so that
     /// the disk is busy while they run.
     pub fn flush(&mut self) {
-        if self.in_flight.is_some() {
+        if self.commits.in_flight.is_some() {
             return;
         }
-        if !self.draining.is_empty() {
+        if !self.ownership.draining.is_empty() {
             // All effects must be released first, so that it is known which attempts run here.
             while self.release_next() {}
         }
-        self.has_released = false;
+        self.commits.has_released = false;
         if self.send_half() {
             return;
         }
         self.release_drained();
         // Reserves the buffers once: parts are large, and growing a list moves them.
-        let room = self.dirty.len().min(PARTS_MAX) + self.undeliverable.len();
-        let CommitBuffers { mut held_effects, mut parts } = std::mem::take(&mut self.buffers);
+        let room = self.queues.dirty.len().min(PARTS_MAX) + self.discards.undeliverable.len();
+        let CommitBuffers { mut held_effects, mut parts } = std::mem::take(&mut self.commits.buffers);
         held_effects.reserve(room);
         parts.reserve(room);
         let (mut bytes, mut later, alone) = (0, Vec::new(), self.next_suspect());
-        let mut picks = Picks::of(&self.dirty, self.sharing.is_shared());
+        let mut picks = Picks::of(&self.queues.dirty, self.queues.activity.is_shared());
         while parts.len() < PARTS_MAX
             && bytes < BATCH_BYTES_MAX
             && let Some(execution) = self.next_dirty(alone, &mut picks, &mut later)
@@ -112,7 +134,7 @@ impl Shard {
             let Some(loaded) = self.executions.get_mut(&execution).and_then(ExecutionEntry::loaded_mut) else {
                 continue;
             };
-            let partition = self.leases.partition(execution);
+            let partition = self.ownership.leases.partition(execution);
             let part = loaded.part(partition, &self.keys.sealing);
             let after = Some(Expected { sequence: loaded.next_sequence.wrapping_sub(1), hash: loaded.head });
             let effects = HeldEffects::of(execution, after, std::mem::take(&mut loaded.draft));
@@ -126,15 +148,15 @@ impl Shard {
                     parts.push(part);
                 }
                 // Nothing to write, and no earlier frame in flight: the callers can be answered.
-                None => self.releasing.push_back(effects),
+                None => self.commits.releasing.push_back(effects),
             }
         }
         for execution in later {
-            self.dirty.insert(execution, self.tenant_key(execution));
+            self.queues.dirty.insert(execution, self.tenant_key(execution));
         }
         while parts.len() < PARTS_MAX
             && alone.is_none()
-            && let Some((execution, discard)) = self.undeliverable.pop_first()
+            && let Some((execution, discard)) = self.discards.undeliverable.pop_first()
         {
             // The execution has started, or is about to, and receives the messages itself.
             if self.executions.contains_key(&execution) {
@@ -142,14 +164,14 @@ impl Shard {
                 continue;
             }
             held_effects.push(HeldEffects::of(execution, None, Draft::default()));
-            parts.push(discard.part(execution, self.leases.partition(execution)));
+            parts.push(discard.part(execution, self.ownership.leases.partition(execution)));
         }
         if parts.is_empty() {
-            self.buffers = CommitBuffers { held_effects, parts };
+            self.commits.buffers = CommitBuffers { held_effects, parts };
             return;
         }
         let partitions: BTreeSet<u32> = parts.iter().map(|part| part.partition).collect();
-        let fences = partitions.into_iter().filter_map(|partition| self.leases.fence(partition)).collect();
+        let fences = partitions.into_iter().filter_map(|partition| self.ownership.leases.fence(partition)).collect();
         self.send(held_effects, Arc::new(Batch { fences, parts, sealing: self.keys.sealing }));
     }
 
@@ -161,10 +183,10 @@ impl Shard {
         later: &mut Vec<ExecutionKey>,
     ) -> Option<ExecutionKey> {
         if let Some(alone) = alone {
-            return self.dirty.remove(&alone).then_some(alone);
+            return self.queues.dirty.remove(&alone).then_some(alone);
         }
         loop {
-            let execution = picks.next(&mut self.dirty)?;
+            let execution = picks.next(&mut self.queues.dirty)?;
             if !self.refusals.is_suspect(execution) {
                 return Some(execution);
             }
@@ -173,16 +195,16 @@ impl Shard {
     }
 
     pub(super) fn send(&mut self, held_effects: Vec<HeldEffects>, batch: Arc<Batch>) {
-        self.commits_submitted += 1;
-        self.outputs.push_back(Output::Commit { commit_id: self.commits_submitted, batch: batch.clone() });
-        self.in_flight = Some(InFlightCommit { id: self.commits_submitted, held_effects, batch });
+        self.commits.submitted += 1;
+        self.outputs.push_back(Output::Commit { commit_id: self.commits.submitted, batch: batch.clone() });
+        self.commits.in_flight = Some(InFlightCommit { id: self.commits.submitted, held_effects, batch });
     }
 
     pub(super) fn committed(&mut self, now: u64, id: u64, answer: Result<Vec<PartOutcome>, CommitError>) {
-        let Some(mut commit) = self.in_flight.take_if(|commit| commit.id == id) else { return };
+        let Some(mut commit) = self.commits.in_flight.take_if(|commit| commit.id == id) else { return };
         // The effects of earlier commits are released before slots are dropped.
         while self.release_next() {}
-        self.counters.commit(&answer);
+        self.telemetry.counters.commit(&answer);
         match answer {
             Ok(answers) => {
                 let (mut posted, mut releasing) = (BTreeSet::new(), Vec::with_capacity(commit.held_effects.len()));
@@ -206,7 +228,7 @@ impl Shard {
                 }
                 self.on_messages_enqueued(posted);
                 self.queue_release(releasing);
-                self.recycled = Some(commit);
+                self.commits.recycled = Some(commit);
             }
             Err(CommitError::NotWritten(why)) => {
                 self.outputs.push_back(Output::Stalled(why));
@@ -221,15 +243,17 @@ impl Shard {
                 for (effects, part) in commit.held_effects.into_iter().zip(&commit.batch.parts) {
                     if is_discard(part) {
                         // Repeated if the messages still exist, since no other code discards them.
-                        let discard = self.undeliverable.entry(part.execution).or_default();
+                        let discard = self.discards.undeliverable.entry(part.execution).or_default();
                         discard.consumed.extend(part.consumed.iter().cloned());
                         discard.messages.extend(part.messages.iter().cloned());
                         continue;
                     }
-                    self.never_started.extend(effects.attempts());
+                    for id in effects.attempts() {
+                        self.attempts.set(id, AttemptState::NotStarted);
+                    }
                     let (unconfirmed, queued) = UnconfirmedCommit::of(effects, part);
-                    self.unconfirmed.entry(part.execution).or_default().push(unconfirmed);
-                    self.in_doubt.extend(queued.iter().filter_map(|(queued, _)| queued.ticket));
+                    self.commits.unconfirmed.entry(part.execution).or_default().push(unconfirmed);
+                    self.commits.in_doubt.extend(queued.iter().filter_map(|(queued, _)| queued.ticket));
                     self.reload(part.execution, queued);
                 }
             }
@@ -240,7 +264,7 @@ impl Shard {
     /// Queues the effects of a durable commit. While organizations share the driver, those with fewer executions in the
     /// commit go first.
     fn queue_release(&mut self, mut releasing: Vec<HeldEffects>) {
-        if self.sharing.is_shared() {
+        if self.queues.activity.is_shared() {
             let mut counts: BTreeMap<Tenant, usize> = BTreeMap::new();
             for effects in &releasing {
                 *counts.entry(self.tenant_key(effects.execution)).or_default() += 1;
@@ -248,13 +272,13 @@ impl Shard {
             // The sort is stable: commits of one execution are released in order.
             releasing.sort_by_cached_key(|effects| counts.get(&self.tenant_key(effects.execution)).copied());
         }
-        self.releasing.extend(releasing);
+        self.commits.releasing.extend(releasing);
     }
 
     /// Submits the same commit again, since nothing of it was written. It is rebuilt only if partitions of it were
     /// lost.
     fn send_again(&mut self, commit: InFlightCommit) {
-        let is_held = |fence: &Fence| self.leases.fence(fence.partition) == Some(*fence);
+        let is_held = |fence: &Fence| self.ownership.leases.fence(fence.partition) == Some(*fence);
         if commit.batch.fences.iter().all(is_held) {
             return self.send(commit.held_effects, commit.batch);
         }
@@ -271,12 +295,12 @@ impl Shard {
     }
 
     fn durable(&mut self, effects: &HeldEffects, part: &Part) {
-        self.counters.durable(part);
+        self.telemetry.counters.durable(part);
         self.refusals.written(part.execution);
-        if self.plans_stored.len() >= PLANS_KNOWN_MAX {
-            self.plans_stored.clear();
+        if self.commits.plans_stored.len() >= PLANS_KNOWN_MAX {
+            self.commits.plans_stored.clear();
         }
-        self.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
+        self.commits.plans_stored.extend(part.plans.iter().map(|plan| plan.hash));
         // The partition was lost and acquired again, and the journal may have been read before this commit.
         if effects.is_stale && !part.frames.is_empty() && self.executions.contains_key(&effects.execution) {
             return self.reload(effects.execution, Vec::new());
@@ -307,9 +331,8 @@ impl Shard {
             waiting.retain(|queued| {
                 let place = receipt_of(queued).and_then(|receipt| receipts.iter().position(|known| *known == receipt));
                 place.map(|place| receipts.swap_remove(place)).is_none_or(|(instance, attempt)| {
-                    let name = (execution, instance, attempt);
-                    self.performing.remove(&name);
-                    self.elsewhere.remove(&name);
+                    let name = AttemptId::new(execution, instance, attempt);
+                    self.attempts.end(&name);
                     false
                 })
             });
@@ -318,13 +341,13 @@ impl Shard {
 
     /// Releases the effects of one execution of a durable commit. False if none is left.
     pub(super) fn release_next(&mut self) -> bool {
-        let Some(effects) = self.releasing.pop_front() else {
-            if let Some(recycled) = self.recycled.take() {
-                self.buffers = recycled.into_buffers();
+        let Some(effects) = self.commits.releasing.pop_front() else {
+            if let Some(recycled) = self.commits.recycled.take() {
+                self.commits.buffers = recycled.into_buffers();
             }
             return false;
         };
-        self.has_released = true;
+        self.commits.has_released = true;
         self.release(effects);
         true
     }
@@ -384,7 +407,7 @@ impl Shard {
         let execution = effects.execution;
         match refusal {
             Refusal::IdTaken(other) | Refusal::IdempotencyKeyTaken(other) => {
-                let newer = self.forget_cell(execution);
+                let newer = self.forget_entry(execution);
                 let queued: Vec<_> = effects.queued.into_iter().map(|(queued, _)| queued).chain(newer).collect();
                 self.discard_messages(execution, &queued);
                 self.refuse(queued, ShardError::Exists(other));
@@ -394,14 +417,14 @@ impl Shard {
             Refusal::Partition => {
                 let why = format!(
                     "its head (`heads.partition`) is not in partition {}, where it belongs: something other than Mainspring has changed the store",
-                    self.leases.partition(execution)
+                    self.ownership.leases.partition(execution)
                 );
                 self.turn_back(execution, effects.into_queued().collect(), &why);
                 self.quarantine(execution, why);
             }
             Refusal::Fence => {
-                let partition = self.leases.partition(execution);
-                let held = self.leases.fence(partition);
+                let partition = self.ownership.leases.partition(execution);
+                let held = self.ownership.leases.fence(partition);
                 // The partition was lost and acquired again. Unwritten inputs are processed again under the new fence,
                 // and turns decided since are dropped, since they did not know of them.
                 if held.is_some() && held != fence {
@@ -427,14 +450,14 @@ impl Shard {
             self.refuse(asked, ShardError::Store(why.into()));
             return self.pass_on(execution, without_reply);
         }
-        let newer = self.forget_cell(execution);
+        let newer = self.forget_entry(execution);
         self.load(execution, queued.into_iter().map(|(queued, _)| queued).collect(), newer);
     }
 
-    pub(super) fn forget_cell(&mut self, execution: ExecutionKey) -> Vec<PendingInput> {
-        self.dirty.remove(&execution);
+    pub(super) fn forget_entry(&mut self, execution: ExecutionKey) -> Vec<PendingInput> {
+        self.queues.dirty.remove(&execution);
         self.idle_cache.remove(execution);
-        self.reading.remove(&execution);
+        self.loads.reading.remove(&execution);
         self.timers.remove(execution);
         let entry = self.executions.remove(&execution);
         // The result of an evaluation in progress is not needed.
@@ -523,10 +546,12 @@ impl HeldEffects {
     }
 
     /// The attempts that start when the commit is durable. If the partition is lost, the new owner decides.
-    fn attempts(&self) -> impl Iterator<Item = (ExecutionKey, Instance, u32)> + '_ {
+    fn attempts(&self) -> impl Iterator<Item = AttemptId> + '_ {
         let actions = self.actions.iter().filter(|_| !self.is_stale);
         actions.filter_map(|action| match action {
-            Action::Perform { instance, attempt } => Some((self.execution, instance.clone(), attempt.number)),
+            Action::Perform { instance, attempt } => {
+                Some(AttemptId::new(self.execution, instance.clone(), attempt.number))
+            }
             Action::Stop { .. } => None,
         })
     }

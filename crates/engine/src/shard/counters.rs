@@ -30,6 +30,14 @@ pub struct Counters {
     pub lateness_ms: Vec<u64>,
 }
 
+/// The parts of the shard that people observe.
+#[derive(Debug, Default)]
+pub(super) struct Telemetry {
+    pub(super) counters: Counters,
+    /// Durable frames contain the spans that end with them.
+    pub(super) makes_spans: bool,
+}
+
 /// Labels of inputs.
 pub const INPUTS: [&str; 9] =
     ["start", "receipt", "timer", "decide", "signal", "cancel", "continue", "child_waits", "admit"];
@@ -59,7 +67,7 @@ pub struct StateCounts {
 impl Shard {
     /// The counters. The reader resets them with [`Counters::clear`].
     pub fn counters(&mut self) -> &mut Counters {
-        &mut self.counters
+        &mut self.telemetry.counters
     }
 
     /// Counts the executions in memory, by visiting each.

@@ -20,6 +20,14 @@ use super::{
 };
 use crate::quarantine::not_started;
 
+/// Messages to discard: their executions do not exist.
+#[derive(Debug, Default)]
+pub(super) struct Discards {
+    /// Discards for the next commit.
+    pub(super) undeliverable: BTreeMap<ExecutionKey, Discard>,
+    pub(super) delayed: Delayed,
+}
+
 /// Discards that the store refused, with the time of the next try.
 #[derive(Debug, Default)]
 pub(super) struct Delayed(BTreeMap<ExecutionKey, (u64, Discard)>);
@@ -53,7 +61,7 @@ impl Shard {
         for parent in messages.filter_map(|message| canceled_by(&message.id)) {
             let why = "the execution is not stored, and no start message arrived before the cancel message";
             let notified = self.not_started_message(now, execution, &parent, not_started(execution, why));
-            self.undeliverable.entry(execution).or_default().messages.push(notified);
+            self.discards.undeliverable.entry(execution).or_default().messages.push(notified);
         }
     }
 
@@ -61,7 +69,7 @@ impl Shard {
     pub(super) fn discard_messages(&mut self, execution: ExecutionKey, queued: &[PendingInput]) {
         let messages: Vec<_> = queued.iter().filter_map(|queued| Some(queued.message.as_ref()?.id.clone())).collect();
         if !messages.is_empty() {
-            self.undeliverable.entry(execution).or_default().consumed.extend(messages);
+            self.discards.undeliverable.entry(execution).or_default().consumed.extend(messages);
         }
     }
 
@@ -128,7 +136,7 @@ impl Shard {
             return;
         }
         let notified = self.not_started_message(now, execution, parent, failure);
-        let discard = self.undeliverable.entry(execution).or_default();
+        let discard = self.discards.undeliverable.entry(execution).or_default();
         discard.consumed.push(message.to_owned());
         discard.messages.push(notified);
     }
@@ -143,7 +151,7 @@ impl Shard {
         let (instance, attempt) = (parent.instance.clone(), parent.attempt);
         let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(failure) };
         let notified = OutgoingMessage { to: parent.execution, id: format!("refusal of {execution}"), input };
-        posted(notified, (&self.keys.sealing, &self.leases), now)
+        posted(notified, (&self.keys.sealing, &self.ownership.leases), now)
     }
 
     /// True if the message is about to be discarded. An execution that started from it would run although its parent
@@ -152,15 +160,15 @@ impl Shard {
         let consumes = |part: &Part| {
             part.execution == execution && is_discard(part) && part.consumed.iter().any(|id| id == message)
         };
-        self.undeliverable.get(&execution).is_some_and(|discard| discard.consumes(message))
-            || self.delayed.consumes(execution, message)
+        self.discards.undeliverable.get(&execution).is_some_and(|discard| discard.consumes(message))
+            || self.discards.delayed.consumes(execution, message)
             || self.refusals.parts().any(consumes)
-            || self.in_flight.as_ref().is_some_and(|commit_id| commit_id.parts().iter().any(consumes))
+            || self.commits.in_flight.as_ref().is_some_and(|commit_id| commit_id.parts().iter().any(consumes))
     }
 
     /// Schedules another try for a discard that was refused alone, since it is the only notification of the parent.
     pub(super) fn delay_discard(&mut self, now: u64, part: &Part) {
-        let (at, discard) = self.delayed.0.entry(part.execution).or_default();
+        let (at, discard) = self.discards.delayed.0.entry(part.execution).or_default();
         *at = now.saturating_add(DISCARD_RETRY_MS);
         discard.consumed.extend(part.consumed.iter().cloned());
         discard.messages.extend(part.messages.iter().cloned());
@@ -168,8 +176,8 @@ impl Shard {
 
     /// Adds the discards that are due again to the next commit.
     pub(super) fn resume_discards(&mut self, now: u64) {
-        for (execution, (_, delayed)) in self.delayed.0.extract_if(.., |_, (at, _)| *at <= now) {
-            let discard = self.undeliverable.entry(execution).or_default();
+        for (execution, (_, delayed)) in self.discards.delayed.0.extract_if(.., |_, (at, _)| *at <= now) {
+            let discard = self.discards.undeliverable.entry(execution).or_default();
             discard.consumed.extend(delayed.consumed);
             discard.messages.extend(delayed.messages);
         }

@@ -83,12 +83,12 @@ fn salt(key: &[u8; 32], execution: ExecutionKey, sequence: u64, place: usize) ->
 impl Shard {
     /// Makes the shard act as if several organizations always shared the driver: for tests.
     pub fn share_always(&mut self) {
-        self.sharing.share_always();
+        self.queues.activity.share_always();
     }
 
     /// True after [`share_always`](Self::share_always).
     pub fn is_always_shared(&self) -> bool {
-        self.sharing.is_always_shared()
+        self.queues.activity.is_always_shared()
     }
 
     /// Returns the turn for an input if it is to be decided on another thread. A turn that ends the execution is
@@ -103,7 +103,7 @@ impl Shard {
                 loaded.last_records >= LONG_TURN_RECORDS || loaded.state.journal.is_split && is_long(&loaded.state.plan)
             }
         };
-        (may_be_long && self.sharing.is_shared()).then(|| {
+        (may_be_long && self.queues.activity.is_shared()).then(|| {
             Rest::Whole(Box::new(Whole {
                 input: queued.input.clone(),
                 now,

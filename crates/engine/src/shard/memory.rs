@@ -12,14 +12,17 @@ use std::sync::{Arc, Weak, atomic::AtomicBool};
 use mainspring_kernel::{
     cbor,
     input::{Input, Parent, Start, Timer},
-    instance::Instance,
     key::ExecutionKey,
     state::State,
     value::{Map, Value},
 };
 use mainspring_store::AuditEntry;
 
-use super::{Output, PendingInput, Shard, entry::ExecutionEntry};
+use super::{
+    Output, PendingInput, Shard,
+    attempts::{AttemptId, AttemptState},
+    entry::ExecutionEntry,
+};
 use crate::{
     evaluator::tenant_of,
     limits::{HELD_BACK_MS_MAX, HELD_BACK_RETRY_MS},
@@ -112,12 +115,12 @@ impl Shard {
 
     /// Kills the attempts of a canceled execution, since its organization exceeds twice the bound.
     fn kill_attempts(&mut self, execution: ExecutionKey) {
-        let first = (execution, Instance { step: 0, rounds: Vec::new() }, 0);
-        let running = self.performing.range(first..).take_while(|((of, ..), _)| *of == execution);
-        self.outputs.extend(running.map(|((execution, instance, attempt), _)| Output::Kill {
+        let is_running = |state: &AttemptState| matches!(state, AttemptState::Running(_));
+        let running = self.attempts.of(execution).filter(|(_, state)| is_running(state));
+        self.outputs.extend(running.map(|(AttemptId { execution, instance, number }, _)| Output::Kill {
             execution: *execution,
             instance: instance.clone(),
-            attempt: *attempt,
+            attempt: *number,
         }));
     }
 
@@ -133,7 +136,7 @@ impl Shard {
         }
         let waiting = std::mem::take(waiting);
         if !waiting.is_empty() {
-            self.kept.entry(execution).or_default().extend(waiting);
+            self.loads.deferred_inputs.entry(execution).or_default().extend(waiting);
         }
         self.timers.set_at_latest(execution, now + HELD_BACK_RETRY_MS);
         true
@@ -150,7 +153,7 @@ impl Shard {
             return Some(queued);
         }
         if !queued.is_empty() {
-            self.kept.entry(execution).or_default().extend(queued);
+            self.loads.deferred_inputs.entry(execution).or_default().extend(queued);
         }
         self.timers.set_at_latest(execution, now + HELD_BACK_RETRY_MS);
         None

@@ -4,36 +4,44 @@
 //! of their attempts are sent to the inbox for the new owner. A released partition is handed off between two commits:
 //! its running attempts stay here as detached attempts, which the store names to the next owner.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use mainspring_kernel::{decide::open_attempt, effect::Outcome, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{ClusterView, RemoteAttempt};
+use mainspring_store::{ClusterView, Fence, RemoteAttempt};
 
 use crate::{
     clock::ClockReading,
-    lease::{Change, plan_rebalance},
+    lease::{Change, Leases, plan_rebalance},
     membership::LeaseRenewal,
     shard::{
-        Shard, begin_reconciling,
+        Shard,
+        attempts::{AttemptId, AttemptState, DetachedAttempt},
         commit::{HeldEffects, InFlightCommit},
         entry::ExecutionEntry,
         protocol::{Handoff, Output, PendingInput, ShardError},
     },
 };
 
-/// A detached attempt: it runs here, and its execution was released to another node.
+/// The partitions that this shard owns, and their releases.
 #[derive(Debug)]
-pub(super) struct DetachedAttempt {
-    /// The name of the step instance.
-    step: String,
-    /// It was asked to stop, since the lease under which the new owner waits for it has expired.
-    is_stopped: bool,
+pub(super) struct Ownership {
+    pub(super) leases: Leases,
+    /// Partitions that are released as soon as no commit of them is in flight.
+    pub(super) draining: BTreeSet<u32>,
+    /// Releases that the store has not confirmed. The answer to an earlier heartbeat may still list these partitions.
+    unconfirmed_releases: Vec<Fence>,
+}
+
+impl Ownership {
+    pub(super) fn new(leases: Leases) -> Self {
+        Self { leases, draining: BTreeSet::new(), unconfirmed_releases: Vec::new() }
+    }
 }
 
 impl Shard {
     /// Drops all partitions if the lease has expired. The driver calls it before every event and every output.
     pub fn expire(&mut self, now: ClockReading) {
-        if self.leases.is_over(now) {
+        if self.ownership.leases.is_over(now) {
             self.lose_all();
             self.kill_detached();
         }
@@ -41,65 +49,67 @@ impl Shard {
 
     /// The time for the next event: see [`Leases::now`](crate::lease::Leases::now).
     pub fn now(&self, reading: ClockReading) -> u64 {
-        self.leases.now(reading)
+        self.ownership.leases.now(reading)
     }
 
     /// The store has expired the lease as well: nothing is owned here, and no node waits for receipts of this node.
     pub(super) fn lapsed(&mut self) {
         self.lose_all();
         self.kill_detached();
-        self.detached.clear();
+        self.attempts.remove_if(|_, state| matches!(state, AttemptState::Detached(_)));
     }
 
     /// Kills the detached attempts. The store may still accept the next heartbeat in time: the new owners then wait for
     /// these attempts, and their receipts are sent. Attempts that have not started are removed from the release, so
     /// that no node waits for them.
     fn kill_detached(&mut self) {
-        if self.detached.values().all(|detached| detached.is_stopped) {
+        if self.attempts.detached().all(|(_, detached)| detached.is_stopped) {
             return;
         }
-        let mut not_begun = Vec::new();
+        let mut not_started = Vec::new();
         for output in &self.outputs {
             if let Output::Perform { execution, instance, attempt } = output
-                && let Some(detached) = self.detached.remove(&(*execution, instance.clone(), attempt.number))
+                && let Some(detached) =
+                    self.attempts.take_detached(&AttemptId::new(*execution, instance.clone(), attempt.number))
             {
-                not_begun.push(RemoteAttempt { execution: *execution, step: detached.step, number: attempt.number });
+                not_started.push(RemoteAttempt { execution: *execution, step: detached.step, number: attempt.number });
             }
         }
         for output in &mut self.outputs {
             if let Output::Handoff(handoff) = output {
-                handoff.running.retain(|attempt| !not_begun.contains(attempt));
+                handoff.running.retain(|attempt| !not_started.contains(attempt));
             }
         }
         self.outputs.retain(|output| output.stays_without(&|_| true, false));
-        for ((execution, instance, attempt), detached) in &mut self.detached {
+        for (id, detached) in self.attempts.detached_mut() {
             if !std::mem::replace(&mut detached.is_stopped, true) {
-                let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
-                self.outputs.push_back(Output::Kill { execution, instance, attempt });
+                let AttemptId { execution, instance, number } = id.clone();
+                self.outputs.push_back(Output::Kill { execution, instance, attempt: number });
             }
         }
     }
 
     /// The partitions that this node owns, in ascending order.
     pub fn held(&self) -> impl Iterator<Item = u32> + '_ {
-        self.leases.held()
+        self.ownership.leases.held()
     }
 
     /// The number of partitions of the store, as last known.
     pub fn partitions(&self) -> u32 {
-        self.leases.partitions()
+        self.ownership.leases.partitions()
     }
 
     /// Owned partitions without active executions.
     pub fn idle(&self) -> BTreeSet<u32> {
-        let mut idle: BTreeSet<u32> = self.leases.held().collect();
+        let mut idle: BTreeSet<u32> = self.ownership.leases.held().collect();
         let busy = self
             .executions
             .iter()
             .filter(|(_, entry)| !matches!(entry, ExecutionEntry::Loaded(loaded) if loaded.is_idle()));
-        let performing = self.performing.keys().map(|(execution, ..)| execution).chain(self.reconciling.keys());
-        for execution in busy.map(|(execution, _)| execution).chain(performing) {
-            idle.remove(&self.leases.partition(*execution));
+        let is_open = |state: &AttemptState| matches!(state, AttemptState::Running(_) | AttemptState::Reconciling);
+        let open = self.attempts.iter().filter(|(_, state)| is_open(state)).map(|(id, _)| &id.execution);
+        for execution in busy.map(|(execution, _)| execution).chain(open) {
+            idle.remove(&self.ownership.leases.partition(*execution));
         }
         idle
     }
@@ -108,39 +118,40 @@ impl Shard {
     /// ones are released.
     pub(super) fn heard(&mut self, renewal: &LeaseRenewal) {
         let LeaseRenewal { name, until, clock, table, taken, is_leaving } = renewal;
-        self.leases.record_clock(*clock);
+        self.ownership.leases.record_clock(*clock);
         let table = &self.without_released(table);
-        if self.leases.partitions() != table.partitions {
+        if self.ownership.leases.partitions() != table.partitions {
             self.lose_all();
         }
-        let Change { lost, mut acquired } = self.leases.renew(*until, table);
+        let Change { lost, mut acquired } = self.ownership.leases.renew(*until, table);
         self.lose(&lost);
         // Partitions that came back under another epoch were lost first.
-        self.leases.add(&table.held);
-        self.leases.add(taken);
+        self.ownership.leases.add(&table.held);
+        self.ownership.leases.add(taken);
         acquired.extend(taken.iter().map(|fence| fence.partition));
         self.gain(acquired);
         self.stop_for_others(&table.stop_requested);
         self.check_remote_attempts(table);
-        self.draining.clear();
+        self.ownership.draining.clear();
         if clock.skew().is_some() {
             // Turns decided here would use the wrong time.
-            self.draining.extend(self.leases.held());
+            self.ownership.draining.extend(self.ownership.leases.held());
             self.release_drained();
         } else if !is_leaving {
             let idle = self.idle();
-            let busy = self.leases.held().filter(|partition| !idle.contains(partition));
+            let busy = self.ownership.leases.held().filter(|partition| !idle.contains(partition));
             // Idle partitions are released first.
             let order: Vec<u32> = idle.iter().copied().rev().chain(busy).collect();
-            self.draining.extend(plan_rebalance(table, name, &order).give_up);
+            self.ownership.draining.extend(plan_rebalance(table, name, &order).give_up);
             self.release_drained();
         }
     }
 
     /// The cluster view as it will be when the store has recorded the pending releases.
     fn without_released(&mut self, table: &ClusterView) -> ClusterView {
-        self.unconfirmed_releases.retain(|fence| table.held.contains(fence));
-        let is_kept = |partition: u32| self.unconfirmed_releases.iter().all(|fence| fence.partition != partition);
+        self.ownership.unconfirmed_releases.retain(|fence| table.held.contains(fence));
+        let is_kept =
+            |partition: u32| self.ownership.unconfirmed_releases.iter().all(|fence| fence.partition != partition);
         let mut table = table.clone();
         table.held.retain(|fence| is_kept(fence.partition));
         table.holders.retain(|(partition, _)| is_kept(*partition));
@@ -148,7 +159,7 @@ impl Shard {
     }
 
     fn lose_all(&mut self) {
-        let all: Vec<u32> = self.leases.held().collect();
+        let all: Vec<u32> = self.ownership.leases.held().collect();
         self.lose(&all);
     }
 
@@ -161,13 +172,12 @@ impl Shard {
     /// Stops detached attempts whose owners request it.
     fn stop_for_others(&mut self, stop_requested: &[RemoteAttempt]) {
         for RemoteAttempt { execution, step, number } in stop_requested {
-            let named = self
-                .detached
-                .iter()
-                .find(|((of, _, attempt), detached)| (of, attempt, &detached.step) == (execution, number, step));
-            if let Some(((execution, instance, attempt), _)) = named {
-                let (execution, instance, attempt) = (*execution, instance.clone(), *attempt);
-                self.outputs.push_back(Output::Stop { execution, instance, attempt });
+            let is_named = |(id, detached): &(&AttemptId, &DetachedAttempt)| {
+                (&id.execution, &id.number, &detached.step) == (execution, number, step)
+            };
+            if let Some((id, _)) = self.attempts.detached().find(is_named) {
+                let AttemptId { execution, instance, number } = id.clone();
+                self.outputs.push_back(Output::Stop { execution, instance, attempt: number });
             }
         }
     }
@@ -175,22 +185,25 @@ impl Shard {
     /// Recovers attempts of nodes that are no longer alive. Stop requests are repeated, since the last one may have
     /// been lost.
     fn check_remote_attempts(&mut self, table: &ClusterView) {
-        let names: Vec<_> = self.elsewhere.iter().map(|(name, at)| (name.clone(), at.clone())).collect();
-        for (name, at) in names {
-            let (execution, instance, number) = &name;
+        let remote = self.attempts.iter().filter_map(|(id, state)| match state {
+            AttemptState::Remote(node) => Some((id.clone(), node.clone())),
+            _ => None,
+        });
+        for (id, at) in remote.collect::<Vec<_>>() {
+            let AttemptId { execution, instance, number } = &id;
             let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(execution) else { continue };
             let step = loaded.state.steps.get(instance).filter(|step| step.attempt == *number);
             let is_open = step.is_some() && loaded.state.open.attempts.contains(instance);
             let is_stopping = step.is_some_and(|step| step.stopping.is_some());
             if !is_open {
-                self.elsewhere.remove(&name);
+                self.attempts.end(&id);
             } else if table.nodes.iter().any(|node| node.name == at) {
-                let remote = is_stopping.then(|| self.remote_attempt(&name)).flatten();
+                let remote = is_stopping.then(|| self.remote_attempt(&id)).flatten();
                 self.outputs.extend(remote.map(Output::StopRemote));
             } else if let Some(attempt) = open_attempt(&loaded.state, instance) {
-                self.elsewhere.remove(&name);
-                if begin_reconciling(&mut self.reconciling, name.clone()) {
-                    let (execution, instance, _) = name;
+                self.attempts.end(&id);
+                if self.attempts.begin_reconciling(id.clone()) {
+                    let AttemptId { execution, instance, .. } = id;
                     self.outputs.push_back(Output::Reconcile { execution, instance, attempt });
                 }
             }
@@ -198,8 +211,8 @@ impl Shard {
     }
 
     /// The name of an attempt in the store. `None` if its execution is not in memory.
-    pub(super) fn remote_attempt(&self, name: &(ExecutionKey, Instance, u32)) -> Option<RemoteAttempt> {
-        let (execution, instance, number) = name;
+    pub(super) fn remote_attempt(&self, id: &AttemptId) -> Option<RemoteAttempt> {
+        let AttemptId { execution, instance, number } = id;
         let plan = self.executions.get(execution)?.plan()?;
         Some(RemoteAttempt { execution: *execution, step: instance.name(plan), number: *number })
     }
@@ -207,48 +220,48 @@ impl Shard {
     /// Releases the surplus partitions, unless a commit is in flight: the running attempts are known only after it. A
     /// partition with a load or a recovery in progress stays until that is complete.
     pub(super) fn release_drained(&mut self) {
-        if self.draining.is_empty()
-            || self.in_flight.is_some()
+        if self.ownership.draining.is_empty()
+            || self.commits.in_flight.is_some()
             || self.refusals.is_halving()
-            || !self.releasing.is_empty()
+            || !self.commits.releasing.is_empty()
         {
             return;
         }
-        let mut partitions = std::mem::take(&mut self.draining);
+        let mut partitions = std::mem::take(&mut self.ownership.draining);
         let unread = self.executions.iter().filter(|(_, entry)| matches!(entry, ExecutionEntry::Loading(_)));
-        let unread = unread.map(|(execution, _)| execution).chain(self.kept.keys());
-        let unsettled = self.reconciling.keys().chain(unread);
-        for partition in unsettled.map(|execution| self.leases.partition(*execution)).collect::<BTreeSet<u32>>() {
+        let unread = unread.map(|(execution, _)| execution).chain(self.loads.deferred_inputs.keys());
+        let is_reconciling = |state: &AttemptState| matches!(state, AttemptState::Reconciling);
+        let reconciling = self.attempts.iter().filter(|(_, state)| is_reconciling(state)).map(|(id, _)| &id.execution);
+        let unsettled = reconciling.chain(unread);
+        for partition in
+            unsettled.map(|execution| self.ownership.leases.partition(*execution)).collect::<BTreeSet<u32>>()
+        {
             if partitions.remove(&partition) {
-                self.draining.insert(partition);
+                self.ownership.draining.insert(partition);
             }
         }
-        let fences: Vec<_> = partitions.iter().filter_map(|partition| self.leases.fence(*partition)).collect();
+        let fences: Vec<_> =
+            partitions.iter().filter_map(|partition| self.ownership.leases.fence(*partition)).collect();
         if fences.is_empty() {
             return;
         }
-        let is_gone = |execution: &ExecutionKey| partitions.contains(&self.leases.partition(*execution));
-        let mut detached: BTreeMap<_, _> = self
-            .performing
-            .extract_if(.., |(execution, ..), _| is_gone(execution))
-            .map(|(name, performing)| (name, performing.step))
-            .collect();
+        let is_gone = |execution: &ExecutionKey| partitions.contains(&self.ownership.leases.partition(*execution));
+        let mut detached = self.attempts.take_running(is_gone);
         // A receipt without a commit is about to be enqueued. Until then the attempt is listed as running, so that no
         // node considers it interrupted.
         for (execution, entry) in self.executions.iter().filter(|(execution, _)| is_gone(execution)) {
             let Some(plan) = entry.plan() else { continue };
             for (instance, attempt) in entry.queued().filter_map(brought) {
-                detached.insert((*execution, instance.clone(), attempt), instance.name(plan));
+                detached.insert(AttemptId::new(*execution, instance.clone(), attempt), instance.name(plan));
             }
         }
         let mut running = Vec::new();
-        for (name, step) in detached {
-            let (execution, _, number) = name;
-            running.push(RemoteAttempt { execution, step: step.clone(), number });
-            self.detached.insert(name, DetachedAttempt { step, is_stopped: false });
+        for (id, step) in detached {
+            running.push(RemoteAttempt { execution: id.execution, step: step.clone(), number: id.number });
+            self.attempts.set(id, AttemptState::Detached(DetachedAttempt { step, is_stopped: false }));
         }
-        self.unconfirmed_releases.extend(&fences);
-        self.drop_cells(&partitions, true);
+        self.ownership.unconfirmed_releases.extend(&fences);
+        self.drop_executions(&partitions, true);
         self.outputs.push_back(Output::Handoff(Handoff { fences, running }));
     }
 
@@ -257,40 +270,39 @@ impl Shard {
         if partitions.is_empty() {
             return;
         }
-        self.drop_cells(&partitions.iter().copied().collect(), false);
+        self.drop_executions(&partitions.iter().copied().collect(), false);
         self.outputs.push_back(Output::Lost(partitions.to_vec()));
     }
 
-    fn drop_cells(&mut self, partitions: &BTreeSet<u32>, is_handoff: bool) {
-        let leases = &self.leases;
+    fn drop_executions(&mut self, partitions: &BTreeSet<u32>, is_handoff: bool) {
+        let leases = &self.ownership.leases;
         let is_gone = |execution: &ExecutionKey| partitions.contains(&leases.partition(*execution));
         let gone: Vec<ExecutionKey> = self.executions.keys().copied().filter(is_gone).collect();
         self.outputs.retain(|output| output.stays_without(&is_gone, is_handoff));
         self.timers.retain(|execution| !is_gone(execution));
-        self.undeliverable.retain(|execution, _| !is_gone(execution));
-        self.delayed.forget(&is_gone);
+        self.discards.undeliverable.retain(|execution, _| !is_gone(execution));
+        self.discards.delayed.forget(&is_gone);
         self.memory.forget_held_back(is_gone);
-        self.unconfirmed.retain(|execution, _| !is_gone(execution));
-        self.reconciling.retain(|execution, _| !is_gone(execution));
-        self.elsewhere.retain(|(execution, ..), _| !is_gone(execution));
-        self.draining.retain(|partition| !partitions.contains(partition));
+        self.commits.unconfirmed.retain(|execution, _| !is_gone(execution));
+        let is_kept = |state: &AttemptState| matches!(state, AttemptState::Running(_) | AttemptState::Detached(_));
+        self.attempts.remove_if(|id, state| is_gone(&id.execution) && !is_kept(state));
+        self.ownership.draining.retain(|partition| !partitions.contains(partition));
         self.refusals.forget(&is_gone);
-        let on_the_way = self.in_flight.iter_mut().flat_map(InFlightCommit::held_effects).chain(&mut self.releasing);
+        let on_the_way =
+            self.commits.in_flight.iter_mut().flat_map(InFlightCommit::held_effects).chain(&mut self.commits.releasing);
         let on_the_way = on_the_way.chain(self.refusals.held_effects());
         on_the_way.filter(|effects| is_gone(effects.execution())).for_each(HeldEffects::detach);
-        let kept: Vec<_> = self.kept.extract_if(.., |execution, _| is_gone(execution)).collect();
-        self.never_started.retain(|(execution, ..)| !is_gone(execution));
+        let kept: Vec<_> = self.loads.deferred_inputs.extract_if(.., |execution, _| is_gone(execution)).collect();
         // Kills the running attempts: the new owner considers them interrupted and may start them again. Their outcomes
         // are forwarded.
-        for (name, _) in self.performing.extract_if(.., |(execution, ..), _| is_gone(execution)) {
-            let (execution, instance, attempt) = name;
-            self.outputs.push_back(Output::Kill { execution, instance, attempt });
+        for AttemptId { execution, instance, number } in self.attempts.take_running(is_gone).into_keys() {
+            self.outputs.push_back(Output::Kill { execution, instance, attempt: number });
         }
         for partition in partitions {
-            self.leases.remove(*partition);
+            self.ownership.leases.remove(*partition);
         }
         for execution in gone {
-            let queued = self.forget_cell(execution);
+            let queued = self.forget_entry(execution);
             self.pass_on(execution, queued);
         }
         for (execution, queued) in kept {
@@ -304,12 +316,12 @@ impl Shard {
         for queued in queued {
             if let Some(ticket) = queued.ticket {
                 // A redirected caller would start a new request, although the first one may have been written.
-                let is_in_doubt = self.in_doubt.contains(&ticket);
+                let is_in_doubt = self.commits.in_doubt.contains(&ticket);
                 let why =
                     "the execution is handed off to another node, and it is unknown if the input was processed before";
                 self.reply(ticket, Err(if is_in_doubt { ShardError::Store(why.into()) } else { ShardError::NotHere }));
             } else if let Some((instance, number)) = brought(&queued) {
-                let detached = self.detached.remove(&(execution, instance.clone(), number));
+                let detached = self.attempts.take_detached(&AttemptId::new(execution, instance.clone(), number));
                 let remote = detached.map(|detached| RemoteAttempt { execution, step: detached.step, number });
                 self.outputs.push_back(Output::PassOn(execution, queued.input, remote));
             }
@@ -318,7 +330,7 @@ impl Shard {
 
     /// True if the partition of the execution is owned here.
     pub(crate) fn holds(&self, execution: ExecutionKey) -> bool {
-        self.leases.fence(self.leases.partition(execution)).is_some()
+        self.ownership.leases.fence(self.ownership.leases.partition(execution)).is_some()
     }
 }
 

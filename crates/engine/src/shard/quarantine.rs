@@ -4,6 +4,7 @@ use mainspring_kernel::{effect::Outcome, input::Input, key::ExecutionKey};
 
 use super::{
     Shard,
+    attempts::{AttemptId, AttemptState},
     commit::{HeldEffects, InFlightCommit},
     ownership::brought,
     protocol::{Output, PendingInput, ShardError},
@@ -21,8 +22,8 @@ impl Shard {
     /// same work again. After a release from quarantine, each attempt is interrupted or has its receipt in the inbox.
     pub(super) fn drop_quarantined(&mut self, execution: ExecutionKey, reason: String) {
         self.end_work(execution);
-        let mut queued = self.forget_cell(execution);
-        queued.extend(self.kept.remove(&execution).unwrap_or_default());
+        let mut queued = self.forget_entry(execution);
+        queued.extend(self.loads.deferred_inputs.remove(&execution).unwrap_or_default());
         self.turn_back(execution, queued, &reason);
     }
 
@@ -34,17 +35,20 @@ impl Shard {
             | Output::Evaluate { execution, .. } => !is_its(execution),
             _ => true,
         });
-        self.reconciling.remove(&execution);
-        let on_the_way = self.in_flight.iter_mut().flat_map(InFlightCommit::held_effects).chain(&mut self.releasing);
+        let is_reconciling = |state: &AttemptState| matches!(state, AttemptState::Reconciling);
+        self.attempts.remove_if(|id, state| is_its(&id.execution) && is_reconciling(state));
+        let on_the_way =
+            self.commits.in_flight.iter_mut().flat_map(InFlightCommit::held_effects).chain(&mut self.commits.releasing);
         let on_the_way = on_the_way.chain(self.refusals.held_effects());
         on_the_way.filter(|effects| is_its(effects.execution())).for_each(HeldEffects::detach);
-        let elsewhere: Vec<_> = self.elsewhere.keys().filter(|(of, ..)| is_its(of)).cloned().collect();
-        for name in elsewhere {
-            self.outputs.extend(self.remote_attempt(&name).map(Output::StopRemote));
-            self.elsewhere.remove(&name);
+        let is_remote = |state: &AttemptState| matches!(state, AttemptState::Remote(_));
+        let remote = self.attempts.of(execution).filter(|(_, state)| is_remote(state)).map(|(id, _)| id.clone());
+        for id in remote.collect::<Vec<_>>() {
+            self.outputs.extend(self.remote_attempt(&id).map(Output::StopRemote));
+            self.attempts.end(&id);
         }
-        for ((execution, instance, attempt), _) in self.performing.extract_if(.., |(of, ..), _| is_its(of)) {
-            self.outputs.push_back(Output::Kill { execution, instance, attempt });
+        for AttemptId { execution, instance, number } in self.attempts.take_running(is_its).into_keys() {
+            self.outputs.push_back(Output::Kill { execution, instance, attempt: number });
         }
     }
 

@@ -127,11 +127,11 @@ impl Shard {
         let is_awaited =
             |entry: &ExecutionEntry| matches!(entry, ExecutionEntry::Loading(waiting) if !waiting.is_empty());
         let is_unread = |execution: &ExecutionKey| !self.refusals.is_suspect(*execution);
-        self.in_flight.is_some()
+        self.commits.in_flight.is_some()
             || self.refusals.is_halving()
-            || !self.dirty.is_empty()
-            || !self.undeliverable.is_empty()
-            || self.kept.keys().any(is_unread)
+            || !self.queues.dirty.is_empty()
+            || !self.discards.undeliverable.is_empty()
+            || self.loads.deferred_inputs.keys().any(is_unread)
             || self.executions.values().any(is_awaited)
     }
 
@@ -141,10 +141,10 @@ impl Shard {
             return None;
         }
         let now = self.refusals.now;
-        let waiting = || self.refusals.suspects.iter().filter(|(execution, _)| self.dirty.contains(execution));
+        let waiting = || self.refusals.suspects.iter().filter(|(execution, _)| self.queues.dirty.contains(execution));
         // A new input does not shorten the pause, since all other commits wait behind a try.
         let first = waiting().find(|(_, suspect)| suspect.not_before <= now).map(|(execution, _)| *execution);
-        let others = self.dirty.len() - waiting().count();
+        let others = self.queues.dirty.len() - waiting().count();
         let is_turn = others == 0 || !self.refusals.was_suspect;
         self.refusals.was_suspect = is_turn && first.is_some();
         first.filter(|_| is_turn)
@@ -188,7 +188,7 @@ impl Shard {
         let (mut kept_effects, mut kept) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
         for (effects, part) in held_effects.into_iter().zip(parts) {
             let fence = fences.iter().find(|fence| fence.partition == part.partition).copied();
-            if fence.is_some() && self.leases.fence(part.partition) == fence {
+            if fence.is_some() && self.ownership.leases.fence(part.partition) == fence {
                 kept_effects.push(effects);
                 kept.push(part);
             } else if !is_discard(&part) {
@@ -211,7 +211,7 @@ impl Shard {
         }
         let fence = fences.iter().find(|fence| fence.partition == part.partition).copied();
         let execution = part.execution;
-        if self.leases.fence(part.partition) != fence {
+        if self.ownership.leases.fence(part.partition) != fence {
             return self.refused(effects, Refusal::Fence, fence);
         }
         let written = self.refusals.written;
@@ -221,7 +221,7 @@ impl Shard {
         suspect.refusals += u32::from(cause == Cause::Content);
         let (tries, refusals, is_proved) = (suspect.tries, suspect.refusals, written > suspect.written_before);
         let is_alone = refusals >= REFUSALS_ALONE_MAX && self.refusals.suspects.len() == 1;
-        let newer = self.forget_cell(execution);
+        let newer = self.forget_entry(execution);
         let queued: Vec<PendingInput> = effects.into_queued().chain(newer).collect();
         if cause == Cause::Content && (refusals >= REFUSALS_MAX && is_proved || is_alone) {
             return self.quarantine_unwritable(now, execution, queued, part.expected.is_none(), why);
@@ -234,7 +234,7 @@ impl Shard {
             self.refusals.suspects.remove(&execution);
             return;
         }
-        self.kept.entry(execution).or_default().extend(without_reply);
+        self.loads.deferred_inputs.entry(execution).or_default().extend(without_reply);
         let again_at = now.saturating_add(RELOAD_DELAY_MS << (tries - 1).min(5));
         if let Some(suspect) = self.refusals.suspects.get_mut(&execution) {
             suspect.not_before = again_at;

@@ -9,6 +9,7 @@ use mainspring_kernel::{
 
 use super::{
     PendingInput, Shard,
+    attempts::{AttemptId, AttemptState},
     entry::{ExecutionEntry, LoadedExecution},
     tenants::Tenant,
 };
@@ -29,24 +30,24 @@ impl Shard {
             && can_continue(loaded)
             && !std::mem::replace(&mut loaded.is_queued, true)
         {
-            self.to_continue.push(loaded.tenant, execution);
+            self.queues.split.push(loaded.tenant, execution);
         }
     }
 
     /// Returns the organizations with split turns in the order in which they are served.
     pub(crate) fn split_tenants(&self) -> impl Iterator<Item = Tenant> {
-        self.to_continue.tenants()
+        self.queues.split.tenants()
     }
 
     /// Serves the split turns of an organization next.
     pub(crate) fn put_split_first(&mut self, tenant: Tenant) {
-        self.to_continue.put_first(tenant);
+        self.queues.split.put_first(tenant);
     }
 
     /// Continues the split turn of one execution. Due timers go first, so that a deadline ends an execution that would
     /// otherwise run forever.
     pub(super) fn continue_one(&mut self, now: u64) {
-        while let Some(execution) = self.to_continue.pop() {
+        while let Some(execution) = self.queues.split.pop() {
             let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get_mut(&execution) else { continue };
             loaded.is_queued = false;
             // Another input was processed since, and its commit queues the execution again.
@@ -55,7 +56,7 @@ impl Shard {
             }
             let input = match self.next_timer(execution, now) {
                 Some(Next { at, timer: (_, timer) }) if at <= now => {
-                    self.counters.timer(now - at);
+                    self.telemetry.counters.timer(now - at);
                     Input::Timer(timer)
                 }
                 _ => Input::Continue,
@@ -69,9 +70,11 @@ impl Shard {
     /// for it.
     pub(super) fn next_timer(&self, execution: ExecutionKey, now: u64) -> Option<Next> {
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return None };
-        let reconciling = self.reconciling.get(&execution);
-        let waits = |timer: &Timer| match (timer, reconciling) {
-            (Timer::Attempt(instance, attempt), Some(reconciling)) => reconciling.get(instance) == Some(attempt),
+        let waits = |timer: &Timer| match timer {
+            Timer::Attempt(instance, attempt) => {
+                let id = AttemptId::new(execution, instance.clone(), *attempt);
+                matches!(self.attempts.get(&id), Some(AttemptState::Reconciling))
+            }
             _ => false,
         };
         let mut first: Option<Next> = None;

@@ -79,6 +79,16 @@ impl<T> Turns<T> {
     }
 }
 
+/// Executions that wait for a turn or for a commit, by organization.
+#[derive(Debug, Default)]
+pub(super) struct TenantQueues {
+    /// Executions with a draft for the next commit.
+    pub(super) dirty: Dirty,
+    /// Executions with a split turn whose frames so far are durable, in the order in which they continue.
+    pub(super) split: Turns<ExecutionKey>,
+    pub(super) activity: TenantActivity,
+}
+
 /// Detects that several organizations use the driver.
 #[derive(Debug, Default)]
 pub(super) struct TenantActivity {

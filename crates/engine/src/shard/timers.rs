@@ -91,14 +91,14 @@ impl Timers {
 impl Shard {
     /// Fires the due timers. An execution that is not in memory is loaded first.
     pub(super) fn fire_timers(&mut self, now: u64) {
-        let at_a_time = if self.sharing.is_shared() { SHARED_TIMERS_AT_A_TIME } else { TIMERS_AT_A_TIME };
+        let at_a_time = if self.queues.activity.is_shared() { SHARED_TIMERS_AT_A_TIME } else { TIMERS_AT_A_TIME };
         for _ in 0..at_a_time {
             let Some(execution) = self.timers.next_due(now) else { return };
             match self.executions.get_mut(&execution) {
                 Some(ExecutionEntry::Loaded(loaded)) if loaded.state.journal.is_split => self.timers.remove(execution),
                 Some(ExecutionEntry::Loaded(_)) => match self.next_timer(execution, now) {
                     Some(Next { at, timer }) if at <= now => {
-                        self.counters.timer(now - at);
+                        self.telemetry.counters.timer(now - at);
                         self.fire(now, execution, timer);
                     }
                     next => self.set_timer(execution, next.map(|next| next.at)),

@@ -1,0 +1,257 @@
+//! Open attempts. Each has one state: it runs here, runs for another node, runs on another node, is being recovered, or
+//! was not started.
+//!
+//! The timeout of an attempt that waited for a permit counts from its start, so that a full node does not let scripts
+//! time out before they run.
+
+use std::collections::BTreeMap;
+
+use mainspring_kernel::{input::Timer, instance::Instance, key::ExecutionKey, state::State};
+
+use super::Shard;
+use crate::limits::PERMIT_WAIT_MS_MAX;
+
+/// An attempt of a step of an execution.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AttemptId {
+    pub(super) execution: ExecutionKey,
+    pub(super) instance: Instance,
+    /// The number of the attempt, from 1.
+    pub(super) number: u32,
+}
+
+impl AttemptId {
+    pub(super) fn new(execution: ExecutionKey, instance: Instance, number: u32) -> Self {
+        Self { execution, instance, number }
+    }
+}
+
+/// The state of an open attempt.
+#[derive(Debug)]
+pub(super) enum AttemptState {
+    /// It runs in this process, or waits for a permit. An execution whose journal could not be read again has no entry,
+    /// but its attempts still become detached when its partition is released.
+    Running(RunningAttempt),
+    /// It runs here, and its execution was released to another node.
+    Detached(DetachedAttempt),
+    /// It runs on the named node, which has released its execution.
+    Remote(String),
+    /// Its outcome is being recovered.
+    Reconciling,
+    /// It was decided in a commit with an unknown outcome, and was therefore not started. While its partition is owned
+    /// here, no other node has started it.
+    NotStarted,
+}
+
+#[derive(Debug)]
+pub(super) struct RunningAttempt {
+    /// The name of its step.
+    pub(super) step: String,
+    timeout: Timeout,
+}
+
+#[derive(Debug)]
+pub(super) struct DetachedAttempt {
+    /// The name of the step instance.
+    pub(super) step: String,
+    /// It was asked to stop, since the lease under which the new owner waits for it has expired.
+    pub(super) is_stopped: bool,
+}
+
+/// The time from which the timeout of an attempt counts.
+#[derive(Debug, Clone, Copy)]
+enum Timeout {
+    /// Its dispatch: the timer fires at its own time.
+    FromDispatch,
+    /// It waits for a permit, and the timeout does not count yet.
+    Waits,
+    /// This time, in milliseconds.
+    Since(u64),
+}
+
+/// The open attempts of the shard.
+#[derive(Debug, Default)]
+pub(super) struct Attempts(BTreeMap<AttemptId, AttemptState>);
+
+impl Attempts {
+    pub(super) fn get(&self, id: &AttemptId) -> Option<&AttemptState> {
+        self.0.get(id)
+    }
+
+    pub(super) fn set(&mut self, id: AttemptId, state: AttemptState) {
+        self.0.insert(id, state);
+    }
+
+    /// Records that an attempt of the named step runs here.
+    pub(super) fn run(&mut self, id: AttemptId, step: String) {
+        self.set(id, AttemptState::Running(RunningAttempt { step, timeout: Timeout::FromDispatch }));
+    }
+
+    /// Removes an attempt whose receipt was processed.
+    pub(super) fn end(&mut self, id: &AttemptId) {
+        if matches!(self.0.get(id), Some(AttemptState::Running(_) | AttemptState::Remote(_))) {
+            self.0.remove(id);
+        }
+    }
+
+    pub(super) fn is_running(&self, id: &AttemptId) -> bool {
+        matches!(self.0.get(id), Some(AttemptState::Running(_)))
+    }
+
+    /// Removes a detached attempt.
+    pub(super) fn take_detached(&mut self, id: &AttemptId) -> Option<DetachedAttempt> {
+        match self.0.remove(id)? {
+            AttemptState::Detached(detached) => Some(detached),
+            other => {
+                self.0.insert(id.clone(), other);
+                None
+            }
+        }
+    }
+
+    /// Removes an attempt that was not started. False if it has another state.
+    pub(super) fn take_not_started(&mut self, id: &AttemptId) -> bool {
+        let is_it = matches!(self.0.get(id), Some(AttemptState::NotStarted));
+        is_it && self.0.remove(id).is_some()
+    }
+
+    /// Records that an attempt is being recovered. False if that is in progress already.
+    pub(super) fn begin_reconciling(&mut self, id: AttemptId) -> bool {
+        if matches!(self.0.get(&id), Some(AttemptState::Reconciling)) {
+            return false;
+        }
+        // The answer for an earlier attempt of the instance is outdated.
+        let earlier = self
+            .of(id.execution)
+            .find(|(other, state)| other.instance == id.instance && matches!(state, AttemptState::Reconciling));
+        if let Some(earlier) = earlier.map(|(other, _)| other.clone()) {
+            self.0.remove(&earlier);
+        }
+        self.set(id, AttemptState::Reconciling);
+        true
+    }
+
+    /// False if the attempt was not being recovered: the answer is outdated.
+    pub(super) fn end_reconciling(&mut self, id: &AttemptId) -> bool {
+        let is_it = matches!(self.0.get(id), Some(AttemptState::Reconciling));
+        is_it && self.0.remove(id).is_some()
+    }
+
+    /// True if an attempt of the execution is being recovered.
+    pub(super) fn is_reconciling(&self, execution: ExecutionKey) -> bool {
+        self.of(execution).any(|(_, state)| matches!(state, AttemptState::Reconciling))
+    }
+
+    /// The attempts of an execution.
+    pub(super) fn of(&self, execution: ExecutionKey) -> impl Iterator<Item = (&AttemptId, &AttemptState)> {
+        let first = AttemptId::new(execution, Instance { step: 0, rounds: Vec::new() }, 0);
+        self.0.range(first..).take_while(move |(id, _)| id.execution == execution)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&AttemptId, &AttemptState)> {
+        self.0.iter()
+    }
+
+    /// The detached attempts.
+    pub(super) fn detached(&self) -> impl Iterator<Item = (&AttemptId, &DetachedAttempt)> {
+        self.0.iter().filter_map(|(id, state)| match state {
+            AttemptState::Detached(detached) => Some((id, detached)),
+            _ => None,
+        })
+    }
+
+    pub(super) fn detached_mut(&mut self) -> impl Iterator<Item = (&AttemptId, &mut DetachedAttempt)> {
+        self.0.iter_mut().filter_map(|(id, state)| match state {
+            AttemptState::Detached(detached) => Some((id, detached)),
+            _ => None,
+        })
+    }
+
+    /// Removes the attempts for which the predicate holds.
+    pub(super) fn remove_if(&mut self, is_removed: impl Fn(&AttemptId, &AttemptState) -> bool) {
+        self.0.retain(|id, state| !is_removed(id, state));
+    }
+
+    /// Removes the running attempts of the executions for which the predicate holds, and returns them with their steps.
+    pub(super) fn take_running(&mut self, is_taken: impl Fn(&ExecutionKey) -> bool) -> BTreeMap<AttemptId, String> {
+        let is_taken = |id: &AttemptId, state: &mut AttemptState| {
+            is_taken(&id.execution) && matches!(state, AttemptState::Running(_))
+        };
+        let running = self.0.extract_if(.., is_taken);
+        let with_step = |(id, state)| match state {
+            AttemptState::Running(running) => Some((id, running.step)),
+            _ => None,
+        };
+        running.filter_map(with_step).collect()
+    }
+
+    fn running_mut(&mut self, id: &AttemptId) -> Option<&mut RunningAttempt> {
+        match self.0.get_mut(id)? {
+            AttemptState::Running(running) => Some(running),
+            _ => None,
+        }
+    }
+}
+
+impl Shard {
+    /// Postpones the timeout of an attempt until [`Event::Began`](super::Event::Began), as it waits for a permit.
+    pub fn wait_for_permit(&mut self, execution: ExecutionKey, instance: &Instance, attempt: u32) {
+        if let Some(running) = self.attempts.running_mut(&AttemptId::new(execution, instance.clone(), attempt)) {
+            running.timeout = Timeout::Waits;
+        }
+    }
+
+    pub(super) fn began(&mut self, now: u64, execution: ExecutionKey, instance: Instance, attempt: u32) {
+        if let Some(running) = self.attempts.running_mut(&AttemptId::new(execution, instance, attempt)) {
+            running.timeout = Timeout::Since(now);
+            self.reschedule(execution);
+        }
+    }
+
+    /// The time at which a timer of an execution fires.
+    pub(super) fn fires_at(&self, state: &State, (at, timer): &(u64, Timer)) -> u64 {
+        let Timer::Attempt(instance, attempt) = timer else { return *at };
+        let timeout = match self.attempts.get(&AttemptId::new(state.key, instance.clone(), *attempt)) {
+            Some(AttemptState::Running(running)) => running.timeout,
+            _ => Timeout::FromDispatch,
+        };
+        match timeout {
+            Timeout::FromDispatch => *at,
+            Timeout::Waits => at.saturating_add(PERMIT_WAIT_MS_MAX),
+            Timeout::Since(began) => {
+                let timeout_ms = state.plan.step(instance.step).timeout_ms.unwrap_or_default();
+                began.saturating_add(timeout_ms).max(*at)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(step: u32, number: u32) -> AttemptId {
+        AttemptId::new(ExecutionKey([1; 16]), Instance { step, rounds: Vec::new() }, number)
+    }
+
+    #[test]
+    fn an_instance_reconciles_its_newest_attempt_only() {
+        let mut attempts = Attempts::default();
+        assert!(attempts.begin_reconciling(id(0, 1)) && !attempts.begin_reconciling(id(0, 1)));
+        assert!(attempts.begin_reconciling(id(1, 1)) && attempts.begin_reconciling(id(0, 2)));
+        assert!(!attempts.end_reconciling(&id(0, 1)), "its answer is outdated");
+        assert!(attempts.end_reconciling(&id(0, 2)) && attempts.is_reconciling(id(0, 1).execution));
+        assert!(attempts.end_reconciling(&id(1, 1)) && !attempts.is_reconciling(id(0, 1).execution));
+    }
+
+    #[test]
+    fn a_receipt_ends_running_and_remote_attempts() {
+        let mut attempts = Attempts::default();
+        attempts.run(id(0, 1), "a".into());
+        attempts.set(id(1, 1), AttemptState::Remote("node".into()));
+        attempts.set(id(2, 1), AttemptState::Detached(DetachedAttempt { step: "c".into(), is_stopped: false }));
+        (0..3).for_each(|step| attempts.end(&id(step, 1)));
+        assert_eq!(attempts.iter().map(|(id, _)| id.instance.step).collect::<Vec<_>>(), [2]);
+        assert!(attempts.take_detached(&id(2, 1)).is_some() && attempts.take_detached(&id(2, 1)).is_none());
+    }
+}
