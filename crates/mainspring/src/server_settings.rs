@@ -16,7 +16,7 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_server::{
-    auth::session::origin,
+    auth::cross_site::origin,
     http::rate_limit::{PER_SECOND_MAX, Rates, proxy},
 };
 

@@ -13,20 +13,20 @@ use tokio::time::timeout;
 use crate::{
     auth::{
         credential_cache::{CatalogueWatch, CredentialCache},
-        middleware::RoutePolicies,
-        oidc::Provider,
+        oidc::provider::Provider,
+        policy::RoutePolicies,
         refusals::Refusals,
     },
     http::{
         event_bus::Bus,
         problem::{Code, Problem, Result},
         rate_limit::{Limiter, Rates, clock},
+        readiness::Readiness,
         request_bodies::Bodies,
         request_slots::{Kind, Slot, Slots, WAIT_MAX, current},
         response_memory::{Responses, responses_unread},
     },
-    routes::Readiness,
-    services::{audit_marks::Marks, compile::Plans, compile_budget::Budget, event_feed::Feeds},
+    services::{audit_marks::Marks, compile_budget::Budget, event_feed::Feeds, plan_cache::Plans},
 };
 
 /// Settings of the server, fixed at its start.

@@ -2,6 +2,7 @@
 
 pub(crate) mod api_docs;
 pub mod body;
+pub(crate) mod client_address;
 pub(crate) mod connections;
 pub(crate) mod event_bus;
 pub(crate) mod extract;
@@ -10,6 +11,7 @@ pub(crate) mod open_requests;
 pub(crate) mod pagination;
 pub mod problem;
 pub mod rate_limit;
+pub(crate) mod readiness;
 pub(crate) mod request_bodies;
 pub(crate) mod request_slots;
 pub(crate) mod response_memory;

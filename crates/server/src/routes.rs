@@ -1,6 +1,6 @@
 //! The HTTP routes, one file per resource of the API, and their OpenAPI description.
 
-pub(crate) mod approval_pages;
+mod approval_pages;
 mod approvals;
 mod audit;
 mod common_responses;
@@ -13,7 +13,7 @@ mod health;
 mod manual_triggers;
 mod members;
 mod not_implemented;
-pub(crate) mod oidc;
+mod oidc;
 mod organizations;
 mod quarantine;
 mod session;
@@ -27,7 +27,7 @@ use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, State},
     handler::Handler,
-    http::{StatusCode, header::CONTENT_TYPE},
+    http::{StatusCode, header::CONTENT_TYPE, request::Parts},
     middleware,
     response::{IntoResponse, Response},
     routing::get,
@@ -42,11 +42,12 @@ use utoipa::{
 };
 use utoipa_axum::router::OpenApiRouter;
 
-pub(crate) use health::Readiness;
-
 use crate::{
     app::App,
-    auth::middleware::{RoutePolicies, authorize, rate_limit},
+    auth::{
+        middleware::{Authorization, authorize, rate_limit},
+        policy::RoutePolicies,
+    },
     http::{
         api_docs,
         html::{STYLE_PATH, page_of, style},
@@ -124,11 +125,22 @@ pub fn router(app: App) -> Router {
     let routes = open_api()
         .split_for_parts()
         .0
-        .route_layer(middleware::from_fn_with_state(app.clone(), authorize))
+        .route_layer(middleware::from_fn_with_state(Authorization { app: app.clone(), render }, authorize))
         .merge(described)
         .fallback(unknown.layer(counted()))
         .method_not_allowed_fallback(other_method.layer(counted()));
     bounded(routes).with_state(app)
+}
+
+/// Renders a problem before the handler runs: JSON for the API, a page for routes that browsers open.
+fn render(app: &App, problem: Problem, route: &str, parts: &Parts) -> Response {
+    if route.starts_with(approvals::PAGE_PREFIX) || route == approval_pages::SIGN_IN {
+        approval_pages::error_page(app, problem, parts.uri.path(), &parts.headers)
+    } else if route.starts_with(oidc::BEGIN) {
+        oidc::error_page(&problem)
+    } else {
+        problem.into_response()
+    }
 }
 
 /// Bounds request bodies, and turns panics of handlers into responses.

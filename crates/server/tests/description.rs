@@ -37,34 +37,34 @@ fn every_route_says_who_may_call_it() {
 #[test]
 fn what_can_be_edited_is_shown_with_its_version_and_edited_by_it() {
     let description = serde_json::to_value(mainspring_server::description()).unwrap();
-    let is_taken = |operation: &serde_json::Value| {
+    let takes_if_match = |operation: &serde_json::Value| {
         let mut parameters = operation["parameters"].as_array().into_iter().flatten();
         parameters.any(|one| one["name"] == "If-Match" && one["in"] == "header" && one["required"] == false)
     };
-    let is_given = |operation: &serde_json::Value| operation["responses"]["200"]["headers"]["ETag"].is_object();
-    let (mut taken, mut given) = (Vec::new(), Vec::new());
+    let gives_etag = |operation: &serde_json::Value| operation["responses"]["200"]["headers"]["ETag"].is_object();
+    let (mut take_if_match, mut give_etag) = (Vec::new(), Vec::new());
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap().iter().filter(|(_, operation)| operation.is_object()) {
-            assert_eq!(is_taken(operation), operation["responses"]["412"].is_object(), "{method} {path}");
-            taken.extend(is_taken(operation).then(|| format!("{method} {path}")));
-            given.extend(is_given(operation).then(|| format!("{method} {path}")));
+            assert_eq!(takes_if_match(operation), operation["responses"]["412"].is_object(), "{method} {path}");
+            take_if_match.extend(takes_if_match(operation).then(|| format!("{method} {path}")));
+            give_etag.extend(gives_etag(operation).then(|| format!("{method} {path}")));
         }
     }
-    let things = ["/api/members/{id}", "/api/organization", "/api/workflows/sync", "/api/workflows/{id}"];
+    let edited = ["/api/members/{id}", "/api/organization", "/api/workflows/sync", "/api/workflows/{id}"];
     let all = |methods: &[&str]| -> Vec<String> {
         let of = |path: &str| methods.iter().map(|method| format!("{method} {path}")).collect::<Vec<_>>();
         let is_there = |operation: &String| {
             let (method, path) = operation.split_once(' ').unwrap();
             description["paths"][path][method].is_object()
         };
-        things.iter().flat_map(|path| of(path)).filter(is_there).collect()
+        edited.iter().flat_map(|path| of(path)).filter(is_there).collect()
     };
     let sorted = |mut list: Vec<String>| {
         list.sort();
         list
     };
-    assert_eq!(sorted(taken), sorted(all(&["delete", "patch", "post", "put"])));
-    assert_eq!(sorted(given), sorted(all(&["get", "patch", "post", "put"])));
+    assert_eq!(sorted(take_if_match), sorted(all(&["delete", "patch", "post", "put"])));
+    assert_eq!(sorted(give_etag), sorted(all(&["get", "patch", "post", "put"])));
 }
 
 /// The types that a schema allows, or `any` if it names none.

@@ -1,8 +1,10 @@
 //! The caller of a request and its effective permissions.
 
+use axum::{extract::FromRequestParts, http::request::Parts};
+
 use crate::{
     auth::permission::{Permission, Role},
-    http::problem::{Code, Problem},
+    http::problem::{Code, Problem, Result},
 };
 
 /// The authenticated caller of a request.
@@ -59,7 +61,7 @@ impl Caller {
     }
 
     /// As [`has`](Self::has), as an error with an explanation.
-    pub fn require(&self, permission: Permission) -> Result<(), Problem> {
+    pub fn require(&self, permission: Permission) -> Result<()> {
         if self.has(permission) {
             return Ok(());
         }
@@ -111,5 +113,14 @@ impl Caller {
     /// A session acts as a program, independent of its member's role.
     fn effective_role(&self) -> Role {
         if self.is_person() { self.role } else { Role::Agent }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
+        let missing = || Problem::new(Code::Unauthorized, "This route needs a credential.");
+        parts.extensions.get::<Self>().cloned().ok_or_else(missing)
     }
 }

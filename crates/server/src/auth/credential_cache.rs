@@ -88,8 +88,8 @@ enum WatchedRow {
 }
 
 impl WatchedRow {
-    fn of(noun: &str, organization: &str, id: &str) -> Option<Self> {
-        match noun {
+    fn of(kind: &str, organization: &str, id: &str) -> Option<Self> {
+        match kind {
             Token::KIND => Some(Self::Token(id.into())),
             Member::KIND => Some(Self::Member { organization: organization.into(), id: id.into() }),
             _ => None,
@@ -148,7 +148,7 @@ impl CatalogueWatch {
         let puts = change.puts.iter().map(|put| (&put.resource.kind, &put.resource.organization, &put.resource.id));
         let removals = change.removals.iter().map(|gone| (&gone.kind, &gone.organization, &gone.id));
         let watched = self.watched();
-        for of in puts.chain(removals).filter_map(|(noun, organization, id)| WatchedRow::of(noun, organization, id)) {
+        for of in puts.chain(removals).filter_map(|(kind, organization, id)| WatchedRow::of(kind, organization, id)) {
             if let Some(sender) = watched.get(&of) {
                 sender.send_replace(());
             }
@@ -167,8 +167,8 @@ impl CatalogueWatch {
 /// True if a change may invalidate a credential.
 fn concerns_credentials(change: &Change) -> bool {
     let put = change.puts.iter().map(|put| &put.resource.kind);
-    let mut nouns = put.chain(change.removals.iter().map(|removal| &removal.kind));
-    nouns.any(|noun| noun == Token::KIND || noun == Member::KIND)
+    let mut kinds = put.chain(change.removals.iter().map(|removal| &removal.kind));
+    kinds.any(|kind| kind == Token::KIND || kind == Member::KIND)
 }
 
 impl Catalogue for CatalogueWatch {
@@ -183,18 +183,18 @@ impl Catalogue for CatalogueWatch {
         changed
     }
 
-    fn resource(&self, noun: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
-        self.inner().resource(noun, organization, id)
+    fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
+        self.inner().resource(kind, organization, id)
     }
 
     fn resource_by_key(
         &self,
-        noun: &str,
+        kind: &str,
         organization: &str,
         field: &str,
         value: &str,
     ) -> Result<Option<ResourceRow>, StoreError> {
-        self.inner().resource_by_key(noun, organization, field, value)
+        self.inner().resource_by_key(kind, organization, field, value)
     }
 
     fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {

@@ -6,14 +6,12 @@
 
 mod fetch;
 mod id_token;
-mod login;
+pub(crate) mod login;
 mod login_cookie;
-mod provider;
-mod settings;
+pub(crate) mod provider;
+pub(crate) mod settings;
 mod signature;
 
 pub use fetch::{Fetch, Fetched, Fetching, Request};
-pub(crate) use login::log_in;
 pub use provider::Provider;
-pub(crate) use provider::{Callback, provider_reason};
 pub use settings::{InvalidSetting, Settings, default_of};

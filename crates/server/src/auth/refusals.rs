@@ -10,11 +10,10 @@ use std::{
 use axum::http::StatusCode;
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{cbor, value::Value};
-use mainspring_store::{AuditEntry, Change};
+use mainspring_store::{AuditEntry, Catalogue, Change};
 use metrics::{Counter, counter, describe_counter};
 
 use crate::{
-    app::App,
     auth::caller::Caller,
     http::{
         problem::{Code, STATUSES},
@@ -197,6 +196,31 @@ impl Refusals {
         }
     }
 
+    /// Adds a refused request to the audit log of its organization, within the limits. Blocks.
+    pub(crate) fn record(&self, catalogue: &dyn Catalogue, sealing: &[u8; 32], refused: &RefusedRequest) {
+        let RefusedRequest { owner, action, target, code, from, reason } = refused;
+        let Some(suppressed) = self.entry(owner) else { return };
+        let mut detail = vec![
+            ("by", Value::from(owner.token.as_str())),
+            ("code", code.label().as_str().into()),
+            ("address", from.map(|from| from.to_string()).into()),
+        ];
+        detail.extend(reason.as_deref().map(|reason| ("reason", reason.into())));
+        detail.extend((suppressed > 0).then_some(("suppressed", suppressed.into())));
+        let entry = AuditEntry {
+            organization: owner.organization.clone(),
+            at: now_ms(),
+            actor: owner.user.clone(),
+            action: (*action).into(),
+            target: target.clone(),
+            detail: cbor::encode(&Value::map(detail)),
+        };
+        let change = Change { audit: vec![entry], sealing: *sealing, ..Change::default() };
+        if !matches!(apply(catalogue, &change), Ok(Ok(_))) {
+            self.not_written(&owner.organization, suppressed);
+        }
+    }
+
     /// `Some` if one more refusal is logged; `Some(true)` for the last line of a minute.
     pub(crate) fn line(&self, key: &LineKey) -> Option<bool> {
         let now = (self.clock)();
@@ -212,31 +236,6 @@ impl Refusals {
         let count = lines.entry(if has_room { key } else { "" }.to_string()).or_default();
         *count = count.saturating_add(1);
         (*count <= LINES_PER_MINUTE).then_some(*count == LINES_PER_MINUTE)
-    }
-}
-
-/// Adds a refused request to the audit log of its organization, within the limits. Blocks.
-pub(crate) fn record(app: &App, refused: &RefusedRequest) {
-    let RefusedRequest { owner, action, target, code, from, reason } = refused;
-    let Some(suppressed) = app.refusals.entry(owner) else { return };
-    let mut detail = vec![
-        ("by", Value::from(owner.token.as_str())),
-        ("code", code.label().as_str().into()),
-        ("address", from.map(|from| from.to_string()).into()),
-    ];
-    detail.extend(reason.as_deref().map(|reason| ("reason", reason.into())));
-    detail.extend((suppressed > 0).then_some(("suppressed", suppressed.into())));
-    let entry = AuditEntry {
-        organization: owner.organization.clone(),
-        at: now_ms(),
-        actor: owner.user.clone(),
-        action: (*action).into(),
-        target: target.clone(),
-        detail: cbor::encode(&Value::map(detail)),
-    };
-    let change = Change { audit: vec![entry], sealing: *app.engine.key(), ..Change::default() };
-    if !matches!(apply(app.catalogue(), &change), Ok(Ok(_))) {
-        app.refusals.not_written(&owner.organization, suppressed);
     }
 }
 

@@ -170,7 +170,7 @@ impl Problem {
 
     /// Conflict with a concurrent change of the same resource.
     pub fn concurrent_change() -> Self {
-        Self::new(Code::Conflict, "Something else has changed this at the same moment. Read it again and repeat.")
+        Self::new(Code::Conflict, "A concurrent request has changed this resource. Read it again and repeat.")
     }
 
     /// The resource is in another state than the one that the caller has seen.
@@ -201,12 +201,12 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let (code, message) = match error {
             StoreError::Damaged(_) => {
-                (Code::InternalError, "The server cannot read what it has stored. Tell its operator.")
+                (Code::InternalError, "The server cannot read its stored data. Inform its operator.")
             }
             StoreError::Newer { .. } => {
                 (Code::Unavailable, "The store was upgraded, and this node cannot read it. Try again at another node.")
             }
-            StoreError::Unavailable(_) => (Code::Unavailable, "The store does not answer. Try again in a moment."),
+            StoreError::Unavailable(_) => (Code::Unavailable, "The store does not answer. Try again in a second."),
         };
         Self::new(code, message).because(error)
     }
@@ -225,7 +225,7 @@ impl From<EngineError> for Problem {
             | EngineError::NotEnded
             | EngineError::Exists(_) => Self::new(Code::Conflict, message),
             EngineError::Load(_) => {
-                let text = "The server cannot read the journal of this execution. Tell its operator.";
+                let text = "The server cannot read the journal of this execution. Inform its operator.";
                 Self::new(Code::InternalError, text).because(message)
             }
             EngineError::Stopped(_) => {
@@ -240,7 +240,7 @@ impl From<EngineError> for Problem {
             | EngineError::Unsealed(_)
             | EngineError::Key { .. }
             | EngineError::OtherKey { .. } => {
-                let text = "This node cannot use its files. Try again at another node, or tell its operator.";
+                let text = "This node cannot use its files. Try again at another node, or inform its operator.";
                 Self::new(Code::Unavailable, text).because(message)
             }
         }

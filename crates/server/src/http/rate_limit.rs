@@ -13,8 +13,11 @@ use std::{
     time::Instant,
 };
 
+use axum::http::HeaderMap;
 use ipnet::IpNet;
 use mainspring_kernel::hash::Hash;
+
+use crate::http::problem::{Code, Problem, Result};
 
 /// Capacity of a bucket, in seconds of its rate: a page of a console or a batch of starts sends its requests at once.
 pub const BURST_SECONDS: u64 = 10;
@@ -74,6 +77,29 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// No limit.
     pub(crate) const NONE: Self = Self { limit: 0, remaining: 0, reset_s: 0, wait_s: 0 };
+
+    /// Returns an error beside the verdict if the request is over the limit. `subject` says what the limit is for.
+    pub(crate) fn checked(self, subject: &str) -> (Self, Result<()>) {
+        let refused = || {
+            let message = format!("Too many requests {subject}: there is room for the next in {} s.", self.wait_s);
+            Problem::new(Code::RateLimited, message).with(serde_json::json!({ "retryAfterSeconds": self.wait_s }))
+        };
+        (self, if self.wait_s == 0 { Ok(()) } else { Err(refused()) })
+    }
+
+    /// Adds the rate limit headers (draft-ietf-httpapi-ratelimit-headers-07) and `Retry-After` (RFC 9110).
+    pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
+        if self.limit == 0 {
+            return;
+        }
+        let fields = [
+            ("ratelimit-limit", self.limit),
+            ("ratelimit-remaining", self.remaining),
+            ("ratelimit-reset", self.reset_s),
+        ];
+        let wait = (self.wait_s > 0).then_some(("retry-after", self.wait_s));
+        fields.into_iter().chain(wait).for_each(|(name, value)| drop(headers.insert(name, value.into())));
+    }
 }
 
 /// The rate limits of a node.

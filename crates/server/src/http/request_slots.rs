@@ -313,14 +313,14 @@ async fn of<K: Ord + Clone + Unpin>(slots: &FairSemaphore<K>, key: K) -> Result<
 
 /// The error if no slot is free in time.
 pub(crate) fn busy() -> Problem {
-    let message = "Too many requests of this organization or address are being worked on: try again in a moment.";
+    let message = "Too many requests of this organization or address are being worked on: try again in a second.";
     Problem::new(Code::Unavailable, message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{auth::middleware::PERMISSION_EXTENSION, routes::description};
+    use crate::{auth::policy::PERMISSION_EXTENSION, routes::description};
 
     async fn take(slots: &Slots, kind: Kind, key: &str) -> Result<Slot> {
         on_account(Account { kind, key: key.into(), member: String::new() }, slots.take()).await

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    App,
+    app::App,
     http::{
         connections::Connections,
         open_requests::{ConnectionTimer, IDLE_TIMEOUT, ResponseBody, STREAMS_MAX},

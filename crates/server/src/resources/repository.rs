@@ -89,9 +89,9 @@ impl<'a> Repository<'a> {
     pub fn list<T: Resource>(self, listing: Listing) -> Result<Page<Stored<T>>> {
         let Listing { name, after, is_descending, most } = listing;
         let name = name.map(|(field, value)| (field.to_string(), value));
-        let (noun, organization) = (T::KIND.to_string(), self.organization.to_string());
+        let (kind, organization) = (T::KIND.to_string(), self.organization.to_string());
         let found = self.catalogue.resources(&ResourceQuery {
-            kind: noun,
+            kind,
             organization,
             key: name,
             after,

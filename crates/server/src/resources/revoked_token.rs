@@ -3,7 +3,7 @@
 use mainspring_kernel::hash::Hash;
 use serde::{Deserialize, Serialize};
 
-use super::Token;
+use super::token::Token;
 use crate::{auth::token::TokenText, resources::repository::Resource};
 
 /// A revoked credential under its former id. Kept permanently, like its audit entry.

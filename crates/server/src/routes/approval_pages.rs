@@ -19,25 +19,23 @@ use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{approvals::found, execution_commands::decide as decide_at, oidc};
+use super::{
+    approvals::{PAGE_PREFIX, found},
+    execution_commands::decide as decide_at,
+    oidc,
+};
 use crate::{
     app::App,
-    auth::{
-        caller::Caller,
-        middleware::ClientAddress,
-        session::{check_origin, sign_in},
-    },
+    auth::{caller::Caller, cross_site::check_origin, execution_access::may_decide, session::sign_in},
     http::{
+        client_address::ClientAddress,
         extract::{PathParams, QueryParams},
         html::Html,
         problem::{Code, Problem, Result},
         timestamps,
     },
-    services::{approvers::Members, execution_view::may_decide},
+    services::approvers::Members,
 };
-
-/// Path prefix of the approval pages.
-pub(crate) const PAGE_PREFIX: &str = "/approve/";
 
 /// Path of the sign-in form.
 pub(crate) const SIGN_IN: &str = "/sign-in";
@@ -280,7 +278,7 @@ pub(crate) fn error_page(app: &App, problem: Problem, path: &str, headers: &Head
             .text(&again)
             .markup("\"><p><a href=\"")
             .text(&again)
-            .markup("\">Go on to the approval</a></p>")
+            .markup("\">Continue to the approval</a></p>")
             .page(status, "Approval");
     }
     sign_in_form(app, path, "The link names an approval. Sign in with a token.")

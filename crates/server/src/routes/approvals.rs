@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    approval_pages::PAGE_PREFIX,
-    execution_commands::{CommandResult, decide as decide_at},
-};
+use super::execution_commands::{CommandResult, decide as decide_at};
 use crate::{
     app::App,
-    auth::caller::Caller,
+    auth::{
+        caller::Caller,
+        execution_access::{may_decide, visible_execution},
+    },
     http::{
         body::{Body, RawJson},
         extract::{PathParams, QueryParams},
@@ -24,10 +24,12 @@ use crate::{
     },
     services::{
         approvers::{Approver, Members},
-        execution_view::{gate, may_decide, read_details},
-        start_execution::visible,
+        execution_view::{gate, read_details},
     },
 };
+
+/// Path prefix of the approval pages.
+pub(super) const PAGE_PREFIX: &str = "/approve/";
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(decide))
@@ -223,7 +225,7 @@ fn cursor(text: &str) -> Result<(ExecutionKey, String, u32)> {
 pub(super) fn found(app: &App, caller: &Caller, id: &str) -> Result<(ExecutionRow, OpenGate)> {
     let unknown = || Problem::not_found("approval that waits");
     let (execution, _) = id.split_once(':').ok_or_else(unknown)?;
-    let row = visible(app, caller, execution).map_err(|_| unknown())?;
+    let row = visible_execution(app, caller, execution).map_err(|_| unknown())?;
     let details = read_details(app, &row)?;
     let open = own(&row, &details).find(|open| name(&row.id, open) == id).cloned().ok_or_else(unknown)?;
     Ok((row, open))

@@ -23,7 +23,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    auth::{caller::Caller, middleware::reauthorize, permission::Permission, session::check_origin},
+    auth::{caller::Caller, credential_lookup::reauthorize, cross_site::check_origin, permission::Permission},
     http::{
         body::Data,
         extract::QueryParams,

@@ -7,7 +7,7 @@ use utoipa::openapi::{
     schema::Type,
 };
 
-use crate::auth::middleware::{CREDENTIAL, PERMISSION_EXTENSION, is_health};
+use crate::auth::policy::{CREDENTIAL, PERMISSION_EXTENSION, is_health};
 
 /// Status of a stale `If-Match`. Routes that declare it accept the header.
 const STALE: &str = "412";

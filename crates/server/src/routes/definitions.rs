@@ -23,8 +23,10 @@ use crate::{
         problem::Result,
     },
     services::{
-        approvers::{CheckedDefinition, Starter, asking, warnings},
-        compile::{CompileError, PendingChange, compile},
+        approvers::{CheckedDefinition, Starter, warnings},
+        compile::{CompileError, compile},
+        plan_cache::asking,
+        workflow_names::PendingChange,
     },
 };
 

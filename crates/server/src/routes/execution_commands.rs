@@ -20,17 +20,17 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    auth::caller::{Caller, Kind},
+    auth::{
+        caller::{Caller, Kind},
+        execution_access::{check_control, may_decide, visible_execution},
+    },
     http::{
         body::{Body, Data},
         extract::PathParams,
         problem::{Code, Problem, ProblemBody, Result},
     },
     resources::repository::entry,
-    services::{
-        execution_view::{may_decide, read_details},
-        start_execution::{check_control, visible},
-    },
+    services::execution_view::read_details,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -144,7 +144,7 @@ async fn done(app: &App, key: ExecutionKey, delivered: Delivered) -> Result<Comm
 async fn controlled(app: &App, caller: &Caller, id: String) -> Result<ExecutionRow> {
     let asker = caller.clone();
     app.run(move |app| {
-        let row = visible(app, &asker, &id)?;
+        let row = visible_execution(app, &asker, &id)?;
         check_control(&asker, &row)?;
         Ok(row)
     })
@@ -232,7 +232,7 @@ async fn approve(
     Body(body): Body<Approve>,
 ) -> Result<Json<CommandResult>> {
     let asker = caller.clone();
-    let row = app.run_short(move |app| visible(app, &asker, &id)).await?;
+    let row = app.run_short(move |app| visible_execution(app, &asker, &id)).await?;
     decide(&app, &caller, row, body.resume_token, body.approve, body.reason).await.map(Json)
 }
 
@@ -343,7 +343,7 @@ struct Report {
 /// executions itself.
 async fn reported(app: App, caller: Caller, id: String) -> Result<Json<CommandResult>> {
     app.run(move |app| {
-        let row = visible(app, &caller, &id)?;
+        let row = visible_execution(app, &caller, &id)?;
         let is_its_own = matches!(&caller.kind, Kind::Session { execution } if *execution == row.id);
         if !is_its_own {
             return Err(Problem::new(Code::Forbidden, "Only the execution's own session may report on it."));

@@ -33,7 +33,8 @@ use crate::{
     app::App,
     auth::{
         caller::Caller,
-        middleware::{current_caller, is_still_valid},
+        credential_lookup::{current_caller, is_still_valid},
+        execution_access::{may_decide_among, visible_execution},
         permission::Permission,
     },
     http::{
@@ -42,10 +43,9 @@ use crate::{
         request_slots::{current, on_account},
         response_memory::ResponseReservation,
     },
-    services::{
-        event_feed::{EventPosition, Next, StreamEvent, catch_up},
-        execution_view::may_decide_among,
-        start_execution::visible,
+    services::event_feed::{
+        EventPosition, Next, StreamEvent,
+        fill::{catch_up, feed_of},
     },
 };
 
@@ -97,7 +97,7 @@ async fn events(
     let after =
         header.or(query.last_event_id).map(|text| text.parse::<EventPosition>().map_err(|()| unknown())).transpose()?;
     let asker = caller.clone();
-    let row = app.run_short(move |app| visible(app, &asker, &id)).await?;
+    let row = app.run_short(move |app| visible_execution(app, &asker, &id)).await?;
     let (to, from) = mpsc::channel(EVENTS_BUFFERED_MAX);
     let permit = app.feeds.register(&caller)?;
     tokio::spawn(on_account(current(), async move {
@@ -157,7 +157,7 @@ async fn send_events(
     to: mpsc::Sender<BufferedEvent>,
 ) {
     let key = row.key;
-    let feed = app.feeds.of(&app, key);
+    let feed = feed_of(&app, key);
     let mut reader = feed.reader();
     // A new watcher may catch up from the journal; one that falls behind later is disconnected.
     let mut may_catch_up = true;

@@ -15,7 +15,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
-    auth::caller::Caller,
+    auth::{caller::Caller, execution_access::visible_execution},
     http::{
         body::RawJson,
         extract::{PathParams, QueryParams},
@@ -23,7 +23,7 @@ use crate::{
         problem::{Code, Problem, Result},
         timestamps,
     },
-    services::{execution_view::attempts, start_execution::visible},
+    services::execution_view::attempts,
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -121,7 +121,7 @@ async fn steps(
 ) -> Result<Json<Steps>> {
     let (most, from) = (most_of(query.limit, usize::MAX)?, number(query.cursor.as_deref())?.unwrap_or(0));
     app.run(move |app| {
-        let row = visible(app, &caller, &id)?;
+        let row = visible_execution(app, &caller, &id)?;
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         let history = attempts(app, &row, from)?;
         let (steps, next_cursor) = steps_page(&history.attempts, from, history.count, most)?;
@@ -210,7 +210,7 @@ async fn journal(
 ) -> Result<Json<Journal>> {
     let (most, next) = (most(query.limit)?, number(query.cursor.as_deref())?);
     app.run(move |app| {
-        let row = visible(app, &caller, &id)?;
+        let row = visible_execution(app, &caller, &id)?;
         let page = frames(&**app.engine.store(), row.key, next.max(query.from).unwrap_or(0), most)?;
         let next_cursor = page.next_cursor(|last| (last.sequence + 1).to_string());
         Ok(Json(Journal { execution_id: row.id, frames: page.rows, next_cursor }))

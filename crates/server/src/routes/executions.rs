@@ -10,7 +10,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{execution_history::first_steps, workflows::Executions};
 use crate::{
     app::App,
-    auth::{caller::Caller, middleware::reauthorize, permission::Permission},
+    auth::{
+        caller::Caller, credential_lookup::reauthorize, execution_access::visible_execution, permission::Permission,
+    },
     http::{
         body::Data,
         extract::{PathParams, QueryParams},
@@ -19,13 +21,12 @@ use crate::{
     },
     resources::repository::Repository,
     services::{
-        compile::resolve,
         execution_view::{
             self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, RuntimeState, attempts, listed_error,
             read_details, snapshot,
         },
-        start_execution::visible,
         wait::{checked, until_settled},
+        workflow_names::resolve,
     },
 };
 
@@ -139,7 +140,7 @@ async fn list(
 }
 
 fn body(app: &App, caller: &Caller, id: &str, include: Include) -> Result<ExecutionBody> {
-    let row = visible(app, caller, id)?;
+    let row = visible_execution(app, caller, id)?;
     let details = read_details(app, &row)?;
     // The journal may be newer than the row. The row is read again to match it.
     let row = app.engine.store().execution(row.key)?.unwrap_or(row);
@@ -202,7 +203,7 @@ async fn wait(
 ) -> Result<Json<ExecutionBody>> {
     let time = checked("timeoutMs", query.timeout_ms.unwrap_or(WAIT_MS_DEFAULT))?;
     let (asker, name) = (caller.clone(), id.clone());
-    let row = app.run_short(move |app| visible(app, &asker, &name)).await?;
+    let row = app.run_short(move |app| visible_execution(app, &asker, &name)).await?;
     // A waiting request counts as a watcher.
     let _watching = app.feeds.register(&caller)?;
     until_settled(&app, row.key, time).await?;

@@ -1,12 +1,9 @@
 //! Health endpoints: liveness and readiness.
 
-use std::{future::Future, time::Duration};
-
 use axum::{Json, extract::State};
 use mainspring_engine::NodeProblem;
 use mainspring_store::StoreError;
 use serde::Serialize;
-use tokio::{sync::Mutex, time::Instant};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -14,9 +11,6 @@ use crate::{
     app::App,
     http::problem::{Code, Problem, ProblemBody, Result},
 };
-
-/// Lifetime of the cached result of the store. Probes come seconds apart.
-const CACHED: Duration = Duration::from_millis(250);
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(live)).routes(routes!(ready))
@@ -73,32 +67,8 @@ fn unready(component: &str, why: impl std::fmt::Display) -> Problem {
     Problem::new(Code::Unavailable, message).with(serde_json::json!({ "component": component })).because(why)
 }
 
-/// Caches the last result of the store. The endpoint is public and has no rate limit, and the probes of a load balancer
-/// must not wait behind other callers.
-#[derive(Debug, Default)]
-pub(crate) struct Readiness(Mutex<Option<(Instant, Result<()>)>>);
-
-impl Readiness {
-    /// The current or cached result of the store. Concurrent calls share one query.
-    async fn check<F: Future<Output = Result<()>>>(&self, ask: impl FnOnce() -> F) -> Result<()> {
-        let mut last = self.0.lock().await;
-        if let Some((at, answer)) = &*last
-            && at.elapsed() < CACHED
-        {
-            return answer.clone();
-        }
-        let answer = ask().await;
-        *last = Some((Instant::now(), answer.clone()));
-        answer
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
-    use tokio::{task::yield_now, time::advance};
-
     use super::*;
 
     #[test]
@@ -106,22 +76,5 @@ mod tests {
         let problem = store_unready(StoreError::Unavailable("no connection to 10.0.0.7:5432".into()));
         assert_eq!(problem.details["component"], "store");
         assert!(!problem.message.contains("10.0.0.7") && problem.full_message().contains("10.0.0.7"), "{problem:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn concurrent_probes_share_one_query() {
-        let (readiness, queries) = (Readiness::default(), Cell::new(0));
-        let ask = || {
-            readiness.check(|| async {
-                queries.set(queries.get() + 1);
-                yield_now().await;
-                if queries.get() == 1 { Err(Problem::new(Code::Unavailable, "no")) } else { Ok(()) }
-            })
-        };
-        let (one, two, three) = tokio::join!(ask(), ask(), ask());
-        assert!(one.is_err() && two.is_err() && three.is_err());
-        assert_eq!(queries.get(), 1);
-        advance(CACHED).await;
-        assert_eq!((ask().await, queries.get()), (Ok(()), 2));
     }
 }

@@ -16,7 +16,9 @@ use super::execution_history::{Attempt, first_steps};
 
 use crate::{
     app::App,
-    auth::{caller::Caller, middleware::reauthorize, permission::Permission},
+    auth::{
+        caller::Caller, credential_lookup::reauthorize, execution_access::visible_execution, permission::Permission,
+    },
     http::{
         body::{Body, Data, RawJson},
         extract::QueryParams,
@@ -29,10 +31,11 @@ use crate::{
     },
     services::{
         approvers::shown,
-        compile::{is_light, resolve},
+        compile::is_light,
         execution_view::{envelope_so_far, read_envelope},
-        start_execution::{Starting, earlier, manual_key, prepare, submit, visible},
+        start_execution::{Starting, earlier, manual_key, prepare, submit},
         wait::{checked, until_settled},
+        workflow_names::resolve,
     },
 };
 
@@ -229,7 +232,7 @@ async fn run(
     let _watching = app.feeds.register(&caller)?;
     let started = begin(&app, &caller, run).await?.1;
     let (asker, id) = (caller.clone(), started.execution_id.clone());
-    let row = app.run_short(move |app| visible(app, &asker, &id)).await?;
+    let row = app.run_short(move |app| visible_execution(app, &asker, &id)).await?;
     // Releases the memory of the body, which is not needed during the wait.
     memory.release();
     until_settled(&app, row.key, time).await?;

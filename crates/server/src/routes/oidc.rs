@@ -19,12 +19,15 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     app::App,
     auth::{
-        middleware::ClientAddress,
-        oidc::{Callback, Provider, log_in, provider_reason},
-        refusals::{CredentialOwner, RefusedRequest, record},
-        session::{login_cookie, set_login_cookie},
+        cookie::{login_cookie, set_login_cookie},
+        oidc::{
+            login::log_in,
+            provider::{Callback, Provider, provider_reason},
+        },
+        refusals::{CredentialOwner, RefusedRequest},
     },
     http::{
+        client_address::ClientAddress,
         extract::QueryParams,
         html::Html,
         problem::{Code, Problem, ProblemBody, Result},
@@ -107,7 +110,7 @@ async fn audit_failure(app: &App, target: &str, from: IpAddr, problem: &Problem)
     let write = app.run(move |app| {
         // A missing organization has no audit log; the server's log has the cause.
         if Repository::of(app.catalogue(), "").get::<Organization>(&organization)?.is_some() {
-            record(app, &refused);
+            app.refusals.record(app.catalogue(), app.engine.key(), &refused);
         }
         Ok(())
     });
@@ -179,7 +182,7 @@ async fn finish(
         .text(&next)
         .markup("\"><p><a href=\"")
         .text(&next)
-        .markup("\">Go on</a></p>")
+        .markup("\">Continue</a></p>")
         .page(StatusCode::OK, "Signed in");
     Ok(([(SET_COOKIE, login.cookie)], page).into_response())
 }

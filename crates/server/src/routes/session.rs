@@ -13,11 +13,13 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     app::App,
     auth::{
-        middleware::ClientAddress,
-        session::{check_origin, cookie, sign_in, sign_out},
+        cookie::session_cookie,
+        cross_site::check_origin,
+        session::{sign_in, sign_out},
     },
     http::{
         body::Body,
+        client_address::ClientAddress,
         problem::{ProblemBody, Result},
         timestamps,
     },
@@ -72,7 +74,7 @@ async fn begin(
     responses((status = 204, headers(("Set-Cookie" = String, description = "Deletes the session cookie"))),
         (status = 403, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn end(State(app): State<App>, headers: HeaderMap) -> Result<impl IntoResponse> {
-    let cookie = cookie(&app.settings.base, &headers);
+    let cookie = session_cookie(&app.settings.base, &headers);
     check_origin(&app.settings.base, &headers, cookie.is_some())?;
     let gone = app.run(move |app| sign_out(app, cookie)).await?;
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, gone)]))

@@ -195,8 +195,8 @@ fn create_change(app: &App, caller: &Caller, body: &Create, expires_at: Option<u
     let member = member.ok_or_else(|| Problem::not_found("member"))?;
     let mut session_of = None;
     if let Some(execution) = &body.session_of {
-        let row = crate::services::start_execution::visible(app, caller, execution)?;
-        crate::services::start_execution::check_control(caller, &row)?;
+        let row = crate::auth::execution_access::visible_execution(app, caller, execution)?;
+        crate::auth::execution_access::check_control(caller, &row)?;
         session_of = Some(row.id);
     }
     let expired = check_count(installation, &caller.organization, user, session_of.as_deref())?;
@@ -265,8 +265,8 @@ fn check_count(
     }
     let most = if is_over { SESSION_TOKENS_MAX } else { TOKENS_MAX };
     let message = format!(
-        "`{user}` has {most} tokens of this kind that let in: revoke those that nobody uses (`GET /api/tokens` says when \
-         each was used last, `DELETE /api/tokens/{{id}}` revokes one), or give them an end (`expiresAt`)."
+        "`{user}` has {most} valid tokens of this kind: revoke unused ones (`GET /api/tokens` has the time of their last use, \
+         `DELETE /api/tokens/{{id}}` revokes one), or create them with an end (`expiresAt`)."
     );
     Err(Problem::new(Code::Conflict, message))
 }

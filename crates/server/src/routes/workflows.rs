@@ -24,9 +24,9 @@ use crate::{
         repository::{Listing, Repository, Stored},
     },
     services::{
-        compile::resolve,
         execution_view::ExecutionListed,
         save_workflow::{self, Draft, Saved, Whole},
+        workflow_names::resolve,
     },
 };
 

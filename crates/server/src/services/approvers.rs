@@ -25,7 +25,11 @@ use crate::{
     },
     http::{body::Data, pagination::PAGE_MAX, problem::Result},
     resources::{Member, Workflow, repository::Repository},
-    services::compile::{CompiledPlan, PendingChange, plan_of, resolve_started},
+    services::{
+        compile::plan_of,
+        plan_cache::CompiledPlan,
+        workflow_names::{PendingChange, resolve_started},
+    },
 };
 
 /// Warning code: a named approver cannot decide.
@@ -188,13 +192,6 @@ pub(crate) struct CheckedDefinition<'a> {
     pub asking: &'a [(u32, Path)],
     /// Source positions for diagnostics; without positions if there is no text.
     pub document: &'a Document,
-}
-
-/// The steps of a plan that ask people or start a workflow that may ask people, with their paths.
-pub(crate) fn asking(plan: &Plan, paths: &[Path]) -> Vec<(u32, Path)> {
-    let asks = |number: u32| matches!(plan.step(number).work, Work::Approval(_) | Work::Subworkflow { .. });
-    let numbered = (0..).zip(paths).filter(|(number, _)| asks(*number));
-    numbered.map(|(number, path)| (number, path.clone())).collect()
 }
 
 /// Warnings collected from a definition and from the workflows that it starts.

@@ -4,7 +4,7 @@
 //! from the journal, where every event has the same position: a reconnecting watcher sends the position of the last
 //! event it has seen.
 
-mod fill;
+pub(crate) mod fill;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -17,11 +17,10 @@ use mainspring_kernel::key::ExecutionKey;
 use tokio::sync::watch;
 
 use crate::{
-    app::App,
     auth::caller::Caller,
     http::{
         problem::{Code, Problem, Result},
-        request_slots::{current, on_account},
+        request_slots::current,
     },
 };
 
@@ -257,18 +256,17 @@ impl Feeds {
         Self { feeds: Mutex::default(), watchers: Arc::default(), watchers_max, bytes: Arc::default() }
     }
 
-    /// The feed of an execution, counted for the organization of the current account. It exists as long as a watcher
-    /// holds it.
-    pub(crate) fn of(&self, app: &App, key: ExecutionKey) -> Arc<Feed> {
+    /// The feed of an execution, and true if it is new and must be filled. It counts for the organization of the current
+    /// account, and exists as long as a watcher holds it.
+    fn open(&self, key: ExecutionKey) -> (Arc<Feed>, bool) {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(feed) = feeds.get(&key).and_then(Weak::upgrade) {
-            return feed;
+            return (feed, false);
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
         let feed = Arc::new(Feed::new(self.bytes.clone(), current().key));
         feeds.insert(key, Arc::downgrade(&feed));
-        tokio::spawn(on_account(current(), fill::run(app.clone(), key, Arc::downgrade(&feed))));
-        feed
+        (feed, true)
     }
 
     /// Reserves a place among the watchers of a member and of an organization.
@@ -312,8 +310,6 @@ impl Drop for WatcherPermit {
         }
     }
 }
-
-pub(crate) use fill::catch_up;
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,7 @@ pub(crate) use include::{Include, RuntimeState, snapshot};
 
 use crate::{
     app::App,
-    auth::{caller::Caller, permission::Permission},
+    auth::{caller::Caller, execution_access::may_decide},
     http::{
         body::{Data, RawJson},
         problem::{Problem, Result},
@@ -263,19 +263,6 @@ const ATTEMPTS_MAX: usize = 10_000;
 
 /// Most bytes of memory of a page's values before serialization.
 const ATTEMPTS_MEMORY_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// True if the caller may decide at a gate: a named approver, or without names the execution's owner or an admin.
-pub(crate) fn may_decide(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> bool {
-    may_decide_among(caller, row, &open.gate.approvers)
-}
-
-/// As [`may_decide`], for a gate with these named approvers.
-pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[String]) -> bool {
-    let is_named = named.contains(&caller.user);
-    let is_owner = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
-    let may = if named.is_empty() { is_owner } else { is_named };
-    may && caller.is_person() && caller.has(Permission::ApprovalsDecide)
-}
 
 /// The response for an execution, as the caller may see it.
 pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetails) -> ExecutionBody {

@@ -23,8 +23,9 @@ use crate::{
     services::{
         approvers::warnings_for_save,
         bootstrap::check_id,
-        compile::{PendingChange, check_circle, compile, keep},
+        compile::{check_circle, compile, keep},
         version_numbers::{number, parts},
+        workflow_names::PendingChange,
     },
 };
 

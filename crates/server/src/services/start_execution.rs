@@ -7,7 +7,6 @@ use mainspring_engine::{Submitted, evaluator::ForTenant, start_request::StartReq
 use mainspring_kernel::{
     diagnostic::Diagnostic,
     input::WORKFLOWS_IN_TRIGGER,
-    key::ExecutionKey,
     plan::{Constraints, Step, Work},
     value::{Map, Value},
 };
@@ -15,11 +14,7 @@ use mainspring_store::{ExecutionRow, Origin};
 
 use crate::{
     app::App,
-    auth::{
-        caller::{Caller, Kind},
-        permission::Permission,
-        token::random,
-    },
+    auth::{caller::Caller, permission::Permission, token::random},
     http::problem::{Code, Problem, Result},
     resources::{
         Organization, RUNTIME_FEATURE, Workflow,
@@ -176,31 +171,6 @@ async fn started(app: &App, caller: &Caller, workflow: &str, key: &str) -> Resul
     }
 }
 
-/// The row of an execution that the caller may see, by its id.
-pub(crate) fn visible(app: &App, caller: &Caller, id: &str) -> Result<ExecutionRow> {
-    let unknown = || Problem::not_found("execution");
-    let row = match ExecutionKey::parse(id) {
-        Some(key) => app.engine.store().execution(key)?,
-        None => app.engine.store().execution_by_id(id)?,
-    };
-    let row = row.ok_or_else(unknown)?;
-    if row.organization.as_deref() == Some(&caller.organization) { Ok(row) } else { Err(unknown()) }
-}
-
-/// Checks that the caller may control an execution: their own one, or any as an admin. A session may control only its
-/// own execution.
-pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Result<()> {
-    let is_theirs = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
-    let is_its_own = match &caller.kind {
-        Kind::Person => true,
-        Kind::Session { execution } => *execution == row.id,
-    };
-    if is_theirs && is_its_own {
-        return Ok(());
-    }
-    Err(Problem::new(Code::Forbidden, "This execution is another member's; its owner or an admin may do that."))
-}
-
 /// Creates the workspace of an execution with scripts; `None` for others. The workspace is the permission to run
 /// scripts: without one, a node runs no script of an execution.
 fn workspace(app: &App, caller: &Caller, request: &StartRequest, workflow: &str) -> Result<Option<String>> {
@@ -213,7 +183,7 @@ fn workspace(app: &App, caller: &Caller, request: &StartRequest, workflow: &str)
     caller.require(Permission::ScriptsRun)?;
     let path = app.settings.workspaces.join(random(16)?);
     let failed = |why: String| {
-        let message = "The workspace of this execution cannot be made. Try again, or tell the server's operator.";
+        let message = "The workspace of this execution cannot be created. Try again, or inform the server's operator.";
         Problem::new(Code::Unavailable, message).because(format!("{}: {why}", path.display()))
     };
     let start = Start {

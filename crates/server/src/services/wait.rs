@@ -8,6 +8,7 @@ use mainspring_store::{ExecutionRow, is_final};
 use crate::{
     app::App,
     http::problem::{Problem, Result},
+    services::event_feed::fill::feed_of,
 };
 
 /// Most milliseconds that a request may wait: less than the read timeout of proxies (60 s or more in nginx and most
@@ -25,7 +26,7 @@ pub(crate) fn checked(field: &str, wait_ms: u64) -> Result<Duration> {
 /// Waits until an execution has ended or waits for an approval, or until the time is over. The caller holds a
 /// [permit](crate::services::event_feed::Feeds::register) among the watchers.
 pub(crate) async fn until_settled(app: &App, key: ExecutionKey, time: Duration) -> Result<()> {
-    let feed = app.feeds.of(app, key);
+    let feed = feed_of(app, key);
     let settled = async {
         let mut reader = feed.reader();
         loop {

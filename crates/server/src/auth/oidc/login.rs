@@ -4,12 +4,17 @@ use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{cbor, value::Value};
 use mainspring_store::{AuditEntry, Change, Removal};
 
-use super::{Settings, id_token::Claims, provider::unavailable, settings::EMAIL};
+use super::{
+    id_token::Claims,
+    provider::unavailable,
+    settings::{EMAIL, Settings},
+};
 use crate::{
     app::App,
     auth::{
+        cookie::set_cookie,
         permission::Role,
-        session::{SIGN_IN_MS, SIGN_INS_MAX, TRIES, set_cookie},
+        session::{SIGN_IN_MS, SIGN_INS_MAX, TRIES},
         token::TokenText,
     },
     http::problem::{Code, Problem, Result},

@@ -17,11 +17,10 @@ use serde_json::Value;
 use url::{Url, form_urlencoded};
 
 use super::{
-    Settings,
     fetch::{ANSWER_BYTES_MAX, Fetch, Request, TIMEOUT_MS},
     id_token::{self, Claims, Expected, Refused},
     login_cookie::{LOGIN_COOKIE_S, LoginCookie},
-    settings::is_safe,
+    settings::{Settings, is_safe},
 };
 use crate::http::{
     problem::{Code, Problem, Result},
@@ -109,7 +108,7 @@ fn provider_fails(what: &str, why: &str) -> Problem {
 
 /// The response to a sign-in while the provider fails or is misconfigured.
 pub(super) fn unavailable() -> Problem {
-    let message = "Signing in is not possible at the moment: the OpenID Connect provider is not available. Try again later, \
+    let message = "Signing in is not possible now: the OpenID Connect provider is not available. Try again later, \
                    or sign in with a token. An admin finds the reason in the audit log, and an operator in the log of the \
                    server.";
     Problem::new(Code::Unavailable, message).with(serde_json::json!({ "component": COMPONENT }))
@@ -199,7 +198,7 @@ impl Provider {
     }
 
     fn room(&self, from: IpAddr) -> Result<FairPermit<IpAddr>> {
-        let message = "Too many sign-ins wait for the OpenID Connect provider. Try again in a moment.";
+        let message = "Too many sign-ins wait for the OpenID Connect provider. Try again in a second.";
         self.room.try_acquire(from).ok_or_else(|| Problem::new(Code::Unavailable, message))
     }
 

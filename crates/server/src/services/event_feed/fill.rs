@@ -26,7 +26,13 @@ use mainspring_store::is_final;
 use tokio::time;
 
 use super::{EventPosition, Feed, OpenedGate, RING, RING_BYTES_MAX, StreamEvent};
-use crate::{app::App, http::problem::Result};
+use crate::{
+    app::App,
+    http::{
+        problem::Result,
+        request_slots::{current, on_account},
+    },
+};
 
 /// Interval of checking for watchers of the feed, and for frames that another node has written.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -45,8 +51,17 @@ struct Journal {
     next: u64,
 }
 
+/// The feed of an execution, which a task fills while it has watchers.
+pub(crate) fn feed_of(app: &App, key: ExecutionKey) -> Arc<Feed> {
+    let (feed, is_new) = app.feeds.open(key);
+    if is_new {
+        tokio::spawn(on_account(current(), run(app.clone(), key, Arc::downgrade(&feed))));
+    }
+    feed
+}
+
 /// Fills a feed until the execution has ended or the feed has no watchers.
-pub(super) async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
+async fn run(app: App, key: ExecutionKey, feed: Weak<Feed>) {
     let Some(journal) = wait_for_journal(&app, key, &feed).await else { return };
     let (id, plan) = (name(&journal.state), journal.state.plan.clone());
     let mut encoder = EventEncoder::new(*app.engine.key(), &journal.state, &id, &plan);

@@ -1,0 +1,200 @@
+//! Looks credentials up in the catalogue: at authentication, and again for requests that have waited.
+
+use mainspring_engine::clock::now_ms;
+use mainspring_store::{Catalogue, Change};
+
+use crate::{
+    app::App,
+    auth::{
+        caller::{Caller, Kind},
+        credential::Credential,
+        permission::{Permission, Role},
+        refusals::CredentialOwner,
+    },
+    http::problem::{Code, Problem, Result},
+    resources::{
+        Member, RemovedMember, RevokedToken, Token,
+        repository::{Repository, Stored},
+    },
+};
+
+/// Granularity of the stored time of last use: most requests write nothing to the store.
+const LAST_USED_STEP_MS: u64 = 60_000;
+
+/// The response to a request without a valid credential.
+pub(crate) fn unauthorized() -> Problem {
+    Problem::new(Code::Unauthorized, "Send a token that is known and has not expired: `Authorization: Bearer msp_…`.")
+}
+
+/// Result of looking up a credential.
+pub(crate) enum Lookup {
+    /// The credential and its member are current.
+    Valid(Box<Caller>),
+    /// Genuine, but no longer valid: it was revoked or has expired, or its member was removed.
+    Ended(CredentialOwner),
+    /// Unknown, or the secret is wrong.
+    Unknown,
+}
+
+/// The caller of a credential; `None` if it is not valid.
+pub(crate) fn valid_caller(app: &App, credential: &Credential) -> Result<Option<Caller>> {
+    Ok(match look_up(app, credential)? {
+        Lookup::Valid(caller) => Some(*caller),
+        Lookup::Ended(_) | Lookup::Unknown => None,
+    })
+}
+
+/// Looks a credential up in the catalogue.
+pub(crate) fn look_up(app: &App, credential: &Credential) -> Result<Lookup> {
+    let text = credential.text();
+    let installation = Repository::of(app.catalogue(), "");
+    let owner = |organization: &str, user: &str| CredentialOwner {
+        organization: organization.into(),
+        user: user.into(),
+        token: text.id.clone(),
+    };
+    let Some(stored) = installation.get::<Token>(&text.id)? else {
+        let revoked = installation.get::<RevokedToken>(&text.id)?.filter(|revoked| revoked.body.fits(text));
+        return Ok(
+            revoked.map_or(Lookup::Unknown, |Stored { body, .. }| Lookup::Ended(owner(&body.organization, &body.user)))
+        );
+    };
+    let (token, now) = (&stored.body, now_ms());
+    let (fits, sign_in) = match credential {
+        Credential::Bearer(_) => (token.secret_hash().is_some_and(|hash| text.fits(&hash)), None),
+        Credential::Cookie(_) => {
+            let sign_in = token.sign_in(text, now).map(|one| one.hash.clone());
+            (sign_in.is_some(), sign_in)
+        }
+    };
+    if !fits {
+        let has_ended = matches!(credential, Credential::Cookie(text) if token.had_sign_in(text));
+        return Ok(if has_ended { Lookup::Ended(owner(&token.organization, &token.user)) } else { Lookup::Unknown });
+    }
+    if token.expires_at.is_some_and(|at| at <= now) {
+        return Ok(Lookup::Ended(owner(&token.organization, &token.user)));
+    }
+    let Some(member) = Repository::of(app.catalogue(), &token.organization).get::<Member>(&token.user)? else {
+        return Ok(Lookup::Ended(owner(&token.organization, &token.user)));
+    };
+    let caller = Caller {
+        organization: token.organization.clone(),
+        user: token.user.clone(),
+        role: member.body.role,
+        kind: token.session_of.clone().map_or(Kind::Person, |execution| Kind::Session { execution }),
+        token: stored.id.clone(),
+        sign_in,
+        scopes: token.scopes.clone(),
+        is_operator: member.body.is_operator,
+        made_by: token.other_maker().map(Into::into),
+        known_to: secret_known_to(app.catalogue(), token)?,
+        expires_at: token.expires_at,
+    };
+    record_use(app, &stored, now)?;
+    Ok(Lookup::Valid(Box::new(caller)))
+}
+
+/// Stores the time of the last use of a token, at most once per [`LAST_USED_STEP_MS`].
+fn record_use(app: &App, stored: &Stored<Token>, now: u64) -> Result<()> {
+    if stored.body.last_used_at.is_some_and(|at| now.saturating_sub(at) < LAST_USED_STEP_MS) {
+        return Ok(());
+    }
+    let used = Token { last_used_at: Some(now), ..stored.body.clone() };
+    let puts = vec![Repository::of(app.catalogue(), "").put(&stored.id, &used, stored.version)?];
+    // The result is ignored: a concurrent request writes the same, and a busy store loses a minute of precision. The
+    // write bypasses the catalogue watch, because it changes nothing that authentication depends on.
+    let _ = app.engine.store().catalogue().change(&Change { puts, ..Change::default() });
+    Ok(())
+}
+
+/// The admin who knows the secret of a credential in addition to its member. Credentials from before this was stored
+/// fall back to their maker, even if the maker was demoted or removed since: creating one for another member required
+/// the admin role. A maker who was never a member had access to the data folder.
+fn secret_known_to(catalogue: &dyn Catalogue, token: &Token) -> Result<Option<String>> {
+    let is_stored = token.known_to.is_some() || token.is_by_owner;
+    let Some(maker) = token.other_maker().filter(|_| !is_stored) else { return Ok(token.known_to.clone()) };
+    let members = Repository::of(catalogue, &token.organization);
+    let is_counted = match members.get::<Member>(maker)? {
+        Some(member) => member.body.role != Role::Owner,
+        None => members.get::<RemovedMember>(maker)?.is_some(),
+    };
+    Ok(is_counted.then(|| maker.to_string()))
+}
+
+/// True if an earlier authenticated credential is still valid and still has a permission that it had.
+pub(crate) fn is_still_valid(app: &App, caller: &Caller, permission: Permission) -> Result<bool> {
+    Ok(current_caller(app, caller)?.is_some_and(|now| now.has(permission)))
+}
+
+/// The caller of a request that has waited, with the current role and scopes.
+///
+/// # Errors
+/// Fails with 401 if the credential is no longer valid, and with 403 if it no longer has the permission.
+pub(crate) fn reauthorize(app: &App, caller: &Caller, permission: Permission) -> Result<Caller> {
+    let now = current_caller(app, caller)?.ok_or_else(unauthorized)?;
+    now.require(permission)?;
+    Ok(now)
+}
+
+/// An authenticated caller with the current role and scopes; `None` if the credential is no longer valid.
+pub(crate) fn current_caller(app: &App, caller: &Caller) -> Result<Option<Caller>> {
+    let token = Repository::of(app.catalogue(), "").get::<Token>(&caller.token)?;
+    let member = Repository::of(app.catalogue(), &caller.organization).get::<Member>(&caller.user)?;
+    let is_unexpired = |token: &Token| {
+        let is_current =
+            |hash: &String| token.sign_ins.iter().any(|one| one.hash == *hash && one.expires_at > now_ms());
+        token.expires_at.is_none_or(|at| at > now_ms()) && caller.sign_in.as_ref().is_none_or(is_current)
+    };
+    let (Some(token), Some(member)) = (token, member) else { return Ok(None) };
+    let Member { role, is_operator, .. } = member.body;
+    let now = Caller { role, is_operator, scopes: token.body.scopes.clone(), ..caller.clone() };
+    Ok(is_unexpired(&token.body).then_some(now))
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::resources::repository::apply;
+
+    #[test]
+    fn the_creator_of_an_old_token_knows_its_secret_even_after_demotion_or_removal() {
+        let table = [
+            (Some(Role::Owner), false, false),
+            (Some(Role::Admin), false, true),
+            (Some(Role::Member), false, true),
+            (None, true, true),
+            // Made by the command `mainspring token`.
+            (None, false, false),
+        ];
+        for (role, was_removed, is_known) in table {
+            let store = MemoryStore::new();
+            let members = Repository::of(&store, "acme");
+            let member = |role| Member { role, name: None, is_operator: false, created_at: 0 };
+            let put = role.map(|role| members.put("mal", &member(role), 0).unwrap());
+            let gone = was_removed.then(|| members.put("mal", &RemovedMember { removed_at: 0 }, 0).unwrap());
+            let change = Change { puts: put.into_iter().chain(gone).collect(), ..Change::default() };
+            apply(&store, &change).unwrap().unwrap();
+            let token = |is_by_owner| Token {
+                organization: "acme".into(),
+                user: "p".into(),
+                name: "t".into(),
+                hash: String::new(),
+                made_by: "mal".into(),
+                scopes: Vec::new(),
+                session_of: None,
+                created_at: 0,
+                expires_at: None,
+                last_used_at: None,
+                sign_ins: Vec::new(),
+                signed_in_by: None,
+                known_to: None,
+                is_by_owner,
+            };
+            let known = secret_known_to(&store, &token(false)).unwrap();
+            assert_eq!(known.as_deref(), is_known.then_some("mal"), "{role:?} {was_removed}");
+            assert_eq!(secret_known_to(&store, &token(true)).unwrap(), None, "an owner made it");
+        }
+    }
+}

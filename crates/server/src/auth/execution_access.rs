@@ -1,0 +1,52 @@
+//! Access to executions: the execution that a caller may see or control, and the gates at which a caller may decide.
+
+use mainspring_engine::execution_tree::OpenGate;
+use mainspring_kernel::key::ExecutionKey;
+use mainspring_store::ExecutionRow;
+
+use crate::{
+    app::App,
+    auth::{
+        caller::{Caller, Kind},
+        permission::Permission,
+    },
+    http::problem::{Code, Problem, Result},
+};
+
+/// The row of an execution that the caller may see, by its id.
+pub(crate) fn visible_execution(app: &App, caller: &Caller, id: &str) -> Result<ExecutionRow> {
+    let unknown = || Problem::not_found("execution");
+    let row = match ExecutionKey::parse(id) {
+        Some(key) => app.engine.store().execution(key)?,
+        None => app.engine.store().execution_by_id(id)?,
+    };
+    let row = row.ok_or_else(unknown)?;
+    if row.organization.as_deref() == Some(&caller.organization) { Ok(row) } else { Err(unknown()) }
+}
+
+/// Checks that the caller may control an execution: their own one, or any as an admin. A session may control only its
+/// own execution.
+pub(crate) fn check_control(caller: &Caller, row: &ExecutionRow) -> Result<()> {
+    let is_theirs = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
+    let is_its_own = match &caller.kind {
+        Kind::Person => true,
+        Kind::Session { execution } => *execution == row.id,
+    };
+    if is_theirs && is_its_own {
+        return Ok(());
+    }
+    Err(Problem::new(Code::Forbidden, "This execution is another member's; its owner or an admin may do that."))
+}
+
+/// True if the caller may decide at a gate: a named approver, or without names the execution's owner or an admin.
+pub(crate) fn may_decide(caller: &Caller, row: &ExecutionRow, open: &OpenGate) -> bool {
+    may_decide_among(caller, row, &open.gate.approvers)
+}
+
+/// As [`may_decide`], for a gate with these named approvers.
+pub(crate) fn may_decide_among(caller: &Caller, row: &ExecutionRow, named: &[String]) -> bool {
+    let is_named = named.contains(&caller.user);
+    let is_owner = row.initiator_user_id.as_deref().is_some_and(|user| caller.may_act_for(user));
+    let may = if named.is_empty() { is_owner } else { is_named };
+    may && caller.is_person() && caller.has(Permission::ApprovalsDecide)
+}
