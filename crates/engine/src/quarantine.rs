@@ -28,7 +28,7 @@ use crate::{
 pub use mainspring_kernel::decide::CHILD_QUARANTINED;
 
 /// The reason of the cancel of a released child whose parent has continued without it.
-pub const PARENT_WENT_ON: &str = "parent_went_on";
+pub const PARENT_CONTINUED: &str = "parent_continued";
 
 /// The reason of the cancel of the children of an execution that was ended by force.
 pub const PARENT_ENDED: &str = "parent_ended";
@@ -238,7 +238,7 @@ fn waiting_for(
 }
 
 fn cancel(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<(), EngineError> {
-    let input = Input::Cancel { reason: PARENT_WENT_ON.into(), by: act.by.into() };
+    let input = Input::Cancel { reason: PARENT_CONTINUED.into(), by: act.by.into() };
     inbox::post(place.store, place.data_dir, place.loader.key(), (execution, &input), None).map(drop)
 }
 

@@ -50,37 +50,37 @@ impl Severity {
     }
 }
 
-/// All codes with their meanings. Codes may be added, but none is removed or changes its meaning.
-pub const CODES: [(&str, &str); 29] = [
-    (UNREADABLE, "the text is no JSON or YAML of ours"),
-    (TOO_LARGE, "more steps, deeper blocks, deeper values or longer names than the limits allow"),
-    (NOT_IN_BUILD, "a part of the language that this build does not run yet"),
-    (UNKNOWN_KEY, "a key that means nothing here"),
-    (MISPLACED_KEY, "a key that belongs to another kind of step"),
-    (MISSING_KEY, "a key that has to be there"),
-    (EXCLUSIVE_KEYS, "keys of which one excludes the other"),
-    (UNKNOWN_TYPE, "an unknown step type"),
-    (WRONG_KIND, "a value of another kind than asked for, as text for a number"),
-    (WRONG_VALUE, "a value of the right kind that is out of range or not among the words allowed"),
-    (EMPTY, "a blank text or an empty list where something has to be"),
-    (BAD_NAME, "a name that references could not use"),
-    (DUPLICATE_ID, "two steps of one id"),
-    (DUPLICATE_OUTPUT_VARIABLE, "two branches that run at the same time and write one output variable"),
-    (BAD_CONDITION, "what is no condition"),
-    (UNKNOWN_REFERENCE, "a reference to a name or property that is not known"),
-    (REFERENCE_TO_ITSELF, "a step that refers to itself or to a step around it"),
-    (REFERENCE_TO_LATER, "a reference to a step that has not ended before"),
-    (REFERENCE_INTO_PARALLEL, "a reference to a step that runs at the same time"),
-    (REFERENCE_INTO_LOOP, "a reference to one round of a loop from outside of it"),
-    (CYCLE, "steps that wait for each other in a circle"),
-    (BAD_CODE, "a function whose source cannot be read"),
-    (BAD_SCHEMA, "what is no JSON Schema"),
-    (PATH_NOT_IN_SCHEMA, "a path that leaves what a schema says; a warning where the schema allows more"),
-    (REFERENCE_IN_SCRIPT, "a reference at a place in a script where no quoted expansion can stand"),
-    (MISPLACED_REFERENCE, "a reference where the value has to be written out"),
-    (REFERENCE_TO_OUTPUT_VARIABLE, "warning: `@vars` does not hold output variables"),
-    (FOREIGN_REFERENCE, "warning: text that refers in another language and is text here"),
-    (INEXACT_NUMBER, "warning: a whole number that the definition's hash sees rounded"),
+/// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
+pub const CODES: [&str; 29] = [
+    UNREADABLE,
+    TOO_LARGE,
+    NOT_IN_BUILD,
+    UNKNOWN_KEY,
+    MISPLACED_KEY,
+    MISSING_KEY,
+    EXCLUSIVE_KEYS,
+    UNKNOWN_TYPE,
+    WRONG_KIND,
+    WRONG_VALUE,
+    EMPTY,
+    BAD_NAME,
+    DUPLICATE_ID,
+    DUPLICATE_OUTPUT_VARIABLE,
+    BAD_CONDITION,
+    UNKNOWN_REFERENCE,
+    REFERENCE_TO_ITSELF,
+    REFERENCE_TO_LATER,
+    REFERENCE_INTO_PARALLEL,
+    REFERENCE_INTO_LOOP,
+    CYCLE,
+    BAD_CODE,
+    BAD_SCHEMA,
+    PATH_NOT_IN_SCHEMA,
+    REFERENCE_IN_SCRIPT,
+    MISPLACED_REFERENCE,
+    REFERENCE_TO_OUTPUT_VARIABLE,
+    FOREIGN_REFERENCE,
+    INEXACT_NUMBER,
 ];
 
 /// See [`CODES`].
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn codes_are_unique() {
-        let mut codes: Vec<_> = CODES.iter().map(|(code, _)| *code).collect();
+        let mut codes = CODES.to_vec();
         codes.sort_unstable();
         codes.dedup();
         assert_eq!(codes.len(), CODES.len());

@@ -18,6 +18,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod document;
 pub mod effect;
+pub mod error_codes;
 pub mod evaluation;
 pub mod failure;
 pub mod frame;

@@ -1,0 +1,129 @@
+//! Diagnostics of definitions.
+
+use super::{ErrorCode, Origin};
+use crate::diagnostic::Severity;
+
+/// Codes of diagnostics.
+pub(super) static CODES: [ErrorCode; 31] = [
+    error(
+        "unreadable",
+        "The text is not JSON or YAML as the language uses it.",
+        "Correct the place that the message names.",
+    ),
+    error(
+        "too_large",
+        "More steps, deeper blocks, deeper values or longer names than the limits allow.",
+        "Split the workflow.",
+    ),
+    error("not_in_build", "A part of the language that this build does not run yet.", "Leave it out."),
+    error(
+        "unknown_key",
+        "A key without meaning at this place.",
+        "Write the key that the help text names, or remove it.",
+    )
+    .with_example("{type: bash, comand: ls}"),
+    error(
+        "misplaced_key",
+        "A key that belongs to another kind of step, or into another object.",
+        "Move it where the help text says.",
+    ),
+    error("missing_key", "A required key is missing.", "Add it.").with_example("{type: bash}"),
+    error("exclusive_keys", "Keys that exclude each other.", "Keep one of them."),
+    error("unknown_type", "An unknown step type.", "Write one of the types that the help text lists.")
+        .with_example("{type: shell}"),
+    error(
+        "wrong_kind",
+        "A value of another kind than required, such as text for a number.",
+        "Write the kind that the message names.",
+    )
+    .with_example("{type: sleep, durationMs: \"60000\"}"),
+    error(
+        "wrong_value",
+        "A value of the right kind that is out of range, or not among the allowed words.",
+        "Write a value that the message names.",
+    ),
+    error("empty", "A blank text or an empty list where a value is required.", "Fill it, or remove the key."),
+    error(
+        "bad_name",
+        "A name that references cannot use.",
+        "Begin it with A to Z, a to z or `_`; after that, digits and `-` are allowed as well.",
+    ),
+    error("duplicate_id", "Two steps with one id.", "Give each step an id of its own."),
+    error(
+        "duplicate_output_variable",
+        "Two branches that run at the same time and write one output variable.",
+        "Give each its own variable.",
+    ),
+    error("bad_condition", "Not a condition.", "Write a condition as data.")
+        .with_example("when: {equals: [\"@check.status\", \"ready\"]}"),
+    error(
+        "unknown_reference",
+        "A reference to an unknown name or property.",
+        "Write the name that the help text suggests.",
+    ),
+    error(
+        "reference_to_itself",
+        "A step that refers to itself or to its container.",
+        "Refer to a step that ends before it.",
+    ),
+    error("reference_to_later", "A reference to a step that has not ended at that point.", "Move one of the steps."),
+    error(
+        "reference_into_parallel",
+        "A reference to a step that runs at the same time, in another branch.",
+        "Move the step that refers behind the `parallel` step.",
+    ),
+    error(
+        "reference_into_loop",
+        "A reference to one round of a loop from outside of it.",
+        "Refer to the loop: its output has that of its rounds.",
+    ),
+    error(
+        "cycle",
+        "Steps that wait for each other in a circle.",
+        "Remove one of the references or edges that the message lists.",
+    ),
+    error("bad_code", "A function whose source cannot be parsed.", "Correct the place that the message names."),
+    error("bad_schema", "Not a JSON Schema.", "Correct the place that the message names."),
+    error(
+        "path_not_in_schema",
+        "A path that leaves the schema; a warning if the schema allows more.",
+        "Correct the path, or extend the schema.",
+    ),
+    error(
+        "reference_in_script",
+        "A reference at a place in a script where it is not certainly safe.",
+        "Pass the value in `env`, as the help text shows.",
+    )
+    .with_example("env: {NAME: \"@vars.name\"}"),
+    error("misplaced_reference", "A reference where the value has to be literal.", "Write the value."),
+    warning(
+        "reference_to_output_variable",
+        "`@vars` does not hold output variables.",
+        "Refer to the step that writes the variable.",
+    ),
+    warning(
+        "foreign_reference",
+        "A text with the reference syntax of another language, which is plain text here.",
+        "Write a reference with `@`.",
+    )
+    .with_example("\"@{fetch.body}\""),
+    warning("inexact_number", "A whole number that the hash of the definition sees rounded.", "Write it as text."),
+    warning(
+        "approver_cannot_decide",
+        "A named approver is no member, or has no permission to decide. Reported by a server.",
+        "Correct `approvers`, or the role of the member.",
+    ),
+    warning(
+        "too_few_approvers",
+        "Fewer members can decide than `count` requires. Reported by a server.",
+        "Add members in a role that may decide, or lower `count`.",
+    ),
+];
+
+const fn error(code: &'static str, meaning: &'static str, help: &'static str) -> ErrorCode {
+    ErrorCode::new(code, Origin::Diagnostic { severity: Severity::Error }, meaning, help)
+}
+
+const fn warning(code: &'static str, meaning: &'static str, help: &'static str) -> ErrorCode {
+    ErrorCode::new(code, Origin::Diagnostic { severity: Severity::Warning }, meaning, help)
+}

@@ -1,0 +1,468 @@
+//! Failures of steps and executions.
+
+use super::{ErrorCode, Origin};
+use crate::failure::Class::{self, Cancelled, Failed, Internal, Invalid, Policy, Timeout, Unavailable};
+
+/// Codes of failures of steps and executions.
+pub(super) static CODES: [ErrorCode; 88] = [
+    execution(
+        "approval_denied",
+        Cancelled,
+        "A gate was denied, and the execution was canceled.",
+        "Correct what the approver objected to, and start the execution again.",
+    )
+    .with_example("{id: deploy, type: approval, prompt: \"Deploy?\"}"),
+    execution(
+        "approval_timeout",
+        Cancelled,
+        "A gate expired without a decision, and the execution was canceled.",
+        "Raise `ttlMs`, or set `onTimeout: approve`.",
+    ),
+    execution(
+        "interrupted",
+        Unavailable,
+        "The process ended during the attempt, so its result is unknown.",
+        "Set `onInterrupted` to retry, fail or ask.",
+    )
+    .with_example("onInterrupted: ask"),
+    execution(
+        "no_executor",
+        Invalid,
+        "This build has no executor for the type of the step.",
+        "Use `bash`, `http` or `code`.",
+    ),
+    execution(
+        "reference_not_found",
+        Invalid,
+        "A reference leads to no value.",
+        "Test for the value with `exists` in `when`.",
+    )
+    .with_example("when: {exists: \"@fetch.body.id\"}"),
+    execution(
+        "condition_unreadable",
+        Invalid,
+        "A condition compares a value that does not exist.",
+        "Test for the value with `exists` first.",
+    ),
+    execution(
+        "invalid_input",
+        Invalid,
+        "The input does not match the schema of the workflow. Nothing has started.",
+        "Correct the request; the details list each mismatch.",
+    ),
+    execution(
+        "invalid_variables",
+        Invalid,
+        "The variables do not match their declarations. Nothing has started.",
+        "Correct the request; the details list each mismatch.",
+    ),
+    execution(
+        "invalid_output",
+        Invalid,
+        "The output of a step does not match its `outputSchema`.",
+        "Correct the step or the schema.",
+    ),
+    execution("invalid_result", Invalid, "A function returned a value that cannot be stored.", "Return plain JSON."),
+    execution(
+        "invalid_duration",
+        Invalid,
+        "The value of a `sleep` is not a duration.",
+        "Give whole milliseconds within the limits.",
+    )
+    .with_example("{type: sleep, durationMs: 60000}"),
+    execution("invalid_time", Invalid, "The value of a `sleep` is not a time.", "Write it as in RFC 3339.")
+        .with_example("{type: sleep, until: \"2030-02-07T12:00:00Z\"}"),
+    execution("not_a_list", Invalid, "`forEach` refers to a value that is not a list.", "Correct `ref`."),
+    execution("too_many_items", Policy, "`forEach` has more than 100,000 items.", "Split the list."),
+    execution(
+        "output_too_large",
+        Policy,
+        "An output is larger than 256 KiB, or than `maxOutputBytes`.",
+        "Write large data to a file, and pass its name.",
+    ),
+    execution(
+        "input_too_large",
+        Policy,
+        "An input is larger than 4 MiB.",
+        "Write large data to a file, and pass its name.",
+    ),
+    execution(
+        "execution_timeout",
+        Timeout,
+        "The `timeoutMs` of the execution has passed.",
+        "Raise `timeoutMs`, or find the step that takes long with `mainspring show`.",
+    ),
+    execution(
+        "max_steps_exceeded",
+        Policy,
+        "The execution has started as many steps as `maxSteps` allows.",
+        "Raise `constraints.maxSteps`, or check the loop.",
+    ),
+    execution(
+        "max_calls_exceeded",
+        Policy,
+        "The execution has made as many calls as `maxCalls` allows.",
+        "Raise `constraints.maxCalls`, or check the loop.",
+    ),
+    execution(
+        "max_executions_exceeded",
+        Policy,
+        "The execution tree has as many executions as `maxExecutions` allows.",
+        "Raise `constraints.maxExecutions`, or check the loop.",
+    ),
+    execution(
+        "max_rounds_exceeded",
+        Policy,
+        "A loop has run as many rounds as `maxRounds` allows.",
+        "Raise `maxRounds`, or correct the condition of the loop.",
+    ),
+    execution(
+        "max_node_failures",
+        Policy,
+        "As many steps have failed as the failure policy allows.",
+        "Correct the failed steps, or raise `maxNodeFailures`.",
+    ),
+    execution(
+        "max_retries_exhausted",
+        Policy,
+        "As many steps have used up their attempts as the failure policy allows.",
+        "Correct the failed steps, or raise `maxRetriesExhausted`.",
+    ),
+    execution(
+        "rounds_and_skips_exceeded",
+        Policy,
+        "The execution has run too many rounds and skipped too many steps, together.",
+        "Split the work with `subworkflow`.",
+    ),
+    execution(
+        "memory_exceeded",
+        Policy,
+        "The values of the execution take more memory than an execution may.",
+        "Write large data to files, or split the work with `subworkflow`.",
+    ),
+    execution(
+        "journal_exceeded",
+        Policy,
+        "The journal of the execution has reached its largest size.",
+        "Split the work with `subworkflow`.",
+    ),
+    execution(
+        "lineage_too_deep",
+        Policy,
+        "More than 32 executions wait for each other.",
+        "Use `wait: false`, or check for a workflow that starts itself.",
+    ),
+    execution(
+        "organization_executions_exceeded",
+        Policy,
+        "The organization has as many unfinished executions as it may.",
+        "Wait until some have ended; give the step a `retry` with a backoff.",
+    ),
+    execution(
+        "organization_memory_exceeded",
+        Cancelled,
+        "The active executions of the organization take too much memory, and this one was canceled.",
+        "Use smaller values or fewer executions at a time.",
+    ),
+    execution("signal_timeout", Timeout, "No signal arrived in time.", "Raise `timeoutMs`, or check the sender."),
+    execution(
+        "unknown_workflow",
+        Invalid,
+        "The workflow of a `subworkflow` step was not known when the execution started.",
+        "Save the workflow, or give it with `--workflow`.",
+    ),
+    execution(
+        "child_quarantined",
+        Internal,
+        "A child execution is quarantined.",
+        "Release or end the child: see `mainspring quarantine`.",
+    ),
+    execution(
+        "child_not_started",
+        Internal,
+        "A child execution could not be started.",
+        "See the log of the node, and start the execution again.",
+    ),
+    execution("parent_cancelled", Cancelled, "The execution was canceled because its parent was.", "None is needed."),
+    execution(
+        "parent_continued",
+        Cancelled,
+        "The execution was canceled because its parent no longer waits for it.",
+        "None is needed.",
+    ),
+    execution("parent_ended", Cancelled, "The execution was canceled because its parent has ended.", "None is needed."),
+    execution(
+        "ended_by_operator",
+        Internal,
+        "An operator ended the quarantined execution.",
+        "See the audit log for the reason.",
+    ),
+    execution(
+        "executor_panicked",
+        Internal,
+        "An executor of this process failed unexpectedly.",
+        "Report it, with the log.",
+    ),
+    execution(
+        "evaluation_panicked",
+        Internal,
+        "An evaluation in this process failed unexpectedly.",
+        "Report it, with the log.",
+    ),
+    execution("lost_failure", Internal, "The text of a failure is not stored any more.", "Report it, with the log."),
+    execution(
+        "bash_exit_code",
+        Failed,
+        "The script ended with this exit code; 128 and the number of the signal if it was killed.",
+        "Read `stderr` in the details.",
+    ),
+    execution("bash_timeout", Timeout, "The script did not end in time.", "Raise the `timeoutMs` of the step."),
+    execution("bash_missing_command", Invalid, "`command` is missing or blank.", "Give the script as text.")
+        .with_example("{type: bash, command: \"make test\"}"),
+    execution(
+        "bash_command_invalid",
+        Invalid,
+        "`command` contains a NUL character, which no program accepts.",
+        "Remove it.",
+    ),
+    execution(
+        "bash_environment_invalid",
+        Invalid,
+        "A variable in `env` cannot be given to a process.",
+        "Correct the name or the value that the message names.",
+    ),
+    execution("bash_missing_workspace", Invalid, "The workspace cannot be entered.", "Restore the folder."),
+    execution(
+        "bash_missing_cwd",
+        Invalid,
+        "`cwd` cannot be entered.",
+        "Create it in an earlier step, or correct `cwd`.",
+    ),
+    execution(
+        "bash_too_large",
+        Invalid,
+        "The command and its environment are larger than the system allows: 128 KiB for one of them.",
+        "Write large values to a file in the workspace, and pass its name.",
+    ),
+    execution("bash_missing", Unavailable, "The PATH of this node has no bash.", "Install bash."),
+    execution(
+        "bash_not_started",
+        Unavailable,
+        "The script could not be started.",
+        "See the reason in the message, such as a limit on processes.",
+    ),
+    execution("scripts_off", Policy, "This node runs no scripts.", "See the reason in the message, and `--scripts`."),
+    execution(
+        "scripts_not_permitted",
+        Policy,
+        "The execution was started without the permission `scripts:run`.",
+        "Let a member with the permission start it.",
+    ),
+    execution(
+        "script_not_contained",
+        Unavailable,
+        "No container could be made for the script, so it was not run.",
+        "See the reason in the message, and `mainspring doctor`.",
+    ),
+    execution(
+        "script_limit_exceeded",
+        Policy,
+        "The script has used more than one of its limits, and was ended.",
+        "Use less, or raise the limit in the settings of the node.",
+    ),
+    execution(
+        "workspace_not_containable",
+        Policy,
+        "The workspace contains files of the server, which no script may see.",
+        "Work in another folder.",
+    ),
+    execution(
+        "cwd_outside_workspace",
+        Policy,
+        "`cwd` is outside of the workspace, and a contained script sees nothing else.",
+        "Name a folder in the workspace.",
+    ),
+    execution(
+        "disk_full",
+        Unavailable,
+        "The disk has too little free space to start a script.",
+        "Free some space, or end executions with large files.",
+    ),
+    execution(
+        "http_status",
+        Failed,
+        "The server responded with this status, which is not expected. 408 has the class `timeout`, 429 `rate_limited`, 503 `unavailable`, 425 and all other 5xx `transient`.",
+        "Read the response in the details; list statuses that are fine in `expect`.",
+    ),
+    execution("http_timeout", Timeout, "The response did not arrive in time.", "Raise the `timeoutMs` of the step."),
+    execution(
+        "http_connect_failed",
+        Unavailable,
+        "No connection to the server. Nothing was sent there.",
+        "Check the address, and that the server runs.",
+    ),
+    execution(
+        "http_dns_failed",
+        Unavailable,
+        "No address was found for the host. Nothing was sent.",
+        "Check the name of the host.",
+    ),
+    execution(
+        "http_connection_lost",
+        Unavailable,
+        "The connection broke before the response was complete. The request may have been received.",
+        "Retry if the server recognizes the idempotency key.",
+    ),
+    execution(
+        "http_connect_timeout",
+        Timeout,
+        "No connection in time: name, connection and TLS together. Nothing was sent there.",
+        "Check the address, and that the server runs.",
+    ),
+    execution(
+        "http_tls_failed",
+        Failed,
+        "The certificate is not trusted or for another name, or the server speaks neither TLS 1.2 nor 1.3.",
+        "Correct the certificate of the server.",
+    ),
+    execution(
+        "http_redirects_too_many",
+        Failed,
+        "The server redirects more than five times.",
+        "See where they lead with `followRedirects: false`.",
+    ),
+    execution(
+        "http_redirect_invalid",
+        Invalid,
+        "A redirect leads to a target that is not a URL of `http` or `https`, or that contains a user.",
+        "Request the right address.",
+    ),
+    execution(
+        "http_redirect_insecure",
+        Policy,
+        "The server redirects from `https` to `http`, which is not followed.",
+        "Ask the operator of the server, or use the address that it leads to.",
+    ),
+    execution(
+        "http_response_invalid",
+        Invalid,
+        "The response is not HTTP, or its body cannot be decoded.",
+        "Check that the address is that of an HTTP server.",
+    ),
+    execution(
+        "http_response_too_large",
+        Policy,
+        "The response is larger than `maxResponseBytes`.",
+        "Request less, or raise `maxResponseBytes`.",
+    ),
+    execution(
+        "http_parameter_invalid",
+        Invalid,
+        "A parameter of the step is invalid at run time; the message names its key.",
+        "Correct the key.",
+    ),
+    execution(
+        "http_address_refused",
+        Policy,
+        "The host leads to an address that is not public, such as a private network.",
+        "Use a public address, or let the operator allow it with `MAINSPRING_HTTP_ALLOW`.",
+    )
+    .with_example("MAINSPRING_HTTP_ALLOW=10.0.0.0/8"),
+    execution(
+        "code_syntax",
+        Invalid,
+        "The source is neither TypeScript nor JavaScript.",
+        "Correct the place that the message names.",
+    ),
+    execution(
+        "code_import_refused",
+        Invalid,
+        "The source imports something; there are no modules to import.",
+        "Put the code into the function.",
+    ),
+    execution(
+        "code_no_function",
+        Invalid,
+        "The source has no default export that can be called.",
+        "Write a default export.",
+    )
+    .with_example("export default function (input) { return 1 }"),
+    execution(
+        "code_threw",
+        Failed,
+        "The function threw a value, or its promise was rejected.",
+        "Correct the function; the message has the error and its place.",
+    ),
+    execution(
+        "code_ticks_exceeded",
+        Policy,
+        "The function has used more ticks than it may.",
+        "Work on smaller pieces, or raise the limit.",
+    ),
+    execution(
+        "code_time_exceeded",
+        Policy,
+        "The function has run longer than it may.",
+        "Work on smaller pieces, or raise the limit.",
+    ),
+    execution(
+        "code_memory_exceeded",
+        Policy,
+        "The function has used more memory than it may.",
+        "Work on smaller pieces, or raise the limit.",
+    ),
+    execution(
+        "code_stack_exceeded",
+        Policy,
+        "The calls of the function are nested too deeply.",
+        "Use a loop in place of a recursion.",
+    ),
+    execution(
+        "code_never_settles",
+        Policy,
+        "The function awaits a promise that nothing can settle: there are no timers and no events.",
+        "Return the value without waiting.",
+    ),
+    execution(
+        "code_not_json",
+        Invalid,
+        "The result has no form in JSON: a function, a symbol, a BigInt or a cycle.",
+        "Return plain JSON.",
+    ),
+    execution("code_input_invalid", Invalid, "The input of the function is not JSON, or too large.", "Pass less."),
+    execution(
+        "code_result_too_large",
+        Policy,
+        "The result of the function is larger than it may be.",
+        "Return less, or write files in a `bash` step.",
+    ),
+    execution(
+        "code_source_too_large",
+        Policy,
+        "The source or the schema is larger than it may be.",
+        "Split the function.",
+    ),
+    execution("code_schema_invalid", Invalid, "The schema is invalid.", "Correct the place that the message names."),
+    execution(
+        "code_schema_mismatch",
+        Invalid,
+        "The value does not match the schema.",
+        "Correct the value; the details list each mismatch.",
+    ),
+    execution(
+        "code_crashed",
+        Internal,
+        "The process that ran the function died, without effect on others.",
+        "Report it, with the function.",
+    ),
+    execution(
+        "code_unavailable",
+        Unavailable,
+        "No process could be started to run the function.",
+        "See the log of the node.",
+    ),
+];
+
+const fn execution(code: &'static str, class: Class, meaning: &'static str, help: &'static str) -> ErrorCode {
+    ErrorCode::new(code, Origin::Execution { class }, meaning, help)
+}
