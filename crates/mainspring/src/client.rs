@@ -33,27 +33,27 @@ use tokio::time::{sleep, timeout};
 pub(crate) use self::error::ClientError;
 use self::{
     address::Address,
-    connection::{Asked, Endpoint},
+    connection::{ClientRequest, Endpoint},
 };
 use crate::{error::CliError, tls};
 
 /// Timeouts of a response's head and of its body.
-const PATIENCE: Duration = Duration::from_secs(60);
-const BODY_PATIENCE: Duration = Duration::from_secs(60);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The wait of a long poll at the server, and the timeout of its request, which is longer.
 const WAIT_MS: u64 = 30_000;
-const WAIT_PATIENCE: Duration = Duration::from_secs(60);
+const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bytes of a response. The largest are list pages, which end soon after 8 MiB.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// Attempts of a request that may be retried, and the pause before each.
-const TRIES: u32 = 6;
-const PAUSES_MS: [u64; TRIES as usize] = [0, 0, 200, 500, 1_000, 2_000];
+const ATTEMPTS_MAX: u32 = 6;
+const PAUSES_MS: [u64; ATTEMPTS_MAX as usize] = [0, 0, 200, 500, 1_000, 2_000];
 
 /// Retries after `429 Too Many Requests`, and the largest `Retry-After` in seconds that is waited for.
-const TURNS_AWAY: u32 = 5;
+const RATE_LIMITED_MAX: u32 = 5;
 const RETRY_AFTER_SECONDS_MAX: u64 = 30;
 
 #[derive(Clone)]
@@ -96,12 +96,12 @@ impl Client {
 
     /// Sends a GET request, with retries.
     pub(crate) async fn get(&self, route: &str) -> Result<Value, ClientError> {
-        self.ask(Method::GET, route, None, PATIENCE, Repeat::May).await
+        self.send(Method::GET, route, None, HEAD_TIMEOUT, Repeat::May).await
     }
 
     /// Sends a GET request once, and returns status, headers and body of any response.
     pub(crate) async fn get_once(&self, route: &str) -> Result<(StatusCode, HeaderMap, Bytes), ClientError> {
-        let answer = self.endpoint.send(&asked(Method::GET, route, None, PATIENCE)).await?;
+        let answer = self.endpoint.send(&outgoing(Method::GET, route, None, HEAD_TIMEOUT)).await?;
         let headers = answer.headers().clone();
         let (status, body) = self.read(answer).await?;
         Ok((status, headers, body))
@@ -109,113 +109,113 @@ impl Client {
 
     /// Sends a POST request, with retries if `repeat` allows them.
     pub(crate) async fn post(&self, route: &str, body: &Value, repeat: Repeat) -> Result<Value, ClientError> {
-        self.ask(Method::POST, route, Some(body), PATIENCE, repeat).await
+        self.send(Method::POST, route, Some(body), HEAD_TIMEOUT, repeat).await
     }
 
     /// Long-polls an execution: returns it once it has settled, or unsettled after [`WAIT_MS`].
     pub(crate) async fn wait(&self, id: &str) -> Result<Value, ClientError> {
         let route = address::route(&["api", "executions", id, "wait"], &[("timeoutMs", &WAIT_MS.to_string())]);
-        self.ask(Method::GET, &route, None, WAIT_PATIENCE, Repeat::May).await
+        self.send(Method::GET, &route, None, WAIT_TIMEOUT, Repeat::May).await
     }
 
     /// Opens an event stream after the last event that was received.
     pub(crate) async fn stream(&self, route: &str, last: Option<&str>) -> Result<Response<Incoming>, ClientError> {
-        let mut asked = asked(Method::GET, route, None, PATIENCE);
-        asked.headers.insert("accept", HeaderValue::from_static("text/event-stream"));
+        let mut outgoing = outgoing(Method::GET, route, None, HEAD_TIMEOUT);
+        outgoing.headers.insert("accept", HeaderValue::from_static("text/event-stream"));
         if let Some(last) = last.and_then(|last| HeaderValue::from_str(last).ok()) {
-            asked.headers.insert("last-event-id", last);
+            outgoing.headers.insert("last-event-id", last);
         }
-        let answer = self.endpoint.send(&asked).await?;
+        let answer = self.endpoint.send(&outgoing).await?;
         if !answer.status().is_success() {
             let (status, body) = self.read(answer).await?;
-            return Err(self.said(status, None, &body));
+            return Err(self.error_of(status, None, &body));
         }
         let kind = answer.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if kind.split(';').next().unwrap_or_default().trim() != "text/event-stream" {
-            return Err(self.nonsense("it sends no stream of events"));
+            return Err(self.invalid_response("it sends no stream of events"));
         }
         Ok(answer)
     }
 
     /// The error for a response that does not follow the API.
-    pub(crate) fn nonsense(&self, what: &str) -> ClientError {
-        ClientError::nonsense(self.address(), what)
+    pub(crate) fn invalid_response(&self, what: &str) -> ClientError {
+        ClientError::invalid_response(self.address(), what)
     }
 
-    async fn ask(
+    async fn send(
         &self,
         method: Method,
         route: &str,
         body: Option<&Value>,
-        patience: Duration,
+        timeout: Duration,
         repeat: Repeat,
     ) -> Result<Value, ClientError> {
-        let asked = asked(method, route, body, patience);
-        let (mut tries, mut turns_away) = (1, 0);
+        let outgoing = outgoing(method, route, body, timeout);
+        let (mut attempts, mut rate_limited) = (1, 0);
         loop {
-            let error = match self.once(&asked).await {
+            let error = match self.send_once(&outgoing).await {
                 Ok(Ok(value)) => return Ok(value),
-                Ok(Err(Away { seconds, error })) if turns_away < TURNS_AWAY => {
-                    turns_away += 1;
+                Ok(Err(RateLimited { seconds, error })) if rate_limited < RATE_LIMITED_MAX => {
+                    rate_limited += 1;
                     sleep(Duration::from_secs(seconds.ok_or(error)?)).await;
                     continue;
                 }
-                Ok(Err(Away { error, .. })) | Err(error) => error,
+                Ok(Err(RateLimited { error, .. })) | Err(error) => error,
             };
             // A server that refuses the first connection is reported at once. A server that was reachable before
             // may be restarting.
-            let never_there = tries == 1 && error.kind == error::Kind::Unreachable;
-            if repeat == Repeat::MustNot || never_there || !error.may_pass() || tries >= TRIES {
+            let never_there = attempts == 1 && error.kind == error::Kind::Unreachable;
+            if repeat == Repeat::MustNot || never_there || !error.is_transient() || attempts >= ATTEMPTS_MAX {
                 return Err(error);
             }
-            sleep(Duration::from_millis(PAUSES_MS[tries as usize])).await;
-            tries += 1;
+            sleep(Duration::from_millis(PAUSES_MS[attempts as usize])).await;
+            attempts += 1;
         }
     }
 
-    async fn once(&self, asked: &Asked) -> Result<Result<Value, Away>, ClientError> {
-        let answer = self.endpoint.send(asked).await?;
+    async fn send_once(&self, outgoing: &ClientRequest) -> Result<Result<Value, RateLimited>, ClientError> {
+        let answer = self.endpoint.send(outgoing).await?;
         let (status, headers) = (answer.status(), answer.headers().clone());
         let (_, body) = self.read(answer).await?;
         if status == StatusCode::TOO_MANY_REQUESTS {
-            let error = self.said(status, None, &body);
-            return Ok(Err(Away { seconds: retry_after(&headers), error }));
+            let error = self.error_of(status, None, &body);
+            return Ok(Err(RateLimited { seconds: retry_after(&headers), error }));
         }
         if !status.is_success() {
-            return Err(self.said(status, headers.get(LOCATION), &body));
+            return Err(self.error_of(status, headers.get(LOCATION), &body));
         }
         if status == StatusCode::NO_CONTENT {
             return Ok(Ok(Value::Null));
         }
-        json::value(&body).map(Ok).map_err(|error| self.nonsense(&format!("its answer is no JSON: {error}")))
+        json::value(&body).map(Ok).map_err(|error| self.invalid_response(&format!("its answer is no JSON: {error}")))
     }
 
     async fn read(&self, answer: Response<Incoming>) -> Result<(StatusCode, Bytes), ClientError> {
         let status = answer.status();
         let broken = |why: &str| ClientError::broken(self.address(), why);
-        let read = timeout(BODY_PATIENCE, Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect()).await;
+        let read = timeout(BODY_TIMEOUT, Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect()).await;
         let read = read.map_err(|_| broken("its answer takes too long"))?.map_err(|error| {
             let is_long = error.is::<http_body_util::LengthLimitError>();
             let long = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
-            if is_long { self.nonsense(&long) } else { broken(&error.to_string()) }
+            if is_long { self.invalid_response(&long) } else { broken(&error.to_string()) }
         })?;
         Ok((status, read.to_bytes()))
     }
 
     /// The error for a response without success.
-    fn said(&self, status: StatusCode, location: Option<&HeaderValue>, body: &[u8]) -> ClientError {
+    fn error_of(&self, status: StatusCode, location: Option<&HeaderValue>, body: &[u8]) -> ClientError {
         if status.is_redirection() {
             let to = location.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
             let what = format!("it answers {} and points to {to}; if that is the server, name it so", status.as_u16());
-            return self.nonsense(&what);
+            return self.invalid_response(&what);
         }
         let body = json::value(body).ok();
-        ClientError::of_answer(self.address(), status.as_u16(), body.as_ref())
+        ClientError::of_response(self.address(), status.as_u16(), body.as_ref())
     }
 }
 
 /// A response `429 Too Many Requests`.
-struct Away {
+struct RateLimited {
     /// Seconds to wait; `None` if the server asks for too many.
     seconds: Option<u64>,
     error: ClientError,
@@ -227,9 +227,9 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     given.to_str().ok()?.trim().parse().ok().filter(|seconds| *seconds <= RETRY_AFTER_SECONDS_MAX)
 }
 
-fn asked(method: Method, route: &str, body: Option<&Value>, patience: Duration) -> Asked {
+fn outgoing(method: Method, route: &str, body: Option<&Value>, timeout: Duration) -> ClientRequest {
     let body = body.map(|body| Bytes::from(compact(body))).unwrap_or_default();
-    Asked { method, route: route.to_string(), headers: HeaderMap::new(), body, patience }
+    ClientRequest { method, route: route.to_string(), headers: HeaderMap::new(), body, timeout }
 }
 
 #[cfg(test)]

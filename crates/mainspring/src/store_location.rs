@@ -55,7 +55,7 @@ impl StoreLocation {
     }
 
     /// The store, opened by a process that runs its executions. A store of an older format is upgraded.
-    pub(crate) fn store_to_work_on(&self) -> Result<Arc<dyn Store>, CliError> {
+    pub(crate) fn store_for_engine(&self) -> Result<Arc<dyn Store>, CliError> {
         match self {
             Self::Folder(home) => Ok(Arc::new(SqliteStore::open(&home.journal()).map_err(EngineError::from)?)),
             Self::Shared(address) => open(address, true),
@@ -106,7 +106,7 @@ impl StoreLocation {
     }
 
     /// The process or nodes that run the executions, as text; `None` if there are none.
-    pub(crate) fn who_works(&self, store: &dyn Store) -> Option<String> {
+    pub(crate) fn engine_description(&self, store: &dyn Store) -> Option<String> {
         match self {
             Self::Folder(home) => {
                 let holder = home.holder()?;

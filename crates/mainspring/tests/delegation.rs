@@ -41,12 +41,13 @@ fn delegated<const CALLS: usize>(dir: &TestDir, calls: [(&[&str], usize); CALLS]
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let executors = mainspring_cli::runner::executors(Default::default(), &home, &held);
-        let ground = mainspring_engine::EngineResources {
+        let resources = mainspring_engine::EngineResources {
             data_dir: Some((home, held)),
             ..mainspring_engine::EngineResources::default()
         };
         let engine =
-            Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), ground, EngineScope::named()).unwrap();
+            Engine::run(Arc::new(store), key, (executors, Arc::new(InProcess)), resources, EngineScope::named())
+                .unwrap();
         let ended = tokio::task::spawn_blocking(|| children.map(|child| Answer::of(child.wait_with_output().unwrap())));
         let answers = ended.await.unwrap();
         engine.drain().await;

@@ -338,7 +338,11 @@ type Worry = (fn(&TestDir), &'static str, &'static str);
 #[test]
 fn what_only_may_go_wrong_is_a_warning() {
     let table: &[Worry] = &[
-        (|dir| tamper(dir, "PRAGMA user_version = 3"), "format", "format 3"),
+        (
+            |dir| tamper(dir, "PRAGMA user_version = 3; ALTER TABLE nodes RENAME COLUMN address TO place"),
+            "format",
+            "format 3",
+        ),
         (|dir| tamper(dir, "PRAGMA journal_mode = DELETE"), "log", "no log"),
         (|dir| tamper(dir, "UPDATE pending_approvals SET opened_at = 1"), "approvals", "e1 at gate since 1970"),
         (|dir| tamper(dir, "INSERT INTO nodes VALUES ('n1', 'host 7', '0.1.0', 1, 1)"), "nodes", "expired leases"),
@@ -569,6 +573,7 @@ fn a_database_is_looked_at_and_left() {
     server.execute("DELETE FROM flows.heads").unwrap();
     let format = "SELECT format FROM flows.mainspring_format";
     server.execute("UPDATE flows.mainspring_format SET format = 2").unwrap();
+    server.execute("ALTER TABLE flows.nodes RENAME COLUMN address TO place").unwrap();
     let told = look(&dir, &["--deep", "--store", &address]);
     told.expect_broken(&[]).expect("format", "warning", "format 2").expect("approvals", "skipped", "older");
     told.expect("quarantine", "ok", "").expect("journals", "skipped", "older");

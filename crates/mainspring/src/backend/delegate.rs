@@ -35,7 +35,7 @@ pub(super) fn delegate(
         Ok((!waits).then_some(()))
     };
     let accepted = taken_in(location, context, gone)?.is_some();
-    let by = location.who_works(&*store).unwrap_or_else(|| "the next engine".to_string());
+    let by = location.engine_description(&*store).unwrap_or_else(|| "the next engine".to_string());
     Ok(Delegated { accepted, by })
 }
 

@@ -21,7 +21,7 @@ use crate::{
     error::{self, CliError, Exit},
     output::{
         progress::Progress,
-        prompt::{Answer, ask},
+        prompt::{PromptAnswer, ask},
         summary::Summary,
         terminal::print_out,
     },
@@ -141,9 +141,9 @@ async fn decide_all(engine: &Engine, state: &State, gates: Gates, context: &Cont
             Gates::Approve => (Decision::Approve, Value::from("as the owner, with --yes")),
             Gates::Ask if !context.terminal.can_ask || context.global.json => return Ok(false),
             Gates::Ask => match asked(engine, open, context).await? {
-                Answer::Decided(decision) => (decision, Value::from("at the terminal")),
-                Answer::Later => return Ok(false),
-                Answer::Elsewhere => return Ok(true),
+                PromptAnswer::Decided(decision) => (decision, Value::from("at the terminal")),
+                PromptAnswer::Later => return Ok(false),
+                PromptAnswer::Elsewhere => return Ok(true),
             },
         };
         let entry = row.as_ref().and_then(|row| audit_entry::decision(row, open, decision, &reason, &by));
@@ -162,7 +162,7 @@ async fn decide_all(engine: &Engine, state: &State, gates: Gates, context: &Cont
 /// The interval in which an open prompt polls the gate.
 const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
 
-async fn asked(engine: &Engine, open: &OpenGate, context: &Context) -> Result<Answer, CliError> {
+async fn asked(engine: &Engine, open: &OpenGate, context: &Context) -> Result<PromptAnswer, CliError> {
     ask(&open.gate.prompt, &open.gate.items, POLL_INTERVAL, &context.signals, async || still_open(engine, open)).await
 }
 

@@ -32,7 +32,7 @@ impl Folder<'_> {
 
     /// Delegates an input to the process that owns the folder, or processes it on an engine of this process.
     fn deliver(&self, store: ReadStore, delivery: Delivery) -> Result<Sent, CliError> {
-        if store.is_others() {
+        if store.is_run_elsewhere() {
             return delivery.delegate(&store, self.context);
         }
         drop(store);
@@ -58,7 +58,7 @@ impl Backend for Folder<'_> {
         if request.is_detached {
             return detach(start, &fingerprint, self.context);
         }
-        request.metrics.begin(&self.context.global, &self.context.terminal)?;
+        request.metrics.begin(self.context.global.json, &self.context.terminal)?;
         block_on(async {
             self.context.signals.install()?;
             let opened = engine(&self.context.global, EngineScope::named()).await;

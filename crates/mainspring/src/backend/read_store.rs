@@ -21,14 +21,14 @@ pub(crate) struct ReadStore {
 
 impl ReadStore {
     /// True if an engine runs the executions now.
-    pub(crate) fn is_worked_on(&self) -> bool {
-        self.location.who_works(&*self.store).is_some()
+    pub(crate) fn has_engine(&self) -> bool {
+        self.location.engine_description(&*self.store).is_some()
     }
 
     /// True if an input is sent to the inbox, and not decided by this process. A shared store belongs to its nodes,
     /// even if none is running.
-    pub(crate) fn is_others(&self) -> bool {
-        matches!(self.location, StoreLocation::Shared(_)) || self.is_worked_on()
+    pub(crate) fn is_run_elsewhere(&self) -> bool {
+        matches!(self.location, StoreLocation::Shared(_)) || self.has_engine()
     }
 }
 

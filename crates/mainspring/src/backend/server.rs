@@ -10,7 +10,7 @@ use super::{
     },
     server_decide::{self, delegated},
     server_find::{PAGE_ROWS, find},
-    server_follow::{Followed, Following, Told},
+    server_follow::{EventOutput, Followed, Following},
     server_list, server_start, server_verify,
 };
 use crate::{
@@ -114,8 +114,8 @@ impl Backend for Server<'_> {
                 () = context.signals.any() => return Ok(Exit::Fine),
                 id = find(&self.client, name) => id?,
             };
-            let told = if context.global.json { Told::Out } else { Told::Lines };
-            let mut following = Following::new(&self.client, &id, told, context);
+            let event_output = if context.global.json { EventOutput::StandardOutput } else { EventOutput::Lines };
+            let mut following = Following::new(&self.client, &id, event_output, context);
             let execution = if is_past_only {
                 following.as_it_stands().await?
             } else {
@@ -217,7 +217,7 @@ async fn unfinished(client: &Client, name: &str) -> Result<String, CliError> {
 
 fn ending(error: ClientError, id: &str) -> CliError {
     if error.is("CONFLICT") {
-        return error.saying("ended", format!("`{id}` has ended, or is ending already"));
+        return error.with_message("ended", format!("`{id}` has ended, or is ending already"));
     }
     error.into()
 }

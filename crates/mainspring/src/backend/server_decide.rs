@@ -46,7 +46,7 @@ pub(super) async fn send(
     ]);
     let done = client.post(&route(&["api", "executions", id, "approve"], &[]), &body, Repeat::MustNot).await;
     let done = done.map_err(|error| match error.is("INVALID_RESUME_TOKEN") {
-        true => error.saying("not_open", too_late(&gate.path)),
+        true => error.with_message("not_open", too_late(&gate.path)),
         false => error.into(),
     })?;
     Ok(delegated(client, &done)?)

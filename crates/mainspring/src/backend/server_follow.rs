@@ -23,7 +23,7 @@ use crate::{
     context::Context,
     error::CliError,
     output::{
-        progress::{Happened, Progress},
+        progress::{Progress, StepEvent},
         terminal::{duration, print_out},
     },
     runner::print_event,
@@ -31,14 +31,14 @@ use crate::{
 
 /// The output format of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum EventOutput {
     /// Progress lines for people.
     Lines,
     /// JSON on standard output.
-    Out,
+    StandardOutput,
     /// JSON on standard error, where the envelope follows on standard output. Open gates and the end of the wait are
     /// printed together with the envelope.
-    Beside,
+    StandardError,
 }
 
 /// The reason for the end.
@@ -72,7 +72,7 @@ pub(super) struct Following<'a> {
     id: String,
     events: Receiver<Result<Event, ClientError>>,
     is_over: bool,
-    told: Told,
+    event_output: EventOutput,
     progress: Progress,
     context: &'a Context,
     seen: Seen,
@@ -87,13 +87,13 @@ struct Seen {
 
 impl<'a> Following<'a> {
     /// Subscribes to the events from the first one on.
-    pub(super) fn new(client: &'a Client, id: &str, told: Told, context: &'a Context) -> Self {
+    pub(super) fn new(client: &'a Client, id: &str, event_output: EventOutput, context: &'a Context) -> Self {
         Self {
             client,
             id: id.into(),
             events: watch(client, id, context.terminal),
             is_over: false,
-            told,
+            event_output,
             progress: Progress::new(context.terminal),
             context,
             seen: Seen::default(),
@@ -105,7 +105,7 @@ impl<'a> Following<'a> {
         let mut tick = interval(REDRAW);
         let settled = settled(self.client.clone(), self.id.clone());
         tokio::pin!(settled);
-        let is_redrawn = self.context.terminal.is_live && self.told == Told::Lines;
+        let is_redrawn = self.context.terminal.is_live && self.event_output == EventOutput::Lines;
         loop {
             tokio::select! {
                 () = self.context.signals.any() => {
@@ -177,11 +177,11 @@ impl<'a> Following<'a> {
         for event in &batch {
             self.seen.note(event);
             self.is_over |= event.kind == FINISHED;
-            match self.told {
-                Told::Lines => self.show(event, &details),
-                Told::Out => print_out!("{}", compact(&event.data)),
-                Told::Beside if event.kind == "approval.required" => {}
-                Told::Beside => print_event(&event.data),
+            match self.event_output {
+                EventOutput::Lines => self.show(event, &details),
+                EventOutput::StandardOutput => print_out!("{}", compact(&event.data)),
+                EventOutput::StandardError if event.kind == "approval.required" => {}
+                EventOutput::StandardError => print_event(&event.data),
             }
         }
         error.map_or(Ok(()), |error| Err(error.into()))
@@ -193,13 +193,13 @@ impl<'a> Following<'a> {
             let waits = event.kind == "step.started" && WAITS.contains(&text(event, "stepType"));
             waits || event.data.get("logLines").is_some()
         };
-        if self.told != Told::Lines || !batch.iter().any(is_wanted) {
+        if self.event_output != EventOutput::Lines || !batch.iter().any(is_wanted) {
             return Ok(BTreeMap::new());
         }
         match attempts(self.client, &self.id).await {
             Ok((_, rows)) => Ok(rows.into_iter().map(|row| ((row.step.clone(), row.attempt.into()), row)).collect()),
             // Events are printed without details if the server is unavailable; `mainspring show` prints them.
-            Err(error) if error.may_pass() => Ok(BTreeMap::new()),
+            Err(error) if error.is_transient() => Ok(BTreeMap::new()),
             Err(error) => Err(error.into()),
         }
     }
@@ -214,8 +214,8 @@ impl<'a> Following<'a> {
             "execution.cancel_requested" => self.progress.cancelling(text(event, "reason"), text(event, "by")),
             _ => {}
         }
-        for happened in happened(event, row, now) {
-            self.progress.step(step, happened, now);
+        for step_event in step_event(event, row, now) {
+            self.progress.step(step, step_event, now);
         }
     }
 }
@@ -249,7 +249,7 @@ async fn settled(client: Client, id: String) -> Result<Execution, CliError> {
                     false => {}
                 }
             }
-            Err(error) if error.may_pass() && unanswered < UNANSWERED_MAX => {
+            Err(error) if error.is_transient() && unanswered < UNANSWERED_MAX => {
                 unanswered += 1;
                 sleep(AGAIN).await;
             }
@@ -259,7 +259,7 @@ async fn settled(client: Client, id: String) -> Result<Execution, CliError> {
 }
 
 /// Converts an event to progress of a step.
-fn happened(event: &Event, row: Option<&AttemptHistory>, now: u64) -> Vec<Happened> {
+fn step_event(event: &Event, row: Option<&AttemptHistory>, now: u64) -> Vec<StepEvent> {
     let of_error = |key: &str| {
         let error = event.data.get("error").and_then(|error| error.get(key));
         error.and_then(Value::as_text).unwrap_or_default().to_string()
@@ -267,40 +267,40 @@ fn happened(event: &Event, row: Option<&AttemptHistory>, now: u64) -> Vec<Happen
     let owned = |key: &str| text(event, key).to_string();
     let last = match event.kind.as_str() {
         "step.started" => return started(event, row),
-        "step.completed" => Happened::Completed,
+        "step.completed" => StepEvent::Completed,
         "step.failed" => {
-            Happened::Failed { message: of_error("message"), disposition: disposition(text(event, "disposition")) }
+            StepEvent::Failed { message: of_error("message"), disposition: disposition(text(event, "disposition")) }
         }
         "step.retrying" => {
             let at = parse_rfc3339(text(event, "retryAt"));
-            Happened::Retried { code: of_error("code"), in_ms: at.map(|at| at.saturating_sub(now)) }
+            StepEvent::Retried { code: of_error("code"), in_ms: at.map(|at| at.saturating_sub(now)) }
         }
-        "step.skipped" => Happened::Skipped { reason: owned("reason") },
-        "step.cancelled" => Happened::Cancelled { reason: owned("reason") },
-        "approval.required" => Happened::Asks { prompt: owned("prompt") },
+        "step.skipped" => StepEvent::Skipped { reason: owned("reason") },
+        "step.cancelled" => StepEvent::Cancelled { reason: owned("reason") },
+        "approval.required" => StepEvent::Asks { prompt: owned("prompt") },
         "approval.approved" | "approval.denied" => {
             let decision = if event.kind == "approval.approved" { "approve" } else { "deny" };
             let by = event.data.get("by").and_then(Value::as_text).map(ToString::to_string);
-            Happened::Decided { decision: decision.into(), by }
+            StepEvent::Decided { decision: decision.into(), by }
         }
         _ => return Vec::new(),
     };
     let lines: Vec<String> = row.filter(|_| event.data.get("logLines").is_some()).map(lines).unwrap_or_default();
-    let logged = (!lines.is_empty()).then_some(Happened::Logged { lines });
+    let logged = (!lines.is_empty()).then_some(StepEvent::Logged { lines });
     logged.into_iter().chain([last]).collect()
 }
 
-fn started(event: &Event, row: Option<&AttemptHistory>) -> Vec<Happened> {
+fn started(event: &Event, row: Option<&AttemptHistory>) -> Vec<StepEvent> {
     let kind = text(event, "stepType");
     if STAYS.contains(&kind) {
         let note = row.and_then(|row| row.note.as_deref().map(|note| waits(note, row.started_at)));
-        let waits = note.filter(|_| WAITS.contains(&kind)).map(|words| Happened::Waits { words });
-        return [Happened::Began { goes_out: false }].into_iter().chain(waits).collect();
+        let waits = note.filter(|_| WAITS.contains(&kind)).map(|words| StepEvent::Waits { words });
+        return [StepEvent::Began { goes_out: false }].into_iter().chain(waits).collect();
     }
     let attempt = u32::try_from(attempt_of(event)).unwrap_or(u32::MAX);
     let child = event.data.get("childExecutionId").and_then(Value::as_text).map(ToString::to_string);
-    let began = (attempt <= 1).then_some(Happened::Began { goes_out: true });
-    began.into_iter().chain([Happened::Attempt { attempt, child }]).collect()
+    let began = (attempt <= 1).then_some(StepEvent::Began { goes_out: true });
+    began.into_iter().chain([StepEvent::Attempt { attempt, child }]).collect()
 }
 
 /// Replaces the end of a wait in a note by its length, as in the progress of a local execution.

@@ -14,7 +14,7 @@ use super::{
     contract::{RunRequest, fresh_id},
     engine_follow::Gates,
     server_decide::{no_approver, send},
-    server_follow::{Followed, Following, Told},
+    server_follow::{EventOutput, Followed, Following},
     server_save::saved,
     start::{input, print_detached},
 };
@@ -30,7 +30,7 @@ use crate::{
     definitions::{list, print_remote},
     error::{CliError, Exit},
     output::{
-        prompt::{Answer as Said, ask},
+        prompt::{PromptAnswer, ask},
         terminal::{bold, dim, print_out},
         text::shown,
     },
@@ -152,7 +152,7 @@ async fn workflow(request: &RunRequest<'_>, client: &Client, context: &Context) 
                     "there is no workflow `{name}` at {}; `mainspring workflows` lists those there are",
                     client.address()
                 );
-                return Err(error.saying("no_such_workflow", message));
+                return Err(error.with_message("no_such_workflow", message));
             }
             body => body?,
         }
@@ -190,7 +190,7 @@ async fn enqueue_start(
             let why = error.cli_error.failure.message.clone();
             let message =
                 format!("{why}; the same with --idempotency-key {key} starts it once, whether it was started or not");
-            error.saying("server_unreachable", message)
+            error.with_message("server_unreachable", message)
         }
         _ => error.into(),
     })?;
@@ -223,8 +223,8 @@ struct Attached<'a> {
 
 impl Attached<'_> {
     async fn follow(mut self, id: &str) -> Result<Exit, CliError> {
-        let told = if self.context.global.json { Told::Beside } else { Told::Lines };
-        let mut following = Following::new(self.client, id, told, self.context);
+        let event_output = if self.context.global.json { EventOutput::StandardError } else { EventOutput::Lines };
+        let mut following = Following::new(self.client, id, event_output, self.context);
         loop {
             let execution = match following.until_settled().await? {
                 Followed::Settled(execution) => execution,
@@ -254,9 +254,9 @@ impl Attached<'_> {
                 Gates::Approve => (Decision::Approve, "as the owner, with --yes"),
                 Gates::Ask if !self.context.terminal.can_ask || self.context.global.json => return Ok(has_decided),
                 Gates::Ask => match self.asked(execution.id(), gate, token).await? {
-                    Said::Decided(decision) => (decision, "at the terminal"),
-                    Said::Later => return Ok(false),
-                    Said::Elsewhere => return Ok(true),
+                    PromptAnswer::Decided(decision) => (decision, "at the terminal"),
+                    PromptAnswer::Later => return Ok(false),
+                    PromptAnswer::Elsewhere => return Ok(true),
                 },
             };
             self.decided.insert(token.clone());
@@ -273,11 +273,11 @@ impl Attached<'_> {
         Ok(has_decided)
     }
 
-    async fn asked(&self, id: &str, gate: &Gate, token: &str) -> Result<Said, CliError> {
+    async fn asked(&self, id: &str, gate: &Gate, token: &str) -> Result<PromptAnswer, CliError> {
         let still_open = async || match Execution::get(self.client, id).await {
             Ok(execution) => Ok(execution.gates.iter().any(|open| open.token.as_deref() == Some(token))),
             // A question stays open while the server is unavailable.
-            Err(error) if error.may_pass() => Ok(true),
+            Err(error) if error.is_transient() => Ok(true),
             Err(error) => Err(error.into()),
         };
         ask(&gate.prompt, &gate.items, POLL_INTERVAL, &self.context.signals, still_open).await

@@ -27,11 +27,11 @@ pub(super) fn tail(name: &str, is_past_only: bool, context: &Context) -> Result<
     block_on(async {
         context.signals.install()?;
         let mut again = tokio::time::interval(POLL_INTERVAL);
-        let opened = open_read_only(&context.global)?;
+        let read = open_read_only(&context.global)?;
         let mut polls = 0;
         let row = loop {
-            match find(&*opened.store, name) {
-                Err(_) if polls < POLLS_FOR_A_START && opened.is_worked_on() => polls += 1,
+            match find(&*read.store, name) {
+                Err(_) if polls < POLLS_FOR_A_START && read.has_engine() => polls += 1,
                 found => break found?,
             }
             again.tick().await;
@@ -43,12 +43,12 @@ pub(super) fn tail(name: &str, is_past_only: bool, context: &Context) -> Result<
                 () = context.signals.any() => return Ok(Exit::Fine),
                 _ = again.tick() => {}
             }
-            let state = shown.poll(&opened, row.key, context)?;
+            let state = shown.poll(&read, row.key, context)?;
             let is_settled = runner::is_settled(state.status());
             if is_settled || is_past_only {
-                let tree = ExecutionTree::of(&opened.loader, &opened.key, &state)?;
-                let is_worked_on = opened.is_worked_on();
-                if tree.is_about_to_move && is_worked_on && !is_past_only {
+                let tree = ExecutionTree::of(&read.loader, &read.key, &state)?;
+                let has_engine = read.has_engine();
+                if tree.is_about_to_move && has_engine && !is_past_only {
                     continue;
                 }
                 shown.progress.finish();
@@ -57,12 +57,12 @@ pub(super) fn tail(name: &str, is_past_only: bool, context: &Context) -> Result<
                 }
                 return Ok(error::of_execution(&state));
             }
-            alone = if opened.is_worked_on() { 0 } else { alone + 1 };
+            alone = if read.has_engine() { 0 } else { alone + 1 };
             if alone > POLLS_ALONE {
                 shown.progress.finish();
-                let help = match opened.location.home() {
+                let help = match read.location.home() {
                     Some(_) => format!("`mainspring resume {}` continues", name),
-                    None => opened.location.help(),
+                    None => read.location.help(),
                 };
                 context.terminal.note(&format!("no process runs it: {help}"));
                 return Ok(Exit::Fine);
@@ -80,9 +80,9 @@ struct Shown {
 }
 
 impl Shown {
-    fn poll(&mut self, opened: &ReadStore, key: ExecutionKey, context: &Context) -> Result<State, CliError> {
+    fn poll(&mut self, read: &ReadStore, key: ExecutionKey, context: &Context) -> Result<State, CliError> {
         let mut frames: Vec<Frame> = Vec::new();
-        let read = opened.loader.frames(key, |_, frame| frames.push(frame.clone())).map_err(EngineError::from)?;
+        let read = read.loader.frames(key, |_, frame| frames.push(frame.clone())).map_err(EngineError::from)?;
         let state = read.ok_or(EngineError::NoSuchExecution)?.journal.state;
         let id = state.start.as_ref().map(|start| start.execution_id.clone()).unwrap_or_default();
         let mut events = Events::new(&id, &state.plan);

@@ -264,7 +264,7 @@ pub(super) fn release(read: &ReadStore, name: &str, reason: &str) -> Result<Quar
     let row = find(&*read.store, name)?;
     let work = |place: StorePlace<'_>, act: &Act<'_>| quarantine::release(place, row.key, act);
     let released = acted(read, &row, ("quarantine.release", reason, Map::new()), work)?;
-    let who = read.location.who_works(&*read.store);
+    let who = read.location.engine_description(&*read.store);
     let next = who.map_or_else(|| read.location.help(), |who| format!("{who} continues it"));
     let (status, message) = match released {
         Released::GoesOn => ("released", format!("released; {next}")),

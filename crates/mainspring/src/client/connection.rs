@@ -13,7 +13,7 @@ use hyper::{
 use tokio::time::timeout;
 use tokio_rustls::rustls::ClientConfig;
 
-use super::{ClientError, address::Address};
+use super::{address::Address, error::ClientError};
 use crate::client::connect::{Secrecy, connect};
 
 /// Timeout of connecting, TLS included.
@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request without the server and the credential.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct ClientRequest {
     pub(crate) method: Method,
     /// The route, built by [`super::address::route`].
     pub(crate) route: String,
@@ -30,7 +30,7 @@ pub(crate) struct Asked {
     /// The JSON body; empty for none.
     pub(crate) body: Bytes,
     /// The timeout of the response's head.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 /// A server, with the credential for it.
@@ -47,30 +47,30 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     /// Sends a request and returns the head of the response. The body is still to be read.
-    pub(crate) async fn send(&self, asked: &Asked) -> Result<Response<Incoming>, ClientError> {
-        let request = self.request(asked)?;
+    pub(crate) async fn send(&self, outgoing: &ClientRequest) -> Result<Response<Incoming>, ClientError> {
+        let request = self.request(outgoing)?;
         let unreachable = |why: String| ClientError::unreachable(&self.address, &why);
         let connecting = timeout(CONNECT_TIMEOUT, self.connect()).await;
         let mut sender = connecting.map_err(|_| unreachable("it takes too long".into()))?.map_err(unreachable)?;
         let broken = |why: String| ClientError::broken(&self.address, &why);
-        let answer = timeout(asked.patience, sender.send_request(request)).await;
+        let answer = timeout(outgoing.timeout, sender.send_request(request)).await;
         answer.map_err(|_| broken("it takes too long".into()))?.map_err(|error| broken(reason(&error)))
     }
 
-    fn request(&self, asked: &Asked) -> Result<Request<Full<Bytes>>, ClientError> {
+    fn request(&self, outgoing: &ClientRequest) -> Result<Request<Full<Bytes>>, ClientError> {
         let mut request = Request::builder()
-            .method(asked.method.clone())
-            .uri(self.address.target(&asked.route))
+            .method(outgoing.method.clone())
+            .uri(self.address.target(&outgoing.route))
             .header(HOST, self.address.authority())
             .header(AUTHORIZATION, &self.credential)
             .header(USER_AGENT, concat!("mainspring/", env!("CARGO_PKG_VERSION")));
-        if !asked.body.is_empty() {
+        if !outgoing.body.is_empty() {
             request = request.header(CONTENT_TYPE, "application/json");
         }
-        for (name, value) in &asked.headers {
+        for (name, value) in &outgoing.headers {
             request = request.header(name, value);
         }
-        let made = request.body(Full::new(asked.body.clone()));
+        let made = request.body(Full::new(outgoing.body.clone()));
         made.map_err(|error| ClientError::unreachable(&self.address, &error.to_string()))
     }
 

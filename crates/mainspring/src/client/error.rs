@@ -25,7 +25,7 @@ pub(crate) enum Kind {
     /// The request was sent and the response was lost, so the result is unknown.
     Broken,
     /// The response does not follow the API.
-    Nonsense,
+    InvalidResponse,
     /// The server returned an error with this code.
     Problem(String),
 }
@@ -79,18 +79,18 @@ impl ClientError {
     }
 
     /// The response does not follow the API.
-    pub(crate) fn nonsense(address: &Address, what: &str) -> Self {
+    pub(crate) fn invalid_response(address: &Address, what: &str) -> Self {
         let message = format!(
             "invalid response from {address}: {what}; check that it is a Mainspring server, not older than this program"
         );
-        Self::of(Kind::Nonsense, Exit::Failed, Class::Invalid, "server_not_understood", message)
+        Self::of(Kind::InvalidResponse, Exit::Failed, Class::Invalid, "server_not_understood", message)
     }
 
     /// An error response: classified by its code, or by the HTTP status if the code is unknown.
-    pub(crate) fn of_answer(address: &Address, status: u16, body: Option<&Value>) -> Self {
+    pub(crate) fn of_response(address: &Address, status: u16, body: Option<&Value>) -> Self {
         let text = |key: &str| body.and_then(|body| body.get(key)).and_then(Value::as_text);
         let (Some(code), Some(sentence)) = (text("code"), text("error")) else {
-            return Self::nonsense(address, &format!("status {status} without an error of the Mainspring API"));
+            return Self::invalid_response(address, &format!("status {status} without an error of the Mainspring API"));
         };
         let known = PROBLEMS.iter().find(|(known, ..)| *known == code);
         let (exit, class, help) = match known {
@@ -114,12 +114,12 @@ impl ClientError {
     }
 
     /// True if the error is transient, so that the same request may succeed later.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         matches!(self.kind, Kind::Unreachable | Kind::Broken) || self.is("UNAVAILABLE") || self.is("RATE_LIMITED")
     }
 
     /// The same error with another code and message.
-    pub(crate) fn saying(mut self, code: &str, message: impl Into<String>) -> CliError {
+    pub(crate) fn with_message(mut self, code: &str, message: impl Into<String>) -> CliError {
         self.cli_error.failure.code = code.into();
         self.cli_error.failure.message = message.into();
         *self.cli_error
@@ -169,7 +169,7 @@ mod tests {
             |code: &str| Value::map([("code", Value::from(code)), ("error", "No.".into()), ("details", Value::Null)]);
         let address = Address::parse("http://127.0.0.1").unwrap();
         for (code, exit, ..) in PROBLEMS {
-            let error = ClientError::of_answer(&address, 400, Some(&body(code)));
+            let error = ClientError::of_response(&address, 400, Some(&body(code)));
             assert!(error.is(code) && error.cli_error.exit == exit, "{code}");
         }
         let codes = codes();
@@ -177,8 +177,8 @@ mod tests {
         for code in codes {
             assert!(PROBLEMS.iter().any(|(known, ..)| *known == code), "{code}");
         }
-        assert_eq!(ClientError::of_answer(&address, 418, Some(&body("NEW"))).cli_error.exit, Exit::Contract);
-        assert_eq!(ClientError::of_answer(&address, 599, Some(&body("NEW"))).cli_error.exit, Exit::Failed);
-        assert_eq!(ClientError::of_answer(&address, 500, None).kind, Kind::Nonsense);
+        assert_eq!(ClientError::of_response(&address, 418, Some(&body("NEW"))).cli_error.exit, Exit::Contract);
+        assert_eq!(ClientError::of_response(&address, 599, Some(&body("NEW"))).cli_error.exit, Exit::Failed);
+        assert_eq!(ClientError::of_response(&address, 500, None).kind, Kind::InvalidResponse);
     }
 }

@@ -56,10 +56,10 @@ pub(crate) fn watch(client: &Client, id: &str, terminal: Terminal) -> Receiver<R
             }
             sleep(Duration::from_millis(PAUSES_MS[in_vain])).await;
             watching.has_come = false;
-            match watching.once().await {
+            match watching.send_once().await {
                 Ok(Over::Finished | Over::Unread) => return,
                 Ok(Over::BrokenOff) => {}
-                Err(error) if !error.may_pass() || in_vain + 1 == PAUSES_MS.len() => {
+                Err(error) if !error.is_transient() || in_vain + 1 == PAUSES_MS.len() => {
                     let _ = watching.to.send(Err(error)).await;
                     return;
                 }
@@ -96,13 +96,13 @@ enum Over {
 
 impl Watching {
     /// Reads one stream until it ends.
-    async fn once(&mut self) -> Result<Over, ClientError> {
+    async fn send_once(&mut self) -> Result<Over, ClientError> {
         let last = self.last.map(|(frame, index)| format!("{frame}.{index}"));
         let mut body = self.client.stream(&self.route, last.as_deref()).await?.into_body();
         let mut lines = Lines::default();
         while let Some(bytes) = more(&mut body).await {
             self.has_come = true;
-            for message in lines.take(&bytes).map_err(|what| self.client.nonsense(what))? {
+            for message in lines.take(&bytes).map_err(|what| self.client.invalid_response(what))? {
                 let event = self.event(&message)?;
                 // A server may repeat events, and a repeated one is not shown again.
                 if self.last.is_some_and(|last| event.place <= last) {
@@ -122,11 +122,11 @@ impl Watching {
     }
 
     fn event(&self, message: &Message) -> Result<Event, ClientError> {
-        let unknown = || self.client.nonsense("an event of an execution has no place in its journal");
+        let unknown = || self.client.invalid_response("an event of an execution has no place in its journal");
         let place =
             message.id.split_once('.').and_then(|(frame, index)| Some((frame.parse().ok()?, index.parse().ok()?)));
         let read = json::value(message.data.as_bytes());
-        let data = read.map_err(|error| self.client.nonsense(&format!("an event is no JSON: {error}")))?;
+        let data = read.map_err(|error| self.client.invalid_response(&format!("an event is no JSON: {error}")))?;
         let kind = data.get("type").and_then(Value::as_text).unwrap_or(&message.kind).to_string();
         Ok(Event { place: place.ok_or_else(unknown)?, kind, data })
     }

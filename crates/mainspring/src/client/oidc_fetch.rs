@@ -10,7 +10,7 @@ use hyper::{
     client::conn::http1::SendRequest,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT},
 };
-use mainspring_server::auth::oidc::{Fetch, Fetched, Fetching, Request as Asked};
+use mainspring_server::auth::oidc::{Fetch, Fetched, Fetching, Request as OutgoingRequest};
 use tokio::time::timeout;
 use tokio_rustls::rustls::ClientConfig;
 use url::{Position, Url};
@@ -32,26 +32,26 @@ impl Fetcher {
         Ok(Self { tls: tls::trusting()? })
     }
 
-    async fn ask(&self, asked: &Asked) -> Result<Fetched, String> {
-        let mut sender = self.connect(&asked.url).await?;
-        let method = if asked.form.is_some() { Method::POST } else { Method::GET };
+    async fn send(&self, outgoing: &OutgoingRequest) -> Result<Fetched, String> {
+        let mut sender = self.connect(&outgoing.url).await?;
+        let method = if outgoing.form.is_some() { Method::POST } else { Method::GET };
         let mut request = Request::builder()
             .method(method)
-            .uri(&asked.url[Position::BeforePath..Position::AfterQuery])
-            .header(HOST, &asked.url[Position::BeforeHost..Position::AfterPort])
+            .uri(&outgoing.url[Position::BeforePath..Position::AfterQuery])
+            .header(HOST, &outgoing.url[Position::BeforeHost..Position::AfterPort])
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, concat!("mainspring/", env!("CARGO_PKG_VERSION")));
-        if let Some(authorization) = &asked.authorization {
+        if let Some(authorization) = &outgoing.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        if asked.form.is_some() {
+        if outgoing.form.is_some() {
             request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
         }
-        let body = Full::new(Bytes::from(asked.form.clone().unwrap_or_default()));
+        let body = Full::new(Bytes::from(outgoing.form.clone().unwrap_or_default()));
         let request = request.body(body).map_err(|_| "the request cannot be written".to_string())?;
         let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let status = answer.status().as_u16();
-        let body = Limited::new(answer.into_body(), asked.bytes_max).collect().await;
+        let body = Limited::new(answer.into_body(), outgoing.bytes_max).collect().await;
         let body = body.map_err(|error| format!("its answer breaks off, or is too large ({error})"))?;
         Ok(Fetched { status, body: body.to_bytes().into() })
     }
@@ -65,11 +65,11 @@ impl Fetcher {
 }
 
 impl Fetch for Fetcher {
-    fn fetch(&self, request: Asked) -> Fetching<'_> {
+    fn fetch(&self, request: OutgoingRequest) -> Fetching<'_> {
         Box::pin(async move {
-            let patience = Duration::from_millis(request.timeout_ms);
-            let done = timeout(patience, self.ask(&request)).await;
-            done.map_err(|_| format!("it takes longer than {} s", patience.as_secs()))?
+            let bound = Duration::from_millis(request.timeout_ms);
+            let done = timeout(bound, self.send(&request)).await;
+            done.map_err(|_| format!("it takes longer than {} s", bound.as_secs()))?
         })
     }
 }

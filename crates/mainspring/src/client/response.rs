@@ -93,6 +93,6 @@ impl<'a> Response<'a> {
 
     /// The error for a field that is not as expected.
     pub(crate) fn not(&self, key: &str, wanted: &str) -> ClientError {
-        self.client.nonsense(&format!("`{key}` of {} is not {wanted}", self.name))
+        self.client.invalid_response(&format!("`{key}` of {} is not {wanted}", self.name))
     }
 }

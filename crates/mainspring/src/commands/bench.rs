@@ -98,7 +98,7 @@ const THREADS: usize = 2;
 
 /// Runs the measurements in a temporary folder, and prints one JSON line for each.
 pub(crate) fn bench(bench: &Bench, context: &Context) -> Result<Exit, CliError> {
-    bench.metrics.begin(&context.global, &context.terminal)?;
+    bench.metrics.begin(context.global.json, &context.terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?;
     let home = context.global.home()?;

@@ -129,7 +129,7 @@ fn hidden(address: &Address, context: &Context) -> Result<String, CliError> {
     let failed = |why: String| CliError::bad_input("no_token", format!("the terminal cannot be read: {why}"));
     block_on(async {
         context.signals.install()?;
-        let unseen = Unseen::begin().map_err(|error| failed(error.to_string()))?;
+        let echo_off = EchoOff::begin().map_err(|error| failed(error.to_string()))?;
         {
             use std::io::Write;
             let mut out = anstream::stderr().lock();
@@ -140,28 +140,28 @@ fn hidden(address: &Address, context: &Context) -> Result<String, CliError> {
             () = context.signals.any() => None,
             line = typed() => line,
         };
-        drop(unseen);
+        drop(echo_off);
         print_err!();
         line.ok_or_else(|| CliError::internal("interrupted", "interrupted; nothing is stored"))
     })
 }
 
 /// Disables the terminal's echo until it is dropped.
-struct Unseen {
+struct EchoOff {
     before: Termios,
 }
 
-impl Unseen {
+impl EchoOff {
     fn begin() -> rustix::io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
-        let mut unseen = before.clone();
-        unseen.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(io::stdin(), OptionalActions::Flush, &unseen)?;
+        let mut echo_off = before.clone();
+        echo_off.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &echo_off)?;
         Ok(Self { before })
     }
 }
 
-impl Drop for Unseen {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);
     }

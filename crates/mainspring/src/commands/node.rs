@@ -45,7 +45,7 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Runs until a signal stops it, or the store becomes unusable.
 pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     close_this_process()?;
-    node.metrics.begin(&context.global, &context.terminal)?;
+    node.metrics.begin(context.global.json, &context.terminal)?;
     let scripts = node.scripts.rules()?.in_force(&context.global, true)?;
     if !context.global.json {
         let (mode, why) = words(&scripts);
@@ -82,7 +82,7 @@ pub(super) async fn join(
     global: &Global,
     rules: Rules,
 ) -> Result<Engine, CliError> {
-    let store = location.store_to_work_on()?;
+    let store = location.store_for_engine()?;
     let key = location.key(&*store)?;
     let home = DataDir::new(global.home()?.folder().join("node"));
     let mut held = home.hold(&key)?;
@@ -95,8 +95,8 @@ pub(super) async fn join(
     let workers = (executors_with(runner::http_allow()?, spans.is_some(), rules, &home, &held), evaluator());
     let sharing = Some(ClusterOptions { terms: LeaseTiming { lease_ms: lease_seconds * 1_000 }, place: this_place() });
     let limits = Some(std::sync::Arc::new(mainspring_server::StoredLimits) as std::sync::Arc<_>);
-    let ground = EngineResources { data_dir: Some((home, held)), sharing, spans, limits };
-    Ok(Engine::run(store, key, workers, ground, EngineScope::All)?)
+    let resources = EngineResources { data_dir: Some((home, held)), sharing, spans, limits };
+    Ok(Engine::run(store, key, workers, resources, EngineScope::All)?)
 }
 
 /// Host name and pid of this node, for display.

@@ -7,7 +7,7 @@ use mainspring_kernel::state::ExecutionStatus;
 use crate::{
     backend::{
         engine_follow::{From, Gates, follow},
-        idle::{Told, leave, taken_in, until_idle},
+        idle::{Announce, leave, taken_in, until_idle},
         read_store::{engine, find, open_read_only},
     },
     context::{Context, block_on},
@@ -41,13 +41,13 @@ struct Which {
 
 /// Resumes one execution and shows its progress, or several without output.
 pub(crate) fn resume(resume: &Resume, context: &Context) -> Result<Exit, CliError> {
-    resume.metrics.begin(&context.global, &context.terminal)?;
+    resume.metrics.begin(context.global.json, &context.terminal)?;
     block_on(async {
         context.signals.install()?;
         let Some(id) = &resume.which.id else {
             let reach = if resume.which.all { EngineScope::All } else { EngineScope::named() };
             let engine = engine(&context.global, reach).await?;
-            let exit = until_idle(&engine, context, Told::Nothing).await;
+            let exit = until_idle(&engine, context, Announce::Nothing).await;
             engine.drain().await;
             return exit;
         };

@@ -65,7 +65,7 @@ pub(crate) struct Up {
 pub(crate) fn up(up: &Up, context: &Context) -> Result<Exit, CliError> {
     close_this_process()?;
     let settings = Settings::of(&up.flags, &context.global)?;
-    up.metrics.begin(&settings.global, &context.terminal)?;
+    up.metrics.begin(settings.global.json, &context.terminal)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?;
     let done = runtime.block_on(run(&settings, context));

@@ -50,7 +50,7 @@ pub(crate) fn upgrade(upgrade: &Upgrade, context: &Context) -> Result<Exit, CliE
             sealed
         }
         StoreLocation::Shared(_) => {
-            let store = location.store_to_work_on()?;
+            let store = location.store_for_engine()?;
             let key = location.key(&*store)?;
             seal_older(&store, &key, unsealed)?
         }

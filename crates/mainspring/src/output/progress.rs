@@ -33,7 +33,7 @@ pub(crate) struct Progress {
 
 /// An event of a step, as far as it is shown. It comes from a record, or from an event of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Happened {
+pub(crate) enum StepEvent {
     /// The step started. `goes_out` is true if it performs attempts.
     Began { goes_out: bool },
     /// An attempt started; `child` is the execution that it runs.
@@ -93,8 +93,8 @@ impl Progress {
             Record::Admitted => self.queue(None),
             _ => {}
         }
-        if let Some((name, happened)) = self.happened(plan, record, now) {
-            self.step(&name, happened, now);
+        if let Some((name, step_event)) = self.step_event(plan, record, now) {
+            self.step(&name, step_event, now);
         }
     }
 
@@ -119,17 +119,17 @@ impl Progress {
     }
 
     /// Shows an event of a step.
-    pub(crate) fn step(&mut self, name: &str, happened: Happened, now: u64) {
+    pub(crate) fn step(&mut self, name: &str, step_event: StepEvent, now: u64) {
         self.clear_footer();
-        self.print(name, &happened, now);
-        self.take_in(name, &happened, now);
+        self.print(name, &step_event, now);
+        self.take_in(name, &step_event, now);
         self.draw_footer();
     }
 
     /// Applies a record without showing it, so that later events have their context.
     pub(crate) fn remember(&mut self, plan: &Plan, record: &Record, now: u64) {
-        if let Some((name, happened)) = self.happened(plan, record, now) {
-            self.take_in(&name, &happened, now);
+        if let Some((name, step_event)) = self.step_event(plan, record, now) {
+            self.take_in(&name, &step_event, now);
         }
     }
 
@@ -146,21 +146,21 @@ impl Progress {
     }
 
     /// The step that a record is about, and its event.
-    fn happened(&mut self, plan: &Plan, record: &Record, now: u64) -> Option<(String, Happened)> {
+    fn step_event(&mut self, plan: &Plan, record: &Record, now: u64) -> Option<(String, StepEvent)> {
         let instance = record.instance()?;
         let child = self.children.of_record(plan, record, now);
         let work = &plan.step(instance.step).work;
         Some((instance.name(plan), of_record(work, record, child.map(|child| child.to_string()), now)?))
     }
 
-    fn take_in(&mut self, name: &str, happened: &Happened, now: u64) {
-        let running = match happened {
-            Happened::Began { goes_out } => {
+    fn take_in(&mut self, name: &str, step_event: &StepEvent, now: u64) {
+        let running = match step_event {
+            StepEvent::Began { goes_out } => {
                 self.began.insert(name.to_string(), now);
                 goes_out.then(|| Running::of(String::new()))
             }
-            Happened::Attempt { child, .. } => Some(Running::of(runs(child))),
-            Happened::Logged { .. } => return,
+            StepEvent::Attempt { child, .. } => Some(Running::of(runs(child))),
+            StepEvent::Logged { .. } => return,
             _ => None,
         };
         let place = self.running.iter().position(|(running, _)| running == name);
@@ -172,29 +172,29 @@ impl Progress {
         }
     }
 
-    fn print(&self, name: &str, happened: &Happened, now: u64) {
+    fn print(&self, name: &str, step_event: &StepEvent, now: u64) {
         let took = || self.began.get(name).map(|at| now.saturating_sub(*at));
-        match happened {
-            Happened::Began { .. } => {}
-            Happened::Attempt { attempt, child } => {
+        match step_event {
+            StepEvent::Began { .. } => {}
+            StepEvent::Attempt { attempt, child } => {
                 if !self.terminal.is_live {
                     let again = if *attempt > 1 { format!("attempt {attempt}") } else { String::new() };
                     let words: Vec<_> = [again, runs(child)].into_iter().filter(|words| !words.is_empty()).collect();
                     line(dim("▸"), name, &words.join(", "), None);
                 }
             }
-            Happened::Retried { code, in_ms } => {
+            StepEvent::Retried { code, in_ms } => {
                 let next = in_ms.map_or("again".into(), |ms| format!("again in {}", duration(ms)));
                 line(paint(WAITS, "↻"), name, &format!("{code}; {next}"), took());
             }
-            Happened::Waits { words } => line(paint(WAITS, "…"), name, words, None),
-            Happened::Asks { prompt } => line(paint(WAITS, "?"), name, prompt, None),
-            Happened::Decided { decision, by } => {
+            StepEvent::Waits { words } => line(paint(WAITS, "…"), name, words, None),
+            StepEvent::Asks { prompt } => line(paint(WAITS, "?"), name, prompt, None),
+            StepEvent::Decided { decision, by } => {
                 let by = by.as_deref().unwrap_or("the end of its time");
                 line(paint(WAITS, "!"), name, &format!("{decision} by {by}"), None);
             }
-            Happened::Completed => line(paint(GOOD, "✓"), name, "", took()),
-            Happened::Failed { message, disposition } => {
+            StepEvent::Completed => line(paint(GOOD, "✓"), name, "", took()),
+            StepEvent::Failed { message, disposition } => {
                 let through = match disposition {
                     FailureDisposition::Failed => "",
                     FailureDisposition::Tolerated => " (tolerated)",
@@ -202,9 +202,9 @@ impl Progress {
                 };
                 line(paint(BAD, "✗"), name, &format!("{message}{through}"), took());
             }
-            Happened::Skipped { reason } => line(dim("○"), name, &format!("skipped: {reason}"), None),
-            Happened::Logged { lines } => lines.iter().for_each(|text| line(dim("│"), name, text, None)),
-            Happened::Cancelled { reason } => line(dim("■"), name, &format!("cancelled: {reason}"), took()),
+            StepEvent::Skipped { reason } => line(dim("○"), name, &format!("skipped: {reason}"), None),
+            StepEvent::Logged { lines } => lines.iter().for_each(|text| line(dim("│"), name, text, None)),
+            StepEvent::Cancelled { reason } => line(dim("■"), name, &format!("cancelled: {reason}"), took()),
         }
     }
 
@@ -234,31 +234,31 @@ impl Progress {
     }
 }
 
-fn of_record(work: &Work, record: &Record, child: Option<String>, now: u64) -> Option<Happened> {
+fn of_record(work: &Work, record: &Record, child: Option<String>, now: u64) -> Option<StepEvent> {
     Some(match record {
-        Record::StepStarted { .. } => Happened::Began { goes_out: work.goes_out() },
-        Record::AttemptStarted { attempt, .. } => Happened::Attempt { attempt: *attempt, child },
+        Record::StepStarted { .. } => StepEvent::Began { goes_out: work.goes_out() },
+        Record::AttemptStarted { attempt, .. } => StepEvent::Attempt { attempt: *attempt, child },
         Record::AttemptFailed { fault, retry_at, .. } => {
-            Happened::Retried { code: fault.code.clone(), in_ms: retry_at.map(|at| at.saturating_sub(now)) }
+            StepEvent::Retried { code: fault.code.clone(), in_ms: retry_at.map(|at| at.saturating_sub(now)) }
         }
-        Record::WaitStarted { until, .. } => Happened::Waits { words: wait(work, *until, now) },
+        Record::WaitStarted { until, .. } => StepEvent::Waits { words: wait(work, *until, now) },
         Record::GateOpened { question, .. } => {
             let prompt = question.value().get("prompt").and_then(Value::as_text).unwrap_or_default();
-            Happened::Asks { prompt: prompt.to_string() }
+            StepEvent::Asks { prompt: prompt.to_string() }
         }
         Record::GateDecided { decision, by, .. } => {
-            Happened::Decided { decision: decision.name().into(), by: by.clone() }
+            StepEvent::Decided { decision: decision.name().into(), by: by.clone() }
         }
-        Record::StepCompleted { .. } => Happened::Completed,
+        Record::StepCompleted { .. } => StepEvent::Completed,
         Record::StepFailed { fault, disposition, .. } => {
-            Happened::Failed { message: fault.failure().message, disposition: *disposition }
+            StepEvent::Failed { message: fault.failure().message, disposition: *disposition }
         }
-        Record::StepSkipped { reason, .. } => Happened::Skipped { reason: reason.words().into() },
+        Record::StepSkipped { reason, .. } => StepEvent::Skipped { reason: reason.words().into() },
         Record::StepLogged { lines, .. } => {
             let text = |logged: &Value| logged.get("text").and_then(Value::as_text).unwrap_or_default().to_string();
-            Happened::Logged { lines: lines.value().as_list().unwrap_or_default().iter().map(text).collect() }
+            StepEvent::Logged { lines: lines.value().as_list().unwrap_or_default().iter().map(text).collect() }
         }
-        Record::StepCancelled { reason, .. } => Happened::Cancelled { reason: reason.clone() },
+        Record::StepCancelled { reason, .. } => StepEvent::Cancelled { reason: reason.clone() },
         _ => return None,
     })
 }

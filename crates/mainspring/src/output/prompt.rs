@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The result of a prompt.
-pub(crate) enum Answer {
+pub(crate) enum PromptAnswer {
     Decided(Decision),
     /// The user decides later.
     Later,
@@ -34,7 +34,7 @@ pub(crate) async fn ask(
     poll_interval: Duration,
     signals: &Signals,
     still_open: impl AsyncFn() -> Result<bool, CliError>,
-) -> Result<Answer, CliError> {
+) -> Result<PromptAnswer, CliError> {
     print_out!("\n  {}", bold(&paragraph(question)));
     show_items(items);
     let mut poll = tokio::time::interval(poll_interval);
@@ -43,18 +43,18 @@ pub(crate) async fn ask(
         tokio::select! {
             () = signals.any() => {
                 print_out!();
-                return Ok(Answer::Later);
+                return Ok(PromptAnswer::Later);
             }
             _ = poll.tick() => {
                 if !still_open().await? {
                     print_out!();
-                    return Ok(Answer::Elsewhere);
+                    return Ok(PromptAnswer::Elsewhere);
                 }
             }
             line = typed() => match line.as_deref().map(str::trim) {
-                Some("y" | "yes") => return Ok(Answer::Decided(Decision::Approve)),
-                Some("n" | "no") => return Ok(Answer::Decided(Decision::Deny)),
-                Some("l" | "later") | None => return Ok(Answer::Later),
+                Some("y" | "yes") => return Ok(PromptAnswer::Decided(Decision::Approve)),
+                Some("n" | "no") => return Ok(PromptAnswer::Decided(Decision::Deny)),
+                Some("l" | "later") | None => return Ok(PromptAnswer::Later),
                 Some(_) => prompt(),
             },
         }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use clap::Args;
 use mainspring_engine::trace_spans::Spans;
 
-use crate::{context::Global, error::CliError, output::terminal::Terminal};
+use crate::{error::CliError, output::terminal::Terminal};
 
 /// The telemetry flags of every command: none in this build.
 #[derive(Debug, Clone, Args)]
@@ -44,7 +44,7 @@ impl Metrics {
         false
     }
 
-    pub(crate) fn begin(&self, _: &Global, _: &Terminal) -> Result<(), CliError> {
+    pub(crate) fn begin(&self, _: bool, _: &Terminal) -> Result<(), CliError> {
         Ok(())
     }
 }

@@ -11,7 +11,6 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::server;
 use crate::{
-    context::Global,
     error::CliError,
     output::terminal::{Terminal, print_err},
 };
@@ -56,7 +55,7 @@ const UPKEEP: Duration = Duration::from_secs(5);
 impl Metrics {
     /// Starts the exporter. This must precede the engine and its store, which register their metrics when they
     /// open. An unusable port is an error before anything starts.
-    pub(crate) fn begin(&self, global: &Global, terminal: &Terminal) -> Result<(), CliError> {
+    pub(crate) fn begin(&self, json: bool, terminal: &Terminal) -> Result<(), CliError> {
         let Some(address) = self.metrics.as_deref().filter(|address| !address.is_empty()) else { return Ok(()) };
         let refused = |error: std::io::Error| {
             let help = "give an address of this machine and a free port, as 127.0.0.1:9464, or port 0 for any";
@@ -70,7 +69,7 @@ impl Metrics {
         thread.map_err(|error| CliError::internal("no_thread", error.to_string()))?;
         let url = format!("http://{bound}/metrics");
         let warning = warning(bound);
-        if global.json {
+        if json {
             let warning = warning.map(|warning| ("warning", warning.into()));
             print_err!("{}", compact(&Value::map([("metrics", Value::from(url))].into_iter().chain(warning))));
         } else {

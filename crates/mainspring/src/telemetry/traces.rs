@@ -192,7 +192,7 @@ impl Exporter {
                 let Unsent { why, .. } = &unsent;
                 warn!(endpoint = %self.collector.endpoint(), why, "traces cannot be sent, and are dropped until they can");
             }
-            let wait = waits.next().filter(|_| unsent.may_pass && !*self.ending.borrow());
+            let wait = waits.next().filter(|_| unsent.is_transient && !*self.ending.borrow());
             let Some(wait) = wait else { return self.counts.lose(batch.len(), &unsent.why) };
             let _ = tokio::time::timeout(*wait, self.ending.wait_for(|is_ending| *is_ending)).await;
         }

@@ -25,7 +25,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Unsent {
     /// True if the error is transient.
-    pub(super) may_pass: bool,
+    pub(super) is_transient: bool,
     /// The reason as text.
     pub(super) why: String,
 }
@@ -79,18 +79,18 @@ impl Collector {
             return Ok(connection);
         }
         // OTLP allows retries for these status codes only.
-        let may_pass = matches!(
+        let is_transient = matches!(
             status,
             StatusCode::TOO_MANY_REQUESTS
                 | StatusCode::BAD_GATEWAY
                 | StatusCode::SERVICE_UNAVAILABLE
                 | StatusCode::GATEWAY_TIMEOUT
         );
-        Err(Unsent { may_pass, why: format!("the collector answers {status}") })
+        Err(Unsent { is_transient, why: format!("the collector answers {status}") })
     }
 
     fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>, Unsent> {
-        let never = |error: &dyn std::fmt::Display| Unsent { may_pass: false, why: error.to_string() };
+        let never = |error: &dyn std::fmt::Display| Unsent { is_transient: false, why: error.to_string() };
         let target = &self.endpoint[url::Position::BeforePath..url::Position::AfterQuery];
         let authority = &self.endpoint[url::Position::BeforeHost..url::Position::AfterPort];
         let mut request = Request::post(target.parse::<Uri>().map_err(|error| never(&error))?)
@@ -112,5 +112,5 @@ impl Collector {
 }
 
 fn passing(error: impl std::fmt::Display) -> Unsent {
-    Unsent { may_pass: true, why: error.to_string() }
+    Unsent { is_transient: true, why: error.to_string() }
 }
