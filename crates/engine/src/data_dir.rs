@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_only_looks_is_in_nobodys_way() {
+    fn a_read_takes_no_exclusive_lock() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = DataDir::new(folder.path());
         drop(data_dir.hold(&[1; 32]).unwrap());

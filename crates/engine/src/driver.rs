@@ -94,7 +94,7 @@ pub(crate) enum Command {
     /// A turn that was decided outside the driver and needs evaluations.
     Evaluate(ExecutionKey, u64, Box<Suspended>),
     /// A page of inbox messages.
-    Letters(Box<Page>),
+    InboxPage(Box<Page>),
     /// A notification: these partitions have inbox messages.
     Notified(Vec<u32>),
     /// A receipt for an execution of another node was enqueued, or enqueuing it was abandoned. The attempt is present
@@ -205,7 +205,7 @@ pub(crate) struct Driver {
     /// Receipts that are being enqueued, counted by execution.
     passing_on: BTreeMap<ExecutionKey, usize>,
     /// Results of heartbeats, with the partitions that they released. They do not wait behind commands.
-    words: (mpsc::UnboundedSender<HeartbeatResult>, mpsc::UnboundedReceiver<HeartbeatResult>),
+    heartbeats: (mpsc::UnboundedSender<HeartbeatResult>, mpsc::UnboundedReceiver<HeartbeatResult>),
     is_checking_files: bool,
     sweep: Sweep,
     heartbeat_at: Option<Instant>,
@@ -276,7 +276,7 @@ impl Driver {
             ended_early: Vec::new(),
             liveness: Arc::default(),
             passing_on: BTreeMap::new(),
-            words: mpsc::unbounded_channel(),
+            heartbeats: mpsc::unbounded_channel(),
             is_checking_files: false,
             sweep: Sweep::default(),
             problem: None,
@@ -333,7 +333,7 @@ impl Driver {
                     Some(answer) => self.committed(answer),
                     None => self.stop("the thread that writes has ended; this is a fault of ours".into()),
                 },
-                Some((handoff, word)) = self.words.1.recv() => self.on_heartbeat(&handoff, word),
+                Some((handoff, word)) = self.heartbeats.1.recv() => self.on_heartbeat(&handoff, word),
                 () = sleep_until(next) => {}
                 () = woken(wakeup_socket.as_ref()) => self.poll_inbox(),
                 () = tokio::task::yield_now(), if self.has_more() => {}
@@ -368,7 +368,7 @@ impl Driver {
             let used = pace::thread_time();
             self.shard.put_split_first(tenant);
             self.handle(Event::Wake);
-            self.pace.went_on(tenant, (began, Instant::now()), pace::thread_time().saturating_sub(used));
+            self.pace.record_part(tenant, (began, Instant::now()), pace::thread_time().saturating_sub(used));
         } else if wake.is_some_and(|at| at <= now) {
             self.handle(Event::Due(Vec::new()));
         }
@@ -419,7 +419,7 @@ impl Driver {
             Command::Watch(execution, watcher) => self.watch(execution, watcher),
             Command::Ended(execution, instance, attempt, outcome) => self.ended(execution, instance, attempt, outcome),
             Command::Evaluate(execution, evaluation, suspended) => self.evaluate(execution, evaluation, *suspended),
-            Command::Letters(page) => self.take_page(*page),
+            Command::InboxPage(page) => self.take_page(*page),
             Command::Notified(partitions) => self.on_notified(&partitions),
             Command::PassedOn(execution, remote) => self.passed_on(execution, remote),
             Command::FilesChecked(found) => self.files_checked(found),
@@ -529,7 +529,7 @@ impl Driver {
             Output::Reconcile { execution, instance, attempt } => {
                 self.reconcile_behind_inbox(execution, instance, attempt);
             }
-            Output::Forget { execution, step, attempt } if self.has_noted_frames() => {
+            Output::Forget { execution, step, attempt } if self.has_recorded_frames() => {
                 self.executors.forget(AttemptName { execution, step: &step, number: attempt });
             }
             // The remaining process record of the attempt is cleaned up at the next start.

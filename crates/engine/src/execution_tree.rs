@@ -88,8 +88,8 @@ impl ExecutionTree {
                 Err(error) => return Err(error.into()),
             };
             let child = read.journal.state;
-            let goes_on = child.status() != ExecutionStatus::WaitingApproval || read.quarantined.is_some();
-            self.is_about_to_move |= is_held && goes_on;
+            let is_active = child.status() != ExecutionStatus::WaitingApproval || read.quarantined.is_some();
+            self.is_about_to_move |= is_held && is_active;
             let way = format!("{way}{}/", instance.name(&state.plan));
             let id = child.start.as_ref().map_or_else(|| child.key.to_string(), |start| start.execution_id.clone());
             self.add(loader, key, &child, &way, Some(&id))?;

@@ -75,7 +75,7 @@ impl Loader {
 
     /// Answers a load request of the shard.
     pub fn load(&self, execution: ExecutionKey) -> LoadAnswer {
-        match self.to_go_on_with(execution) {
+        match self.load_active(execution) {
             Ok(answer) => answer,
             Err(LoadError::Store(error)) => LoadAnswer::Unavailable(error.to_string()),
             Err(LoadError::Broken(why)) => LoadAnswer::Broken(why),
@@ -86,7 +86,7 @@ impl Loader {
     /// Reads an execution to continue it. A quarantined journal is not folded, since its fault is known. It may have
     /// ended all the same, at a node that owned it when another node quarantined it: then its inputs are late. Remote
     /// attempts are read last: a node that has just finished one enqueued its receipt first.
-    fn to_go_on_with(&self, execution: ExecutionKey) -> Result<LoadAnswer, LoadError> {
+    fn load_active(&self, execution: ExecutionKey) -> Result<LoadAnswer, LoadError> {
         let Some(mut row) = self.store.head(execution)? else { return Ok(LoadAnswer::Unknown) };
         let quarantined = row.quarantined.take();
         if let Some(reason) = quarantined.as_ref().filter(|_| !row.ended) {

@@ -81,13 +81,13 @@ pub(crate) fn fingerprint(key: &[u8; 32]) -> String {
 pub fn location(
     given: Option<PathBuf>,
     config_home: Option<PathBuf>,
-    data_dir: Option<PathBuf>,
+    home_dir: Option<PathBuf>,
     avoid: &[&Path],
 ) -> PathBuf {
     if let Some(given) = given {
         return given;
     }
-    let config = config_home.or_else(|| data_dir.map(|data_dir| data_dir.join(".config")));
+    let config = config_home.or_else(|| home_dir.map(|home_dir| home_dir.join(".config")));
     let handles = |path: &PathBuf| !avoid.iter().any(|avoided| path.starts_with(avoided));
     let fallback = || PathBuf::from(format!("{SHARED}/mainspring-{}/key", rustix::process::getuid().as_raw()));
     config.map(|config| config.join("mainspring/key")).filter(handles).unwrap_or_else(fallback)
@@ -230,11 +230,11 @@ mod tests {
 
     #[test]
     fn never_inside_what_steps_work_in() {
-        let data_dir = Some(PathBuf::from("/users/ada"));
-        let config = location(None, None, data_dir.clone(), &[Path::new("/users/ada/project")]);
+        let home_dir = Some(PathBuf::from("/users/ada"));
+        let config = location(None, None, home_dir.clone(), &[Path::new("/users/ada/project")]);
         assert_eq!(config, Path::new("/users/ada/.config/mainspring/key"));
-        let config = location(None, None, data_dir.clone(), &[Path::new("/users/ada")]);
+        let config = location(None, None, home_dir.clone(), &[Path::new("/users/ada")]);
         assert!(config.starts_with("/var/tmp"));
-        assert_eq!(location(Some("/k".into()), None, data_dir, &[Path::new("/")]), Path::new("/k"));
+        assert_eq!(location(Some("/k".into()), None, home_dir, &[Path::new("/")]), Path::new("/k"));
     }
 }

@@ -89,9 +89,9 @@ impl Leases {
     /// Renews the lease after a heartbeat, with the cluster view of the store. Partitions that the view does not list
     /// for this node, or lists with another epoch, are lost. All are lost if the number of partitions has changed.
     /// Partitions that only the view lists are acquired: the answer to an earlier acquisition was lost.
-    pub fn renew(&mut self, until: ClockReading, table: &ClusterView) -> Change {
-        let is_spread_anew = std::mem::replace(&mut self.partitions, table.partitions) != table.partitions;
-        let stored = by_partition(table.held.iter().copied());
+    pub fn renew(&mut self, until: ClockReading, view: &ClusterView) -> Change {
+        let is_spread_anew = std::mem::replace(&mut self.partitions, view.partitions) != view.partitions;
+        let stored = by_partition(view.held.iter().copied());
         let known = std::mem::replace(&mut self.epochs, stored);
         let is_kept = |partition: &u32, epoch: &u64| !is_spread_anew && self.epochs.get(partition) == Some(epoch);
         let lost =
@@ -99,7 +99,7 @@ impl Leases {
         let is_new = |partition: &u32, epoch: &u64| is_spread_anew || known.get(partition) != Some(epoch);
         let acquired = self.epochs.iter().filter(|(partition, epoch)| is_new(partition, epoch));
         let change = Change { lost: lost.collect(), acquired: acquired.map(|(partition, _)| *partition).collect() };
-        let versions = table.nodes.iter().map(|node| node.decide_version);
+        let versions = view.nodes.iter().map(|node| node.decide_version);
         self.decide_version = versions.chain([DECIDE_VERSION]).min().unwrap_or(DECIDE_VERSION).max(1);
         // The heartbeat that was sent later counts, regardless of the order of the answers.
         if self.until.is_none_or(|known| known.monotonic <= until.monotonic) {
@@ -156,35 +156,35 @@ pub struct Change {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RebalancePlan {
     /// Partitions to acquire.
-    pub take: Vec<u32>,
+    pub acquire: Vec<u32>,
     /// Partitions to release.
-    pub give_up: Vec<u32>,
+    pub release: Vec<u32>,
 }
 
 /// Computes a rebalance plan. All living nodes that acquire partitions converge to equal shares, give or take one. A
 /// node acquires free partitions up to its share. It releases its surplus, from the start of `can_release`, but only as
 /// many as other nodes lack. Two nodes with the same cluster view never claim the same partition. A node that acquires
 /// nothing has no share, since partitions reserved for it would have no owner.
-pub fn plan_rebalance(table: &ClusterView, me: &str, can_release: &[u32]) -> RebalancePlan {
-    let taking: Vec<&str> = table.nodes.iter().filter(|node| node.accepts_partitions).map(|node| &*node.name).collect();
+pub fn plan_rebalance(view: &ClusterView, me: &str, can_release: &[u32]) -> RebalancePlan {
+    let taking: Vec<&str> = view.nodes.iter().filter(|node| node.accepts_partitions).map(|node| &*node.name).collect();
     let Some(rank) = taking.iter().position(|name| *name == me) else { return RebalancePlan::default() };
-    let (count, partitions) = (taking.len(), table.partitions as usize);
+    let (count, partitions) = (taking.len(), view.partitions as usize);
     let share = |rank: usize| partitions / count + usize::from(rank < partitions % count);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for (_, holder) in &table.holders {
+    for (_, holder) in &view.holders {
         *counts.entry(holder).or_default() += 1;
     }
     let held_by = |rank: usize| counts.get(taking[rank]).copied().unwrap_or_default();
     let lacks = |rank: usize| share(rank).saturating_sub(held_by(rank));
     let (mine, others_lack) = (held_by(rank), (0..count).filter(|other| *other != rank).map(lacks).sum::<usize>());
-    let taken: BTreeSet<u32> = table.holders.iter().map(|(partition, _)| *partition).collect();
-    let free = (0..table.partitions).filter(|partition| !taken.contains(partition));
+    let taken: BTreeSet<u32> = view.holders.iter().map(|(partition, _)| *partition).collect();
+    let free = (0..view.partitions).filter(|partition| !taken.contains(partition));
     // Nodes of a lower rank acquire the first ones.
     let before: usize = (0..rank).map(lacks).sum();
-    let take: Vec<u32> = free.clone().skip(before).take(lacks(rank)).collect();
+    let acquire: Vec<u32> = free.clone().skip(before).take(lacks(rank)).collect();
     let surplus = mine.saturating_sub(share(rank)).min(others_lack.saturating_sub(free.count()));
-    let give_up = can_release.iter().copied().take(surplus).collect();
-    RebalancePlan { take, give_up }
+    let release = can_release.iter().copied().take(surplus).collect();
+    RebalancePlan { acquire, release }
 }
 
 #[cfg(test)]
@@ -196,7 +196,7 @@ mod tests {
         ClockReading { monotonic: MonotonicMs(monotonic), wall_ms }
     }
 
-    fn table(partitions: u32, nodes: &str, holders: &[(u32, &str)], held: &[(u32, u64)]) -> ClusterView {
+    fn view(partitions: u32, nodes: &str, holders: &[(u32, &str)], held: &[(u32, u64)]) -> ClusterView {
         let node = |name: &str| Node {
             name: name.trim_end_matches('-').into(),
             address: String::new(),
@@ -215,24 +215,24 @@ mod tests {
     }
 
     #[test]
-    fn a_word_holds_from_the_moment_it_was_begun_and_a_little_less_than_the_store_thinks() {
+    fn a_lease_counts_from_the_sending_and_ends_before_the_stores() {
         let terms = LeaseTiming { lease_ms: 10_000 };
         let mut leases = Leases::none();
         assert!(leases.is_over(at(0, 0)));
-        leases.renew(terms.until(at(500, 70_000)), &table(1, "a", &[], &[(0, 1)]));
+        leases.renew(terms.until(at(500, 70_000)), &view(1, "a", &[], &[(0, 1)]));
         assert!(!leases.is_over(at(9_499, 70_000)));
         assert!(leases.is_over(at(9_500, 70_000)));
         // The answer to an earlier heartbeat arrives late.
-        leases.renew(terms.until(at(300, 69_800)), &table(1, "a", &[], &[(0, 1)]));
+        leases.renew(terms.until(at(300, 69_800)), &view(1, "a", &[], &[(0, 1)]));
         assert!(!leases.is_over(at(9_499, 70_000)));
         assert!(!Leases::alone(1, [Fence { partition: 0, epoch: 1 }]).is_over(at(u64::MAX, u64::MAX)));
     }
 
     #[test]
-    fn a_lease_is_over_by_the_clock_that_has_gone_further() {
+    fn a_lease_expires_by_the_faster_clock() {
         let terms = LeaseTiming { lease_ms: 10_000 };
         let mut leases = Leases::none();
-        leases.renew(terms.until(at(500, 70_000)), &table(1, "a", &[], &[(0, 1)]));
+        leases.renew(terms.until(at(500, 70_000)), &view(1, "a", &[], &[(0, 1)]));
         // The hypervisor paused the guest: its monotonic clock stood still, and its wall clock was corrected
         // afterwards.
         assert!(!leases.is_over(at(600, 78_999)));
@@ -243,10 +243,10 @@ mod tests {
     }
 
     #[test]
-    fn the_store_says_what_is_held() {
+    fn the_view_of_the_store_decides_ownership() {
         let mut leases = Leases::none();
         let renew = |leases: &mut Leases, partitions, held: &[(u32, u64)]| {
-            leases.renew(at(9, 9), &table(partitions, "a", &[], held))
+            leases.renew(at(9, 9), &view(partitions, "a", &[], held))
         };
         let change = |lost: &[u32], acquired: &[u32]| Change { lost: lost.to_vec(), acquired: acquired.to_vec() };
         assert_eq!(renew(&mut leases, 4, &[(1, 1)]), change(&[], &[1]));
@@ -261,13 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn wishes() {
+    fn rebalance_plans() {
         let all: BTreeSet<u32> = (0..8).collect();
-        let check = |nodes: &str, holders: &[(u32, &str)], me: &str, take: &[u32], give_up: &[u32]| {
-            let expected = RebalancePlan { take: take.to_vec(), give_up: give_up.to_vec() };
+        let check = |nodes: &str, holders: &[(u32, &str)], me: &str, take: &[u32], release: &[u32]| {
+            let expected = RebalancePlan { acquire: take.to_vec(), release: release.to_vec() };
             let mine = holders.iter().filter(|(_, holder)| *holder == me).map(|(partition, _)| *partition);
             let mine: Vec<u32> = mine.filter(|partition| all.contains(partition)).collect();
-            assert_eq!(plan_rebalance(&table(5, nodes, holders, &[]), me, &mine), expected, "{nodes} {holders:?} {me}");
+            assert_eq!(plan_rebalance(&view(5, nodes, holders, &[]), me, &mine), expected, "{nodes} {holders:?} {me}");
         };
         check("a", &[], "a", &[0, 1, 2, 3, 4], &[]);
         check("b", &[], "a", &[], &[]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_come_to_rest_with_equal_shares() {
+    fn rebalance_plans_converge_to_equal_shares() {
         for partitions in [1, 2, 7, 64] {
             let mut holders: Vec<(u32, &str)> = Vec::new();
             for nodes in ["c", "c a", "c a b", "a b", "b", "d e f g h"] {
@@ -302,21 +302,21 @@ mod tests {
                 let nodes = names.join(" ");
                 holders.retain(|(_, holder)| names.contains(holder));
                 for round in 0.. {
-                    let now = table(partitions, &nodes, &holders, &[]);
-                    let wishes: Vec<_> = names
+                    let now = view(partitions, &nodes, &holders, &[]);
+                    let plans: Vec<_> = names
                         .iter()
                         .map(|name| {
                             let mine = holders.iter().filter(|(_, holder)| holder == name);
                             plan_rebalance(&now, name, &mine.map(|(partition, _)| *partition).collect::<Vec<_>>())
                         })
                         .collect();
-                    if wishes.iter().all(|plan_rebalance| *plan_rebalance == RebalancePlan::default()) {
+                    if plans.iter().all(|plan| *plan == RebalancePlan::default()) {
                         break;
                     }
-                    assert!(round < 5, "{partitions} among {nodes}: {wishes:?}");
-                    for (name, plan_rebalance) in names.iter().zip(wishes) {
-                        holders.retain(|(partition, _)| !plan_rebalance.give_up.contains(partition));
-                        for partition in plan_rebalance.take {
+                    assert!(round < 5, "{partitions} among {nodes}: {plans:?}");
+                    for (name, plan) in names.iter().zip(plans) {
+                        holders.retain(|(partition, _)| !plan.release.contains(partition));
+                        for partition in plan.acquire {
                             assert!(holders.iter().all(|(held, _)| *held != partition), "two take {partition}");
                             holders.push((partition, name));
                         }

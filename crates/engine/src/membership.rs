@@ -46,7 +46,7 @@ pub struct LeaseRenewal {
     /// The store's clock, with the node's clocks before and after it was read.
     pub clock: StoreClockSample,
     /// The cluster view of the store.
-    pub table: ClusterView,
+    pub view: ClusterView,
     /// The partitions acquired after the renewal.
     pub taken: Vec<Fence>,
     /// True if the node is draining: it acquires nothing, and releases nothing before it leaves.
@@ -100,18 +100,18 @@ impl NodeSession {
             let sent_at = now();
             let takes = |is_clock_right: bool| is_clock_right && !is_leaving;
             let said = takes(self.is_clock_right.load(Ordering::Relaxed));
-            let Some(mut table) = self.send_heartbeat(said)? else { return Ok(Heartbeat::Expired) };
-            let clock = StoreClockSample { store_ms: table.clock_ms, sent_at, answered_at: now() };
+            let Some(mut view) = self.send_heartbeat(said)? else { return Ok(Heartbeat::Expired) };
+            let clock = StoreClockSample { store_ms: view.clock_ms, sent_at, answered_at: now() };
             let is_clock_right = clock.skew().is_none();
             self.is_clock_right.store(is_clock_right, Ordering::Relaxed);
             if takes(is_clock_right) != said {
                 let Some(found) = self.send_heartbeat(takes(is_clock_right))? else { return Ok(Heartbeat::Expired) };
-                table = found;
+                view = found;
             }
-            let wished = plan_rebalance(&table, &self.node.name, &[]).take;
-            let taken = if wished.is_empty() { Vec::new() } else { self.store.acquire(&self.node.name, &wished)? };
+            let plan = plan_rebalance(&view, &self.node.name, &[]).acquire;
+            let taken = if plan.is_empty() { Vec::new() } else { self.store.acquire(&self.node.name, &plan)? };
             let (name, until) = (self.node.name.clone(), self.terms.until(sent_at));
-            Ok(Heartbeat::Renewed(Box::new(LeaseRenewal { name, until, clock, table, taken, is_leaving })))
+            Ok(Heartbeat::Renewed(Box::new(LeaseRenewal { name, until, clock, view, taken, is_leaving })))
         };
         said().unwrap_or_else(Heartbeat::Unreachable)
     }

@@ -78,7 +78,7 @@ pub(crate) fn notify(
     parent: ExecutionKey,
     children: &[ExecutionKey],
 ) -> Result<Vec<ExecutionKey>, EngineError> {
-    let Some(journal) = going_on(place, parent)? else { return Ok(Vec::new()) };
+    let Some(journal) = active_journal(place, parent)? else { return Ok(Vec::new()) };
     let mut notified = Vec::new();
     for child in children {
         let Some(input) = failure_of(&journal.state, *child) else { continue };
@@ -97,7 +97,7 @@ pub fn notify_of_not_started(place: Place<'_>, parent: ExecutionKey, child: Exec
     if place.store.head(child)?.is_some() {
         return Ok(false);
     }
-    let Some(journal) = going_on(place, parent)? else { return Ok(false) };
+    let Some(journal) = active_journal(place, parent)? else { return Ok(false) };
     let Some((instance, attempt, _)) = open_children(&journal.state).find(|(.., key)| *key == child) else {
         return Ok(false);
     };
@@ -138,7 +138,7 @@ pub(crate) fn parent_of(place: Place<'_>, child: ExecutionKey) -> Result<Option<
 }
 
 /// The journal of an execution that can continue. A broken journal is about to be quarantined.
-fn going_on(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Journal>, EngineError> {
+fn active_journal(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Journal>, EngineError> {
     match unfinished(place, execution) {
         Err(LoadError::Broken(_)) => Ok(None),
         read => Ok(read?.filter(|read| read.quarantined.is_none()).map(|read| read.journal)),

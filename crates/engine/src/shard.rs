@@ -163,7 +163,7 @@ impl Shard {
             }
             Event::Quarantined(execution, reason) => self.drop_quarantined(execution, reason),
             Event::Due(due) => self.due(due),
-            Event::LeaseRenewed(renewal) => self.heard(&renewal),
+            Event::LeaseRenewed(renewal) => self.renewed(&renewal),
             Event::LeaseExpired => self.lapsed(),
             Event::Wake => self.continue_one(now),
         }
@@ -232,8 +232,8 @@ impl Shard {
 
     /// Returns the active executions, and those with a timer.
     pub fn pending(&self) -> Pending {
-        let goes_on = |entry: &ExecutionEntry| !matches!(entry, ExecutionEntry::Loaded(loaded) if loaded.is_idle());
-        let active = self.executions.iter().filter(|(_, entry)| goes_on(entry)).map(|(execution, _)| *execution);
+        let is_active = |entry: &ExecutionEntry| !matches!(entry, ExecutionEntry::Loaded(loaded) if loaded.is_idle());
+        let active = self.executions.iter().filter(|(_, entry)| is_active(entry)).map(|(execution, _)| *execution);
         Pending { live: active.collect(), timed: self.timers.executions().collect() }
     }
 
@@ -515,7 +515,7 @@ impl Shard {
         self.executions.remove(&execution);
         let is_known = !matches!(answer, LoadAnswer::Unavailable(_));
         if is_known && !matches!(answer, LoadAnswer::Journal(_)) {
-            self.memory.let_in(execution);
+            self.memory.admit_held_back(execution);
         }
         let unconfirmed = is_known.then(|| self.commits.unconfirmed.remove(&execution)).flatten().unwrap_or_default();
         match answer {

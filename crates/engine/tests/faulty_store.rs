@@ -41,7 +41,7 @@ use mainspring_store::{
 };
 use tokio::sync::Semaphore;
 
-use awkward::{Awkward, Doors};
+use awkward::{Awkward, StoreFaults};
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
@@ -102,11 +102,11 @@ fn what_is_due_is_found_behind_a_full_page() {
 fn a_store_that_does_not_answer_sets_nothing_aside() {
     let store = MemoryStore::new();
     let folder = tempfile::tempdir().unwrap();
-    let home = DataDir::new(folder.path());
-    let first = inbox::enqueue_start(&store, Some(&home), request("a"), &[1; 32]).unwrap();
+    let data_dir = DataDir::new(folder.path());
+    let first = inbox::enqueue_start(&store, Some(&data_dir), request("a"), &[1; 32]).unwrap();
     let signal = Input::Signal { id: "s".into(), name: "go".into(), payload: Value::Null };
-    inbox::post(&store, Some(&home), &[1; 32], (first, &signal), None).unwrap();
-    inbox::enqueue_start(&store, Some(&home), request("b"), &[1; 32]).unwrap();
+    inbox::post(&store, Some(&data_dir), &[1; 32], (first, &signal), None).unwrap();
+    inbox::enqueue_start(&store, Some(&data_dir), request("b"), &[1; 32]).unwrap();
     block_on(async {
         let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
         let engine = engine(awkward, EngineScope::named());
@@ -155,9 +155,9 @@ impl Executor for Stubborn {
 }
 
 /// A node with such a store and one execution, whose only step is running.
-async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<Doors>, Arc<Stubborn>, ExecutionKey) {
+async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<StoreFaults>, Arc<Stubborn>, ExecutionKey) {
     let (awkward, executor) = (Awkward::on(store), Stubborn::new());
-    let doors = awkward.doors.clone();
+    let faults = awkward.faults.clone();
     let workers = (Executors::new(vec![executor.clone()]), Arc::new(InProcess) as Arc<_>);
     let sharing = Some(ClusterOptions { terms: LeaseTiming { lease_ms: 2_000 }, place: String::new() });
     let resources = EngineResources { sharing, ..EngineResources::default() };
@@ -167,13 +167,13 @@ async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<Doors>, Arc<Stubborn>
     let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
     let execution = engine.submit(StartRequest::new(Arc::new(plan), "me")).await.unwrap().execution;
     until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
-    (engine, doors, executor, execution)
+    (engine, faults, executor, execution)
 }
 
 /// The lease expires in the store: the node joins under another name and acquires its partitions again.
-async fn lives_anew(store: &MemoryStore, engine: &Engine, doors: &Doors) {
+async fn lives_anew(store: &MemoryStore, engine: &Engine, faults: &StoreFaults) {
     let name = store.cluster_view().unwrap().nodes[0].name.clone();
-    doors.take_is_shut.store(true, Ordering::SeqCst);
+    faults.take_is_shut.store(true, Ordering::SeqCst);
     store.leave(&name).unwrap();
     until(async || {
         engine.held().is_empty() && store.cluster_view().unwrap().nodes.iter().any(|node| node.name != name)
@@ -185,10 +185,10 @@ async fn lives_anew(store: &MemoryStore, engine: &Engine, doors: &Doors) {
 fn what_runs_here_is_not_interrupted_when_its_partition_comes_back() {
     let store = MemoryStore::new();
     block_on(async {
-        let (engine, doors, executor, execution) = node_at_work(&store).await;
-        lives_anew(&store, &engine, &doors).await;
-        doors.take_is_shut.store(false, Ordering::SeqCst);
-        until(async || doors.remote_reads.load(Ordering::SeqCst) > 0).await;
+        let (engine, faults, executor, execution) = node_at_work(&store).await;
+        lives_anew(&store, &engine, &faults).await;
+        faults.take_is_shut.store(false, Ordering::SeqCst);
+        until(async || faults.remote_reads.load(Ordering::SeqCst) > 0).await;
         // Inputs are received behind the load of the journal.
         engine.signal(execution, "s".into(), "go".into(), Value::Null).await.unwrap();
         executor.may_end.add_permits(9);
@@ -203,17 +203,17 @@ fn what_runs_here_is_not_interrupted_when_its_partition_comes_back() {
 fn what_is_being_posted_here_is_not_interrupted_when_its_partition_comes_back() {
     let store = MemoryStore::new();
     block_on(async {
-        let (engine, doors, executor, execution) = node_at_work(&store).await;
-        doors.post_is_shut.store(true, Ordering::SeqCst);
-        lives_anew(&store, &engine, &doors).await;
+        let (engine, faults, executor, execution) = node_at_work(&store).await;
+        faults.post_is_shut.store(true, Ordering::SeqCst);
+        lives_anew(&store, &engine, &faults).await;
         executor.may_end.add_permits(9);
-        until(async || doors.posts.load(Ordering::SeqCst) > 0).await;
-        doors.take_is_shut.store(false, Ordering::SeqCst);
-        until(async || doors.remote_reads.load(Ordering::SeqCst) > 0).await;
+        until(async || faults.posts.load(Ordering::SeqCst) > 0).await;
+        faults.take_is_shut.store(false, Ordering::SeqCst);
+        until(async || faults.remote_reads.load(Ordering::SeqCst) > 0).await;
         engine.signal(execution, "s".into(), "go".into(), Value::Null).await.unwrap();
-        let posts = doors.posts.load(Ordering::SeqCst);
-        until(async || doors.posts.load(Ordering::SeqCst) > posts).await;
-        doors.post_is_shut.store(false, Ordering::SeqCst);
+        let posts = faults.posts.load(Ordering::SeqCst);
+        until(async || faults.posts.load(Ordering::SeqCst) > posts).await;
+        faults.post_is_shut.store(false, Ordering::SeqCst);
         until(async || store.execution(execution).unwrap().unwrap().status == "completed").await;
         assert_eq!(executor.begun.load(Ordering::SeqCst), 1, "what was brought back counts");
         engine.drain().await;
@@ -221,11 +221,11 @@ fn what_is_being_posted_here_is_not_interrupted_when_its_partition_comes_back() 
 }
 
 #[test]
-fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_others() {
+fn an_attempt_that_ended_before_the_handoff_is_not_listed_as_running() {
     let store = MemoryStore::new();
     block_on(async {
-        let (engine, doors, executor, execution) = node_at_work(&store).await;
-        doors.give_up_is_shut.store(true, Ordering::SeqCst);
+        let (engine, faults, executor, execution) = node_at_work(&store).await;
+        faults.release_is_shut.store(true, Ordering::SeqCst);
         // It is the first one in the order of names, so the only partition is its share.
         let other = Node {
             name: "!".into(),
@@ -237,10 +237,10 @@ fn an_attempt_that_ended_before_its_partition_was_given_up_does_not_go_on_for_ot
         store.heartbeat(&other, 60_000).unwrap();
         until(async || engine.held().is_empty()).await;
         executor.may_end.add_permits(1);
-        until(async || doors.ends.load(Ordering::SeqCst) > 0).await;
-        doors.give_up_is_shut.store(false, Ordering::SeqCst);
+        until(async || faults.ends.load(Ordering::SeqCst) > 0).await;
+        faults.release_is_shut.store(false, Ordering::SeqCst);
         until(async || store.cluster_view().unwrap().holders.is_empty()).await;
-        until(async || doors.ends.load(Ordering::SeqCst) > 1).await;
+        until(async || faults.ends.load(Ordering::SeqCst) > 1).await;
         assert_eq!(store.remote_attempts(execution).unwrap(), []);
         engine.drain().await;
     });
@@ -269,12 +269,12 @@ fn of(organization: &str, id: &str) -> StartRequest {
 }
 
 /// An engine with concurrency limits.
-fn counting(store: &MemoryStore, sharing: Option<ClusterOptions>) -> (Engine, Arc<Doors>) {
+fn counting(store: &MemoryStore, sharing: Option<ClusterOptions>) -> (Engine, Arc<StoreFaults>) {
     let awkward = Awkward::on(store);
-    let doors = awkward.doors.clone();
+    let faults = awkward.faults.clone();
     let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
     let resources = EngineResources { limits: Some(Arc::new(OneEach)), sharing, ..EngineResources::default() };
-    (Engine::run(Arc::new(awkward), [1; 32], workers, resources, EngineScope::All).unwrap(), doors)
+    (Engine::run(Arc::new(awkward), [1; 32], workers, resources, EngineScope::All).unwrap(), faults)
 }
 
 fn sharing() -> Option<ClusterOptions> {
@@ -291,20 +291,20 @@ fn status(store: &MemoryStore, execution: ExecutionKey) -> String {
 fn a_place_that_is_left_is_taken_at_once() {
     let store = MemoryStore::new();
     block_on(async {
-        let (engine, doors) = counting(&store, None);
+        let (engine, faults) = counting(&store, None);
         let status = |key| status(&store, key);
         let [first, second, third] =
             [engine.submit(of("o", "a")), engine.submit(of("o", "b")), engine.submit(of("o", "c"))];
         let (first, second, third) = (first.await.unwrap(), second.await.unwrap(), third.await.unwrap());
         let [first, second, third] = [first, second, third].map(|submitted| submitted.execution);
         assert_eq!([first, second, third].map(status), ["running", "pending", "pending"]);
-        doors.list_is_shut.store(true, Ordering::SeqCst);
+        faults.list_is_shut.store(true, Ordering::SeqCst);
         let refused = engine.submit(of("p", "d")).await;
         assert!(matches!(&refused, Err(EngineError::Stopped(why)) if why.contains("does not answer")), "{refused:?}");
         assert!(engine.cancel(second, "no", "me").await.unwrap());
         assert!(engine.cancel(first, "no", "me").await.unwrap());
         until(async || status(third) == "running").await;
-        doors.list_is_shut.store(false, Ordering::SeqCst);
+        faults.list_is_shut.store(false, Ordering::SeqCst);
         let fourth = engine.submit(of("p", "d")).await.unwrap();
         assert_eq!(status(fourth.execution), "running");
         engine.drain().await;
@@ -313,7 +313,7 @@ fn a_place_that_is_left_is_taken_at_once() {
 
 /// A quarantined execution has no slot, neither in the store nor, if it is quarantined here, before the next read.
 #[test]
-fn what_is_set_aside_leaves_its_place() {
+fn a_quarantined_execution_frees_its_slot() {
     let store = MemoryStore::new();
     block_on(async {
         let (engine, _) = counting(&store, None);
@@ -324,11 +324,11 @@ fn what_is_set_aside_leaves_its_place() {
         assert_eq!(status(&store, keys[1]), "pending");
         engine.drain().await;
         store.quarantine(keys[0], "by somebody else").unwrap();
-        let (engine, doors) = counting(&store, None);
+        let (engine, faults) = counting(&store, None);
         until(async || status(&store, keys[1]) == "running").await;
         // No read reports this one.
-        doors.may_set_aside.store(true, Ordering::SeqCst);
-        doors.list_is_shut.store(true, Ordering::SeqCst);
+        faults.may_quarantine.store(true, Ordering::SeqCst);
+        faults.list_is_shut.store(true, Ordering::SeqCst);
         let unreadable =
             InboxMessage { execution: keys[1], partition: 0, id: "message".into(), body: Vec::new(), enqueued_at: 0 };
         let unreadable = inbox::sealed(&[1; 32], unreadable);
@@ -336,7 +336,7 @@ fn what_is_set_aside_leaves_its_place() {
         until(async || status(&store, keys[2]) == "running").await;
         assert!(store.head(keys[1]).unwrap().unwrap().quarantined.is_some());
         // A released execution counts again, even beyond the limit, and no other one starts.
-        doors.list_is_shut.store(false, Ordering::SeqCst);
+        faults.list_is_shut.store(false, Ordering::SeqCst);
         store
             .release_quarantine(&QuarantineRelease { execution: keys[0], parent: None, audited: AuditedNotes::of(&[]) })
             .unwrap();
@@ -346,9 +346,9 @@ fn what_is_set_aside_leaves_its_place() {
         engine.limits_changed("o");
         let last = engine.submit(of("o", "d")).await.unwrap().execution;
         assert!(engine.cancel(keys[2], "no", "me").await.unwrap());
-        let lists = doors.lists.load(Ordering::SeqCst);
+        let lists = faults.lists.load(Ordering::SeqCst);
         engine.limits_changed("o");
-        until(async || doors.lists.load(Ordering::SeqCst) > lists).await;
+        until(async || faults.lists.load(Ordering::SeqCst) > lists).await;
         assert_eq!(status(&store, last), "pending");
         engine.drain().await;
     });
@@ -393,16 +393,16 @@ fn what_is_started_and_not_waited_for_is_counted() {
 }
 
 /// A node beside another one, given its name and its release, on a store of two partitions. Each owns one of them.
-async fn beside(store: &MemoryStore, decide_version: u32) -> (Engine, Arc<Doors>, Node, u32) {
+async fn beside(store: &MemoryStore, decide_version: u32) -> (Engine, Arc<StoreFaults>, Node, u32) {
     let name = "!".to_string();
     let other = Node { name, address: String::new(), release: String::new(), decide_version, accepts_partitions: true };
     store.heartbeat(&other, 600_000).unwrap();
     let theirs = store.acquire(&other.name, &[1]).unwrap();
     assert_eq!(theirs.len(), 1);
-    let (engine, doors) = counting(store, sharing());
+    let (engine, faults) = counting(store, sharing());
     until(async || !engine.held().is_empty()).await;
     assert_eq!(engine.held(), [0].into());
-    (engine, doors, other, 1)
+    (engine, faults, other, 1)
 }
 
 /// An organization of this partition, out of two.
@@ -413,29 +413,29 @@ fn organization_in(partition: u32) -> String {
 
 /// The node that counts an execution is notified of its end.
 #[test]
-fn an_end_is_told_to_who_counts() {
+fn the_counting_node_is_notified_of_an_end() {
     let store = MemoryStore::new();
     store.repartition(2).unwrap();
     block_on(async {
-        let (engine, doors, _, theirs) = beside(&store, u32::MAX).await;
+        let (engine, faults, _, theirs) = beside(&store, u32::MAX).await;
         let organization = organization_in(theirs);
         let execution = engine.submit(of(&organization, "a")).await.unwrap().execution;
-        until(async || doors.notifications.lock().unwrap().remove(&theirs)).await;
+        until(async || faults.notifications.lock().unwrap().remove(&theirs)).await;
         assert_eq!(status(&store, execution), "pending");
         engine.post(execution, &Input::Admit, None).unwrap();
         until(async || status(&store, execution) == "running").await;
-        doors.notifications.lock().unwrap().clear();
+        faults.notifications.lock().unwrap().clear();
         assert!(engine.cancel(execution, "no", "me").await.unwrap());
-        until(async || doors.notifications.lock().unwrap().contains(&theirs)).await;
+        until(async || faults.notifications.lock().unwrap().contains(&theirs)).await;
         // A quarantined execution does not end, but frees its slot as well.
-        doors.may_set_aside.store(true, Ordering::SeqCst);
+        faults.may_quarantine.store(true, Ordering::SeqCst);
         let execution = engine.submit(of(&organization, "b")).await.unwrap().execution;
-        until(async || doors.notifications.lock().unwrap().remove(&theirs)).await;
+        until(async || faults.notifications.lock().unwrap().remove(&theirs)).await;
         let partition = 0;
         let unreadable = InboxMessage { execution, partition, id: "message".into(), body: Vec::new(), enqueued_at: 0 };
         let unreadable = inbox::sealed(&[1; 32], unreadable);
         store.enqueue(&EnqueueRequest::of(&unreadable, 2)).unwrap();
-        until(async || doors.notifications.lock().unwrap().contains(&theirs)).await;
+        until(async || faults.notifications.lock().unwrap().contains(&theirs)).await;
         engine.drain().await;
     });
 }
@@ -460,17 +460,17 @@ fn nobody_is_admitted_by_who_does_not_know_how() {
             assert!(engine.cancel(*key, "no", "me").await.unwrap());
         }
         engine.drain().await;
-        let (engine, doors, other, _) = beside(&store, QUEUES_SINCE - 1).await;
+        let (engine, faults, other, _) = beside(&store, QUEUES_SINCE - 1).await;
         engine.post(first, &Input::Cancel { reason: "no".into(), by: "me".into() }, None).unwrap();
-        let posts = doors.posts.load(Ordering::SeqCst);
+        let posts = faults.posts.load(Ordering::SeqCst);
         if partition_of(first, 2) == 0 {
             until(async || status(&store, first) == "cancelled").await;
         } else {
             store.quarantine(first, "its node is of no use").unwrap();
         }
-        let lists = doors.lists.load(Ordering::SeqCst);
-        until(async || doors.lists.load(Ordering::SeqCst) > lists + 2).await;
-        assert_eq!((status(&store, theirs).as_str(), doors.posts.load(Ordering::SeqCst)), ("pending", posts));
+        let lists = faults.lists.load(Ordering::SeqCst);
+        until(async || faults.lists.load(Ordering::SeqCst) > lists + 2).await;
+        assert_eq!((status(&store, theirs).as_str(), faults.posts.load(Ordering::SeqCst)), ("pending", posts));
         store.leave(&other.name).unwrap();
         until(async || status(&store, theirs) == "running").await;
         engine.drain().await;
@@ -525,28 +525,28 @@ const THEN_CODE: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true","o
     {"type":"code","id":"c","code":"export default () => 1"}]}"#;
 
 /// A node with this lease on a busy runtime that it shares with callers.
-fn busy(lease_ms: u64, evaluator: Arc<dyn Evaluator>, work: impl AsyncFnOnce(Arc<Engine>, Arc<Doors>)) {
+fn busy(lease_ms: u64, evaluator: Arc<dyn Evaluator>, work: impl AsyncFnOnce(Arc<Engine>, Arc<StoreFaults>)) {
     let awkward = Awkward::on(&MemoryStore::new());
-    let doors = awkward.doors.clone();
+    let faults = awkward.faults.clone();
     tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap().block_on(async {
         let sharing = Some(ClusterOptions { terms: LeaseTiming { lease_ms }, place: String::new() });
         let resources = EngineResources { sharing, ..EngineResources::default() };
         let workers = (Executors::new(Vec::new()), evaluator);
         let engine = Arc::new(Engine::run(Arc::new(awkward), [1; 32], workers, resources, EngineScope::All).unwrap());
         until(async || !engine.held().is_empty()).await;
-        work(engine.clone(), doors).await;
+        work(engine.clone(), faults).await;
         engine.drain().await;
     });
 }
 
-async fn some_more_words(doors: &Doors) {
-    let before = doors.words.load(Ordering::SeqCst);
-    until(async || doors.words.load(Ordering::SeqCst) >= before + 6).await;
+async fn more_heartbeats(faults: &StoreFaults) {
+    let before = faults.heartbeats.load(Ordering::SeqCst);
+    until(async || faults.heartbeats.load(Ordering::SeqCst) >= before + 6).await;
 }
 
 #[test]
-fn a_node_says_its_word_however_much_comes() {
-    busy(3_000, Arc::new(InProcess), async |engine, doors| {
+fn a_loaded_node_sends_heartbeats() {
+    busy(3_000, Arc::new(InProcess), async |engine, faults| {
         let (is_over, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
         let ask = |_| {
             let (engine, is_over, asked) = (engine.clone(), is_over.clone(), asked.clone());
@@ -561,8 +561,8 @@ fn a_node_says_its_word_however_much_comes() {
         let askers: Vec<_> = (0..2_000).map(ask).collect();
         let ending = Ending(is_over.clone());
         for _ in 0..5 {
-            let (words, before) = (doors.words.load(Ordering::SeqCst), asked.load(Ordering::SeqCst));
-            until(async || doors.words.load(Ordering::SeqCst) > words || engine.held().is_empty()).await;
+            let (heartbeats, before) = (faults.heartbeats.load(Ordering::SeqCst), asked.load(Ordering::SeqCst));
+            until(async || faults.heartbeats.load(Ordering::SeqCst) > heartbeats || engine.held().is_empty()).await;
             let since = asked.load(Ordering::SeqCst) - before;
             // A machine that does nothing for so long is not the fault of the engine.
             assert!(!engine.held().is_empty() || since < 100, "{since} were answered, and no word was said");
@@ -575,21 +575,21 @@ fn a_node_says_its_word_however_much_comes() {
 }
 
 #[test]
-fn a_node_says_its_word_however_many_functions_wait() {
+fn a_node_with_many_evaluations_sends_heartbeats() {
     let gate = Arc::new(Gate::default());
-    busy(800, gate.clone(), async |engine, doors| {
+    busy(800, gate.clone(), async |engine, faults| {
         for _ in 0..600 {
             let engine = engine.clone();
             tokio::spawn(async move { engine.submit(StartRequest::new(plan(CODE), "me")).await });
         }
         until(async || gate.asked.load(Ordering::SeqCst) >= 32).await;
         let _opening = Opening(gate.clone());
-        some_more_words(&doors).await;
+        more_heartbeats(&faults).await;
     });
 }
 
 #[test]
-fn what_has_come_is_written_before_the_engine_ends_also_where_a_function_looks_at_it() {
+fn pending_receipts_are_written_before_the_engine_ends() {
     let store = MemoryStore::new();
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(async {
         let (executor, gate) = (Stubborn::new(), Arc::new(Gate::default()));

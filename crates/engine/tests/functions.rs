@@ -99,7 +99,7 @@ impl Driver {
                 Output::Stop { instance, .. } => self.seen.push(format!("stop {}", instance.step)),
                 Output::Reconcile { attempt, .. } => self.seen.push(format!("adopt {}", attempt.step)),
                 Output::Reply(_, reply) => self.seen.push(format!("reply {}", reply.is_ok())),
-                Output::Quarantine(_, why) => panic!("set aside: {why}"),
+                Output::Quarantine(_, why) => panic!("quarantined: {why}"),
                 _ => {}
             }
         }
@@ -266,7 +266,7 @@ fn the_time_of_an_execution_does_not_wait_for_functions() {
 
 /// The node crashes between two frames of a split turn. The next owner reads the journal and continues.
 #[test]
-fn a_split_turn_goes_on_after_a_load() {
+fn a_split_turn_continues_after_a_load() {
     let store = MemoryStore::new();
     let mut driver = Driver::on(&store);
     driver.submit(FUNCTIONS);
@@ -308,7 +308,7 @@ fn what_is_cancelled_between_commit_and_start_is_not_started() {
 
 /// A split turn waits in its queue, and an input before it requires an evaluation.
 #[test]
-fn a_split_turn_that_waits_for_a_function_when_it_should_go_on_is_not_forgotten() {
+fn a_split_turn_that_waits_for_a_function_continues() {
     let mut driver = Driver::on(&MemoryStore::new());
     driver.submit(
         r#"{"steps": [{"id": "f", "type": "code", "code": "export default () => 1"},

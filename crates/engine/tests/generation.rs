@@ -34,10 +34,10 @@ impl EngineRun {
     }
 
     fn begin_at(folder: &Path, now_ms: u64) -> Self {
-        let home = DataDir::new(folder);
-        let mut held = home.hold(&KEY).unwrap();
-        let store = SqliteStore::open(&home.journal()).unwrap();
-        held.begin(&home, &store, now_ms).unwrap();
+        let data_dir = DataDir::new(folder);
+        let mut held = data_dir.hold(&KEY).unwrap();
+        let store = SqliteStore::open(&data_dir.journal()).unwrap();
+        held.begin(&data_dir, &store, now_ms).unwrap();
         let epoch = store.claim(0, "test").unwrap();
         Self { held, store, epoch }
     }

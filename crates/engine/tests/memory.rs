@@ -206,7 +206,7 @@ fn many_small_executions_of_an_organization_are_bounded_and_the_youngest_root_go
 
 /// A cancel reaches the children of an execution in a message. Until then they cause no other cancel.
 #[test]
-fn the_family_of_a_canceled_execution_costs_nobody_else_its_life() {
+fn the_children_of_a_canceled_execution_cause_no_other_cancel() {
     let mut bench = Bench::new(8 * EXECUTION_BYTES_MIN);
     for number in 0..4 {
         bench.submit(number, BUSY, "a", 10);
@@ -337,7 +337,7 @@ fn an_execution_whose_first_turn_is_out_counts_against_its_organization() {
 
 /// The cancel for memory waits for a turn outside the shard, and another input precedes it.
 #[test]
-fn an_execution_that_is_to_be_canceled_costs_no_other_execution_its_life() {
+fn a_pending_cancel_causes_no_other_cancel() {
     let mut bench = Bench::new(4 * EXECUTION_BYTES_MIN);
     bench.submit(0, BUSY, "a", 10);
     bench.submit(1, BUSY, "a", 10);

@@ -125,7 +125,7 @@ impl Driver {
             self.handle(Event::Committed { commit_id, answer });
             self.run_outputs();
         }
-        panic!("commits go on for ever");
+        panic!("commits never end");
     }
 
     /// Advances the time to the next request of the shard.
@@ -343,7 +343,7 @@ fn child() -> Option<Lineage> {
 }
 
 #[test]
-fn the_parent_of_a_child_that_cannot_be_written_is_told_and_the_start_is_consumed() {
+fn the_parent_of_an_unwritable_child_is_notified() {
     let mut driver = Driver::new();
     driver.submit(2, Value::Null, false);
     driver.write();

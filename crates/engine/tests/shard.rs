@@ -189,7 +189,7 @@ impl Bench {
 /// Otherwise an execution that sleeps repeatedly would be read once per wake-up, each time from its start. Each ended
 /// step takes memory.
 #[test]
-fn what_rests_is_read_back_only_for_want_of_room() {
+fn idle_executions_are_evicted_only_at_the_bound() {
     let nap = |number| format!(r#"{{"type":"sleep","id":"nap{number}","durationMs":10}}"#);
     let naps = format!(r#"{{"steps":[{}]}}"#, (0..20).map(nap).collect::<Vec<_>>().join(","));
     for (room, loads) in [(1 << 20, 0..=0), (0, 20..=20), (10_000, 1..=19)] {
@@ -213,7 +213,7 @@ fn what_rests_is_read_back_only_for_want_of_room() {
 }
 
 #[test]
-fn what_rests_is_not_what_goes_on() {
+fn idle_executions_are_not_pending() {
     let mut bench = Bench::with_room(Arc::new(MemoryStore::default()), START, 1 << 20);
     bench.submit(&plan(r#"{"steps":[{"type":"approval","id":"ask"}]}"#));
     assert_eq!(bench.shard.pending().live, [bench.key]);
@@ -717,7 +717,7 @@ fn receive_messages(bench: &mut Bench) {
 }
 
 #[test]
-fn a_letter_behind_a_beginning_that_was_not_written_is_not_thrown_away() {
+fn a_message_behind_an_unwritten_start_is_kept() {
     let mut bench = Bench::on(Arc::new(MemoryStore::default()), START);
     let request = StartRequest::new(plan(r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#), "me");
     let start = Input::Start(Box::new(request.clone().start(bench.key)));

@@ -105,7 +105,7 @@ fn workflows_have_bounds_where_they_are_set() {
 
 /// Before the store was read, a caller waits, and a start from the inbox is queued.
 #[test]
-fn the_first_start_waits_for_the_look() {
+fn the_first_start_waits_for_the_read() {
     let mut machine = Admission::default();
     assert!(machine.start(submission(7, "ann", "w"), true).is_none());
     let message = Box::new(NewExecution { ticket: None, message: Some("start".into()), ..*submission(8, "ann", "w") });
@@ -309,7 +309,7 @@ struct Made {
     /// Durable rows by key: user and status.
     rows: BTreeMap<u8, (&'static str, &'static str)>,
     /// Admitted executions that have not received the message.
-    words: Vec<ExecutionKey>,
+    admissions: Vec<ExecutionKey>,
     /// Reads in progress, with their results.
     schedule: Vec<Vec<ExecutionRow>>,
 }
@@ -347,10 +347,10 @@ impl Made {
                     self.say(admitted);
                 }
             }
-            3 if !self.words.is_empty() => {
-                let word = self.words.remove(0);
+            3 if !self.admissions.is_empty() => {
+                let admission = self.admissions.remove(0);
                 let is_lost = self.below(4) == 0;
-                let row = self.rows.get_mut(&word.0[0]).filter(|row| row.1 == "pending" && !is_lost);
+                let row = self.rows.get_mut(&admission.0[0]).filter(|row| row.1 == "pending" && !is_lost);
                 row.into_iter().for_each(|row| row.1 = "running");
             }
             4 => {
@@ -364,8 +364,8 @@ impl Made {
     /// An inbox contains equal messages once.
     fn say(&mut self, admitted: Vec<ExecutionKey>) {
         for execution in admitted {
-            if !self.words.contains(&execution) {
-                self.words.push(execution);
+            if !self.admissions.contains(&execution) {
+                self.admissions.push(execution);
             }
         }
     }

@@ -186,10 +186,10 @@ impl Driver {
                 // The semaphore is never closed.
                 let permit = counting.acquire_owned().await;
                 tokio::task::spawn_blocking(move || {
-                    let look = || admission::find(&*store, &*limits, &organization);
+                    let read = || admission::find(&*store, &*limits, &organization);
                     // Starts that wait for this read would otherwise wait forever.
                     let found =
-                        catch_unwind(AssertUnwindSafe(look)).unwrap_or_else(|_| Err("the look broke off".into()));
+                        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("the read was interrupted".into()));
                     drop(permit);
                     let _ = commands.send(Command::Found(organization, found));
                 });
@@ -355,8 +355,8 @@ impl Driver {
         admission.is_searching_queues = true;
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
-            let look = || store.pending_organizations().unwrap_or_default();
-            let found = catch_unwind(AssertUnwindSafe(look)).unwrap_or_default();
+            let read = || store.pending_organizations().unwrap_or_default();
+            let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
             let _ = commands.send(Command::Organizations(found));
         });
     }
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_hint_is_passed_over_and_none_is_followed_too_soon() {
+    fn notifications_are_followed_once_per_pause() {
         let (mut notifications, now) = (Notifications::default(), Instant::now());
         let after = |ms| now + Duration::from_millis(ms);
         assert_eq!(notifications.add(&[1], now), Some(Duration::ZERO));

@@ -134,18 +134,18 @@ mod tests {
     fn commands_of_one_execution_stay_in_order() {
         let (mut queued, [a, b]) = (PendingInput::default(), ["a", "b"].map(Tenant::of));
         let [first, second] = [1, 2].map(|number| ExecutionKey([number; 16]));
-        let hint = |number| Command::Notified(vec![number]);
-        queued.push(first, Tenant::default(), hint(1));
-        queued.push(second, b, hint(2));
-        queued.push(first, a, hint(3));
-        queued.push(second, b, hint(4));
+        let notification = |number| Command::Notified(vec![number]);
+        queued.push(first, Tenant::default(), notification(1));
+        queued.push(second, b, notification(2));
+        queued.push(first, a, notification(3));
+        queued.push(second, b, notification(4));
         let mut numbers = Vec::new();
         while let Some(Command::Notified(partitions)) = queued.pop() {
             numbers.extend(partitions);
         }
         assert_eq!(numbers, [1, 2, 3, 4]);
         assert!(queued.is_empty() && queued.executions.is_empty());
-        queued.push(first, a, hint(5));
+        queued.push(first, a, notification(5));
         assert_eq!(queued.executions[&first], (a, 1), "the organization is known by now");
     }
 }

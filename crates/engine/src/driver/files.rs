@@ -19,7 +19,7 @@ impl Driver {
             // A panic without an answer would prevent all further checks.
             let found = catch_unwind(AssertUnwindSafe(|| store.check_files())).unwrap_or_else(|panic| {
                 let why = failures::text(&*panic);
-                Err(StoreError::Unavailable(format!("looking at the files of the store panicked: {why}")))
+                Err(StoreError::Unavailable(format!("checking the files of the store panicked: {why}")))
             });
             let _ = commands.send(Command::FilesChecked(found));
         });
@@ -36,7 +36,7 @@ impl Driver {
 
     /// Writes the newest durable frame to the data folder, which detects a restored copy of the store. False if that
     /// fails.
-    pub(super) fn has_noted_frames(&mut self) -> bool {
+    pub(super) fn has_recorded_frames(&mut self) -> bool {
         let (Some((_, held)), Some(frame)) = (&mut self.data_dir, self.store.newest_frame()) else { return true };
         let raised = held.raise(frame);
         raised.inspect_err(|error| warn!(%error, "the file `generation` of the folder cannot be written")).is_ok()

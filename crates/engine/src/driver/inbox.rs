@@ -269,7 +269,7 @@ impl Driver {
             let read = || -> Result<(BTreeSet<u64>, VecDeque<DecodedMessage>, bool), StoreError> {
                 let arrived = loader.store().inbox(&partitions, after, MESSAGES_PER_PAGE)?;
                 if is_first {
-                    metrics.look(&arrived, now_ms());
+                    metrics.record_poll(&arrived, now_ms());
                 }
                 let is_last = !MESSAGES_PER_PAGE.is_reached_by(&arrived);
                 let numbers = arrived.iter().map(|arrived| arrived.number).collect();
@@ -287,7 +287,7 @@ impl Driver {
                 Err(error) => (BTreeSet::new(), VecDeque::new(), Err(error)),
             };
             let page = Page { scope, generation, until, numbers, messages, end };
-            let _ = commands.send(Command::Letters(Box::new(page)));
+            let _ = commands.send(Command::InboxPage(Box::new(page)));
         });
     }
 

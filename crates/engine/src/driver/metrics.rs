@@ -188,7 +188,7 @@ impl Metrics {
 
 impl Inbox {
     /// Records the result of an inbox poll. The first message is the oldest.
-    pub(super) fn look(&self, messages: &[InboxEntry], now: u64) {
+    pub(super) fn record_poll(&self, messages: &[InboxEntry], now: u64) {
         let oldest_ms = messages.first().map_or(0, |arrived| now.saturating_sub(arrived.message.enqueued_at));
         self.waiting.set(messages.len() as f64);
         self.oldest.set(oldest_ms as f64 / 1_000.0);

@@ -73,7 +73,7 @@ impl Driver {
         {
             return self.fall_silent(silence);
         }
-        let (handoff, is_leaving, words) = (self.pending_handoff.clone(), self.draining, self.words.0.clone());
+        let (handoff, is_leaving, words) = (self.pending_handoff.clone(), self.draining, self.heartbeats.0.clone());
         let heartbeat = move || {
             let say = || session.heartbeat(&handoff, is_leaving, read_clocks);
             // After a panic the next heartbeat is sent all the same.
@@ -86,7 +86,7 @@ impl Driver {
             let _ = words.send((handoff, word));
         };
         // Uses a thread of its own: behind blocking tasks of the runtime, the lease would expire first.
-        if let Err(error) = std::thread::Builder::new().name("word".into()).spawn(heartbeat) {
+        if let Err(error) = std::thread::Builder::new().name("heartbeat".into()).spawn(heartbeat) {
             self.problem = Some(NodeProblem::of("machine", format!("the heartbeat thread cannot be started: {error}")));
             self.publish();
             self.heartbeat_at = Some(Instant::now() + TRY_AGAIN);
@@ -102,7 +102,7 @@ impl Driver {
         if self.heartbeat_at.is_some_and(|at| at <= Instant::now()) {
             self.heartbeat();
         }
-        while let Ok((handoff, word)) = self.words.1.try_recv() {
+        while let Ok((handoff, word)) = self.heartbeats.1.try_recv() {
             self.on_heartbeat(&handoff, word);
         }
     }
@@ -147,7 +147,8 @@ impl Driver {
     /// Drops all partitions of a node whose heartbeats succeed but whose commits fail, and sends no heartbeat until its
     /// lease has expired, so that other nodes acquire them.
     fn fall_silent(&mut self, silence: Duration) {
-        let why = "the store hears this node and takes no commit of it: others take its partitions";
+        let why =
+            "the store answers the heartbeats of this node and accepts no commit: other nodes acquire its partitions";
         tracing::error!(silent_for_ms = silence.as_millis() as u64, why, "the node releases its partitions");
         self.problem = Some(NodeProblem::of("store", why));
         self.handle(Event::LeaseExpired);

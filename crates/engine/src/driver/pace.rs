@@ -48,7 +48,7 @@ impl Pace {
     }
 
     /// Records a part: `used` is the processor time that it took.
-    pub(super) fn went_on(&mut self, tenant: Tenant, (began, ended): (Instant, Instant), used: Duration) {
+    pub(super) fn record_part(&mut self, tenant: Tenant, (began, ended): (Instant, Instant), used: Duration) {
         let is_busy = self.command_at.is_some_and(|at| ended.duration_since(at) < BUSY);
         self.next = is_busy.then(|| ended + (ended - began) * PAUSES_PER_PART);
         if used >= LONG_PART {
@@ -84,13 +84,13 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!(pace.next(at(1), std::iter::empty()), None);
         assert_eq!(next(&pace, 1), at(1));
-        pace.went_on(tenant, (at(1), at(11)), LONG);
+        pace.record_part(tenant, (at(1), at(11)), LONG);
         assert_eq!(next(&pace, 11), at(11), "there is no other work");
         pace.command(at(12));
-        pace.went_on(tenant, (at(12), at(22)), LONG);
+        pace.record_part(tenant, (at(12), at(22)), LONG);
         assert_eq!(next(&pace, 22), at(62));
         assert_eq!(next(&pace, 70), at(70));
-        pace.went_on(tenant, (at(200), at(210)), LONG);
+        pace.record_part(tenant, (at(200), at(210)), LONG);
         assert_eq!(next(&pace, 210), at(210), "the last command was long ago");
     }
 
@@ -101,12 +101,12 @@ mod tests {
         let next = |pace: &Pace, ms, waiting: &[Tenant]| pace.next(at(ms), waiting.iter().copied());
         let mut pace = Pace::default();
         pace.command(at(0));
-        pace.went_on(short, (at(0), at(5)), SHORT);
+        pace.record_part(short, (at(0), at(5)), SHORT);
         assert_eq!(next(&pace, 5, &[short]), Some((short, at(5))), "it was kept waiting and used little");
-        pace.went_on(long, (at(10), at(20)), LONG);
+        pace.record_part(long, (at(10), at(20)), LONG);
         assert_eq!(next(&pace, 20, &[long, short]), Some((short, at(20))));
         assert_eq!(next(&pace, 20, &[long]), Some((long, at(60))));
-        pace.went_on(third, (at(20), at(30)), LONG);
+        pace.record_part(third, (at(20), at(30)), LONG);
         assert_eq!(next(&pace, 30, &[long, third]), Some((long, at(70))), "all long parts together leave time");
         assert_eq!(
             next(&pace, 1_020, &[long, third]),
@@ -115,7 +115,7 @@ mod tests {
         );
         assert_eq!(pace.long.len(), 2);
         pace.command(at(2_000));
-        pace.went_on(long, (at(2_000), at(2_010)), LONG);
+        pace.record_part(long, (at(2_000), at(2_010)), LONG);
         assert_eq!(pace.long.len(), 1);
     }
 }

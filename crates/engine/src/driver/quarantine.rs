@@ -163,8 +163,8 @@ impl Driver {
         (self.aside.is_wanted, self.aside.is_reading) = (false, true);
         let (store, commands) = (self.store.clone(), self.commands.clone());
         tokio::task::spawn_blocking(move || {
-            let look = || all_quarantined(&*store).ok();
-            let found = catch_unwind(AssertUnwindSafe(look)).unwrap_or_default();
+            let read = || all_quarantined(&*store).ok();
+            let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
             let _ = commands.send(Command::Quarantined(found));
         });
     }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_batch_of_bounded_size_is_told_at_a_time() {
+    fn one_batch_of_parents_is_notified_at_a_time() {
         let mut aside = Aside::default();
         (0..=NOTIFIED_AT_A_TIME).for_each(|number| aside.meet(key(number)));
         let batch = aside.next_batch().unwrap();
@@ -282,7 +282,7 @@ mod tests {
 
     /// The parents of a full set of quarantined executions were notified, and two were not.
     #[test]
-    fn a_full_set_forgets_no_execution_whose_parent_is_to_be_told() {
+    fn a_full_set_keeps_pending_notifications() {
         let mut aside = Aside::default();
         let (later, next) = (key(0), key(QUARANTINED_KNOWN_MAX));
         (0..QUARANTINED_KNOWN_MAX).for_each(|number| aside.meet(key(number)));

@@ -71,8 +71,8 @@ impl Driver {
         let before = self.sweep.before;
         tokio::task::spawn_blocking(move || {
             // A panic without an answer would prevent all further parts.
-            let look = catch_unwind(AssertUnwindSafe(|| sweep(&store, &loader, &held, before)));
-            let swept = look.unwrap_or_else(|_| Swept::from(before));
+            let result = catch_unwind(AssertUnwindSafe(|| sweep(&store, &loader, &held, before)));
+            let swept = result.unwrap_or_else(|_| Swept::from(before));
             drop(permit);
             let _ = commands.send(Command::Swept(swept));
         });

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_end_has_its_word_and_no_other_status() {
+    fn every_final_status_has_a_label() {
         use ExecutionStatus::{CancelRequested, Cancelled, Completed, Failed, Pending, Running, WaitingApproval};
         assert_eq!(ENDINGS, [Completed, Failed, Cancelled].map(ExecutionStatus::name));
         let others = [Pending, Running, WaitingApproval, CancelRequested];
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_takes_does_not_grow() {
+    fn untaken_counters_are_bounded() {
         let mut counters = Counters::default();
         for late_by_ms in 0..2 * LATENESS_KEPT_MAX as u64 {
             counters.timer(late_by_ms);

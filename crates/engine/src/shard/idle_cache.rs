@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_rested_longest_goes_first_and_only_for_room() {
+    fn the_longest_idle_execution_is_evicted_first() {
         let mut idle = IdleCache::new(10);
         for number in [1, 2, 3] {
             assert!(idle.add(key(number), 3));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_larger_than_the_room_evicts_nobody() {
+    fn a_journal_above_the_bound_evicts_no_other() {
         let mut idle = IdleCache::new(10);
         assert!(idle.add(key(1), 6) && idle.add(key(2), 4));
         assert!(!idle.add(key(3), 11));

@@ -131,7 +131,7 @@ impl Shard {
         let (execution, tenant) = (state.key, tenant_of(state));
         let is_ending = state.is_stopping() || waiting.iter().any(ends);
         if tenant.is_empty() || is_ending || !self.memory.hold_back(execution, tenant, state.counts.memory_bytes, now) {
-            self.memory.let_in(execution);
+            self.memory.admit_held_back(execution);
             return false;
         }
         let waiting = std::mem::take(waiting);

@@ -116,22 +116,22 @@ impl Shard {
 
     /// Handles a successful heartbeat: the cluster view of the store counts, acquired partitions are added, and surplus
     /// ones are released.
-    pub(super) fn heard(&mut self, renewal: &LeaseRenewal) {
-        let LeaseRenewal { name, until, clock, table, taken, is_leaving } = renewal;
+    pub(super) fn renewed(&mut self, renewal: &LeaseRenewal) {
+        let LeaseRenewal { name, until, clock, view, taken, is_leaving } = renewal;
         self.ownership.leases.record_clock(*clock);
-        let table = &self.without_released(table);
-        if self.ownership.leases.partitions() != table.partitions {
+        let view = &self.without_released(view);
+        if self.ownership.leases.partitions() != view.partitions {
             self.lose_all();
         }
-        let Change { lost, mut acquired } = self.ownership.leases.renew(*until, table);
+        let Change { lost, mut acquired } = self.ownership.leases.renew(*until, view);
         self.lose(&lost);
         // Partitions that came back under another epoch were lost first.
-        self.ownership.leases.add(&table.held);
+        self.ownership.leases.add(&view.held);
         self.ownership.leases.add(taken);
         acquired.extend(taken.iter().map(|fence| fence.partition));
         self.gain(acquired);
-        self.stop_for_others(&table.stop_requested);
-        self.check_remote_attempts(table);
+        self.stop_for_others(&view.stop_requested);
+        self.check_remote_attempts(view);
         self.ownership.draining.clear();
         if clock.skew().is_some() {
             // Turns decided here would use the wrong time.
@@ -142,20 +142,20 @@ impl Shard {
             let busy = self.ownership.leases.held().filter(|partition| !idle.contains(partition));
             // Idle partitions are released first.
             let order: Vec<u32> = idle.iter().copied().rev().chain(busy).collect();
-            self.ownership.draining.extend(plan_rebalance(table, name, &order).give_up);
+            self.ownership.draining.extend(plan_rebalance(view, name, &order).release);
             self.release_drained();
         }
     }
 
     /// The cluster view as it will be when the store has recorded the pending releases.
-    fn without_released(&mut self, table: &ClusterView) -> ClusterView {
-        self.ownership.unconfirmed_releases.retain(|fence| table.held.contains(fence));
+    fn without_released(&mut self, view: &ClusterView) -> ClusterView {
+        self.ownership.unconfirmed_releases.retain(|fence| view.held.contains(fence));
         let is_kept =
             |partition: u32| self.ownership.unconfirmed_releases.iter().all(|fence| fence.partition != partition);
-        let mut table = table.clone();
-        table.held.retain(|fence| is_kept(fence.partition));
-        table.holders.retain(|(partition, _)| is_kept(*partition));
-        table
+        let mut view = view.clone();
+        view.held.retain(|fence| is_kept(fence.partition));
+        view.holders.retain(|(partition, _)| is_kept(*partition));
+        view
     }
 
     fn lose_all(&mut self) {
@@ -184,7 +184,7 @@ impl Shard {
 
     /// Recovers attempts of nodes that are no longer alive. Stop requests are repeated, since the last one may have
     /// been lost.
-    fn check_remote_attempts(&mut self, table: &ClusterView) {
+    fn check_remote_attempts(&mut self, view: &ClusterView) {
         let remote = self.attempts.iter().filter_map(|(id, state)| match state {
             AttemptState::Remote(node) => Some((id.clone(), node.clone())),
             _ => None,
@@ -197,7 +197,7 @@ impl Shard {
             let is_stopping = step.is_some_and(|step| step.stopping.is_some());
             if !is_open {
                 self.attempts.end(&id);
-            } else if table.nodes.iter().any(|node| node.name == at) {
+            } else if view.nodes.iter().any(|node| node.name == at) {
                 let remote = is_stopping.then(|| self.remote_attempt(&id)).flatten();
                 self.outputs.extend(remote.map(Output::StopRemote));
             } else if let Some(attempt) = open_attempt(&loaded.state, instance) {

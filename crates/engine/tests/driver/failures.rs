@@ -127,7 +127,7 @@ fn an_evaluation_that_panics_has_failed() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_read_without_a_panic_is_set_aside() {
+fn a_journal_that_causes_a_panic_is_quarantined() {
     let store = MemoryStore::new();
     block_on(async {
         let first = engine(store.clone(), Executors::new(Vec::new()), None);
@@ -149,9 +149,9 @@ fn a_journal_that_cannot_be_read_without_a_panic_is_set_aside() {
 }
 
 #[test]
-fn reads_and_heartbeats_go_on_after_one_that_panics() {
+fn reads_and_heartbeats_continue_after_a_panic() {
     let store = MemoryStore::new();
-    let (reads, beats, dues) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
+    let (reads, heartbeats, dues) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
     let is_open = Arc::new(AtomicBool::new(false));
     let open = is_open.clone();
     let hooked = Hooked::on(&store, move |call| {
@@ -160,7 +160,7 @@ fn reads_and_heartbeats_go_on_after_one_that_panics() {
         }
         let count = match call {
             Call::Inbox => &reads,
-            Call::Beat => &beats,
+            Call::Heartbeat => &heartbeats,
             Call::Due => &dues,
             _ => return Ok(()),
         };
@@ -225,7 +225,7 @@ impl Limits for OneEach {
 
 /// The slot of an execution that the driver quarantines is free at once, without a read of the store.
 #[test]
-fn the_place_of_an_execution_that_the_driver_sets_aside_is_free_at_once() {
+fn a_quarantine_by_the_driver_frees_the_slot_at_once() {
     let store = MemoryStore::new();
     let of = |id: &str| {
         let trigger = Value::map([("type", "manual".into()), ("organizationId", "o".into())]);
@@ -272,20 +272,22 @@ fn nothing_begins_when_the_lease_expires_amid_outputs() {
     let (gate, is_held_up) = (Gate::shut(), Arc::new(AtomicBool::new(false)));
     let (waits, held_up) = (gate.clone(), is_held_up.clone());
     let notified = Arc::new(AtomicU32::new(0));
-    let has_told = notified.clone();
+    let has_notified = notified.clone();
     let hooked = Hooked::on(&store, move |call| {
         match call {
             Call::Commit if held_up.load(Ordering::SeqCst) => waits.pass(),
             // Lost partitions are not acquired again.
-            Call::Beat if has_told.load(Ordering::SeqCst) > 0 => return Err(StoreError::Unavailable("not now".into())),
+            Call::Heartbeat if has_notified.load(Ordering::SeqCst) > 0 => {
+                return Err(StoreError::Unavailable("not now".into()));
+            }
             _ => {}
         }
         Ok(())
     });
     // The driver is blocked when the first frame of the commit is announced.
-    let telling = notified.clone();
+    let notifying = notified.clone();
     let spans: mainspring_engine::trace_spans::Spans = Arc::new(move |_| {
-        if telling.fetch_add(1, Ordering::SeqCst) == 0 {
+        if notifying.fetch_add(1, Ordering::SeqCst) == 0 {
             let began = std::time::Instant::now();
             while began.elapsed().as_millis() <= u128::from(LEASE_MS) {
                 std::thread::yield_now();
@@ -326,7 +328,7 @@ fn names(store: &MemoryStore) -> Vec<String> {
 
 /// Other nodes wait for an attempt until its receipt is in their inbox.
 #[test]
-fn an_attempt_goes_on_for_others_until_its_receipt_is_posted() {
+fn a_detached_attempt_is_listed_until_its_receipt_is_enqueued() {
     let store = MemoryStore::new();
     let is_shut = Arc::new(AtomicBool::new(true));
     let (posts, ends) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));

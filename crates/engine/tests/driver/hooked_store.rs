@@ -22,7 +22,7 @@ pub(crate) enum Call {
     Quarantine(ExecutionKey),
     Row,
     Executions,
-    Beat,
+    Heartbeat,
     Post,
     EndRemote,
     Commit,
@@ -109,7 +109,7 @@ impl Store for Hooked {
     }
 
     fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
-        (self.hook)(Call::Beat)?;
+        (self.hook)(Call::Heartbeat)?;
         self.store.heartbeat(node, lease_ms)
     }
 

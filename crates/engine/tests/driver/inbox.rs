@@ -178,12 +178,12 @@ impl Drop for Opening {
 #[test]
 fn a_store_that_answers_late_holds_up_no_heartbeat() {
     let store = MemoryStore::new();
-    let (gate, beats) = (Gate::shut(), Arc::new(AtomicU64::new(0)));
-    let (waits, counting) = (gate.clone(), beats.clone());
+    let (gate, heartbeats) = (Gate::shut(), Arc::new(AtomicU64::new(0)));
+    let (waits, counting) = (gate.clone(), heartbeats.clone());
     let hooked = Hooked::on(&store, move |call| {
         match call {
             Call::Plan(_) | Call::Quarantine(_) | Call::Row => waits.pass(),
-            Call::Beat => drop(counting.fetch_add(1, Ordering::SeqCst)),
+            Call::Heartbeat => drop(counting.fetch_add(1, Ordering::SeqCst)),
             _ => {}
         }
         Ok(())
@@ -198,8 +198,8 @@ fn a_store_that_answers_late_holds_up_no_heartbeat() {
         let unreadable = InboxMessage { execution: here, partition: 0, id: "x".into(), body: vec![7], enqueued_at: 0 };
         let unreadable = inbox::sealed(&[1; 32], unreadable);
         store.enqueue(&EnqueueRequest::of(&unreadable, 1)).unwrap();
-        let before = beats.load(Ordering::SeqCst);
-        until(async || beats.load(Ordering::SeqCst) >= before + 12).await;
+        let before = heartbeats.load(Ordering::SeqCst);
+        until(async || heartbeats.load(Ordering::SeqCst) >= before + 12).await;
         assert_eq!(engine.held().len(), 1, "nothing was lost");
         assert!(posted.iter().all(|key| status(&store, *key) == "unknown"), "their plan is not read yet");
         let other = engine.submit(request(WAITS)).await.unwrap().execution;
@@ -281,12 +281,12 @@ fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
         let large = StartRequest { execution_id: Some(format!("e{number}")), input, ..request(WAITS) };
         inbox::enqueue_start(&store, None, large, &[1; 32]).unwrap();
     }
-    let (gate, beats) = (Gate::shut(), Arc::new(AtomicU64::new(0)));
-    let (waits, counting) = (gate.clone(), beats.clone());
+    let (gate, heartbeats) = (Gate::shut(), Arc::new(AtomicU64::new(0)));
+    let (waits, counting) = (gate.clone(), heartbeats.clone());
     let hooked = Hooked::on(&store, move |call| {
         match call {
             Call::Commit => waits.pass(),
-            Call::Beat => drop(counting.fetch_add(1, Ordering::SeqCst)),
+            Call::Heartbeat => drop(counting.fetch_add(1, Ordering::SeqCst)),
             _ => {}
         }
         Ok(())
@@ -295,8 +295,8 @@ fn a_backlog_is_taken_in_no_faster_than_it_becomes_durable() {
         let engine = engine(hooked, Executors::new(Vec::new()), lease(900));
         let _opening = Opening(gate.clone());
         until(async || engine.pending().await.live.len() >= room).await;
-        let before = beats.load(Ordering::SeqCst);
-        until(async || beats.load(Ordering::SeqCst) >= before + 8).await;
+        let before = heartbeats.load(Ordering::SeqCst);
+        until(async || heartbeats.load(Ordering::SeqCst) >= before + 8).await;
         assert_eq!(engine.pending().await.live.len(), room, "nothing more is taken in");
         gate.open();
         until(async || store.executions(&Filter::default(), None, 99).unwrap().len() == room + 6).await;

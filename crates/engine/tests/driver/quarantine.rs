@@ -203,7 +203,7 @@ fn received(store: &MemoryStore, execution: ExecutionKey) -> usize {
 
 /// The parent was notified, but its engine cannot write: the release withdraws the notification.
 #[test]
-fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
+fn a_release_takes_back_the_notification_and_both_continue() {
     let store = MemoryStore::new();
     let [parent, child] = tree(&store);
     store.quarantine(child, "by hand").unwrap();
@@ -232,7 +232,7 @@ fn a_release_takes_back_what_the_parent_was_told_and_both_go_on() {
 
 /// The parent ends by itself, and no longer waits when its child is released.
 #[test]
-fn a_child_whose_parent_has_gone_on_is_canceled_with_its_release() {
+fn a_child_whose_parent_continued_is_canceled_with_its_release() {
     let store = MemoryStore::new();
     let [parent, child] = tree(&store);
     store.quarantine(child, "by hand").unwrap();

@@ -31,7 +31,7 @@ const PARENT: &str = r#"{"steps":[{"type":"subworkflow","id":"c","workflow":"chi
 
 /// The node that quarantined a child crashed before it notified the parent, whose partition another node owns.
 #[test]
-fn a_parent_is_told_by_whoever_comes_to_hold_the_quarantined_child() {
+fn the_next_owner_of_a_quarantined_child_notifies_the_parent() {
     let store = MemoryStore::new();
     store.repartition(2).unwrap();
     block_on(async {
@@ -84,7 +84,7 @@ const ACT: Act<'_> = Act { key: &[1; 32], by: "me", reason: "a test", audit: &[]
 
 /// Both were quarantined, and the child was ended while its parent could not be notified.
 #[test]
-fn a_parent_that_is_released_after_the_end_of_its_child_is_told() {
+fn a_parent_released_after_the_end_of_its_child_is_notified() {
     let store = MemoryStore::new();
     block_on(async {
         let (parent, child) = tree(&store).await;
@@ -111,7 +111,7 @@ fn a_parent_that_is_released_after_the_end_of_its_child_is_told() {
 }
 
 #[test]
-fn a_child_that_is_released_before_its_parent_goes_on() {
+fn a_child_that_is_released_before_its_parent_continues() {
     let store = MemoryStore::new();
     let (parent, child) = block_on(tree(&store));
     for execution in [parent, child] {
@@ -194,7 +194,7 @@ fn the_parent_of_many_quarantined_children_is_read_once_for_many_of_them() {
 
 /// The parent's journal is long, and the child is released while it is read.
 #[test]
-fn a_parent_is_not_told_of_a_child_that_was_released_while_its_journal_was_read() {
+fn a_parent_is_not_notified_of_a_child_released_during_the_read() {
     let store = MemoryStore::new();
     let (parent, child) = block_on(tree(&store));
     store.quarantine(child, "a fault of the engine").unwrap();
@@ -255,18 +255,19 @@ fn a_parent_whose_child_s_start_is_lost_ends_after_a_cancel() {
 }
 
 #[test]
-fn a_parent_whose_child_s_start_is_forged_is_told_if_it_waits_for_that_child() {
+fn a_waiting_parent_is_notified_of_a_forged_start() {
     let store = MemoryStore::new();
     block_on(async {
         let (here, parent, child, start) = parent_of_unbegun(&store).await;
         // The message of an unrelated execution names this parent: the parent is not notified.
-        let stranger = ExecutionKey([9; 16]);
-        for execution in [stranger, child] {
+        let other_execution = ExecutionKey([9; 16]);
+        for execution in [other_execution, child] {
             let mut forged = InboxMessage { execution, partition: partition_of(execution, 2), ..start.clone() };
             forged.body[1] ^= 1;
             assert!(store.enqueue(&EnqueueRequest::of(&forged, 2)).unwrap());
-            if execution == stranger {
-                until(async || !inbox::is_waiting(&store, stranger, None).unwrap() || forged.partition == 1).await;
+            if execution == other_execution {
+                until(async || !inbox::is_waiting(&store, other_execution, None).unwrap() || forged.partition == 1)
+                    .await;
                 assert_eq!(status(&store, parent), "running");
             }
         }
@@ -274,7 +275,7 @@ fn a_parent_whose_child_s_start_is_forged_is_told_if_it_waits_for_that_child() {
         until(async || status(&store, parent) == "failed").await;
         let row = store.execution(parent).unwrap().unwrap();
         assert_eq!(row.error.as_deref(), Some("child_not_started"));
-        assert!(store.head(child).unwrap().is_none() && store.head(stranger).unwrap().is_none());
+        assert!(store.head(child).unwrap().is_none() && store.head(other_execution).unwrap().is_none());
         here.drain().await;
     });
 }

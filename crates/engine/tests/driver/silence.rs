@@ -22,13 +22,13 @@ const LEASE_MS: u64 = 900;
 #[test]
 fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
     let store = MemoryStore::new();
-    let (doubts, beats) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
-    let (doubting, beating) = (doubts.clone(), beats.clone());
+    let (doubts, heartbeats) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
+    let (doubting, beating) = (doubts.clone(), heartbeats.clone());
     let hooked = Hooked::on(&store, move |call| match call {
         Call::Committed if doubting.fetch_add(1, Ordering::SeqCst) == 0 => {
             Err(StoreError::Unavailable("the connection broke at COMMIT".into()))
         }
-        Call::Beat => {
+        Call::Heartbeat => {
             beating.fetch_add(1, Ordering::SeqCst);
             Ok(())
         }
@@ -42,7 +42,7 @@ fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
         until(async || steps.begun() == 1).await;
         let began = std::time::Instant::now();
         until(async || engine.held().is_empty() || began.elapsed().as_millis() as u64 > 3 * LEASE_MS).await;
-        assert_eq!((engine.held().len(), steps.stopped()), (1, 0), "{} heartbeats", beats.load(Ordering::SeqCst));
+        assert_eq!((engine.held().len(), steps.stopped()), (1, 0), "{} heartbeats", heartbeats.load(Ordering::SeqCst));
         steps.end_one();
         until(async || status(&store, execution) == "completed").await;
         engine.drain().await;
@@ -51,7 +51,7 @@ fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
 
 /// The node's heartbeats succeed, and all of its commits fail.
 #[test]
-fn a_node_whose_commits_all_fail_gives_up_what_it_holds() {
+fn a_node_whose_commits_all_fail_releases_its_partitions() {
     let store = MemoryStore::new();
     let hooked = Hooked::on(&store, |call| match call {
         Call::Commit => Err(StoreError::Unavailable("it may only read".into())),
@@ -78,7 +78,7 @@ fn a_node_whose_heartbeat_finds_a_newer_format_stops_and_says_so() {
     let is_newer = Arc::new(AtomicU32::new(0));
     let newer = is_newer.clone();
     let hooked = Hooked::on(&store, move |call| match call {
-        Call::Beat if newer.load(Ordering::SeqCst) > 0 => Err(StoreError::Newer { found: 9, readable: 7 }),
+        Call::Heartbeat if newer.load(Ordering::SeqCst) > 0 => Err(StoreError::Newer { found: 9, readable: 7 }),
         _ => Ok(()),
     });
     block_on(async {

@@ -8,30 +8,30 @@ pub(super) struct Awkward {
     pub(super) due_at_a_time: usize,
     /// Number of further reads of plans that fail.
     pub(super) plans_fail: AtomicU32,
-    pub(super) doors: Arc<Doors>,
+    pub(super) faults: Arc<StoreFaults>,
 }
 
 /// The operations that the store refuses at present, and counts of its calls.
 #[derive(Default)]
-pub(super) struct Doors {
+pub(super) struct StoreFaults {
     pub(super) take_is_shut: AtomicBool,
     pub(super) post_is_shut: AtomicBool,
-    pub(super) give_up_is_shut: AtomicBool,
+    pub(super) release_is_shut: AtomicBool,
     pub(super) list_is_shut: AtomicBool,
     /// Quarantines are expected. Otherwise one fails the test.
-    pub(super) may_set_aside: AtomicBool,
+    pub(super) may_quarantine: AtomicBool,
     pub(super) lists: AtomicU32,
     pub(super) notifications: Mutex<BTreeSet<u32>>,
     pub(super) ends: AtomicU32,
     pub(super) posts: AtomicU32,
     pub(super) remote_reads: AtomicU32,
-    pub(super) words: AtomicU32,
+    pub(super) heartbeats: AtomicU32,
 }
 
 impl Awkward {
     pub(super) fn on(store: &MemoryStore) -> Self {
-        let (plans_fail, doors) = (AtomicU32::new(0), Arc::default());
-        Self { store: store.clone(), due_at_a_time: usize::MAX, plans_fail, doors }
+        let (plans_fail, faults) = (AtomicU32::new(0), Arc::default());
+        Self { store: store.clone(), due_at_a_time: usize::MAX, plans_fail, faults }
     }
 }
 
@@ -44,7 +44,7 @@ pub(super) fn pass(is_shut: &AtomicBool) -> Result<(), StoreError> {
 
 impl Store for Awkward {
     fn notify(&self, partitions: &[u32]) {
-        self.doors.notifications.lock().unwrap().extend(partitions);
+        self.faults.notifications.lock().unwrap().extend(partitions);
     }
 
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
@@ -100,23 +100,23 @@ impl Store for Awkward {
     }
 
     fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
-        self.doors.words.fetch_add(1, Ordering::SeqCst);
+        self.faults.heartbeats.fetch_add(1, Ordering::SeqCst);
         self.store.heartbeat(node, lease_ms)
     }
 
     fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        pass(&self.doors.take_is_shut)?;
+        pass(&self.faults.take_is_shut)?;
         self.store.acquire(node, partitions)
     }
 
     fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        pass(&self.doors.give_up_is_shut)?;
+        pass(&self.faults.release_is_shut)?;
         self.store.release(node, fences, running)
     }
 
     fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
         let remote = self.store.remote_attempts(execution);
-        self.doors.remote_reads.fetch_add(1, Ordering::SeqCst);
+        self.faults.remote_reads.fetch_add(1, Ordering::SeqCst);
         remote
     }
 
@@ -126,7 +126,7 @@ impl Store for Awkward {
 
     fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
         self.store.end_remote(node, attempts)?;
-        self.doors.ends.fetch_add(1, Ordering::SeqCst);
+        self.faults.ends.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
@@ -135,8 +135,8 @@ impl Store for Awkward {
     }
 
     fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
-        self.doors.posts.fetch_add(1, Ordering::SeqCst);
-        pass(&self.doors.post_is_shut)?;
+        self.faults.posts.fetch_add(1, Ordering::SeqCst);
+        pass(&self.faults.post_is_shut)?;
         self.store.enqueue(request)
     }
 
@@ -149,7 +149,7 @@ impl Store for Awkward {
     }
 
     fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        assert!(self.doors.may_set_aside.load(Ordering::SeqCst), "{execution} is set aside: {reason}");
+        assert!(self.faults.may_quarantine.load(Ordering::SeqCst), "{execution} is quarantined: {reason}");
         self.store.quarantine(execution, reason)
     }
 
@@ -204,7 +204,7 @@ impl Store for Awkward {
     }
 
     fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
-        pass(&self.doors.list_is_shut)?;
+        pass(&self.faults.list_is_shut)?;
         self.store.pending_organizations()
     }
 
@@ -218,9 +218,9 @@ impl Store for Awkward {
         before: Option<ExecutionKey>,
         limit: usize,
     ) -> Result<Vec<ExecutionRow>, StoreError> {
-        pass(&self.doors.list_is_shut)?;
+        pass(&self.faults.list_is_shut)?;
         let rows = self.store.executions(filter, before, limit);
-        self.doors.lists.fetch_add(1, Ordering::SeqCst);
+        self.faults.lists.fetch_add(1, Ordering::SeqCst);
         rows
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_node_whose_clock_is_not_the_store_s_gives_up_what_it_holds_and_takes_it_again() {
+fn a_node_with_a_wrong_clock_releases_its_partitions_until_it_is_right() {
     for ahead_ms in [-3_600_000, -2_001, 2_001, 3_600_000] {
         let store = store();
         let mut bench = Bench::new(&store, "a");
@@ -17,7 +17,7 @@ fn a_node_whose_clock_is_not_the_store_s_gives_up_what_it_holds_and_takes_it_aga
         let is_over = ahead_ms >= 9_000;
         assert_eq!(
             bench.seen(),
-            if is_over { "kill 1, lost [0], acquired [0], given up 1, running 0" } else { "given up 1, running 1" }
+            if is_over { "kill 1, lost [0], acquired [0], released 1, running 0" } else { "released 1, running 1" }
         );
         bench.heartbeat();
         assert_eq!(bench.seen(), "", "{ahead_ms}: it takes nothing");

@@ -89,7 +89,7 @@ impl Bench {
     }
 
     fn heartbeat(&mut self) {
-        let word = self.word();
+        let word = self.renewal();
         self.on_renewed(word);
     }
 
@@ -97,7 +97,7 @@ impl Bench {
         ClockReading { monotonic: self.monotonic, wall_ms: self.wall_ms }
     }
 
-    fn word(&mut self) -> Box<LeaseRenewal> {
+    fn renewal(&mut self) -> Box<LeaseRenewal> {
         let reading = self.read_clocks();
         let word = self.member.heartbeat(&std::mem::take(&mut self.handoff), false, || reading);
         let Heartbeat::Renewed(renewal) = word else { panic!("{word:?}") };
@@ -147,7 +147,7 @@ impl Bench {
                 Output::Reconcile { attempt, .. } => format!("adopt {} {}", attempt.step, attempt.number),
                 Output::Acquired(partitions) => format!("acquired {partitions:?}"),
                 Output::Handoff(handoff) => {
-                    let word = format!("given up {}, running {}", handoff.fences.len(), handoff.running.len());
+                    let word = format!("released {}, running {}", handoff.fences.len(), handoff.running.len());
                     self.handoff.extend(handoff);
                     word
                 }
@@ -236,7 +236,7 @@ fn store() -> MemoryStore {
 /// Beside a node without support for queues, no frame mentions a queue: that node could not read the start of an
 /// execution that it may acquire.
 #[test]
-fn nobody_who_knows_no_queues_finds_one() {
+fn an_older_node_finds_no_queue() {
     for (version, is_there) in [(QUEUES_SINCE - 1, false), (QUEUES_SINCE, true)] {
         let store = store();
         let (place, release) = (String::new(), String::new());
@@ -465,7 +465,7 @@ fn a_receipt_outlives_a_store_that_does_not_answer_while_an_old_commit_is_on_its
 }
 
 #[test]
-fn who_asked_for_what_may_have_been_written_is_not_told_to_ask_elsewhere() {
+fn a_caller_of_a_commit_in_doubt_is_not_redirected() {
     let mut bench = Bench::new(&store(), "a");
     bench.heartbeat();
     bench.submit();
@@ -492,7 +492,7 @@ fn a_partition_that_came_back_under_another_epoch_is_held_under_that_one() {
 }
 
 #[test]
-fn what_nothing_is_going_on_of_is_given_up_first() {
+fn idle_partitions_are_released_first() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     store.repartition(2).unwrap();
@@ -505,7 +505,7 @@ fn what_nothing_is_going_on_of_is_given_up_first() {
     assert!(!bench.shard.idle().contains(&busy));
     Bench::new(&store, "b").heartbeat();
     bench.heartbeat();
-    assert_eq!(bench.seen(), "given up 1, running 0");
+    assert_eq!(bench.seen(), "released 1, running 0");
     assert_eq!(bench.shard.held().collect::<Vec<_>>(), [busy]);
     Bench::new(&store, "b").heartbeat();
     bench.heartbeat();
@@ -542,7 +542,7 @@ fn handed_over() -> (Bench, Bench) {
     assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply");
     second.heartbeat();
     first.heartbeat();
-    assert_eq!(first.seen(), "given up 1, running 1");
+    assert_eq!(first.seen(), "released 1, running 1");
     assert_eq!(first.shard.held().count(), 0);
     first.heartbeat();
     second.take_over();
@@ -551,7 +551,7 @@ fn handed_over() -> (Bench, Bench) {
 }
 
 #[test]
-fn what_runs_goes_on_where_it_is_when_its_partition_is_given_up() {
+fn running_attempts_stay_when_their_partition_is_released() {
     let (mut first, mut second) = handed_over();
     first.receipt(0);
     assert_eq!(first.seen(), "pass on for others");
@@ -583,7 +583,7 @@ fn who_holds_an_execution_has_what_runs_elsewhere_stopped() {
 }
 
 #[test]
-fn what_ran_at_a_node_that_is_dead_is_looked_after() {
+fn attempts_of_a_dead_node_are_recovered() {
     let (_, mut second) = handed_over();
     second.heartbeat();
     assert_eq!(second.seen(), "");
@@ -595,7 +595,7 @@ fn what_ran_at_a_node_that_is_dead_is_looked_after() {
 }
 
 #[test]
-fn what_is_on_its_way_to_the_disk_lands_before_it_is_handed_over() {
+fn a_commit_in_flight_completes_before_the_handoff() {
     let store = store();
     let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
     first.heartbeat();
@@ -604,11 +604,11 @@ fn what_is_on_its_way_to_the_disk_lands_before_it_is_handed_over() {
     first.heartbeat();
     assert_eq!(first.seen(), "acquired [0], commit");
     assert_eq!(first.write(), [PartOutcome::Durable]);
-    assert_eq!(first.seen(), "perform a 1, notify 0, reply, given up 1, running 1");
+    assert_eq!(first.seen(), "perform a 1, notify 0, reply, released 1, running 1");
 }
 
 #[test]
-fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() {
+fn attempts_of_an_unreadable_execution_stay_when_it_is_released() {
     let store = store();
     let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
     first.heartbeat();
@@ -622,7 +622,7 @@ fn what_runs_of_an_execution_that_could_not_be_read_again_goes_on_where_it_is() 
     first.seen();
     second.heartbeat();
     first.heartbeat();
-    assert_eq!(first.seen(), "given up 1, running 1");
+    assert_eq!(first.seen(), "released 1, running 1");
     first.heartbeat();
     second.take_over();
     assert_eq!(second.seen(), "acquired [0], load", "it is not asked what became of it");
@@ -637,7 +637,7 @@ fn about_to_hand_over() -> (Bench, Bench) {
     first.heartbeat();
     first.submit();
     second.heartbeat();
-    let renewal = first.word();
+    let renewal = first.renewal();
     first.on_renewed(renewal);
     let (commit_id, batch) = first.commits.pop_front().unwrap();
     let answer = first.store.commit(&batch);
@@ -654,7 +654,7 @@ fn what_no_commit_has_taken_yet_is_passed_on() {
     first.handle(Event::Take(KEY, PendingInput::without_reply(input)));
     assert_eq!(
         first.seen(),
-        "acquired [0], commit, perform a 1, notify 0, reply, pass on for others, given up 1, running 1"
+        "acquired [0], commit, perform a 1, notify 0, reply, pass on for others, released 1, running 1"
     );
 }
 
@@ -680,9 +680,9 @@ fn a_word_that_was_begun_before_gives_nothing_back() {
     first.submit();
     second.heartbeat();
     first.heartbeat();
-    let renewal = first.word();
+    let renewal = first.renewal();
     first.write();
-    assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply, given up 1, running 1");
+    assert_eq!(first.seen(), "acquired [0], commit, perform a 1, notify 0, reply, released 1, running 1");
     first.on_renewed(renewal);
     assert_eq!((first.seen().as_str(), first.shard.held().count()), ("", 0));
 }
@@ -715,7 +715,7 @@ fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
     first.seen();
     first.monotonic = MonotonicMs(9_000);
     first.run_outputs();
-    assert_eq!(first.seen(), "notify 0, reply, given up 1, running 0");
+    assert_eq!(first.seen(), "notify 0, reply, released 1, running 0");
     // The store receives the next heartbeat in time: the node is alive, and no node waits for attempts that it has not
     // started.
     first.heartbeat();
@@ -770,7 +770,7 @@ fn what_was_read_before_an_old_commit_landed_is_read_again() {
         let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
         bench.handle(Event::Take(KEY, PendingInput { input, message: None, ticket: Some(Ticket(2)), audit: None }));
         // The commit is slow. The lease expires, and a late heartbeat acquires all partitions again.
-        let mut word = bench.word();
+        let mut word = bench.renewal();
         bench.monotonic = MonotonicMs(9_000);
         bench.run_outputs();
         word.until.monotonic = MonotonicMs(18_000);

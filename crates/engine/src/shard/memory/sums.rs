@@ -220,7 +220,7 @@ impl Memory {
     }
 
     /// Removes an execution from the delayed ones.
-    pub(in crate::shard) fn let_in(&mut self, execution: ExecutionKey) {
+    pub(in crate::shard) fn admit_held_back(&mut self, execution: ExecutionKey) {
         self.held_back.remove(&execution);
     }
 
