@@ -466,7 +466,7 @@ mod stopping {
             let pid = told.pid().await;
             if is_stopping {
                 cancel_handle.cancel();
-                assert_eq!(told.line().await, "", "it has heard SIGTERM and goes on");
+                assert_eq!(told.line().await, "", "it handles SIGTERM and continues");
             }
             cancel_handle.kill();
             stopped(work.await.unwrap());

@@ -27,7 +27,7 @@ const HALF: u8 = 0xf9;
 const SINGLE: u8 = 0xfa;
 const DOUBLE: u8 = 0xfb;
 
-/// Encodes a value.
+/// Returns the one encoding of a value.
 pub fn encode(value: &Value) -> Vec<u8> {
     let count = byte_count(value);
     let mut writer = Writer::with_capacity(count);

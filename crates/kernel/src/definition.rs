@@ -73,9 +73,9 @@ pub struct Compiled {
 /// The text format of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// JSON.
+    /// RFC 8259.
     Json,
-    /// YAML.
+    /// YAML 1.2, limited to the values of JSON.
     Yaml,
     /// JSON if the first character other than white space is a brace, otherwise YAML.
     Guess,

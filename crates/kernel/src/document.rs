@@ -11,7 +11,7 @@ use crate::{
 /// A value with the source positions of its parts. A value that was not parsed from text has none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The value.
+    /// The content, without positions.
     pub value: Value,
     /// Source positions, as a tree that matches the value.
     pub spot: Option<Spot>,

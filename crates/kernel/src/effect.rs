@@ -9,7 +9,7 @@ use crate::{failure::Failure, hash::Hash, key::ExecutionKey, value::Value};
 /// One attempt at a step's effect, with everything that an executor needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
-    /// Key of the execution.
+    /// The execution that the attempt belongs to.
     pub execution: ExecutionKey,
     /// Key of the root of the execution tree; the trace id derives from it.
     pub root: ExecutionKey,

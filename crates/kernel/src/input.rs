@@ -106,7 +106,7 @@ pub struct Start {
     pub execution_id: String,
     /// Hash of the normalized definition.
     pub workflow_hash: Hash,
-    /// Hash of the plan.
+    /// SHA-256 of the stored plan.
     pub plan_hash: Hash,
     /// `@input`.
     pub input: Value,
@@ -193,7 +193,7 @@ pub struct Pinned {
     pub name: String,
     /// Hash of the normalized definition.
     pub workflow_hash: Hash,
-    /// Hash of the plan.
+    /// SHA-256 of the stored plan.
     pub plan_hash: Hash,
 }
 

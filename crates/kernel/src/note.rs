@@ -11,7 +11,7 @@ use crate::{cbor::Writer, hash::Hash, key::ExecutionKey};
 /// An authenticated statement about an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Key of the execution.
+    /// The execution beside whose journal the note is.
     pub execution: ExecutionKey,
     /// The statement.
     pub subject: Subject,

@@ -33,7 +33,7 @@ pub use view::View;
 /// The state of one execution. Only [`apply`](crate::apply::apply) changes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// Key of the execution.
+    /// Identity of the execution in the store.
     pub key: ExecutionKey,
     /// The plan that the execution runs.
     pub plan: Arc<Plan>,
@@ -377,7 +377,7 @@ impl SignalRejection {
     }
 }
 
-/// Status of an execution.
+/// Progress of an execution, as the API shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutionStatus {
     /// Not started, or queued.
@@ -390,7 +390,7 @@ pub enum ExecutionStatus {
     CancelRequested,
     /// Ended successfully.
     Completed,
-    /// Failed.
+    /// Ended with a failure.
     Failed,
     /// Canceled.
     Cancelled,

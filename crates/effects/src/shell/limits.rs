@@ -134,10 +134,10 @@ pub(super) const DISK_FREE_FILES_MIN: u64 = 20_000;
 
 /// Multiple of that reserve that must be free to start a script of an organization whose workspaces use most of the
 /// disk.
-pub(super) const DISK_BEGIN_SHARE: u64 = 4;
+pub(super) const DISK_START_SHARE: u64 = 4;
 
 /// The same multiple for a running script: it is ended before those of other organizations.
-pub(super) const DISK_GO_ON_SHARE: u64 = 2;
+pub(super) const DISK_RUNNING_SHARE: u64 = 2;
 
 /// The divisor of a disk's bytes and inodes that gives the most that one workspace may use.
 pub(super) const WORKSPACE_DISK_SHARE: u64 = 4;

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_mark_is_followed_across_groups_and_strangers_live() {
+    async fn a_mark_is_followed_across_groups_and_other_processes_live() {
         let spawn =
             |mark: &str| Command::new("sleep").arg("300").env("GROUP_TEST", mark).process_group(0).spawn().unwrap();
         let (mut a, mut b, mut unrelated) = (spawn("x1"), spawn("x1"), spawn("x11"));

@@ -49,7 +49,7 @@ async fn metadata_services_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_allowed_is_reached_and_its_neighbour_is_not() {
+async fn allowed_addresses_are_reached_and_adjacent_ones_are_not() {
     let (server, neighbor) = (Server::with(response(200, &[], "")).await, Server::with(response(200, &[], "")).await);
     let allow = format!("127.0.0.1:{}", server.port);
     done(perform(&http_to(&allow), &attempt(&server.url("/"), [])).await);

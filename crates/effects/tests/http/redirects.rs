@@ -57,7 +57,7 @@ async fn methods_change_as_the_standard_says() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_told_nothing_and_neither_is_who_comes_after() {
+async fn another_origin_gets_no_credentials_and_neither_do_later_ones() {
     let mut other_origin = Server::start(|asked| match asked.path() {
         // Redirects back to the first server.
         path if path.starts_with("/back") => redirect(307, &path["/back?".len()..]).into(),

@@ -88,7 +88,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Checks a schema.
+    /// Reports the errors that the inspector finds in a JSON Schema.
     pub(super) fn check_schema(&mut self, schema: &Value, path: &Path) {
         if let Err(complaint) = self.inspector.schema(schema) {
             self.error(diagnostic::BAD_SCHEMA, path, complaint.message, complaint.help);

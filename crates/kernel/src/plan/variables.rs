@@ -10,7 +10,7 @@ use crate::{
 /// A declared variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variable {
-    /// The name.
+    /// The part after `@vars.`.
     pub name: String,
     /// The type of its value.
     pub kind: VariableType,
@@ -20,18 +20,18 @@ pub struct Variable {
     pub default: Option<Value>,
 }
 
-/// The type of a variable.
+/// Kinds of values that a variable may be declared to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VariableType {
-    /// A string.
+    /// Any text.
     String,
-    /// A number.
+    /// An integer or a double.
     Number,
     /// A whole number.
     Integer,
-    /// A boolean.
+    /// True or false.
     Boolean,
-    /// An object.
+    /// A map with text keys.
     Object,
     /// A list.
     Array,

@@ -32,7 +32,7 @@ pub(super) enum Reach {
 /// The kind of data that is assigned to a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Given {
-    /// A number.
+    /// Decimal digits only.
     Number,
     /// The output of `mktemp`.
     Temporary,

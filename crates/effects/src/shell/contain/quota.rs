@@ -34,8 +34,8 @@ use super::{
 use crate::shell::{
     error::ShellError,
     limits::{
-        ALL_COMPUTING_SECONDS_MAX, DESCRIPTORS_LOOKED_AT_MAX, DISK_BEGIN_SHARE, DISK_GO_ON_SHARE, DISK_LOOK_BYTES,
-        DISK_LOOK_MAX, DISK_LOOK_MIN, DISK_LOOK_SHARE, DISK_WALKS_AT_A_TIME, INODE_BYTES, LOOKS_AT_A_TIME,
+        ALL_COMPUTING_SECONDS_MAX, DESCRIPTORS_LOOKED_AT_MAX, DISK_LOOK_BYTES, DISK_LOOK_MAX, DISK_LOOK_MIN,
+        DISK_LOOK_SHARE, DISK_RUNNING_SHARE, DISK_START_SHARE, DISK_WALKS_AT_A_TIME, INODE_BYTES, LOOKS_AT_A_TIME,
         MEMORY_BYTES_MAX, PROCESSES_MAX, QUOTA_LOOK, QUOTA_LOOK_SHARE, THREAD_BYTES, THREADS_MAX,
     },
     process::{self, Stat},
@@ -103,7 +103,7 @@ impl Quota {
     ) -> Result<Self, ShellError> {
         let prepare = move || {
             let named = organization.clone().unwrap_or_default();
-            let full = crowded(&workspace, &named, DISK_BEGIN_SHARE);
+            let full = crowded(&workspace, &named, DISK_START_SHARE);
             full.map_or(Ok(()), |why| Err(ShellError::DiskFull(why)))?;
             let cgroup = Arc::new(container.confine(organization.as_deref(), &name, outer)?);
             let free = Arc::new(AtomicU64::new(free_bytes(&workspace)));
@@ -145,7 +145,7 @@ impl Quota {
             let (free, organization) = (self.free.clone(), self.organization.clone());
             let look = move || {
                 free.store(free_bytes(&workspace), Relaxed);
-                crowded(&workspace, &organization, DISK_GO_ON_SHARE).or_else(|| judge(&used(init?, &cgroup)))
+                crowded(&workspace, &organization, DISK_RUNNING_SHARE).or_else(|| judge(&used(init?, &cgroup)))
             };
             let one = LOOKS.acquire().await;
             let began = Instant::now();
