@@ -37,7 +37,12 @@ test('hostile content is inert, readable, and marked where it deceives', async (
     `/executions/${execution}?step=ask`,
   ]) {
     await page.goto(path);
-    await expect(page.getByText(/<img src=x/).first()).toBeVisible();
+    await expect(
+      page
+        .getByText(/<img src=x/)
+        .filter({ visible: true })
+        .first(),
+    ).toBeVisible();
     expect(await page.evaluate(() => 'hostile' in window)).toBe(false);
   }
   await page.goto('/approvals');

@@ -120,13 +120,13 @@ pub fn router(app: App) -> Router {
         .route("/openapi.json", get(async move || (Extension(Static), json, text.clone())))
         .route("/docs", get(async move || (Extension(Static), page_of(StatusCode::OK, page.clone()))))
         .route(STYLE_PATH, get(style))
-        .route("/", get(api_docs::redirect_root))
         .route_layer(counted());
     let routes = open_api()
         .split_for_parts()
         .0
         .route_layer(middleware::from_fn_with_state(Authorization { app: app.clone(), render }, authorize))
         .merge(described)
+        .merge(root_pages())
         .fallback(unknown.layer(counted()))
         .method_not_allowed_fallback(other_method.layer(counted()));
     bounded(routes).with_state(app)
@@ -141,6 +141,19 @@ fn render(app: &App, problem: Problem, route: &str, parts: &Parts) -> Response {
     } else {
         problem.into_response()
     }
+}
+
+/// The console. Its files are constants and do not count against rate limits: one page has more of them than the limit
+/// of anonymous requests per second.
+#[cfg(feature = "console")]
+fn root_pages() -> Router<App> {
+    mainspring_console::router()
+}
+
+/// Without the console the root path redirects to the API reference.
+#[cfg(not(feature = "console"))]
+fn root_pages() -> Router<App> {
+    Router::new().route("/", get(async || axum::response::Redirect::to("/docs")))
 }
 
 /// Bounds request bodies, and turns panics of handlers into responses.

@@ -2,10 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::{
-    http::StatusCode,
-    response::{IntoResponse, Response},
-};
 use serde_json::Value;
 use utoipa::openapi::OpenApi;
 
@@ -32,11 +28,6 @@ pub(crate) fn page(description: &OpenApi, base: &str) -> Html {
     }
     let shapes = object(&whole["components"]["schemas"]).map(|(name, schema)| shape(name, schema));
     page.markup("<h2 id=\"shapes\">shapes</h2>").all(shapes)
-}
-
-/// Redirects the root path to the documentation, until there is a console.
-pub(crate) async fn redirect_root() -> Response {
-    (StatusCode::SEE_OTHER, [("location", "/docs")], "See /docs.\n").into_response()
 }
 
 fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
