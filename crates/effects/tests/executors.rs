@@ -10,7 +10,7 @@ use mainspring_kernel::{
 
 /// Another process of the same store may have had an executor for the attempt.
 #[tokio::test]
-async fn what_nobody_performs_here_may_have_been_begun_elsewhere() {
+async fn an_attempt_without_an_executor_is_interrupted_not_unstarted() {
     let attempt = Attempt {
         execution: ExecutionKey([5; 16]),
         root: ExecutionKey([5; 16]),

@@ -362,7 +362,7 @@ mod output {
     }
 
     #[tokio::test]
-    async fn what_is_not_text_is_replaced_within_the_bound() {
+    async fn invalid_utf8_is_replaced_within_the_bound() {
         let result = done(run("printf 'a\\377b'").await);
         assert_eq!((stdout(&result), result.get("truncated")), ("a\u{fffd}b", Some(&Value::from(false))));
         let result = done(run("head -c 60000 /dev/zero | tr '\\0' '\\377'").await);
@@ -447,7 +447,7 @@ mod stopping {
     }
 
     #[tokio::test]
-    async fn what_ignores_sigterm_is_killed() {
+    async fn a_script_that_ignores_sigterm_is_killed() {
         let script = "trap '' TERM; (sleep 300) & echo $! > told; echo $$ > told; while :; do wait; done";
         let (outcome, pids) = stop_after_telling(script, 2, SHORT).await;
         stopped(outcome);
@@ -456,7 +456,7 @@ mod stopping {
 
     /// Also during the grace period of an earlier cancellation.
     #[tokio::test]
-    async fn who_kills_waits_for_no_grace() {
+    async fn a_kill_has_no_grace_period() {
         for is_stopping in [false, true] {
             let place = Place::new();
             let script = "trap 'echo > told' TERM; echo $$ > told; while :; do sleep 300 & wait; done";
@@ -547,7 +547,7 @@ mod leftovers {
 
     /// A child that prints a lot before it ends would block on a full pipe without a reader.
     #[tokio::test]
-    async fn what_children_print_while_they_are_ended_is_read_and_not_kept() {
+    async fn output_during_the_end_is_read_and_discarded() {
         let place = Place::new();
         place.make_fifo("ready");
         let script = "(trap 'head -c 300000 /dev/zero; touch cleaned; exit' TERM; echo > ready; \
@@ -604,7 +604,7 @@ mod records {
     }
 
     #[tokio::test]
-    async fn what_ran_when_its_process_died_is_ended() {
+    async fn scripts_of_a_dead_process_are_ended() {
         let place = Place::new();
         let script = "sleep 300 & echo $$ > told; echo $! > told; wait";
         let (attempt, leader, child) = abandon(&place, script).await;
@@ -630,7 +630,7 @@ mod records {
 
     /// The process at the start barrier exists already when its record cannot be written.
     #[tokio::test]
-    async fn what_cannot_be_written_down_is_not_run() {
+    async fn a_script_without_a_process_record_is_not_run() {
         let place = Place::new();
         fs::write(place.records(), "in the way").unwrap();
         let failure = failed(perform(&place.shell(LONG), &place.script("touch ran")).await);

@@ -176,7 +176,7 @@ mod tests {
     use crate::limits::PREPARED_MAX;
 
     #[test]
-    fn what_was_made_is_kept_and_the_oldest_goes() {
+    fn compiled_sources_are_cached_and_the_oldest_is_evicted() {
         let mut kept = Kept::default();
         let made = |kept: &mut Kept<usize>, text: &str, number| kept.get_or_make(text, || Ok(number)).unwrap();
         assert_eq!((made(&mut kept, "first", 1), made(&mut kept, "first", 2)), (1, 1));

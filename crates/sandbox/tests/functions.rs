@@ -75,7 +75,7 @@ fn results_follow_the_rules_of_json() {
 }
 
 #[test]
-fn what_has_no_form_in_json_is_said() {
+fn values_without_a_json_form_are_reported() {
     check_fault("export default () => ({a: 10n})", NotJson, "BigInt", None);
     check_fault("export default () => { const a = {}; a.a = a; return a }", NotJson, "circular", None);
     check_fault("export default () => () => 1", NotJson, "a function", None);

@@ -75,7 +75,7 @@ fn every_mismatch_has_its_place() {
 }
 
 #[test]
-fn of_a_choice_the_branch_that_was_meant_is_told() {
+fn mismatches_of_a_choice_are_those_of_the_likely_branch() {
     let schema = r#"{"oneOf": [
         {"properties": {"kind": {"const": "circle"}, "radius": {"type": "number"}}, "required": ["kind", "radius"]},
         {"properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]}]}"#;

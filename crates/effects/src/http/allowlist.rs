@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named() {
+    fn invalid_entries_are_named() {
         for wrong in [
             "10.1.2.3/8",
             "10.0.0.0/33",

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_base64() {
+    fn binary_bodies_are_base64() {
         let base64 = |text: &str| Value::map([("base64", Value::from(text))]);
         check(JSON, b"\xff\xfe\x00", base64("//4A"));
         check(None, b"\xff", base64("/w=="));

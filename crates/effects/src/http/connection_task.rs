@@ -40,7 +40,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test]
-    async fn what_was_started_ends_with_the_guard() {
+    async fn tasks_end_with_their_guard() {
         let tasks = Tasks::default();
         let (held, ended) = oneshot::channel::<()>();
         // The task holds its own spawner, as HTTP/2 connections do.

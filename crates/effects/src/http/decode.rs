@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_says_so_and_keeps_what_came_before() {
+    fn a_broken_body_keeps_the_bytes_before_the_error() {
         let whole = encoded(Coding::Gzip, &[b'x'; 10_000]);
         let (decoded, end) = Coding::Gzip.decode(&whole[..whole.len() - 4], 100_000);
         assert!(end.is_err() && decoded.iter().all(|byte| *byte == b'x'));

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_fails_passes_on_and_ends_nothing_else() {
+    async fn a_failed_address_starts_the_next_and_ends_no_other() {
         assert_eq!(race(&[Fails(0), Fails(10), Connects(10)]).await, (Some(2), 20));
         assert_eq!(race(&[Fails(300), Connects(100)]).await, (Some(1), 350));
         assert_eq!(race(&[Fails(300), Fails(100)]).await, (None, 350));

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_break_the_message_is_refused() {
+    fn headers_that_break_the_message_are_rejected() {
         for name in RESERVED {
             check_refused(name, "x".into(), "set by us");
             check_refused(&name.to_uppercase(), "x".into(), "set by us");
@@ -199,7 +199,7 @@ mod tests {
 
     /// Holds for every distribution of the bytes over fields.
     #[test]
-    fn what_fits_is_told_whole() {
+    fn headers_within_the_bound_are_returned_whole() {
         let headers = |count: usize| {
             let mut headers = HeaderMap::new();
             for _ in 0..count {

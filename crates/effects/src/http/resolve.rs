@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_a_name_the_public_addresses_are_left() {
+    async fn private_addresses_of_a_name_are_dropped() {
         let mixed = ["10.0.0.1", "8.8.8.8", "::1", "2606:4700::1111"];
         let public = vec!["8.8.8.8:80".to_owned(), "[2606:4700::1111]:80".into()];
         assert_eq!(permitted("http://a.test/", &mixed, "").await, Ok(public));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_allowed_is_allowed_and_nothing_beside_it() {
+    async fn only_listed_addresses_are_allowed() {
         let one = Ok(vec!["10.0.0.1:80".to_owned()]);
         assert_eq!(permitted("http://a.test/", &["10.0.0.1", "10.1.0.1"], "10.0.0.0/16").await, one);
         assert_eq!(permitted("http://10.0.0.1/", &[], "10.0.0.1:80").await, one);

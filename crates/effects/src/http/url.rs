@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_target_is_refused() {
+    fn invalid_urls_are_rejected() {
         for (text, why) in [
             ("", "not absolute"),
             ("/path", "not absolute"),

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_environment_takes_is_refused_by_name() {
+    fn invalid_variables_are_rejected_by_name() {
         let check = |step: &str, env: Value, expected: &str| match variables(step, env) {
             Err(ShellError::EnvironmentInvalid { name, .. }) => assert_eq!(name, expected),
             other => panic!("{expected:?}: {other:?}"),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_damaged() {
+    fn unreadable_records_are_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let record = record();
         fs::create_dir(record.mark.path_in(folder.path())).unwrap();

@@ -86,7 +86,7 @@ async fn redirects_are_checked_like_first_addresses() {
 
 /// An organization's exceptions apply to that organization only, in every way to reach an address.
 #[tokio::test]
-async fn what_one_organization_may_reach_is_closed_to_others() {
+async fn an_allowlist_entry_is_for_one_organization() {
     let hidden = Server::with(response(200, &[], "secret")).await;
     let own = Server::with(redirect(302, &hidden.url("/"))).await;
     let allow =

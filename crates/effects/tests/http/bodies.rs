@@ -83,7 +83,7 @@ async fn bombs_do_not_go_off() {
 
 /// The bound holds for the stored value too: short numbers of JSON grow when they are stored.
 #[tokio::test]
-async fn what_grows_as_a_value_is_bounded_too() {
+async fn bodies_that_grow_as_values_are_bounded() {
     let numbers = format!("[{}0]", "0.1,".repeat(50_000));
     let json = ["Content-Type: application/json"];
     assert_too_large(outcome_of(&json, numbers.as_bytes(), None).await);

@@ -80,7 +80,7 @@ async fn a_result_has_exactly_six_fields() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_not_sent() {
+async fn invalid_requests_are_not_sent() {
     let server = Server::with(response(200, &[], "")).await;
     let params = [("headers", Value::map([("Host", Value::from("other.test"))]))];
     let failure = assert_failed(run(&server.url("/"), params).await, "http_parameter_invalid", Class::Invalid);

@@ -46,7 +46,7 @@ async fn every_status_has_its_class() {
 }
 
 #[tokio::test]
-async fn what_is_expected_is_success_and_nothing_else() {
+async fn only_expected_statuses_are_success() {
     let server = Server::start(|asked| response(asked.path()[1..].parse().unwrap(), &[], "").into()).await;
     let expect = || [("expect", Value::List(vec![404u64.into(), "5xx".into()]))];
     for status in [404, 500, 599] {
@@ -77,7 +77,7 @@ async fn servers_say_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn what_an_error_says_is_kept_up_to_a_bound() {
+async fn error_bodies_are_kept_up_to_a_bound() {
     let large = format!("X-Large: {}", "h".repeat(20_000));
     let server = Server::with(response(500, &["Content-Type: application/json", &large], "[1]")).await;
     let details = failed(run(&server.url("/"), []).await).details;
@@ -113,7 +113,7 @@ async fn broken_answers_are_told_apart() {
 }
 
 #[tokio::test]
-async fn who_is_not_there_is_unavailable() {
+async fn a_missing_server_is_unavailable() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     drop(listener);

@@ -119,7 +119,7 @@ async fn both_versions_are_spoken() {
 }
 
 #[tokio::test]
-async fn who_is_not_trusted_is_not_talked_to() {
+async fn an_untrusted_server_gets_no_request() {
     let server = Secure::start(&["h2"]).await;
     let fails = async |http: &Http, host: &str| {
         let outcome = perform(http, &attempt(&server.url(host, "/"), [])).await;
@@ -132,7 +132,7 @@ async fn who_is_not_trusted_is_not_talked_to() {
 }
 
 #[tokio::test]
-async fn who_speaks_no_tls_is_not_trusted_either() {
+async fn a_server_without_tls_gets_no_request() {
     let server = server::Server::with("SSH-2.0-OpenSSH_9.2\r\n").await;
     let url = server.url("/").replace("http:", "https:");
     assert_failed(run(&url, []).await, "http_tls_failed", Class::Failed);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_takes_its_default() {
+    fn missing_properties_take_their_defaults() {
         let schema = json!({"properties": {"a": {"default": 1}, "b": {"properties": {"c": {"default": []}}}}});
         check(schema.clone(), json!({}), json!({"a": 1}));
         check(schema.clone(), json!({"a": null, "b": {}}), json!({"a": null, "b": {"c": []}}));

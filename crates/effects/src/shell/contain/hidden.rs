@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_covered_or_refused() {
+    fn hidden_paths_below_shown_ones_are_covered_or_rejected() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().canonicalize().unwrap().join(name);
         for name in ["shown/data/workspaces", "else", "shown/etc"] {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_holds_more_than_half_has_most() {
+    fn an_organization_with_more_than_half_uses_most() {
         let of = |bytes, entries| Usage { bytes, entries };
         let free = of(100, 1_000);
         set(Path::new("/usage/1"), "large", of(90, 10));
