@@ -29,15 +29,13 @@ use mainspring_kernel::{
     hash::Hash,
     input::Input,
     key::ExecutionKey,
-    note::Note,
     plan::Plan,
-    stored_frame::StoredFrame,
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{
-    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
-    Filter, GateRow, HeadRow, InboxEntry, InboxMessage, LateReceipt, Node, Origin, PartOutcome, QuarantineRelease,
-    QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, memory::MemoryStore, partition_of,
+    AuditedNotes, ClusterView, Due, EnqueueRequest, ExecutionRow, Fence, Filter, InboxMessage, Node, QuarantineRelease,
+    ReadLimit, RemoteAttempt, Store, StoreError, memory::MemoryStore, partition_of,
 };
 use tokio::sync::Semaphore;
 

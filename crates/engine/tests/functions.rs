@@ -24,6 +24,7 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{Batch, Node, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;

@@ -14,7 +14,8 @@ use mainspring_kernel::{
     key::ExecutionKey,
     stored_frame::{Head, StoredFrame},
 };
-use mainspring_store::{Batch, Expected, Fence, Part, PartOutcome, Store, sqlite::SqliteStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{Batch, Expected, Fence, Part, PartOutcome, sqlite::SqliteStore};
 
 const KEY: [u8; 32] = [1; 32];
 

@@ -17,6 +17,7 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{
     Batch, EnqueueRequest, ExecutionRow, Fence, Filter, InboxMessage, Part, ReadLimit, Store, memory::MemoryStore,
 };

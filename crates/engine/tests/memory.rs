@@ -25,9 +25,8 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
-use mainspring_store::{
-    AuditedNotes, Batch, Catalogue, Fence, QuarantineRelease, ReadLimit, Store, memory::MemoryStore,
-};
+use mainspring_store::prelude::*;
+use mainspring_store::{AuditedNotes, Batch, Fence, QuarantineRelease, ReadLimit, memory::MemoryStore};
 
 const START: u64 = 1_767_225_600_000;
 const BUSY: &str = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;

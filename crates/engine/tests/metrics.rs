@@ -24,6 +24,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{Store, memory::MemoryStore};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 

@@ -24,7 +24,8 @@ use mainspring_kernel::{
     plan::Plan,
     value::Value,
 };
-use mainspring_store::{Batch, CommitError, Fence, HeadRow, InboxEntry, ReadLimit, Store, memory::MemoryStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{Batch, CommitError, Fence, HeadRow, InboxEntry, ReadLimit, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"a","signal":"go"},{"type":"signal","id":"b","signal":"go"}]}"#;

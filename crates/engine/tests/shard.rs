@@ -28,9 +28,10 @@ use mainspring_kernel::{
     stored_frame::Head,
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{
-    AuditEntry, Batch, Catalogue, CommitError, EnqueueRequest, Fence, InboxMessage, Part, PartOutcome, ReadLimit,
-    Refusal, Store, memory::MemoryStore,
+    AuditEntry, Batch, CommitError, EnqueueRequest, Fence, InboxMessage, Part, PartOutcome, ReadLimit, Refusal,
+    memory::MemoryStore,
 };
 
 const START: u64 = 1_767_225_600_000;

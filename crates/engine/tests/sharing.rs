@@ -21,7 +21,8 @@ use mainspring_kernel::{
     state::State,
     value::Value,
 };
-use mainspring_store::{Batch, Fence, Store, memory::MemoryStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{Batch, Fence, memory::MemoryStore};
 
 const START: u64 = 1_000_000;
 

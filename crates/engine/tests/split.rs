@@ -23,6 +23,7 @@ use mainspring_kernel::{
     state::ExecutionStatus,
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{Batch, EnqueueRequest, Node, ReadLimit, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;

@@ -3,7 +3,8 @@
 use std::{fs, os::unix::net::UnixDatagram, path::PathBuf, sync::Arc, time::Duration};
 
 use mainspring_engine::{Engine, EngineScope, data_dir::DataDir, evaluator::InProcess, keys};
-use mainspring_store::{ReadLimit, Store, sqlite::SqliteStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{ReadLimit, sqlite::SqliteStore};
 
 mod support;
 use support::{Answer, TestDir, call, spawn};

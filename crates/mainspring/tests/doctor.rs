@@ -16,8 +16,9 @@ use std::{
 
 use mainspring_engine::{data_dir::DataDir, keys};
 use mainspring_kernel::{json, value::Value};
+use mainspring_store::prelude::*;
 use mainspring_store::{
-    Filter, Inspection, Store,
+    Filter, Inspection,
     postgres::{PostgresStore, server},
     sqlite::SqliteStore,
 };

@@ -22,7 +22,8 @@ use mainspring_kernel::{
     state::State,
     value::{Map, Value},
 };
-use mainspring_store::{Filter, Store, sqlite::SqliteStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{Filter, sqlite::SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 

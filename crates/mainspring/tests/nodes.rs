@@ -21,13 +21,11 @@ use mainspring_kernel::{
     record::Record,
     value::{Map, Value},
 };
-use mainspring_store::{
-    Store,
-    postgres::{
-        PostgresStore,
-        server::{Options, Server},
-    },
+use mainspring_store::postgres::{
+    PostgresStore,
+    server::{Options, Server},
 };
+use mainspring_store::prelude::*;
 use rustix::process::{Pid, Signal, kill_process};
 
 mod support;

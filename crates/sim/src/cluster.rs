@@ -33,7 +33,8 @@ use std::{
 
 use mainspring_engine::journal_loader::Loader;
 use mainspring_kernel::{hash::Hash, key::ExecutionKey};
-use mainspring_store::{ReadLimit, Store, memory::MemoryStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{ReadLimit, memory::MemoryStore};
 
 use crate::{
     faults::Rng,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Store, StoreError};
+use crate::{error::StoreError, store::Store};
 
 /// The format of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

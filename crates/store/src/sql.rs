@@ -1,6 +1,6 @@
 //! SQL statements: named ones in the `.sql` files, optional conditions, and numbers of databases.
 //!
-//! A file has the statements of one noun. A statement begins after a line `-- name: NAME` and ends before the next one.
+//! A file has the statements of one area. A statement begins after a line `-- name: NAME` and ends before the next one.
 
 /// Expands to a statement of a file in the folder `sql` beside the calling file. A missing name is a compile error.
 macro_rules! sql {

@@ -7,7 +7,8 @@ use std::sync::{
 
 use mainspring_effects::Executors;
 use mainspring_engine::journal_loader::Loader;
-use mainspring_store::{Store, memory::MemoryStore};
+use mainspring_store::memory::MemoryStore;
+use mainspring_store::prelude::*;
 
 use crate::{
     WAITS, block_on, engine,

@@ -12,7 +12,8 @@ use mainspring_engine::{
     quarantine::{Act, Place},
 };
 use mainspring_kernel::{key::ExecutionKey, stored_frame::Head};
-use mainspring_store::{Batch, Expected, LateReceipt, Part, PartOutcome, Store, StoreError, memory::MemoryStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{Batch, Expected, LateReceipt, Part, PartOutcome, StoreError, memory::MemoryStore};
 
 use crate::{
     block_on, engine,

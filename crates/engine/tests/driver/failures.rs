@@ -18,6 +18,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{Node, Store, StoreError, memory::MemoryStore};
 
 use crate::{

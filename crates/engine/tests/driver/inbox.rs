@@ -17,7 +17,8 @@ use mainspring_engine::{
     start_request::StartRequest,
 };
 use mainspring_kernel::input::Input;
-use mainspring_store::{EnqueueRequest, Filter, InboxMessage, Store, StoreError, memory::MemoryStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{EnqueueRequest, Filter, InboxMessage, StoreError, memory::MemoryStore};
 
 use crate::{
     WAITS, block_on, engine,

@@ -25,6 +25,7 @@ use mainspring_kernel::{
     key::ExecutionKey,
     plan::Plan,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{Store, memory::MemoryStore};
 
 /// Waits for a signal.

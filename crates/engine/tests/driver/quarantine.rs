@@ -18,8 +18,9 @@ use mainspring_kernel::{
     key::ExecutionKey,
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{
-    AuditedNotes, EnqueueRequest, Filter, InboxMessage, QuarantineRelease, READ_BYTES, ReadLimit, Store, StoreError,
+    AuditedNotes, EnqueueRequest, Filter, InboxMessage, QuarantineRelease, READ_BYTES, ReadLimit, StoreError,
     memory::MemoryStore,
 };
 use tokio::sync::Semaphore;

@@ -16,9 +16,10 @@ use mainspring_engine::{
     start_request::StartRequest,
 };
 use mainspring_kernel::{input::Input, key::ExecutionKey, stored_frame::Head, value::Value};
+use mainspring_store::prelude::*;
 use mainspring_store::{
-    Batch, EnqueueRequest, Filter, InboxEntry, InboxMessage, Node, Part, PartOutcome, ReadLimit, Store,
-    memory::MemoryStore, partition_of,
+    Batch, EnqueueRequest, Filter, InboxEntry, InboxMessage, Node, Part, PartOutcome, ReadLimit, memory::MemoryStore,
+    partition_of,
 };
 
 use super::{

@@ -6,7 +6,8 @@ use std::sync::{
 };
 
 use mainspring_effects::Executors;
-use mainspring_store::{Store, StoreError, memory::MemoryStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{StoreError, memory::MemoryStore};
 
 use crate::{
     block_on, engine,

@@ -11,6 +11,7 @@ use mainspring_engine::{
     start_request::StartRequest,
 };
 use mainspring_kernel::{input::Input, value::Value};
+use mainspring_store::prelude::*;
 use mainspring_store::{ReadLimit, Store, memory::MemoryStore};
 
 use super::{WAITS, block_on, plan, request, status, until};

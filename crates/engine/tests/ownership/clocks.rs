@@ -1,6 +1,7 @@
 //! A node whose clock differs from that of the store.
 
 use super::*;
+use mainspring_store::prelude::*;
 
 #[test]
 fn a_node_with_a_wrong_clock_releases_its_partitions_until_it_is_right() {

@@ -30,6 +30,7 @@ use mainspring_kernel::{
     state::Status,
     value::Value,
 };
+use mainspring_store::prelude::*;
 use mainspring_store::{Batch, CommitError, Due, Node, PartOutcome, Refusal, Store, memory::MemoryStore};
 
 const NOW: u64 = 1_767_225_600_000;

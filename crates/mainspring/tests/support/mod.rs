@@ -15,7 +15,8 @@ use mainspring_kernel::{
     key::ExecutionKey,
     value::Value,
 };
-use mainspring_store::{Store, sqlite::SqliteStore};
+use mainspring_store::prelude::*;
+use mainspring_store::sqlite::SqliteStore;
 use tempfile::TempDir;
 
 /// The executable `workflow`.

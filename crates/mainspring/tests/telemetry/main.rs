@@ -11,7 +11,8 @@ use std::{
 
 use mainspring_engine::journal_loader::Loader;
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey};
-use mainspring_store::{Filter, Store, sqlite::SqliteStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{Filter, sqlite::SqliteStore};
 
 #[path = "../support/secured.rs"]
 mod secured;

@@ -1,5 +1,6 @@
 //! Traces that a collector receives of executions that retry, fail, start children, and outlive their process.
 
+use mainspring_store::prelude::*;
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::TcpListener,

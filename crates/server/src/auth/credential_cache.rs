@@ -14,7 +14,7 @@ use std::{
 use mainspring_engine::{Engine, clock::now_ms};
 use mainspring_kernel::hash::Hash;
 use mainspring_store::{
-    AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceQuery, ResourceRow, StoreError,
+    Audit, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceQuery, ResourceRow, StoreError,
 };
 use tokio::sync::watch;
 
@@ -200,7 +200,9 @@ impl Catalogue for CatalogueWatch {
     fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
         self.inner().resources(query)
     }
+}
 
+impl Audit for CatalogueWatch {
     fn audit(&self, organization: &str, after: u64, most: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
         self.inner().audit(organization, after, most)
     }

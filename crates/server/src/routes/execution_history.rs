@@ -259,6 +259,7 @@ mod tests {
         stored_frame::Head,
         value::{Map, Value},
     };
+    use mainspring_store::prelude::*;
     use mainspring_store::{Batch, Fence, Part, memory::MemoryStore};
 
     use super::*;

@@ -217,6 +217,7 @@ async fn wait(
 #[cfg(test)]
 mod tests {
     use mainspring_kernel::{hash::Hash, stored_frame::StoredFrame};
+    use mainspring_store::prelude::*;
     use mainspring_store::{Batch, Fence, Part, memory::MemoryStore};
 
     use super::*;

@@ -13,7 +13,8 @@ use mainspring_kernel::{
     key::ExecutionKey,
     value::Value,
 };
-use mainspring_store::{Store, memory::MemoryStore};
+use mainspring_store::memory::MemoryStore;
+use mainspring_store::prelude::*;
 
 use super::{
     Cluster, ClusterEvent,

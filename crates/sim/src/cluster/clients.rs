@@ -11,7 +11,8 @@ use mainspring_kernel::{
     state::Status,
     value::Value,
 };
-use mainspring_store::{EnqueueRequest, Origin, Store, memory::MemoryStore, partition_of};
+use mainspring_store::prelude::*;
+use mainspring_store::{EnqueueRequest, Origin, memory::MemoryStore, partition_of};
 
 use super::{Cluster, ClusterEvent, node::NodeEvent, subject::Subject, workflows::Workflows};
 use crate::fixture::keys;

@@ -3,7 +3,7 @@
 use mainspring_engine::{
     clock::ClockReading, clock::MonotonicMs, limits::CLOCK_APART_MS_MAX, membership::LeaseRenewal,
 };
-use mainspring_store::Store;
+use mainspring_store::prelude::*;
 
 use super::{Cluster, faults::LEASE_MS, rare_faults::RareFault};
 use crate::faults::Rng;

@@ -20,7 +20,8 @@ use mainspring_kernel::{
     record::Record,
     state::State,
 };
-use mainspring_store::{ExecutionRow, Fence, InboxMessage, Part, ReadLimit, Store, memory::MemoryStore, partition_of};
+use mainspring_store::prelude::*;
+use mainspring_store::{ExecutionRow, Fence, InboxMessage, Part, ReadLimit, memory::MemoryStore, partition_of};
 
 use super::journal_checker::JournalChecker;
 use crate::simulate::Ended;

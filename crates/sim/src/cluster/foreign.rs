@@ -17,7 +17,8 @@ use mainspring_kernel::{
     stored_frame::{Head, StoredFrame},
     value::Value,
 };
-use mainspring_store::{Batch, EnqueueRequest, HeadRow, InboxMessage, Part, Refusal, Store, partition_of};
+use mainspring_store::prelude::*;
+use mainspring_store::{Batch, EnqueueRequest, HeadRow, InboxMessage, Part, Refusal, partition_of};
 
 use super::{Cluster, ClusterEvent, rare_faults::RareFault};
 use crate::fixture::keys;

@@ -8,7 +8,8 @@ use mainspring_engine::{
     shard::{Event, NewExecution},
 };
 use mainspring_kernel::{input::Queue, key::ExecutionKey};
-use mainspring_store::{Due, InboxEntry, InboxMessage, ReadLimit, Store, StoreError};
+use mainspring_store::prelude::*;
+use mainspring_store::{Due, InboxEntry, InboxMessage, ReadLimit, StoreError};
 
 use super::{Cluster, network::StoreRequest, node::NodeEvent};
 use crate::fixture::keys;

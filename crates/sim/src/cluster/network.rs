@@ -9,8 +9,9 @@ use mainspring_engine::{
     shard::{Handoff, LoadAnswer},
 };
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
+use mainspring_store::prelude::*;
 use mainspring_store::{
-    Batch, CommitError, EnqueueRequest, PartOutcome, ReadLimit, Refusal, RemoteAttempt, Store, StoreError, partition_of,
+    Batch, CommitError, EnqueueRequest, PartOutcome, ReadLimit, Refusal, RemoteAttempt, StoreError, partition_of,
 };
 
 use crate::fixture::keys;

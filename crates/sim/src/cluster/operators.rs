@@ -2,7 +2,7 @@
 
 use mainspring_engine::quarantine::{Act, Place, Released, force_end, release};
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::Store;
+use mainspring_store::prelude::*;
 
 use super::{Cluster, ClusterEvent};
 use crate::fixture::keys;

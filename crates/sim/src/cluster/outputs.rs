@@ -1,7 +1,7 @@
 //! Carries out the outputs of a shard.
 
 use mainspring_engine::shard::Output;
-use mainspring_store::Store;
+use mainspring_store::prelude::*;
 
 use super::{
     Cluster, ClusterEvent,

@@ -10,7 +10,8 @@ use mainspring_engine::{
     shard::{AttemptRecovery, Event, Handoff},
 };
 use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Store, memory::MemoryStore};
+use mainspring_store::memory::MemoryStore;
+use mainspring_store::prelude::*;
 
 use super::{
     Cluster, ClusterEvent,

@@ -8,7 +8,7 @@ use mainspring_engine::{
     shard::LoadAnswer,
 };
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::Store;
+use mainspring_store::prelude::*;
 
 use super::{Cluster, ClusterEvent, network::StoreRequest, node::NodeEvent, operators};
 

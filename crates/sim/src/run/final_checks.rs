@@ -1,7 +1,8 @@
 //! Checks at the end of every run, for every workflow.
 
 use mainspring_kernel::{decide::child_key, key::ExecutionKey, plan::Work, state::Status};
-use mainspring_store::{ReadLimit, Store};
+use mainspring_store::ReadLimit;
+use mainspring_store::prelude::*;
 
 use crate::{fixture::SIMULATED_PARTITION, journal_mirror::JournalMirror, world::Stage};
 

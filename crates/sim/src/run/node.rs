@@ -5,7 +5,8 @@ use mainspring_engine::{
     shard::{AttemptRecovery, Event, Output, PendingInput, Shard, ShardError, Ticket},
 };
 use mainspring_kernel::{effect::Attempt, input::Input, instance::Instance, key::ExecutionKey};
-use mainspring_store::{Batch, CommitError, Fence, ReadLimit, Store, memory::MemoryStore};
+use mainspring_store::prelude::*;
+use mainspring_store::{Batch, CommitError, Fence, ReadLimit, memory::MemoryStore};
 
 use crate::{
     faults::{self, CommitFault},

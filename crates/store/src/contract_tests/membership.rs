@@ -14,7 +14,7 @@ use super::{
 const LONG: u64 = 1_000_000;
 
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
-    [who_takes::<S>(), leases(), ends_of_leases(), remote_attempts(), number_of_partitions(), words()]
+    [who_takes::<S>(), leases(), ends_of_leases(), remote_attempts(), number_of_partitions(), metadata()]
         .into_iter()
         .flatten()
         .collect()
@@ -257,9 +257,9 @@ fn number_of_partitions() -> Vec<Case> {
     )]
 }
 
-fn words() -> Vec<Case> {
+fn metadata() -> Vec<Case> {
     vec![(
-        "the first word of a name stays",
+        "the first value of a name is kept",
         vec![
             (Pinned("key"), "none"),
             (Pin("key", "one"), "one"),

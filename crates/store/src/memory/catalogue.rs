@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::MemoryStore;
 use crate::{
-    AuditEntry, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, Put, ReadLimit, ResourceQuery, ResourceRow,
-    StoreError,
-    catalogue::{chain, check_lengths, in_order},
+    AuditEntry, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, Put, ResourceQuery, ResourceRow, StoreError,
+    audit::chain,
+    catalogue::{check_lengths, in_order},
 };
 
 /// Kind, organization and id.
@@ -15,8 +15,8 @@ type ResourceId = (String, String, String);
 #[derive(Debug, Default)]
 pub(super) struct Resources {
     items: BTreeMap<ResourceId, ResourceRow>,
-    audit: BTreeMap<String, Vec<AuditRow>>,
-    audit_heads: BTreeMap<String, AuditHead>,
+    pub(super) audit: BTreeMap<String, Vec<AuditRow>>,
+    pub(super) audit_heads: BTreeMap<String, AuditHead>,
 }
 
 impl Resources {
@@ -120,15 +120,5 @@ impl Catalogue for MemoryStore {
     fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
         check_lengths(change)?;
         Ok(self.state().catalogue.change(change))
-    }
-
-    fn audit(&self, organization: &str, after: u64, bound: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
-        let state = self.state();
-        let rows = state.catalogue.audit.get(organization).into_iter().flatten().filter(|row| row.number > after);
-        Ok(bound.take(rows, |row| row.byte_count()).into_iter().cloned().collect())
-    }
-
-    fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
-        Ok(self.state().catalogue.audit_heads.get(organization).cloned())
     }
 }

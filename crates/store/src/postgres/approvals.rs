@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     GateRow, Part,
-    part::is_end,
+    batch::is_end,
     sql::{integer, only},
 };
 

@@ -11,7 +11,7 @@ use super::{
     error::Fault,
     writes::{Statement, column},
 };
-use crate::{AuditEntry, AuditHead, AuditRow, ReadLimit, catalogue::chain, sql::integer};
+use crate::{AuditEntry, AuditHead, AuditRow, ReadLimit, audit::chain, sql::integer};
 
 /// Returns the keys of the logs of entries, as parameters of `audit_heads_lock.sql`.
 pub(super) fn logs<'a>(entries: impl IntoIterator<Item = &'a AuditEntry>) -> Vec<Vec<u8>> {

@@ -17,7 +17,7 @@ use super::{
     writes::{Column, Statement, Writes, column},
 };
 use crate::{
-    AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceKey, ResourceQuery, ResourceRow,
+    Audit, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, ResourceKey, ResourceQuery, ResourceRow,
     StoreError,
     catalogue::{check_lengths, in_order},
     sql::integer,
@@ -57,7 +57,9 @@ impl Catalogue for PostgresStore {
         check_lengths(change)?;
         self.once(Who::Others, async |session| write(session, change).await)
     }
+}
 
+impl Audit for PostgresStore {
     fn audit(&self, organization: &str, after: u64, bound: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
         self.lent(async |session| audit::rows(session, organization, after, bound).await)
     }

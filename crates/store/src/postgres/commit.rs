@@ -45,7 +45,7 @@ use super::{
     error::{self, Fault, Meaning},
     writes::Writes,
 };
-use crate::{AuditHead, Batch, CommitError, Part, PartOutcome, Refusal, part::follows, sql::integer};
+use crate::{AuditHead, Batch, CommitError, Part, PartOutcome, Refusal, batch::follows, sql::integer};
 
 /// The failure of one try.
 enum Failed {

@@ -48,9 +48,9 @@ use self::{
     notify::Hints,
 };
 use crate::{
-    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
-    Filter, GateRow, HeadRow, InboxEntry, LateReceipt, Node, NotifyCallback, Origin, PartOutcome, QuarantineRelease,
-    QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError,
+    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Executions, Expected,
+    Fence, Filter, GateRow, HeadRow, Inbox, InboxEntry, Journal, LateReceipt, Membership, Node, NotifyCallback, Origin,
+    PartOutcome, QuarantineRelease, QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError,
 };
 
 /// Number of partitions of a new store: enough to divide them evenly among some dozen nodes, few enough for each node
@@ -163,78 +163,24 @@ impl PostgresStore {
 }
 
 impl Store for PostgresStore {
-    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
-        self.repeat(Who::Leases, async |session| membership::claim(session, partition, holder).await)
-    }
-
-    fn partitions(&self) -> Result<u32, StoreError> {
-        self.lent(async |session| membership::partitions(session).await)
-    }
-
-    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
-        self.lent(async |session| membership::repartition(session, partitions.max(1)).await)
-    }
-
-    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.lent(async |session| membership::put_metadata_if_absent(session, name, value).await)
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
     }
 
     fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.lent(async |session| membership::metadata(session, name).await)
     }
 
-    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
-        self.lent(async |session| membership::cluster_view(session, "").await)
-    }
-
-    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
-        self.repeat(Who::Leases, async |session| membership::heartbeat(session, node, lease_ms).await)
-    }
-
-    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.once(Who::Leases, async |session| membership::acquire(session, node, partitions).await)
-    }
-
-    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.repeat(Who::Leases, async |session| membership::release(session, node, fences, running).await)
-    }
-
-    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
-        self.lent(async |session| remote_attempts::of_execution(session, execution).await)
-    }
-
-    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
-        self.lent(async |session| remote_attempts::stop(session, attempt).await)
-    }
-
-    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.lent(async |session| remote_attempts::end(session, node, attempts).await)
-    }
-
-    fn leave(&self, node: &str) -> Result<(), StoreError> {
-        self.repeat(Who::Leases, async |session| membership::leave(session, node).await)
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.lent(async |session| membership::put_metadata_if_absent(session, name, value).await)
     }
 
     fn is_of_unsealed_format(&self) -> bool {
         self.is_of_unsealed_format
     }
+}
 
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    fn notify(&self, partitions: &[u32]) {
-        self.hints.add(partitions);
-    }
-
-    fn subscribe(&self, notify: NotifyCallback) {
-        notify::start_listening(&self.connections, notify);
-    }
-
-    fn catalogue(&self) -> &dyn Catalogue {
-        self
-    }
-
+impl Journal for PostgresStore {
     fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         if batch.parts.is_empty() {
             return Ok(Vec::new());
@@ -254,6 +200,28 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::due(session, partitions, until_ms, after, limit).await)
     }
 
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
+        self.lent(async |session| journal::set_wake_at(session, execution, head, wake_at).await)
+    }
+
+    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
+        self.lent(async |session| journal::plan(session, hash).await)
+    }
+
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
+        self.lent(async |session| journal::late_receipts(session, execution).await)
+    }
+
+    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
+        self.lent(async |session| notes::list(session, execution).await)
+    }
+
+    fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError> {
+        self.once(Who::Others, async |session| erase::erase(session, execution, audited).await)
+    }
+}
+
+impl Inbox for PostgresStore {
     fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
         self.lent(async |session| journal::enqueue(session, request).await)
     }
@@ -262,47 +230,66 @@ impl Store for PostgresStore {
         self.lent(async |session| journal::inbox(session, partitions, after, bound).await)
     }
 
-    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.lent(async |session| journal::plan(session, hash).await)
+    fn notify(&self, partitions: &[u32]) {
+        self.hints.add(partitions);
     }
 
-    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
-        self.lent(async |session| journal::set_wake_at(session, execution, head, wake_at).await)
+    fn subscribe(&self, notify: NotifyCallback) {
+        notify::start_listening(&self.connections, notify);
+    }
+}
+
+impl Membership for PostgresStore {
+    fn is_shared(&self) -> bool {
+        true
     }
 
-    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        self.lent(async |session| journal::set_quarantine(session, execution, reason).await)
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        self.repeat(Who::Leases, async |session| membership::claim(session, partition, holder).await)
     }
 
-    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
-        self.once(Who::Others, async |session| notes::release(session, release).await)
+    fn partitions(&self) -> Result<u32, StoreError> {
+        self.lent(async |session| membership::partitions(session).await)
     }
 
-    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
-        self.once(Who::Others, async |session| notes::force_end(session, audited).await)
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        self.lent(async |session| membership::repartition(session, partitions.max(1)).await)
     }
 
-    fn quarantined(
-        &self,
-        organization: Option<&str>,
-        after: Option<ExecutionKey>,
-        limit: usize,
-    ) -> Result<Vec<QuarantinedRow>, StoreError> {
-        self.lent(async |session| notes::quarantined(session, organization, after, limit).await)
+    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
+        self.lent(async |session| membership::cluster_view(session, "").await)
     }
 
-    fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError> {
-        self.once(Who::Others, async |session| erase::erase(session, execution, audited).await)
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
+        self.repeat(Who::Leases, async |session| membership::heartbeat(session, node, lease_ms).await)
     }
 
-    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
-        self.lent(async |session| notes::list(session, execution).await)
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.once(Who::Leases, async |session| membership::acquire(session, node, partitions).await)
     }
 
-    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
-        self.lent(async |session| journal::late_receipts(session, execution).await)
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.repeat(Who::Leases, async |session| membership::release(session, node, fences, running).await)
     }
 
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        self.repeat(Who::Leases, async |session| membership::leave(session, node).await)
+    }
+
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
+        self.lent(async |session| remote_attempts::of_execution(session, execution).await)
+    }
+
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
+        self.lent(async |session| remote_attempts::stop(session, attempt).await)
+    }
+
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.lent(async |session| remote_attempts::end(session, node, attempts).await)
+    }
+}
+
+impl Executions for PostgresStore {
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
         self.lent(async |session| executions::by_key(session, execution).await)
     }
@@ -315,6 +302,23 @@ impl Store for PostgresStore {
         self.lent(async |session| executions::by_idempotency_key(session, of, key).await)
     }
 
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        self.lent(async |session| executions::list(session, filter, before, limit).await)
+    }
+
+    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
+        self.lent(async |session| executions::count(session, organization, statuses, most).await)
+    }
+
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.lent(async |session| executions::pending_organizations(session).await)
+    }
+
     fn pending_approvals(
         &self,
         organization: Option<&str>,
@@ -324,20 +328,24 @@ impl Store for PostgresStore {
         self.lent(async |session| approvals::list(session, organization, after, limit).await)
     }
 
-    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
-        self.lent(async |session| executions::pending_organizations(session).await)
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        self.lent(async |session| journal::set_quarantine(session, execution, reason).await)
     }
 
-    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
-        self.lent(async |session| executions::count(session, organization, statuses, most).await)
-    }
-
-    fn executions(
+    fn quarantined(
         &self,
-        filter: &Filter,
-        before: Option<ExecutionKey>,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
         limit: usize,
-    ) -> Result<Vec<ExecutionRow>, StoreError> {
-        self.lent(async |session| executions::list(session, filter, before, limit).await)
+    ) -> Result<Vec<QuarantinedRow>, StoreError> {
+        self.lent(async |session| notes::quarantined(session, organization, after, limit).await)
+    }
+
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
+        self.once(Who::Others, async |session| notes::release(session, release).await)
+    }
+
+    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
+        self.once(Who::Others, async |session| notes::force_end(session, audited).await)
     }
 }

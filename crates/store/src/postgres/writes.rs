@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     ExecutionRow, InboxMessage, LateReceipt, Part, RowChange, StoredPlan,
-    part::{is_end, wake_at},
+    batch::{is_end, wake_at},
     payloads,
     sql::integer,
 };

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 use super::executions::ABOVE_ALL_KEYS;
 use crate::{
     GateRow, Part,
-    part::is_end,
+    batch::is_end,
     sql::{integer, natural, only},
 };
 

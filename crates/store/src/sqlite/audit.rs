@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::{
     AuditEntry, AuditHead, AuditRow, ReadLimit,
-    catalogue::chain,
+    audit::chain,
     sql::{integer, natural},
 };
 

@@ -4,8 +4,8 @@ use rusqlite::{Connection, Params, Row, ToSql, params};
 
 use super::{SqliteStore, audit};
 use crate::{
-    AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, Removal, ResourceKey, ResourceQuery, ResourceRow,
-    StoreError,
+    Audit, AuditHead, AuditRow, Catalogue, Change, ChangeOutcome, ReadLimit, Removal, ResourceKey, ResourceQuery,
+    ResourceRow, StoreError,
     catalogue::{check_lengths, in_order},
     sql::{integer, natural},
 };
@@ -44,7 +44,9 @@ impl Catalogue for SqliteStore {
             Ok(changed)
         })
     }
+}
 
+impl Audit for SqliteStore {
     fn audit(&self, organization: &str, after: u64, bound: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
         self.read(|connection| audit::rows(connection, organization, after, bound))
     }

@@ -19,7 +19,7 @@ use rusqlite::{CachedStatement, Connection, Error, params, types::Type};
 use super::{approvals, audit, executions, journal};
 use crate::{
     Batch, ExecutionRow, Expected, InboxMessage, Part, PartOutcome, Refusal, StoredPlan,
-    part::{follows, is_end, wake_at},
+    batch::{follows, is_end, wake_at},
     payloads,
     sql::{integer, natural},
 };

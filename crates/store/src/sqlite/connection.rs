@@ -265,7 +265,8 @@ pub(super) fn create_new(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Origin, Store, sqlite::SqliteStore};
+    use crate::prelude::*;
+    use crate::{Origin, sqlite::SqliteStore};
 
     #[test]
     fn a_store_of_every_older_format_is_brought_to_the_newest_with_all_that_is_in_it() {

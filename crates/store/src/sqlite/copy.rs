@@ -49,8 +49,9 @@ mod tests {
     };
 
     use super::*;
+    use crate::prelude::*;
     use crate::{
-        Batch, Fence, Inspection, PartOutcome, Store,
+        Batch, Fence, Inspection, PartOutcome,
         contract_tests::op::{continues, key, look, opens},
         sqlite::Checked,
     };

@@ -12,8 +12,9 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{SqliteStore, lock};
+use crate::prelude::*;
 use crate::{
-    Batch, CommitError, EnqueueRequest, Fence, InboxMessage, Part, PartOutcome, ReadLimit, Store, StoreError,
+    Batch, CommitError, EnqueueRequest, Fence, InboxMessage, Part, PartOutcome, ReadLimit, StoreError,
     contract_tests::op::{Turn, Verb, continues, key, look, opens, run},
 };
 

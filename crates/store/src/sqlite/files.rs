@@ -148,8 +148,9 @@ mod tests {
     use rusqlite::{Connection, backup::Backup};
 
     use super::*;
+    use crate::prelude::*;
     use crate::{
-        Batch, CommitError, Fence, PartOutcome, Store,
+        Batch, CommitError, Fence, PartOutcome,
         contract_tests::op::{key, opens},
         sqlite::SqliteStore,
     };

@@ -43,9 +43,10 @@ pub use self::{
     inspect::{Checked, SqliteInspection, Stamp},
 };
 use crate::{
-    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Expected, Fence,
-    Filter, GateRow, HeadRow, InboxEntry, LateReceipt, Node, Origin, PartOutcome, QuarantineRelease, QuarantinedRow,
-    ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, metrics::sync_time, sql::integer,
+    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Executions, Expected,
+    Fence, Filter, GateRow, HeadRow, Inbox, InboxEntry, Journal, LateReceipt, Membership, Node, Origin, PartOutcome,
+    QuarantineRelease, QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, metrics::sync_time,
+    sql::integer,
 };
 
 /// The metadata entry for the engine that worked on the store last.
@@ -198,72 +199,20 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
-        self.write(|connection| membership::claim(connection, partition, holder))
-    }
-
-    fn partitions(&self) -> Result<u32, StoreError> {
-        self.read(membership::partitions)
-    }
-
-    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
-        self.write(|connection| membership::repartition(connection, partitions.max(1)))
-    }
-
-    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.write(|connection| membership::put_metadata_if_absent(connection, name, value))
+    fn catalogue(&self) -> &dyn Catalogue {
+        self
     }
 
     fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
         self.read(|connection| membership::metadata(connection, name))
     }
 
-    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
-        self.read(|connection| membership::cluster_view(connection, ""))
-    }
-
-    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
-        self.write(|connection| membership::heartbeat(connection, node, lease_ms))
-    }
-
-    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.write(|connection| membership::acquire(connection, node, partitions))
-    }
-
-    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.write(|connection| membership::release(connection, node, fences, running))
-    }
-
-    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
-        self.read(|connection| membership::remote_attempts(connection, execution))
-    }
-
-    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
-        self.write(|connection| membership::stop_remote(connection, attempt))
-    }
-
-    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.write(|connection| membership::end_remote(connection, node, attempts))
-    }
-
-    fn leave(&self, node: &str) -> Result<(), StoreError> {
-        self.write(|connection| membership::leave(connection, node))
+    fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.write(|connection| membership::put_metadata_if_absent(connection, name, value))
     }
 
     fn can_read_inline(&self) -> bool {
         self.readers.is_one_free()
-    }
-
-    fn is_of_unsealed_format(&self) -> bool {
-        self.is_of_unsealed_format
-    }
-
-    fn catalogue(&self) -> &dyn Catalogue {
-        self
-    }
-
-    fn newest_frame(&self) -> Option<u64> {
-        Some(self.newest_frame_number())
     }
 
     fn check_files(&self) -> Result<(), StoreError> {
@@ -277,6 +226,12 @@ impl Store for SqliteStore {
         self.check(&connection).map_err(StoreError::Unavailable)
     }
 
+    fn is_of_unsealed_format(&self) -> bool {
+        self.is_of_unsealed_format
+    }
+}
+
+impl Journal for SqliteStore {
     fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
         let connection = self.writer().map_err(|error| CommitError::NotWritten(error.to_string()))?;
         self.check(&connection).map_err(CommitError::Fatal)?;
@@ -308,25 +263,18 @@ impl Store for SqliteStore {
         self.read(|connection| journal::frames(connection, execution, from, bound))
     }
 
+    fn newest_frame(&self) -> Option<u64> {
+        Some(self.newest_frame_number())
+    }
+
     fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
         self.read(|connection| journal::due(connection, partitions, until_ms, after, limit))
     }
 
-    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
-        self.write(|connection| {
-            let is_so = membership::partitions(connection)? == request.partitions;
-            if is_so {
-                commit::put_plans(connection, request.plans)?;
-            }
-            if is_so && commit::enqueue(connection, request.message)? {
-                audit::append(connection, &request.sealing, &request.audit.iter().collect::<Vec<_>>())?;
-            }
-            Ok(is_so)
-        })
-    }
-
-    fn inbox(&self, partitions: &[u32], after: u64, bound: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
-        self.read(|connection| journal::inbox(connection, partitions, after, bound))
+    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
+        let sql = sql!("journal.sql", "set_wake_at");
+        let values = params![execution.0, integer(head.sequence), head.hash.0, wake_at.map(integer)];
+        self.write(|connection| Ok(connection.prepare_cached(sql)?.execute(values)? == 1))
     }
 
     fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
@@ -337,32 +285,8 @@ impl Store for SqliteStore {
         })
     }
 
-    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
-        let sql = sql!("journal.sql", "set_wake_at");
-        let values = params![execution.0, integer(head.sequence), head.hash.0, wake_at.map(integer)];
-        self.write(|connection| Ok(connection.prepare_cached(sql)?.execute(values)? == 1))
-    }
-
-    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        let sql = sql!("executions.sql", "quarantine");
-        self.write(|connection| connection.prepare_cached(sql)?.execute(params![execution.0, reason]).map(drop))
-    }
-
-    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
-        self.write(|connection| notes::release(connection, release))
-    }
-
-    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
-        self.write(|connection| notes::force_end(connection, audited))
-    }
-
-    fn quarantined(
-        &self,
-        organization: Option<&str>,
-        after: Option<ExecutionKey>,
-        limit: usize,
-    ) -> Result<Vec<QuarantinedRow>, StoreError> {
-        self.read(|connection| notes::quarantined(connection, organization, after, limit))
+    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
+        self.read(|connection| journal::late_receipts(connection, execution))
     }
 
     fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
@@ -380,11 +304,74 @@ impl Store for SqliteStore {
             self.path.display()
         )))
     }
+}
 
-    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
-        self.read(|connection| journal::late_receipts(connection, execution))
+impl Inbox for SqliteStore {
+    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
+        self.write(|connection| {
+            let is_so = membership::partitions(connection)? == request.partitions;
+            if is_so {
+                commit::put_plans(connection, request.plans)?;
+            }
+            if is_so && commit::enqueue(connection, request.message)? {
+                audit::append(connection, &request.sealing, &request.audit.iter().collect::<Vec<_>>())?;
+            }
+            Ok(is_so)
+        })
     }
 
+    fn inbox(&self, partitions: &[u32], after: u64, bound: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
+        self.read(|connection| journal::inbox(connection, partitions, after, bound))
+    }
+}
+
+impl Membership for SqliteStore {
+    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
+        self.write(|connection| membership::claim(connection, partition, holder))
+    }
+
+    fn partitions(&self) -> Result<u32, StoreError> {
+        self.read(membership::partitions)
+    }
+
+    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
+        self.write(|connection| membership::repartition(connection, partitions.max(1)))
+    }
+
+    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
+        self.read(|connection| membership::cluster_view(connection, ""))
+    }
+
+    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
+        self.write(|connection| membership::heartbeat(connection, node, lease_ms))
+    }
+
+    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
+        self.write(|connection| membership::acquire(connection, node, partitions))
+    }
+
+    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.write(|connection| membership::release(connection, node, fences, running))
+    }
+
+    fn leave(&self, node: &str) -> Result<(), StoreError> {
+        self.write(|connection| membership::leave(connection, node))
+    }
+
+    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
+        self.read(|connection| membership::remote_attempts(connection, execution))
+    }
+
+    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
+        self.write(|connection| membership::stop_remote(connection, attempt))
+    }
+
+    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
+        self.write(|connection| membership::end_remote(connection, node, attempts))
+    }
+}
+
+impl Executions for SqliteStore {
     fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
         self.read(|connection| executions::by_key(connection, execution))
     }
@@ -397,6 +384,23 @@ impl Store for SqliteStore {
         self.read(|connection| executions::by_idempotency_key(connection, of, key))
     }
 
+    fn executions(
+        &self,
+        filter: &Filter,
+        before: Option<ExecutionKey>,
+        limit: usize,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        self.read(|connection| executions::list(connection, filter, before, limit))
+    }
+
+    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
+        self.read(|connection| executions::count(connection, organization, statuses, most))
+    }
+
+    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.read(executions::pending_organizations)
+    }
+
     fn pending_approvals(
         &self,
         organization: Option<&str>,
@@ -406,21 +410,26 @@ impl Store for SqliteStore {
         self.read(|connection| approvals::list(connection, organization, after, limit))
     }
 
-    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
-        self.read(executions::pending_organizations)
+    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
+        let sql = sql!("executions.sql", "quarantine");
+        self.write(|connection| connection.prepare_cached(sql)?.execute(params![execution.0, reason]).map(drop))
     }
 
-    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
-        self.read(|connection| executions::count(connection, organization, statuses, most))
-    }
-
-    fn executions(
+    fn quarantined(
         &self,
-        filter: &Filter,
-        before: Option<ExecutionKey>,
+        organization: Option<&str>,
+        after: Option<ExecutionKey>,
         limit: usize,
-    ) -> Result<Vec<ExecutionRow>, StoreError> {
-        self.read(|connection| executions::list(connection, filter, before, limit))
+    ) -> Result<Vec<QuarantinedRow>, StoreError> {
+        self.read(|connection| notes::quarantined(connection, organization, after, limit))
+    }
+
+    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
+        self.write(|connection| notes::release(connection, release))
+    }
+
+    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
+        self.write(|connection| notes::force_end(connection, audited))
     }
 }
 

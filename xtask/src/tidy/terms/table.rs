@@ -42,7 +42,7 @@ pub(super) const TERMS: [Term; 59] = [
         "word",
         &["word", "words"],
         "heartbeat",
-        &["crates/engine/", "crates/sim/src/cluster", "crates/store/src/suite/nodes"],
+        &["crates/engine/", "crates/sim/src/cluster", "crates/store/src/contract_tests/membership"],
     ),
     term(
         "word",

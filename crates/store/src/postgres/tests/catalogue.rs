@@ -14,6 +14,7 @@ use mainspring_kernel::{
 };
 
 use super::{make_older, message, open};
+use crate::prelude::*;
 use crate::{
     AuditEntry, Batch, Catalogue, Change, ChangeOutcome, EnqueueRequest, Fence, InboxMessage, Origin, Part,
     PartOutcome, Put, ReadLimit, Removal, ResourceKey, ResourceRow, Store, StoredPlan,

@@ -7,8 +7,9 @@ use std::{
 };
 
 use super::{LOOKS_MAX, commit, message, open, wait_until, wait_until_blocked};
+use crate::prelude::*;
 use crate::{
-    EnqueueRequest, Fence, Node, PartOutcome, ReadLimit, Refusal, Store,
+    EnqueueRequest, Fence, Node, PartOutcome, ReadLimit, Refusal,
     contract_tests::{
         op::{Turn, continues, key, opens},
         postgres::server,

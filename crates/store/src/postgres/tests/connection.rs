@@ -3,9 +3,10 @@
 use std::{sync::Barrier, thread};
 
 use super::{commit, message, open};
+use crate::prelude::*;
 use crate::{
     AuditedNotes, Batch, EnqueueRequest, Fence, Filter, InboxMessage, Node, Part, PartOutcome, QuarantineRelease,
-    ReadLimit, Refusal, Store, StoreError, StoredPlan,
+    ReadLimit, Refusal, StoreError, StoredPlan,
     contract_tests::{
         op::{Turn, continues, key, look, opens},
         postgres::server,

@@ -5,8 +5,9 @@ use std::{sync::mpsc, thread};
 use mainspring_kernel::note::Subject;
 
 use super::{commit, message, open};
+use crate::prelude::*;
 use crate::{
-    AuditedNotes, Batch, CommitError, Fence, InboxMessage, Part, PartOutcome, ReadLimit, Store, StoreError,
+    AuditedNotes, Batch, CommitError, Fence, InboxMessage, Part, PartOutcome, ReadLimit, StoreError,
     contract_tests::{
         op::{Turn, continues, key, look, note, opens},
         postgres::server,

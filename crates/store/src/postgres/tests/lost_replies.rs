@@ -11,8 +11,9 @@ use std::{
 };
 
 use super::{commit, message, open, wait_until};
+use crate::prelude::*;
 use crate::{
-    Batch, CommitError, Fence, Node, Part, PartOutcome, ReadLimit, Store, StoreError,
+    Batch, CommitError, Fence, Node, Part, PartOutcome, ReadLimit, StoreError,
     contract_tests::{
         op::{Turn, continues, key, opens},
         postgres::server,

@@ -1,8 +1,9 @@
 //! Upgrades: processes of an older release that have the store open, and processes that may not upgrade.
 
 use super::{make_older, open};
+use crate::prelude::*;
 use crate::{
-    Node, Store, StoreError,
+    Node, StoreError,
     contract_tests::postgres::server,
     postgres::{
         Options, PostgresStore,
