@@ -77,11 +77,11 @@ pub(crate) async fn authorize(
     };
     let requirement = app.policies.get().and_then(|policies| policies.requirement(&parts.method, logged.path()));
     let Decision { verdict, admitted, owner } = decide(&app, requirement, credential, &parts, &logged).await;
-    let account = match (&admitted, requirement) {
+    let account = Arc::new(match (&admitted, requirement) {
         (Ok(Some(caller)), _) => Account::of(&parts.method, logged.path(), &caller.organization, &caller.user),
         (_, Some(Requirement::Health)) => Account::health(),
         _ => Account::anonymous(from),
-    };
+    });
     let admitted = admitted.and_then(|caller| check_room(&app, &account, timer.as_deref(), caller));
     let is_admitted = matches!(&admitted, Ok(Some(_)));
     let received = match admitted {
@@ -142,7 +142,7 @@ async fn decide(
 }
 
 /// Runs the handler of an admitted request on its account, and releases the memory of the body after it.
-async fn handle(account: Account, memory: BodyMemory, mut request: Request, next: Next) -> Response {
+async fn handle(account: Arc<Account>, memory: BodyMemory, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(memory.clone());
     let response = on_account(account, next.run(request)).await;
     memory.release();

@@ -5,7 +5,7 @@ use std::fmt;
 use axum::{
     body::Bytes,
     extract::{FromRequest, Request},
-    http::{HeaderMap, header::CONTENT_TYPE},
+    http::{HeaderMap, HeaderValue, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use mainspring_kernel::{json, value::Value};
@@ -22,21 +22,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self> {
-        let headers = request.headers().clone();
+        let kind = request.headers().get(CONTENT_TYPE).cloned();
         let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
             let code = if rejection.status().as_u16() == 413 { Code::PayloadTooLarge } else { Code::ValidationError };
             Problem::new(code, rejection.body_text())
         })?;
-        read(&headers, &bytes).map(Self)
+        read(kind.as_ref(), &bytes).map(Self)
     }
 }
 
 /// Reads a body; an empty one counts as an empty object.
-fn read<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8]) -> Result<T> {
+fn read<T: DeserializeOwned>(kind: Option<&HeaderValue>, bytes: &[u8]) -> Result<T> {
     if bytes.is_empty() {
         return parse(b"{}");
     }
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence != "application/json" && !essence.ends_with("+json") {
         let message = "The body must be JSON: send it with `Content-Type: application/json`.";

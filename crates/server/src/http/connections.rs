@@ -184,14 +184,16 @@ impl Connection {
     /// Fails with 503 if one of the two shares is used up and none of its connections is idle.
     pub(crate) fn prove(&self, holder: &Holder<'_>) -> Result<(), Problem> {
         let mut table = self.of.table();
-        let (organization, token) =
-            (Share::Organization(holder.organization.into()), Share::Token(holder.token.into()));
         let Some(row) = table.rows.get(&self.number) else { return Ok(()) };
         let is_proven = row.shares.len() > 1;
+        let is_same = matches!(row.shares.as_slice(), [Share::Organization(organization), Share::Token(token)]
+            if organization == holder.organization && token == holder.token);
         // Requests of several callers share a proxy's connection: it counts for the first open one.
-        if row.shares == [organization.clone(), token.clone()] || row.is_proxy && is_proven {
+        if is_same || row.is_proxy && is_proven {
             return Ok(());
         }
+        let (organization, token) =
+            (Share::Organization(holder.organization.into()), Share::Token(holder.token.into()));
         let address = vec![Share::Address(row.address)];
         table.change(self.number, |row| row.shares = address);
         let is_first = !table.shares.contains_key(&organization);
@@ -216,6 +218,17 @@ fn full() -> Problem {
 }
 
 impl Members {
+    fn add(&mut self, number: u64, idle_since: Option<u64>) {
+        match idle_since {
+            Some(since) => {
+                self.idle.insert(since, number);
+            }
+            None => {
+                self.busy.insert(number);
+            }
+        }
+    }
+
     fn count(&self) -> usize {
         self.busy.len() + self.idle.len()
     }
@@ -238,11 +251,9 @@ impl Table {
 
     fn put(&mut self, number: u64, row: Row) {
         for share in &row.shares {
-            let members = self.shares.entry(share.clone()).or_default();
-            if let Some(since) = row.idle_since {
-                members.idle.insert(since, number);
-            } else {
-                members.busy.insert(number);
+            match self.shares.get_mut(share) {
+                Some(members) => members.add(number, row.idle_since),
+                None => self.shares.entry(share.clone()).or_default().add(number, row.idle_since),
             }
         }
         self.proven += usize::from(row.shares.len() > 1);

@@ -153,19 +153,19 @@ impl Account {
 }
 
 tokio::task_local! {
-    static ACCOUNT: Account;
+    static ACCOUNT: Arc<Account>;
 }
 
 /// Runs a future on an account; slots are charged to it.
-pub(crate) async fn on_account<F: Future>(account: Account, future: F) -> F::Output {
-    ACCOUNT.scope(account, future).await
+pub(crate) async fn on_account<F: Future>(account: impl Into<Arc<Account>>, future: F) -> F::Output {
+    ACCOUNT.scope(account.into(), future).await
 }
 
 /// The account of the current task, or that of the server itself. Spawned tasks do not inherit an account and must be
 /// wrapped in [`on_account`].
-pub(crate) fn current() -> Account {
+pub(crate) fn current() -> Arc<Account> {
     let own = || Account { kind: Kind::Ordinary, key: String::new(), member: String::new() };
-    ACCOUNT.try_with(Account::clone).unwrap_or_else(|_| own())
+    ACCOUNT.try_with(Arc::clone).unwrap_or_else(|_| own().into())
 }
 
 /// The slots of a server.

@@ -60,10 +60,8 @@ struct Approval {
     gate: RawJson,
     /// Start of the approval, RFC 3339.
     requested_at: String,
-    /// Time of the default decision, RFC 3339.
-    timeout_at: String,
-    /// Decision at the timeout: `approve` or `deny`.
-    default_action: &'static str,
+    #[serde(flatten)]
+    timeout: ApprovalTimeout,
     /// `pending`.
     status: &'static str,
     /// True if the caller may decide.
@@ -75,6 +73,16 @@ struct Approval {
     can_be_approved: bool,
     /// URL of the web page with the approval. It requires a sign-in.
     url: String,
+}
+
+/// The decision that is made without a member.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ApprovalTimeout {
+    /// Time of the default decision, RFC 3339.
+    timeout_at: String,
+    /// Decision at the timeout: `approve` or `deny`.
+    default_action: &'static str,
 }
 
 /// A page of open approvals.
@@ -122,8 +130,10 @@ fn approval(
         message: open.gate.prompt.clone(),
         gate: RawJson::of(&gate(open, may_decide))?,
         requested_at: timestamps::text(opened_at),
-        timeout_at: timestamps::text(open.gate.expires_at),
-        default_action: open.gate.on_timeout.name(),
+        timeout: ApprovalTimeout {
+            timeout_at: timestamps::text(open.gate.expires_at),
+            default_action: open.gate.on_timeout.name(),
+        },
         status: "pending",
         may_decide,
         approvers: members.named(open)?,

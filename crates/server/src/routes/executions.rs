@@ -147,12 +147,12 @@ fn body(app: &App, caller: &Caller, id: &str, include: Include) -> Result<Execut
     let mut shown = execution_view::body(caller, &row, &details);
     if include.steps {
         let (steps, cursor) = first_steps(&attempts(app, &row, 0)?)?;
-        (shown.steps, shown.steps_cursor) = (Some(steps), cursor);
+        (shown.included.steps, shown.included.steps_cursor) = (Some(steps), cursor);
     }
     if include.workflow_snapshot {
-        shown.workflow_snapshot = Some(snapshot(app, caller, &row)?);
+        shown.included.workflow_snapshot = Some(snapshot(app, caller, &row)?);
     }
-    shown.runtime_state = include.runtime_state.then(|| RuntimeState::of(&row, &details.state));
+    shown.included.runtime_state = include.runtime_state.then(|| RuntimeState::of(&row, &details.state));
     Ok(shown)
 }
 

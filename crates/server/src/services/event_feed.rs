@@ -264,7 +264,7 @@ impl Feeds {
             return (feed, false);
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
-        let feed = Arc::new(Feed::new(self.bytes.clone(), current().key));
+        let feed = Arc::new(Feed::new(self.bytes.clone(), current().key.clone()));
         feeds.insert(key, Arc::downgrade(&feed));
         (feed, true)
     }

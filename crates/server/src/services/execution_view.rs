@@ -20,13 +20,13 @@ use mainspring_store::ExecutionRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub(crate) use include::{Include, RuntimeState, snapshot};
+pub(crate) use include::{Include, IncludedParts, RuntimeState, snapshot};
 
 use crate::{
     app::App,
     auth::{caller::Caller, execution_access::may_decide},
     http::{
-        body::{Data, RawJson},
+        body::Data,
         problem::{Problem, Result},
         timestamps,
     },
@@ -38,15 +38,10 @@ use crate::{
 pub(crate) struct ExecutionSummary {
     /// Unique id.
     pub id: String,
-    /// Id of the workflow; null for child executions of older releases.
-    pub workflow_id: Option<String>,
-    /// Display name of the workflow when the execution was started, else the name in the definition; null if neither
-    /// exists.
-    pub workflow_name: Option<String>,
-    /// Id of the trigger; null without one.
-    pub trigger_id: Option<String>,
-    /// Display name of the trigger. Null in this release, which has no triggers.
-    pub trigger_name: Option<String>,
+    #[serde(flatten)]
+    pub workflow: ExecutionWorkflow,
+    #[serde(flatten)]
+    pub trigger: ExecutionTrigger,
     /// Id of the parent execution; null without one.
     pub parent_execution_id: Option<String>,
     /// Id of the owner.
@@ -57,18 +52,6 @@ pub(crate) struct ExecutionSummary {
     pub outcome: Option<String>,
     /// Error code, or the reason of the end.
     pub error_code: Option<String>,
-    /// `manual`, `webhook`, `schedule`, `subworkflow`, or `subworkflow_detached` if the parent does not wait.
-    pub trigger_type: String,
-    /// Kind of the initiator.
-    pub initiator_type: String,
-    /// Id of the initiator.
-    pub initiator_user_id: Option<String>,
-    /// Semantic version of the workflow.
-    pub workflow_version: Option<String>,
-    /// Hash of the definition at the start: `sha256:…`.
-    pub workflow_hash: String,
-    /// Idempotency key, unique per workflow.
-    pub idempotency_key: Option<String>,
     /// Id of the bound session.
     pub session_id: Option<String>,
     /// Number of dispatches, from 1.
@@ -79,25 +62,62 @@ pub(crate) struct ExecutionSummary {
     pub completed_at: Option<String>,
 }
 
+/// The workflow of an execution as of the start.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionWorkflow {
+    /// Id of the workflow; null for child executions of older releases.
+    pub workflow_id: Option<String>,
+    /// Display name of the workflow when the execution was started, else the name in the definition; null if neither
+    /// exists.
+    pub workflow_name: Option<String>,
+    /// Semantic version of the workflow.
+    pub workflow_version: Option<String>,
+    /// Hash of the definition at the start: `sha256:…`.
+    pub workflow_hash: String,
+}
+
+/// The cause of an execution.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecutionTrigger {
+    /// Id of the trigger; null without one.
+    pub trigger_id: Option<String>,
+    /// Display name of the trigger. Null in this release, which has no triggers.
+    pub trigger_name: Option<String>,
+    /// `manual`, `webhook`, `schedule`, `subworkflow`, or `subworkflow_detached` if the parent does not wait.
+    pub trigger_type: String,
+    /// Kind of the initiator.
+    pub initiator_type: String,
+    /// Id of the initiator.
+    pub initiator_user_id: Option<String>,
+    /// Idempotency key, unique per workflow.
+    pub idempotency_key: Option<String>,
+}
+
 impl From<&ExecutionRow> for ExecutionSummary {
     fn from(row: &ExecutionRow) -> Self {
         Self {
             id: row.id.clone(),
-            workflow_id: row.workflow_id.clone(),
-            workflow_name: row.workflow_name.clone().or_else(|| row.workflow.clone()),
-            trigger_id: row.trigger_id.clone(),
-            trigger_name: None,
+            workflow: ExecutionWorkflow {
+                workflow_id: row.workflow_id.clone(),
+                workflow_name: row.workflow_name.clone().or_else(|| row.workflow.clone()),
+                workflow_version: row.workflow_version.clone(),
+                workflow_hash: row.workflow_hash.clone(),
+            },
+            trigger: ExecutionTrigger {
+                trigger_id: row.trigger_id.clone(),
+                trigger_name: None,
+                trigger_type: row.trigger_type.clone(),
+                initiator_type: row.initiator_type.clone(),
+                initiator_user_id: row.initiator_user_id.clone(),
+                idempotency_key: row.idempotency_key.clone(),
+            },
             parent_execution_id: row.started_by(),
             user_id: row.initiator_user_id.clone(),
             status: row.status.clone(),
             outcome: row.outcome.clone(),
             error_code: row.error.clone(),
-            trigger_type: row.trigger_type.clone(),
-            initiator_type: row.initiator_type.clone(),
-            initiator_user_id: row.initiator_user_id.clone(),
-            workflow_version: row.workflow_version.clone(),
-            workflow_hash: row.workflow_hash.clone(),
-            idempotency_key: row.idempotency_key.clone(),
             session_id: row.session_id.clone(),
             attempt_count: row.attempt_count,
             started_at: timestamps::text(row.started_at),
@@ -157,22 +177,8 @@ pub(crate) struct ExecutionBody {
     pub approvals: Vec<Data>,
     /// Reason of the quarantine; null if the execution is not quarantined.
     pub quarantined: Option<String>,
-    /// With `include=steps`: the first attempts, up to 8 MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<Object>>, nullable = false)]
-    pub steps: Option<Vec<RawJson>>,
-    /// With `include=steps`: `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub steps_cursor: Option<String>,
-    /// With `include=workflowSnapshot`: the definition of the execution as saved; null if the history lacks it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub workflow_snapshot: Option<Data>,
-    /// With `include=runtimeState`: runtime details.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub runtime_state: Option<RuntimeState>,
+    #[serde(flatten)]
+    pub included: IncludedParts,
 }
 
 /// A recorded cancel request.
@@ -275,7 +281,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
     // Rows of older releases lack the workflow's display name; the journal has it.
     let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
     let mut summary = ExecutionSummary::from(row);
-    summary.workflow_name = named.map(Into::into).or(summary.workflow_name);
+    summary.workflow.workflow_name = named.map(Into::into).or(summary.workflow.workflow_name);
     ExecutionBody {
         summary,
         waiting_for: state.queue.map(mainspring_kernel::input::Queue::name),
@@ -289,10 +295,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
         requires_approval: approvals.first().cloned().unwrap_or_default(),
         approvals,
         quarantined: details.quarantined.clone(),
-        steps: None,
-        steps_cursor: None,
-        workflow_snapshot: None,
-        runtime_state: None,
+        included: IncludedParts::default(),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     app::App,
     auth::{caller::Caller, permission::Permission},
     http::{
-        body::Data,
+        body::{Data, RawJson},
         problem::{Problem, Result},
         timestamps,
     },
@@ -59,6 +59,28 @@ pub(crate) fn snapshot(app: &App, caller: &Caller, row: &ExecutionRow) -> Result
     let listing = Listing { name, is_descending: true, most: ReadLimit::of(1), ..Listing::default() };
     let mut found = Repository::of(app.catalogue(), &caller.organization).list::<Version>(listing)?.rows;
     Ok(found.pop().map(|stored| stored.body.data).unwrap_or_default())
+}
+
+/// The optional parts of an execution; each is missing unless the request includes it.
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IncludedParts {
+    /// With `include=steps`: the first attempts, up to 8 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Object>>, nullable = false)]
+    pub steps: Option<Vec<RawJson>>,
+    /// With `include=steps`: `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub steps_cursor: Option<String>,
+    /// With `include=workflowSnapshot`: the definition of the execution as saved; null if the history lacks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub workflow_snapshot: Option<Data>,
+    /// With `include=runtimeState`: runtime details.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub runtime_state: Option<RuntimeState>,
 }
 
 /// Runtime details of an execution (second specification, `RuntimeState`).
