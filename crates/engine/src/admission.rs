@@ -47,7 +47,7 @@ pub trait Limits: Send + Sync {
 }
 
 /// The result of reading an organization: its limits and its unfinished executions.
-pub(crate) type Found = Result<(Bounds, Vec<ExecutionRow>), String>;
+pub type Found = Result<(Bounds, Vec<ExecutionRow>), String>;
 
 /// Rows per read.
 const ROWS_AT_A_TIME: usize = 1_000;
@@ -60,8 +60,8 @@ pub(crate) const UNFINISHED: [ExecutionStatus; 4] = [
     ExecutionStatus::CancelRequested,
 ];
 
-/// Reads the limits and the unfinished executions of an organization.
-pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -> Found {
+/// Reads the limits and the unfinished executions of an organization. Blocks.
+pub fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -> Found {
     let filter = Filter {
         organization: Some(organization.into()),
         statuses: UNFINISHED.map(|status| status.name().into()).into(),
@@ -73,6 +73,15 @@ pub(crate) fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -
     let rows = all(store, &filter).map_err(|error| error.to_string())?;
     let matters = |row: &ExecutionRow| has_place(row) || bounds.workflow.is_some();
     Ok((bounds, rows.into_iter().filter(matters).collect()))
+}
+
+/// Counts the unfinished executions of an organization, up to their bound. Returns the bound and the number, or `None` if
+/// the store does not answer. Blocks.
+pub fn count_unfinished(store: &dyn Store, limits: &dyn Limits, organization: &str) -> Option<(u32, u64)> {
+    let most = limits.of(store, organization).ok()?.live;
+    let statuses = UNFINISHED.map(|status| status.name());
+    let found = store.count_executions(organization, &statuses, most as usize).ok()?;
+    Some((most, found as u64))
 }
 
 /// True if a running execution has a slot of its own.

@@ -2,7 +2,7 @@
 //!
 //! Timers, deadlines and gates expire by the clock of the owning node, and the time of an execution never goes back. A
 //! node that is an hour fast would therefore expire approvals an hour early, irrevocably. Each heartbeat reads the
-//! store's clock. Between two heartbeats, the monotonic clock tells the store's present time. Only the three functions at
+//! store's clock. Between two heartbeats, the monotonic clock shows the store's present time. Only the three functions at
 //! the end read clocks.
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::limits::CLOCK_APART_MS_MAX;
 
 /// A time on a node's monotonic clock, in milliseconds since an arbitrary start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MonotonicMs(pub u64);
 
 /// The clocks of a node at one time.
@@ -20,6 +20,18 @@ pub struct ClockReading {
     pub monotonic: MonotonicMs,
     /// The wall clock, in milliseconds since 1970. It can be set at any time, to any value.
     pub wall_ms: u64,
+}
+
+/// The clocks of a process, as a node reads them.
+pub trait Clock {
+    /// Reads the clocks in milliseconds.
+    fn reading(&self) -> ClockReading;
+
+    /// The time since an arbitrary start, on a monotonic clock that is more precise than a reading.
+    fn elapsed(&self) -> std::time::Duration;
+
+    /// The processor time that the calling thread has used.
+    fn processor_time(&self) -> std::time::Duration;
 }
 
 /// The store's clock, read between two readings of the node's clocks.

@@ -24,7 +24,7 @@ use crate::{
     admission::partition_of_organization,
     clock::now_ms,
     data_dir::{DataDir, DirLock},
-    driver::{Asker, Command, Commands, Driver, DriverHandles, NodeProblem, Ownership, Pending, Watcher, queue},
+    driver::{Asker, Command, Commands, Driver, DriverHandles, Watcher, queue},
     error::EngineError,
     evaluator::Evaluator,
     execution_keys::new_key_where,
@@ -36,9 +36,10 @@ use crate::{
     lease::Leases,
     limits::{IDLE_BYTES_MAX, WATCHED_FRAMES_MAX, effects_at_a_time},
     membership::NodeSession,
+    node::{NodeEvent, NodeProblem, Ownership},
     options::{ClusterOptions, EngineOptions, EngineResources, EngineScope},
     resume_token,
-    shard::{CommittedFrame, Event, Keys, NewExecution, PendingInput, Reply, Shard, ShardError, Ticket},
+    shard::{CommittedFrame, Event, Keys, NewExecution, Pending, PendingInput, Reply, Shard, ShardError, Ticket},
     start_request::{StartRequest, row},
 };
 
@@ -208,12 +209,12 @@ impl Engine {
 
     /// Activates an execution of the store, and adds it to the scope.
     pub fn activate(&self, execution: ExecutionKey) {
-        let _ = self.commands.send(Command::Activate(execution));
+        let _ = self.commands.send(Command::Node(NodeEvent::Activate(execution)));
     }
 
     /// Reports that the concurrency limits of an organization have changed.
     pub fn limits_changed(&self, organization: &str) {
-        let _ = self.commands.send(Command::BoundsChanged(organization.to_owned()));
+        let _ = self.commands.send(Command::Node(NodeEvent::BoundsChanged(organization.to_owned())));
         let partition = partition_of_organization(organization, self.owned().partitions);
         self.store.notify(&[partition]);
     }
@@ -339,7 +340,7 @@ impl Engine {
 
     /// Stops running attempts, writes pending results and unlocks the folder. No new work starts.
     pub async fn drain(&self) {
-        let _ = self.commands.send(Command::Drain);
+        let _ = self.commands.send(Command::Node(NodeEvent::Drain));
         let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(driver) = driver {
             let _ = driver.await;

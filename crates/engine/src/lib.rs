@@ -1,7 +1,8 @@
 //! Durable execution: turns, timers, recovery and leases. It contains no HTTP, no SQL and no particular executor.
 //!
-//! [`shard`] is a synchronous state machine without I/O. The driver connects it to the store, the executors,
-//! the sandbox and the clock, and is the only asynchronous part.
+//! [`shard`] is a synchronous state machine over executions, and [`node`] one over a shard and its place among other
+//! nodes; neither does I/O. The `driver` connects the node to the store, the executors, the sandbox and the clock, and is
+//! the only asynchronous part.
 
 pub mod admission;
 pub mod audit;
@@ -25,6 +26,7 @@ pub mod keys;
 pub mod lease;
 pub mod limits;
 pub mod membership;
+pub mod node;
 pub mod options;
 pub mod progress;
 pub mod quarantine;
@@ -34,7 +36,8 @@ pub mod start_request;
 pub mod trace_spans;
 mod unfinished;
 
-pub use driver::{NodeProblem, Pending};
 pub use engine::{Engine, Submitted};
 pub use error::EngineError;
+pub use node::NodeProblem;
 pub use options::{ClusterOptions, EngineOptions, EngineResources, EngineScope};
+pub use shard::Pending;

@@ -25,6 +25,12 @@ pub struct NodeSession {
     is_clock_right: Arc<AtomicBool>,
 }
 
+impl std::fmt::Debug for NodeSession {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("NodeSession").field(&self.node.name).finish()
+    }
+}
+
 /// The result of a heartbeat.
 #[derive(Debug)]
 pub enum Heartbeat {

@@ -40,7 +40,6 @@ use mainspring_store::{Expected, StoredPlan};
 
 use crate::{
     audit,
-    driver::Pending,
     evaluator::{Finished, Rest, Suspended},
     inbox,
     intake::Charge,
@@ -59,8 +58,8 @@ use crate::{
 pub(crate) use approvals::open_gates;
 pub(crate) use entry::Summary;
 pub use protocol::{
-    AttemptRecovery, CommittedFrame, Event, Handoff, LoadAnswer, NewExecution, Output, PendingInput, ReceivedMessage,
-    Reply, ShardError, Taken, Ticket,
+    AttemptRecovery, CommittedFrame, Event, Handoff, LoadAnswer, NewExecution, Output, Pending, PendingInput,
+    ReceivedMessage, Reply, ShardError, Taken, Ticket,
 };
 
 /// The executions that this process owns, and the work that is in progress for them.

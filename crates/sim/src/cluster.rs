@@ -13,14 +13,14 @@ mod executors;
 mod fault_coverage;
 mod faults;
 mod foreign;
+mod heartbeats;
 mod journal_checker;
-mod looking;
+mod limits;
+mod load;
 mod network;
 mod node;
 mod operators;
 mod outputs;
-mod owning;
-mod quarantine;
 mod rare_faults;
 mod subject;
 mod workflows;
@@ -48,7 +48,9 @@ use commit_checker::CommitChecker;
 pub use fault_coverage::FaultCoverage;
 pub use faults::Fault;
 use faults::FaultProfile;
-use node::{Node, NodeEvent};
+use limits::SeedLimits;
+use load::LoadProfile;
+use node::{Process, ProcessEvent};
 use rare_faults::{RareFault, RareFaults};
 pub(crate) use subject::Subject;
 use workflows::Workflows;
@@ -126,7 +128,7 @@ pub(crate) fn run_subject(seed: u64, size: Size, subject: &Subject, faults: &[Fa
 /// An event at a time.
 enum ClusterEvent {
     /// An event of a node, in one of its incarnations.
-    Node(usize, u32, NodeEvent),
+    Node(usize, u32, ProcessEvent),
     /// A request reaches the store.
     Store(network::InFlightRequest),
     /// A node crashes.
@@ -149,6 +151,8 @@ enum ClusterEvent {
     RareFault,
     /// A foreign program writes into the store.
     ForeignRow,
+    /// A node receives many events at once.
+    Burst(usize),
     /// Operators handle quarantined executions.
     Operators,
     /// The number of partitions changes.
@@ -156,28 +160,52 @@ enum ClusterEvent {
 }
 
 struct Cluster {
-    size: Size,
+    settings: Settings,
     now: u64,
-    /// The pending events: by time, and by the order in which they were scheduled.
-    queue: BinaryHeap<Reverse<(u64, u64)>>,
-    events: BTreeMap<u64, ClusterEvent>,
-    order: u64,
+    queue: EventQueue,
     rng: Rng,
     store: MemoryStore,
     loader: Loader,
-    nodes: Vec<Node>,
+    nodes: Vec<Process>,
     calls: Calls,
     commits: CommitChecker,
     clients: Clients,
     faults: FaultProfile,
     rare_faults: RareFaults,
-    /// Executions started by a message whose first commit was not written, without a reply to anyone.
-    lost_starts: BTreeSet<ExecutionKey>,
+    injected: Injected,
     workflows: Workflows,
+    progress: Progress,
+}
+
+/// The settings of a seed.
+struct Settings {
+    size: Size,
+    limits: SeedLimits,
+    load: LoadProfile,
     /// Virtual time after the last fault in which every execution must end.
     recovery_ms_max: u64,
+}
+
+/// The pending events: by time, and by the order in which they were scheduled.
+#[derive(Default)]
+struct EventQueue {
+    times: BinaryHeap<Reverse<(u64, u64)>>,
+    events: BTreeMap<u64, ClusterEvent>,
+    order: u64,
+}
+
+/// Faults in effect.
+#[derive(Default)]
+struct Injected {
+    /// Executions started by a message whose first commit was not written, without a reply to anyone.
+    lost_starts: BTreeSet<ExecutionKey>,
     /// The store does not respond before this time.
     down_until: u64,
+}
+
+/// Progress of the run, and its results.
+#[derive(Default)]
+struct Progress {
     /// The time when all executions had ended, and the time of the last check of receipts.
     ended: Option<(u64, u64)>,
     coverage: FaultCoverage,
@@ -192,6 +220,7 @@ impl Cluster {
         store.repartition(size.partitions).map_err(|error| error.to_string())?;
         let mut rng = Rng::new(seed);
         let mut profile = FaultProfile::of(&mut rng);
+        let limits = SeedLimits::of(&mut rng);
         let mut rare_faults = RareFaults::of(seed);
         if subject.is_some() {
             profile.keep_only(faults);
@@ -205,26 +234,19 @@ impl Cluster {
             None => Workflows::compiled(rare_faults.has(RareFault::Panics))?,
         };
         let mut cluster = Self {
-            size,
+            settings: Settings { size, limits, load: LoadProfile::of(seed), recovery_ms_max },
             now: START_MS,
-            queue: BinaryHeap::new(),
-            events: BTreeMap::new(),
-            order: 0,
+            queue: EventQueue::default(),
             loader: Loader::new(Arc::new(store.clone()), keys().sealing).among_nodes(),
-            nodes: (0..size.nodes).map(|_| Node::absent(&mut rng)).collect(),
+            nodes: (0..size.nodes).map(|_| Process::absent(&mut rng)).collect(),
             calls: Calls::new(seed),
             commits: CommitChecker::new(workflows.plans(), is_given),
-            recovery_ms_max,
             clients: Clients::new(size.executions),
             faults: profile,
             rare_faults,
-            lost_starts: BTreeSet::new(),
             workflows,
-            down_until: 0,
-            ended: None,
-            coverage: FaultCoverage::default(),
-            handed_over: 0,
-            trace: Hash::default(),
+            injected: Injected::default(),
+            progress: Progress::default(),
             rng,
             store,
         };
@@ -238,21 +260,22 @@ impl Cluster {
         }
         cluster.at(1_000, ClusterEvent::NodeFault);
         cluster.schedule_rare_faults();
+        cluster.schedule_bursts();
         cluster.at(clients::ROUND_MS, ClusterEvent::Clients);
         Ok(cluster)
     }
 
     /// Schedules an event.
     fn at(&mut self, after_ms: u64, event: ClusterEvent) {
-        self.order += 1;
-        self.queue.push(Reverse((self.now + after_ms, self.order)));
-        self.events.insert(self.order, event);
+        self.queue.order += 1;
+        self.queue.times.push(Reverse((self.now + after_ms, self.queue.order)));
+        self.queue.events.insert(self.queue.order, event);
     }
 
     fn play(&mut self) -> Result<(), String> {
         let mut count = 0;
-        while let Some(Reverse((at, order))) = self.queue.pop() {
-            let Some(event) = self.events.remove(&order) else { continue };
+        while let Some(Reverse((at, order))) = self.queue.times.pop() {
+            let Some(event) = self.queue.events.remove(&order) else { continue };
             self.now = at.max(self.now);
             self.store.set_now(self.now);
             self.handle_event(event)?;
@@ -263,7 +286,7 @@ impl Cluster {
             if self.is_healed() && self.is_done()? && self.has_settled()? {
                 return self.check_end();
             }
-            if self.now > START_MS + self.faults.lasts_ms + self.recovery_ms_max {
+            if self.now > START_MS + self.faults.lasts_ms + self.settings.recovery_ms_max {
                 return Err(format!("some executions do not end: {}", self.commits.open_in_words(&self.store)));
             }
         }
@@ -289,11 +312,11 @@ impl Cluster {
 
     /// Returns whether no receipt is under way any more. A receipt that is under way for too long is lost.
     fn has_settled(&mut self) -> Result<bool, String> {
-        let (since, checked_at) = *self.ended.get_or_insert((self.now, 0));
+        let (since, checked_at) = *self.progress.ended.get_or_insert((self.now, 0));
         if self.now < checked_at + RECEIPT_CHECK_MS {
             return Ok(false);
         }
-        self.ended = Some((since, self.now));
+        self.progress.ended = Some((since, self.now));
         match self.check_receipts() {
             Err(why) if self.now > since + SETTLE_MS => Err(why),
             settled => Ok(settled.is_ok()),
@@ -318,7 +341,7 @@ impl Cluster {
                 Ok(())
             }
             ClusterEvent::Outage(for_ms) => {
-                self.down_until = self.now + for_ms;
+                self.injected.down_until = self.now + for_ms;
                 Ok(())
             }
             ClusterEvent::StartExecution(number) => self.start_execution(number),
@@ -329,6 +352,7 @@ impl Cluster {
                 Ok(())
             }
             ClusterEvent::ForeignRow => self.write_foreign_row(),
+            ClusterEvent::Burst(node) => self.burst(node),
             ClusterEvent::Operators => self.operators_act(),
             ClusterEvent::Repartition(partitions) => {
                 // A paused node learns of it only when it resumes, and its lease is renewed by a later heartbeat
@@ -341,9 +365,9 @@ impl Cluster {
 
     /// Adds a durable frame or an action to the trace.
     fn extend_trace(&mut self, bytes: &[&[u8]]) {
-        let mut parts: Vec<&[u8]> = vec![&self.trace.0];
+        let mut parts: Vec<&[u8]> = vec![&self.progress.trace.0];
         parts.extend_from_slice(bytes);
-        self.trace = Hash::of_parts(&parts);
+        self.progress.trace = Hash::of_parts(&parts);
     }
 
     fn check_end(&mut self) -> Result<(), String> {
@@ -359,9 +383,9 @@ impl Cluster {
             frames: self.commits.frames(),
             calls: self.calls.begun(),
             late,
-            handed_over: self.handed_over,
-            bytes: self.trace,
-            coverage: self.coverage,
+            handed_over: self.progress.handed_over,
+            bytes: self.progress.trace,
+            coverage: self.progress.coverage,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Failures in the driver: quarantines, and panics of the driver and of executors.
+//! Panics of the driver and of executors.
 
 use std::{
     any::Any,
@@ -8,67 +8,17 @@ use std::{
 use mainspring_kernel::{
     effect::Outcome,
     failure::{Class, Failure},
-    key::ExecutionKey,
 };
-use mainspring_store::{Store, StoreError};
 
-use super::{Command, Commands, Driver, Running};
-use crate::shard::{Event, panics};
-
-/// Quarantines an execution in the store. Returns the organization that it counted for, if `counts` is set. Blocks.
-pub(super) fn store_quarantine(
-    store: &dyn Store,
-    execution: ExecutionKey,
-    why: &str,
-    counts: bool,
-) -> Result<Option<String>, StoreError> {
-    store.quarantine(execution, why)?;
-    // Quarantines are rare, so the organization is read here and not kept in memory.
-    let row = if counts { store.execution(execution).ok().flatten() } else { None };
-    Ok(row.and_then(|row| row.organization))
-}
+use super::{Command, Commands};
+use crate::{
+    node::{AttemptId, NodeEvent},
+    shard::{Event, panics},
+};
 
 /// Returns the message of a panic.
 pub(super) fn text(panic: &(dyn Any + Send)) -> &str {
     panics::text(panic)
-}
-
-impl Driver {
-    /// Quarantines an execution without waiting for the store. Until the store has recorded it, the journal is not read
-    /// again.
-    pub(super) fn quarantine(&mut self, execution: ExecutionKey, why: String) {
-        self.watchers.remove(&execution);
-        let (store, commands, counts) = (self.store.clone(), self.commands.clone(), self.counts_places());
-        self.pending_quarantines.insert(execution, why.clone());
-        tokio::task::spawn_blocking(move || {
-            let work = || store_quarantine(&*store, execution, &why, counts);
-            let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-                Err(StoreError::Unavailable(format!("setting it aside panicked: {}", text(&*panic))))
-            });
-            let _ = commands.send(Command::QuarantineRecorded(execution, answer));
-        });
-    }
-
-    /// Handles the store's answer to a quarantine. With a shared store, a failed one is repeated when the execution is
-    /// loaded again. The execution's messages were rejected in the meantime, so they are read again.
-    pub(super) fn on_quarantine_recorded(
-        &mut self,
-        execution: ExecutionKey,
-        answer: Result<Option<String>, StoreError>,
-    ) {
-        let why = self.pending_quarantines.remove(&execution).unwrap_or_default();
-        match answer {
-            Ok(organization) => {
-                self.record_quarantine(execution, &why);
-                self.count_out(execution, organization);
-                self.quarantined(execution);
-            }
-            Err(error) if self.session.is_none() => {
-                self.stop(format!("an execution cannot be quarantined: {error}"));
-            }
-            Err(_) => self.reset_inbox_cursor(),
-        }
-    }
 }
 
 /// Detects that the driver ends early, by a panic or since its runtime is shut down. It is dropped before the callers'
@@ -79,8 +29,8 @@ pub(super) struct Watchdog {
 }
 
 impl Watchdog {
-    pub(super) fn of(driver: &Driver) -> Self {
-        Self { why_stopped: driver.why_stopped.clone(), is_at_end: false }
+    pub(super) fn of(why_stopped: &Arc<Mutex<Option<String>>>) -> Self {
+        Self { why_stopped: why_stopped.clone(), is_at_end: false }
     }
 
     /// Marks the regular end of the driver.
@@ -108,21 +58,21 @@ impl Drop for Watchdog {
 /// Reports the outcome of an attempt. If the executor panics, the drop reports a failure.
 pub(super) struct OutcomeGuard {
     pub(super) commands: Commands,
-    pub(super) attempt: Option<Running>,
+    pub(super) attempt: Option<AttemptId>,
     pub(super) step: String,
 }
 
 impl OutcomeGuard {
-    /// Tells the shard that the attempt has its permit and starts.
+    /// Notifies the shard that the attempt has its permit and starts.
     pub(super) fn report_start(&self) {
         if let Some((execution, instance, attempt)) = self.attempt.clone() {
-            let _ = self.commands.send(Command::Event(Event::Began { execution, instance, attempt }));
+            let _ = self.commands.send(Event::Began { execution, instance, attempt }.into());
         }
     }
 
     pub(super) fn notify(&mut self, outcome: Outcome) {
         if let Some((execution, instance, number)) = self.attempt.take() {
-            let _ = self.commands.send(Command::Ended(execution, instance, number, outcome));
+            let _ = self.commands.send(Command::Node(NodeEvent::Ended(execution, instance, number, outcome)));
         }
     }
 }

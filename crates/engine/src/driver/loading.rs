@@ -9,7 +9,7 @@ use std::{
 use mainspring_kernel::key::ExecutionKey;
 use tokio::sync::Semaphore;
 
-use super::{Command, Driver, telemetry};
+use super::{Driver, telemetry};
 use crate::{
     fair::{Bounds, FairPermit, FairSemaphore, QueueFull},
     journal_loader::Loader,
@@ -60,14 +60,8 @@ impl Loads {
 
 impl Driver {
     pub(super) fn load(&self, execution: ExecutionKey, number: u64) {
-        let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.loads.clone());
-        let metrics = self.metrics.loads.clone();
-        if let Some(why) = self.pending_quarantines.get(&execution) {
-            // Enqueued, since it may produce outputs of its own.
-            let answer = Box::new(LoadAnswer::Quarantined(why.clone()));
-            let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
-            return;
-        }
+        let (loader, commands, loads) = (self.loader.clone(), self.commands.clone(), self.reads.loads.clone());
+        let metrics = self.telemetry.metrics.loads.clone();
         tokio::spawn(async move {
             let organization = loads.organization(&loader, execution).await;
             let permit = match loads.permits.acquire(organization) {
@@ -84,7 +78,7 @@ impl Driver {
                 metrics.count(&answer, began.elapsed());
                 telemetry::log_load(execution, &answer);
                 drop((permit, loads));
-                let _ = commands.send(Command::Event(Event::Loaded(execution, number, answer)));
+                let _ = commands.send(Event::Loaded(execution, number, answer).into());
             });
         });
     }

@@ -4,23 +4,43 @@
 //! execution are logged at `debug`, since thousands of executions can start and end in a second.
 
 use std::{
-    sync::{Arc, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Instant,
 };
 
 use mainspring_kernel::{effect::Outcome, key::ExecutionKey, record::Record};
-use mainspring_store::{Batch, CommitError};
-use tokio::sync::mpsc;
+use mainspring_store::{Batch, CommitError, PartOutcome};
 use tracing::{Level, debug, enabled, error, info, warn};
 
-use super::{Driver, NodeProblem, Running, RunningAttempt, metrics::Commits, queue::Sent};
+use super::{
+    attempts::RunningAttempt,
+    metrics::{Commits, Metrics},
+    queue::Sent,
+};
 use crate::{
     membership::Heartbeat,
+    node::{Node, Report},
     shard::{CommittedFrame, LoadAnswer},
-    trace_spans::outcome_label,
+    trace_spans::{Spans, outcome_label},
 };
 
-impl Driver {
+/// The metrics, the receiver of spans, and the conditions that were logged.
+pub(super) struct Telemetry {
+    pub(super) metrics: Metrics,
+    spans: Option<Spans>,
+    /// A warning about the store's refusal to write was logged.
+    is_stalled: bool,
+    /// A warning about failed heartbeats was logged.
+    is_store_unreachable: bool,
+    /// A warning about the difference to the clock of the store was logged.
+    is_clock_skewed: bool,
+}
+
+impl Telemetry {
+    pub(super) fn new(spans: Option<Spans>) -> Self {
+        Self { metrics: Metrics::new(), spans, is_stalled: false, is_store_unreachable: false, is_clock_skewed: false }
+    }
+
     /// Records the length of the command queue and the age of the oldest command in a batch.
     pub(super) fn count_commands(&self, taken: &[Sent], still_waiting: usize) {
         self.metrics.queue_depth.set((taken.len() + still_waiting) as f64);
@@ -29,35 +49,18 @@ impl Driver {
         }
     }
 
-    /// Adds a watcher of an execution. Watchers that are gone are removed here and with each count, since an idle
-    /// execution sends them nothing.
-    pub(super) fn watch(&mut self, execution: ExecutionKey, watcher: Watcher) {
-        let watchers = self.watchers.entry(execution).or_default();
-        watchers.retain(|watcher| !watcher.is_gone());
-        watchers.push(watcher);
+    pub(super) fn log_start(&self, node: &Node) {
+        info!(node = node.name(), partitions = node.shard().held().count(), "the engine begins");
     }
 
-    /// The name of this incarnation of the node. `None` for the only process of a store.
-    fn node(&self) -> Option<&str> {
-        self.session.as_ref().map(|session| session.name())
+    pub(super) fn log_stop(&self, node: &Node, why_stopped: &Mutex<Option<String>>) {
+        let why = why_stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        info!(node = node.name(), why = why.as_deref(), "the engine ends");
     }
 
-    pub(super) fn log_start(&self) {
-        info!(node = self.node(), partitions = self.shard.held().count(), "the engine begins");
-    }
-
-    pub(super) fn log_stop(&self) {
-        let why = self.why_stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        info!(node = self.node(), why = why.as_deref(), "the engine ends");
-    }
-
-    pub(super) fn count_memory(&mut self) {
-        self.watchers.retain(|_, watchers| {
-            watchers.retain(|watcher| !watcher.is_gone());
-            !watchers.is_empty()
-        });
-        self.metrics.show(self.shard.counts());
-        self.count_places();
+    pub(super) fn count_memory(&self, node: &Node) {
+        self.metrics.show(node.shard().counts());
+        self.metrics.show_places(node.places());
     }
 
     /// Emits the spans of a durable frame, and logs the start and end of its execution.
@@ -84,15 +87,23 @@ impl Driver {
 
     pub(super) fn record_attempt_end(
         &self,
-        (execution, _, attempt): &Running,
+        execution: ExecutionKey,
         underway: &RunningAttempt,
+        attempt: u32,
         outcome: &Outcome,
     ) {
         self.metrics.attempts.end(underway.effect, outcome, underway.began.elapsed());
         debug!(%execution, step = underway.step, attempt, outcome = outcome_label(outcome), "an attempt has ended");
     }
 
-    pub(super) fn log_commit_error(&mut self, commit_id: u64, error: &CommitError) {
+    pub(super) fn see_commit(&mut self, commit_id: u64, answer: &Result<Vec<PartOutcome>, CommitError>) {
+        match answer {
+            Ok(_) => self.log_store_recovered(),
+            Err(error) => self.log_commit_error(commit_id, error),
+        }
+    }
+
+    fn log_commit_error(&mut self, commit_id: u64, error: &CommitError) {
         match error {
             // Warns once of a store that does not answer, not at every retry.
             CommitError::Refused(why) => {
@@ -113,26 +124,15 @@ impl Driver {
         }
     }
 
-    pub(super) fn log_store_recovered(&mut self) {
+    fn log_store_recovered(&mut self) {
         if std::mem::replace(&mut self.is_stalled, false) {
             info!("the store writes again");
-            if self.session.is_none() {
-                self.set_problem(None);
-            }
         }
     }
 
-    /// Reports a store that refuses to write. For nodes of a shared store, the heartbeats report it.
-    pub(super) fn stalled(&mut self, why: String) {
-        if self.session.is_none() {
-            let why = format!("the store does not write, and is asked again: {why}");
-            self.set_problem(Some(NodeProblem::of("store", why)));
-        }
-    }
-
-    pub(super) fn record_heartbeat(&mut self, said: &Heartbeat) {
+    pub(super) fn see_heartbeat(&mut self, said: &Heartbeat, node: &Node) {
         self.metrics.partitions.heartbeat(said);
-        let node = self.node();
+        let node = node.name();
         match said {
             Heartbeat::Renewed(renewal) => {
                 if self.is_store_unreachable {
@@ -161,20 +161,49 @@ impl Driver {
         self.is_store_unreachable = matches!(said, Heartbeat::Unreachable(_));
     }
 
-    pub(super) fn record_ownership_change(&self, change: &'static str, partitions: &[u32]) {
-        let node = self.node();
+    /// Logs and counts an observation of the node.
+    pub(super) fn observe(&self, report: &Report, node: &Node) {
+        match report {
+            Report::Acquired(partitions) => self.record_ownership_change("acquired", partitions, node),
+            Report::Lost(partitions) => self.record_ownership_change("lost", partitions, node),
+            Report::Released(partitions, running) => {
+                self.record_ownership_change("released", partitions, node);
+                self.metrics.handed_off.increment(*running as u64);
+            }
+            Report::OwnershipChanged => {}
+            Report::Silent { for_ms, why } => {
+                error!(silent_for_ms = for_ms, why, "the node releases its partitions");
+            }
+            Report::Quarantined(execution, why) => {
+                self.metrics.quarantined.increment(1);
+                error!(%execution, why, "an execution is quarantined");
+            }
+            Report::Forged(execution, message) => {
+                self.metrics.inbox.forged.increment(1);
+                error!(%execution, message, "an inbox message was not written with the installation's key; it is discarded");
+            }
+            Report::Forwarded { execution, is_enqueued, .. } => {
+                let [enqueued, abandoned] = &self.metrics.forwarded;
+                if *is_enqueued {
+                    return enqueued.increment(1);
+                }
+                abandoned.increment(1);
+                error!(%execution, "a receipt for an execution that others hold could not be posted");
+            }
+            Report::OrganizationUnread(organization, why) => {
+                warn!(organization, why, "how much of an organization runs could not be found out");
+            }
+        }
+    }
+
+    fn record_ownership_change(&self, change: &'static str, partitions: &[u32], node: &Node) {
         let counter = match change {
             "acquired" => &self.metrics.partitions.acquired,
             "lost" => &self.metrics.partitions.lost,
             _ => &self.metrics.partitions.released,
         };
         counter.increment(partitions.len() as u64);
-        info!(node, ?partitions, "partitions are {change}");
-    }
-
-    pub(super) fn record_quarantine(&self, execution: ExecutionKey, why: &str) {
-        self.metrics.quarantined.increment(1);
-        error!(%execution, why, "an execution is quarantined");
+        info!(node = node.name(), ?partitions, "partitions are {change}");
     }
 }
 
@@ -197,29 +226,4 @@ pub(super) fn count_commit(metrics: &Commits, batch: &Batch, handed_over: Instan
     metrics.frames.record(frames().count() as f64);
     metrics.bytes.record(frames().map(|frame| frame.byte_count()).sum::<usize>() as f64);
     metrics.time.record(handed_over.elapsed());
-}
-
-/// A subscriber to the frames of an execution.
-pub(crate) enum Watcher {
-    /// Receives all frames without a bound: for a process with one user.
-    OfAll(mpsc::UnboundedSender<Arc<CommittedFrame>>),
-    /// Receives frames up to a bound. A slow subscriber is dropped, and reads the rest from the journal.
-    InTime(mpsc::Sender<Arc<CommittedFrame>>),
-}
-
-impl Watcher {
-    fn is_gone(&self) -> bool {
-        match self {
-            Self::OfAll(sender) => sender.is_closed(),
-            Self::InTime(sender) => sender.is_closed(),
-        }
-    }
-
-    /// Returns false if the subscriber is gone or was too slow.
-    pub(super) fn notify(&self, frame: &Arc<CommittedFrame>) -> bool {
-        match self {
-            Self::OfAll(sender) => sender.send(frame.clone()).is_ok(),
-            Self::InTime(sender) => sender.try_send(frame.clone()).is_ok(),
-        }
-    }
 }

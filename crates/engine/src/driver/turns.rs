@@ -11,8 +11,9 @@ use mainspring_kernel::{key::ExecutionKey, limits::TURN_EVALUATION_MS_MAX, state
 
 use super::{Command, Driver};
 use crate::{
-    evaluator::{Begun, ForTenant, Rest, Suspended, tenant_of},
-    fair::QueueFull,
+    evaluator::{Begun, Evaluator, ForTenant, Rest, Suspended, tenant_of},
+    fair::{Bounds, FairSemaphore, QueueFull},
+    limits::EVALUATIONS_AT_A_TIME,
     shard::{
         Event, panics,
         tenants::{Tenant, Turns},
@@ -27,7 +28,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Threads for long turns: half as many as processors. Organizations take turns. The threads start with the first long
 /// turn and end with the driver.
-pub(super) struct Deciders {
+struct Deciders {
     shared: Arc<Shared>,
     threads: usize,
     threads_max: usize,
@@ -111,14 +112,28 @@ impl Shared {
     }
 }
 
+/// Evaluations in progress, and the threads for long turns.
+pub(super) struct Evaluations {
+    evaluator: Arc<dyn Evaluator>,
+    permits: FairSemaphore<String>,
+    deciders: Deciders,
+}
+
+impl Evaluations {
+    pub(super) fn new(evaluator: Arc<dyn Evaluator>) -> Self {
+        let permits = FairSemaphore::new(Bounds::of(EVALUATIONS_AT_A_TIME));
+        Self { evaluator, permits, deciders: Deciders::default() }
+    }
+}
+
 impl Driver {
     /// Evaluates untrusted code on a thread of its own, while the shard continues with other executions.
     pub(super) fn evaluate(&mut self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
         if matches!(suspended.rest, Rest::Whole(_)) {
             return self.decide_elsewhere(execution, evaluation, suspended);
         }
-        let (evaluator, commands) = (self.evaluator.clone(), self.commands.clone());
-        let (time, evaluations) = (self.metrics.evaluation_time.clone(), self.evaluations.clone());
+        let (evaluator, commands) = (self.evaluations.evaluator.clone(), self.commands.clone());
+        let (time, evaluations) = (self.telemetry.metrics.evaluation_time.clone(), self.evaluations.permits.clone());
         let tenant = tenant_of(&suspended.state).to_owned();
         let request = evaluations.acquire(tenant.clone());
         tokio::spawn(async move {
@@ -138,13 +153,13 @@ impl Driver {
                 let finished = Box::new(finished);
                 time.record(began.elapsed());
                 drop(permit);
-                let _ = commands.send(Command::Event(Event::Evaluated { execution, evaluation, finished }));
+                let _ = commands.send(Event::Evaluated { execution, evaluation, finished }.into());
             });
         });
     }
 
     fn decide_elsewhere(&mut self, execution: ExecutionKey, evaluation: u64, suspended: Suspended) {
-        let (commands, tenant) = (self.commands.clone(), self.shard.tenant_key(execution));
+        let (commands, tenant) = (self.commands.clone(), self.node.shard().tenant_key(execution));
         let decide = move || {
             let plan = suspended.state.plan.clone();
             let begun = catch_unwind(AssertUnwindSafe(|| suspended.begin()));
@@ -152,11 +167,11 @@ impl Driver {
                 Begun::Finished(Box::new((State::new(execution, plan), Err(panics::why(&*panic)))))
             });
             let _ = commands.send(match begun {
-                Begun::Finished(finished) => Command::Event(Event::Evaluated { execution, evaluation, finished }),
+                Begun::Finished(finished) => Event::Evaluated { execution, evaluation, finished }.into(),
                 Begun::Paused(suspended) => Command::Evaluate(execution, evaluation, suspended),
             });
         };
-        self.deciders.push(tenant, Box::new(decide));
+        self.evaluations.deciders.push(tenant, Box::new(decide));
     }
 }
 

@@ -437,3 +437,12 @@ pub struct CommittedFrame {
     /// The spans that end with this frame, if the shard makes spans.
     pub spans: Vec<Arc<Span>>,
 }
+
+/// The open work of an engine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Active executions in memory: they have an open attempt, a load or a commit in progress.
+    pub live: Vec<ExecutionKey>,
+    /// Executions with a timer of any kind.
+    pub timed: Vec<ExecutionKey>,
+}

@@ -20,7 +20,7 @@ use super::{
     Cluster, ClusterEvent,
     commit_checker::{CommitChecker, Receipt},
     faults::LEASE_MS,
-    node::NodeEvent,
+    node::ProcessEvent,
     subject::UsedOutcomes,
 };
 
@@ -146,17 +146,11 @@ impl Calls {
         matches!(&call.stage, Stage::Ended(brought) if brought == outcome).then_some(call)
     }
 
-    /// Lists the open calls of a node.
-    pub(super) fn of(&self, node: usize, life: u32) -> Vec<Name> {
-        let is_its = |call: &Call| call.node == node && call.life == life && call.stage == Stage::Out;
-        self.calls.iter().filter(|(_, call)| is_its(call)).map(|(name, _)| name.clone()).collect()
-    }
-
     /// Finds an open call of an execution at a node that was not asked to stop.
-    pub(super) fn goes_on(&self, node: usize, life: u32, execution: ExecutionKey) -> Option<&Name> {
-        let goes_on =
+    pub(super) fn running_attempt(&self, node: usize, life: u32, execution: ExecutionKey) -> Option<&Name> {
+        let runs_on =
             |call: &Call| (call.node, call.life, &call.stage) == (node, life, &Stage::Out) && !call.is_asked_to_stop;
-        self.calls.iter().find(|((of, ..), call)| *of == execution && goes_on(call)).map(|(name, _)| name)
+        self.calls.iter().find(|((of, ..), call)| *of == execution && runs_on(call)).map(|(name, _)| name)
     }
 
     /// Ends all open calls of a node that crashes.
@@ -192,8 +186,8 @@ impl Calls {
         let Receipt { instance, attempt, outcome } = receipt;
         let call = self.calls.get(&(execution, instance.clone(), *attempt));
         if *outcome == Outcome::Interrupted {
-            let goes_on = |call: &&Call| call.stage != Stage::Killed && !call.is_asked_to_stop && !call.is_lost;
-            return match call.filter(goes_on).filter(|call| living.iter().any(|node| node.name == call.name)) {
+            let runs_on = |call: &&Call| call.stage != Stage::Killed && !call.is_asked_to_stop && !call.is_lost;
+            return match call.filter(runs_on).filter(|call| living.iter().any(|node| node.name == call.name)) {
                 None => Ok(()),
                 Some(call) => Err(format!(
                     "attempt {attempt} of {instance:?} of {execution} is reported as interrupted, and still runs at {}",
@@ -265,9 +259,6 @@ impl Cluster {
         instance: &Instance,
         attempt: &Attempt,
     ) -> Result<(), String> {
-        if self.nodes[node].is_draining {
-            return Ok(());
-        }
         let life = self.nodes[node].life;
         let who = self.nodes[node].name();
         let what = format!("attempt {} of `{}` of {execution}", attempt.number, attempt.step);
@@ -285,7 +276,8 @@ impl Cluster {
         }
         self.extend_trace(&[b"call", &execution.0, attempt.step.as_bytes(), &attempt.number.to_be_bytes()]);
         // A call that starts while a heartbeat is delayed must still be open when the lease expires.
-        let is_long = self.now < self.nodes[node].heartbeat_delayed_until || self.draws_fault(self.faults.long_calls);
+        let is_long =
+            self.now < self.nodes[node].delays.heartbeat_delayed_until || self.draws_fault(self.faults.long_calls);
         let refused = super::executors::perform(&self.nodes[node].executors, attempt).map(|outcome| (0, outcome));
         let brought = match (refused, self.workflows.subject.clone()) {
             (Some(refused), _) => Some(refused),
@@ -298,7 +290,7 @@ impl Cluster {
             (None, None) => self.calls.script(&name, is_long),
         };
         if let Some((after, outcome)) = brought {
-            let event = NodeEvent::Ended(execution, instance.clone(), attempt.number, outcome);
+            let event = ProcessEvent::Ended(execution, instance.clone(), attempt.number, outcome);
             self.at(after, ClusterEvent::Node(node, life, event));
         }
         let call = Call {
@@ -324,7 +316,7 @@ impl Cluster {
         let Some(call) = call else { return };
         call.is_asked_to_stop = true;
         let after = self.rng.below(LEASE_MS);
-        let event = NodeEvent::Ended(execution, instance.clone(), attempt, Outcome::Stopped(Value::Null));
+        let event = ProcessEvent::Ended(execution, instance.clone(), attempt, Outcome::Stopped(Value::Null));
         self.at(after, ClusterEvent::Node(node, life, event));
     }
 }

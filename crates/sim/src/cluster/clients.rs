@@ -1,7 +1,9 @@
 //! Clients: they start executions, decide at gates, send signals and cancel.
 
 use mainspring_engine::{
-    shard::{Event, NewExecution, PendingInput, Reply, ShardError, Ticket},
+    evaluator::tenant_of,
+    node::NodeEvent,
+    shard::{Event, NewExecution, PendingInput, Reply, Shard, ShardError, Ticket},
     start_request::row,
 };
 use mainspring_kernel::{
@@ -14,7 +16,7 @@ use mainspring_kernel::{
 use mainspring_store::prelude::*;
 use mainspring_store::{EnqueueRequest, Origin, memory::MemoryStore, partition_of};
 
-use super::{Cluster, ClusterEvent, node::NodeEvent, subject::Subject, workflows::Workflows};
+use super::{Cluster, ClusterEvent, node::ProcessEvent, subject::Subject, workflows::Workflows};
 use crate::fixture::keys;
 
 /// Interval at which clients handle the open approvals and waits, in milliseconds.
@@ -67,7 +69,9 @@ impl Clients {
 
 /// Finds the execution of a request by its idempotency key.
 fn find(store: &MemoryStore, workflows: &Workflows, number: u32) -> Result<Option<ExecutionKey>, String> {
-    let (origin, key) = (Origin::named(workflows.name(number)), format!("request {number}"));
+    let organization = workflows.organization(number);
+    let origin = Origin { organization, ..Origin::named(workflows.name(number)) };
+    let key = format!("request {number}");
     let row = store.execution_by_idempotency_key(&origin, &key).map_err(|error| error.to_string())?;
     Ok(row.map(|row| row.key))
 }
@@ -79,20 +83,20 @@ impl Cluster {
         if self.clients.accepted[number as usize] {
             return Ok(());
         }
-        if self.now >= self.down_until && find(&self.store, &self.workflows, number)?.is_some() {
+        if self.now >= self.injected.down_until && find(&self.store, &self.workflows, number)?.is_some() {
             self.clients.accept(number);
             return Ok(());
         }
         self.at(START_RETRY_MS, ClusterEvent::StartExecution(number));
         let request = self.workflows.request(number)?;
         let (plan, stored_plans) = (request.plan.clone(), request.stored_plans());
-        // Some executions are queued until a client admits them.
+        // Some executions without an organization are queued until a client admits them.
         let queue = (number % 8 == 3 && self.workflows.subject.is_none()).then_some(Queue::Organization);
         let start = |execution| Box::new(Start { queue, ..request.start(execution) });
-        let node = self.rng.below(self.size.nodes as u64) as usize;
+        let node = self.rng.below(self.settings.size.nodes as u64) as usize;
         let held = self.nodes[node].holds();
         if held.is_empty() || self.rng.chance(20) {
-            if self.now < self.down_until {
+            if self.now < self.injected.down_until {
                 return Ok(());
             }
             let execution = self.fresh_key();
@@ -104,7 +108,7 @@ impl Cluster {
             self.hint(&[message.partition]);
             return Ok(());
         }
-        let partitions = self.nodes[node].shard.as_ref().map_or(1, mainspring_engine::shard::Shard::partitions);
+        let partitions = self.nodes[node].shard().map_or(1, Shard::partitions);
         let mut execution = self.fresh_key();
         while !held.contains(&partition_of(execution, partitions)) {
             execution = self.fresh_key();
@@ -115,7 +119,8 @@ impl Cluster {
         let submission = NewExecution { execution, plan, stored_plans, start, row, message: None, ticket, audit: None };
         let life = self.nodes[node].life;
         let event = Event::Submit(Box::new(submission));
-        self.at(0, ClusterEvent::Node(node, life, NodeEvent::Ask(event)));
+        let event = NodeEvent::Ask(Ticket(u64::from(number) + 1), event);
+        self.at(0, ClusterEvent::Node(node, life, ProcessEvent::Node(event)));
         Ok(())
     }
 
@@ -129,7 +134,7 @@ impl Cluster {
     /// Decides, signals and admits, sometimes twice. In rare cases the client cancels the execution.
     pub(super) fn clients_act(&mut self) -> Result<(), String> {
         self.at(ROUND_MS, ClusterEvent::Clients);
-        if self.now < self.down_until {
+        if self.now < self.injected.down_until {
             return Ok(());
         }
         if let Some(subject) = self.workflows.subject.clone() {
@@ -142,7 +147,8 @@ impl Cluster {
             if !is_healed && self.rng.chance(1) && self.rng.chance(30) {
                 inputs.push((state.key, Input::Cancel { reason: "user_stop".into(), by: "owner".into() }));
             }
-            if state.queue.is_some() && self.rng.chance(40) {
+            // The nodes admit the queued executions of organizations.
+            if state.queue.is_some() && tenant_of(state).is_empty() && self.rng.chance(40) {
                 inputs.push((state.key, Input::Admit));
             }
             for (instance, step) in &state.steps {
@@ -214,11 +220,12 @@ impl Cluster {
 
     /// Sends an input as an inbox message, or to a random node, which forwards it if it is not the owner.
     fn deliver(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
-        let node = self.rng.below(self.size.nodes as u64) as usize;
+        let node = self.rng.below(self.settings.size.nodes as u64) as usize;
         if self.rng.chance(50) && self.nodes[node].is_alive() {
             let life = self.nodes[node].life;
             let queued = PendingInput { input, message: None, ticket: Some(Ticket(0)), audit: None };
-            self.at(0, ClusterEvent::Node(node, life, NodeEvent::Ask(Event::Take(execution, queued))));
+            let event = NodeEvent::Ask(Ticket(0), Event::Take(execution, queued));
+            self.at(0, ClusterEvent::Node(node, life, ProcessEvent::Node(event)));
             return Ok(());
         }
         self.post(execution, &input)

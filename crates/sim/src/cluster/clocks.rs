@@ -52,6 +52,11 @@ impl Clocks {
         ClockReading { monotonic: MonotonicMs(goes_on - goes_on / 1000 * self.drift), wall_ms }
     }
 
+    /// The time from which the monotonic clock runs.
+    pub(super) fn runs_from(&self, now: u64) -> u64 {
+        now.max(self.paused_until)
+    }
+
     fn jump(&mut self, by_ms: i64) {
         self.jumped_ms = by_ms;
     }
@@ -114,18 +119,22 @@ impl Cluster {
             _ => return clocks.set_right(),
         };
         if is_holding {
-            self.coverage.add_fault(fault);
+            self.progress.coverage.add_fault(fault);
         }
     }
 
     /// Pauses a node. In some seeds half of the pauses are pauses of the guest by its hypervisor.
     pub(super) fn pause_node(&mut self, node: usize, for_ms: u64) {
         let until = self.now + for_ms;
-        self.nodes[node].paused_until = until;
+        let delays = &mut self.nodes[node].delays;
+        let longer_ms = until.saturating_sub(delays.paused_until.max(self.now));
+        delays.paused_until = delays.paused_until.max(until);
+        // The monotonic clock may stand still during the pause.
+        delays.heartbeat_by = delays.heartbeat_by.map(|by| by + longer_ms);
         let is_right = self.nodes[node].clocks.is_right();
         if is_right && self.rare_faults.has(RareFault::Clocks) && self.rare_faults.rng.chance(50) {
             if for_ms > LEASE_MS && !self.nodes[node].holds().is_empty() {
-                self.coverage.add_fault("guest paused for longer than its lease");
+                self.progress.coverage.add_fault("guest paused for longer than its lease");
             }
             self.nodes[node].clocks.pause(self.now, until);
         }

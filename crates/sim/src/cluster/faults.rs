@@ -17,12 +17,7 @@ const ABOUT_TO_LAPSE_MS: u64 = LEASE_MS * 3 / 10;
 pub(super) struct FaultProfile {
     /// Milliseconds in which faults occur.
     pub(super) lasts_ms: u64,
-    /// Percent of commits per outcome: slow, not written, or with an unknown result.
-    pub(super) slow: u64,
-    pub(super) not_written: u64,
-    pub(super) unknown_written: u64,
-    pub(super) unknown_not_written: u64,
-    pub(super) crash_around_commit: u64,
+    pub(super) commits: CommitFaults,
     /// Percent of outputs before which a node pauses.
     pub(super) pause_before_output: u64,
     /// Percent of commits after which a node pauses, if the commit has a kind of record that no pause has followed yet.
@@ -45,6 +40,16 @@ pub(super) struct FaultProfile {
     /// Average milliseconds between two node faults.
     pub(super) every_ms: u64,
     weights: [(u64, NodeFault); 6],
+}
+
+/// Percent of commits per outcome: slow, not written, with an unknown result, or with a crash of the node.
+#[derive(Debug, Clone)]
+pub(super) struct CommitFaults {
+    pub(super) slow: u64,
+    pub(super) not_written: u64,
+    pub(super) unknown_written: u64,
+    pub(super) unknown_not_written: u64,
+    pub(super) crash_around_commit: u64,
 }
 
 /// A class of faults that the command line can select.
@@ -114,11 +119,13 @@ impl FaultProfile {
         let fault = |rng: &mut Rng, fault| (*rng.pick(&[0, 1, 2, 4]), fault);
         Self {
             lasts_ms: 60_000 + rng.below(240_000),
-            slow: *rng.pick(&[0, 2, 10, 40]),
-            not_written: often(rng),
-            unknown_written: often(rng),
-            unknown_not_written: often(rng),
-            crash_around_commit: *rng.pick(&[0, 0, 1, 2]),
+            commits: CommitFaults {
+                slow: *rng.pick(&[0, 2, 10, 40]),
+                not_written: often(rng),
+                unknown_written: often(rng),
+                unknown_not_written: often(rng),
+                crash_around_commit: *rng.pick(&[0, 0, 1, 2]),
+            },
             pause_before_output: *rng.pick(&[0, 0, 1]),
             pause_after_new: *rng.pick(&[0, 10]),
             twice: often(rng),
@@ -158,13 +165,15 @@ impl FaultProfile {
             NodeFault::Outage => percent(Fault::Outages, 2),
             NodeFault::Repartition => percent(Fault::Repartitions, 1),
         };
-        self.slow = percent(Fault::Delays, 20);
+        self.commits = CommitFaults {
+            slow: percent(Fault::Delays, 20),
+            not_written: percent(Fault::LostAnswers, 5),
+            unknown_written: percent(Fault::LostAnswers, 5),
+            unknown_not_written: percent(Fault::LostAnswers, 5),
+            crash_around_commit: percent(Fault::Crashes, 2),
+        };
         self.late_heartbeats = percent(Fault::Delays, 5);
         self.slow_messages = percent(Fault::Delays, 10);
-        self.not_written = percent(Fault::LostAnswers, 5);
-        self.unknown_written = percent(Fault::LostAnswers, 5);
-        self.unknown_not_written = percent(Fault::LostAnswers, 5);
-        self.crash_around_commit = percent(Fault::Crashes, 2);
         self.pause_before_output = percent(Fault::Pauses, 1);
         self.pause_after_new = percent(Fault::Pauses, 10);
         self.delayed_heartbeats = percent(Fault::Pauses, 5);
@@ -187,7 +196,7 @@ impl Cluster {
         }
         let all: u64 = self.faults.weights.iter().map(|(weight, _)| weight).sum();
         let mut drawn = self.rng.below(all);
-        let node = self.rng.below(self.size.nodes as u64) as usize;
+        let node = self.rng.below(self.settings.size.nodes as u64) as usize;
         let weights = self.faults.weights;
         let fault = weights.iter().find(|(weight, _)| {
             let is_it = drawn < *weight;
@@ -230,20 +239,20 @@ impl Cluster {
     /// the end of the faults every such commit fails once in this way, in seeds with this fault: a later fault could
     /// repair a start that the engine has forgotten.
     pub(super) fn loses_starts(&mut self, batch: &Batch) -> bool {
-        if !self.is_last() || self.is_healed() || self.faults.unknown_not_written == 0 {
+        if !self.is_last() || self.is_healed() || self.faults.commits.unknown_not_written == 0 {
             return false;
         }
         let begun = batch.parts.iter().filter(|part| part.expected.is_none() && !part.frames.is_empty());
         let by_message: Vec<_> = begun.filter(|part| !part.consumed.is_empty()).map(|part| part.execution).collect();
-        let before = self.lost_starts.len();
-        self.lost_starts.extend(by_message);
-        self.lost_starts.len() > before
+        let before = self.injected.lost_starts.len();
+        self.injected.lost_starts.extend(by_message);
+        self.injected.lost_starts.len() > before
     }
 
     /// Extra milliseconds of a commit, so that further drafts gather behind it. The commit is then in flight when the
     /// lease of a node with a delayed heartbeat expires. At the end of the faults only, for the same reason.
     pub(super) fn gathering_ms(&self, node: usize) -> u64 {
-        let left_ms = self.nodes[node].heartbeat_delayed_until.saturating_sub(self.now);
+        let left_ms = self.nodes[node].delays.heartbeat_delayed_until.saturating_sub(self.now);
         if self.is_last() { left_ms.saturating_sub(ABOUT_TO_LAPSE_MS) } else { 0 }
     }
 
@@ -264,15 +273,15 @@ impl Cluster {
     pub(super) fn delay_heartbeat(&mut self, node: usize) -> u64 {
         let delay_ms = LEASE_MS * 13 / 20 + self.rng.below(LEASE_MS / 10);
         let unreadable_ms = LEASE_MS / 2 + self.rng.below(LEASE_MS);
-        self.nodes[node].heartbeat_delayed_until = self.now + delay_ms;
-        self.nodes[node].unreadable_until = self.now + delay_ms + unreadable_ms;
+        self.nodes[node].delays.heartbeat_delayed_until = self.now + delay_ms;
+        self.nodes[node].delays.unreadable_until = self.now + delay_ms + unreadable_ms;
         delay_ms
     }
 
     /// Returns whether the lease of a node with a delayed heartbeat expires soon. A commit that the node sends now is
     /// still in flight when the lease expires, and when it is renewed.
     pub(super) fn is_about_to_lapse(&self, node: usize) -> bool {
-        let left_ms = self.nodes[node].heartbeat_delayed_until.saturating_sub(self.now);
+        let left_ms = self.nodes[node].delays.heartbeat_delayed_until.saturating_sub(self.now);
         (1..ABOUT_TO_LAPSE_MS).contains(&left_ms)
     }
 
@@ -280,8 +289,8 @@ impl Cluster {
     /// lease. At the end of the faults the response arrives as soon as journals are readable, before another event
     /// reads them again.
     pub(super) fn delay_of_lapsed(&mut self, node: usize) -> Option<u64> {
-        let delay_ms = self.nodes[node].heartbeat_delayed_until.checked_sub(self.now)?;
-        let unreadable_ms = self.nodes[node].unreadable_until - self.now;
+        let delay_ms = self.nodes[node].delays.heartbeat_delayed_until.checked_sub(self.now)?;
+        let unreadable_ms = self.nodes[node].delays.unreadable_until - self.now;
         let is_last = self.is_last();
         let after_ms = self.rng.below(if is_last { LEASE_MS / 10 } else { LEASE_MS });
         Some(if is_last { unreadable_ms } else { delay_ms + LEASE_MS / 4 } + after_ms)

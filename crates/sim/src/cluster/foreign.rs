@@ -145,7 +145,7 @@ impl Cluster {
     }
 
     fn wrote(&mut self, execution: ExecutionKey, what: &'static str, row: Row) {
-        self.coverage.add_fault(what);
+        self.progress.coverage.add_fault(what);
         self.rare_faults.rows.insert(execution, row);
         self.rare_faults.may_be_quarantined.insert(execution);
     }
@@ -169,19 +169,19 @@ impl Cluster {
     fn write_message(&mut self, execution: ExecutionKey) -> Result<(), String> {
         let Some(state) = self.commits.state(execution) else { return Ok(()) };
         let input = foreign_input(state);
-        self.coverage.add_fault(MESSAGE);
+        self.progress.coverage.add_fault(MESSAGE);
         self.post_foreign(execution, &input)
     }
 
     fn write_start(&mut self) -> Result<(), String> {
-        let number = self.rare_faults.others.below(u64::from(self.size.executions)) as u32;
+        let number = self.rare_faults.others.below(u64::from(self.settings.size.executions)) as u32;
         let request = self.workflows.request(number)?;
         let mut entropy = [0; 10];
         entropy[..8].copy_from_slice(&self.rare_faults.others.next().to_be_bytes());
         let execution = ExecutionKey::new(self.now, entropy);
         let start = Start { by: INTRUDER.into(), ..request.start(execution) };
         self.rare_faults.forged_starts.insert(execution);
-        self.coverage.add_fault(START);
+        self.progress.coverage.add_fault(START);
         self.post_foreign(execution, &Input::Start(Box::new(start)))
     }
 

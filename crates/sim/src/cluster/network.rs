@@ -1,25 +1,25 @@
 //! The network between nodes and store: requests are delayed, fail, or lose their responses.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_engine::{
+    admission,
     clock::ClockReading,
     inbox,
     membership::{Heartbeat, NodeSession},
-    shard::{Handoff, LoadAnswer},
+    node::{ForwardRequest, HeartbeatRequest, NodeEvent, PageRequest, UnnotifiedParents, all_quarantined, record},
+    quarantine::Place,
+    shard::{Event, LoadAnswer},
 };
 use mainspring_kernel::{frame::Frame, input::Input, key::ExecutionKey, record::Record};
 use mainspring_store::prelude::*;
 use mainspring_store::{
-    Batch, CommitError, EnqueueRequest, PartOutcome, ReadLimit, Refusal, RemoteAttempt, StoreError, partition_of,
+    Batch, CommitError, EnqueueRequest, PartOutcome, Refusal, RemoteAttempt, StoreError, partition_of,
 };
 
 use crate::fixture::keys;
 
-use super::{
-    Cluster, ClusterEvent, faults::LEASE_MS, looking::INBOX_POLL_INTERVAL_MS, node::NodeEvent, owning::ToAdopt,
-    quarantine,
-};
+use super::{Cluster, ClusterEvent, faults::LEASE_MS, node::ProcessEvent};
 
 /// A request of a node to the store.
 pub(super) struct InFlightRequest {
@@ -33,40 +33,25 @@ pub(super) enum StoreRequest {
         commit_id: u64,
         batch: Arc<Batch>,
         outcome: CommitOutcome,
+        pause_ms: u64,
     },
     Load(ExecutionKey, u64),
-    /// A heartbeat, under the name that the process had when it sent it.
-    Speak {
-        member: NodeSession,
-        handoff: Handoff,
-        is_leaving: bool,
-        sent_at: ClockReading,
-    },
-    /// A read of the inbox: all messages of the partitions with the due timers, or the messages after a number.
-    Look {
-        partitions: Vec<u32>,
-        after: Option<u64>,
-        /// Counter of inbox resets at the node when the request was sent.
-        generation: u64,
-    },
-    /// A read of the whole inbox, which precedes the recovery of attempts.
-    LookToAdopt(Vec<u32>, u64, Vec<ToAdopt>),
-    PassOn(Passing),
+    /// A heartbeat, with the clocks of the node when it was sent.
+    Heartbeat(HeartbeatRequest, ClockReading),
+    ReadInbox(PageRequest),
+    /// A read of the timers of partitions, until a time.
+    ReadDue(Vec<u32>, u64),
+    Forward(ForwardRequest),
+    EndRemote(String, Vec<RemoteAttempt>),
     StopRemote(RemoteAttempt),
     Leave(NodeSession),
-    /// A request about quarantined executions.
-    Quarantine(quarantine::QuarantineRequest),
-}
-
-/// A receipt that the node forwards to the inbox of the owner.
-pub(super) struct Passing {
-    pub(super) execution: ExecutionKey,
-    pub(super) input: Input,
-    /// The attempt, if the store lists it as running at this node under this name.
-    pub(super) remote: Option<RemoteAttempt>,
-    pub(super) name: String,
-    /// The time of the first try.
-    pub(super) since: u64,
+    Quarantine(ExecutionKey, String),
+    ReadQuarantined,
+    NotifyParents(UnnotifiedParents),
+    ReadOrganization(String),
+    CountUnfinished(String),
+    ReadQueues,
+    Admit(Vec<ExecutionKey>),
 }
 
 /// The outcome that is drawn for a commit.
@@ -104,12 +89,12 @@ impl Cluster {
     pub(super) fn request_store(&mut self, node: usize, request: StoreRequest) {
         let slow = match &request {
             StoreRequest::Commit { outcome, .. } => *outcome == CommitOutcome::Slow,
-            StoreRequest::PassOn(_) => self.draws_fault(self.faults.slow_messages),
+            StoreRequest::Forward(_) => self.draws_fault(self.faults.slow_messages),
             _ => false,
         };
         let mut delay = if slow { self.rng.below(2 * LEASE_MS) } else { self.rng.below(4) };
-        if matches!(&request, StoreRequest::Commit { .. }) {
-            delay += self.nodes[node].pause_ms + self.gathering_ms(node);
+        if let StoreRequest::Commit { pause_ms, .. } = &request {
+            delay += pause_ms + self.gathering_ms(node);
         }
         let life = self.nodes[node].life;
         self.at(delay, ClusterEvent::Store(InFlightRequest { node, life, request }));
@@ -124,12 +109,12 @@ impl Cluster {
             return CommitOutcome::UnknownNotWritten;
         }
         let chances = [
-            (self.faults.crash_around_commit, CommitOutcome::CrashBefore),
-            (self.faults.crash_around_commit, CommitOutcome::CrashAfter),
-            (self.faults.unknown_written, CommitOutcome::UnknownWritten),
-            (self.faults.unknown_not_written, CommitOutcome::UnknownNotWritten),
-            (self.faults.not_written, CommitOutcome::NotWritten),
-            (self.faults.slow, CommitOutcome::Slow),
+            (self.faults.commits.crash_around_commit, CommitOutcome::CrashBefore),
+            (self.faults.commits.crash_around_commit, CommitOutcome::CrashAfter),
+            (self.faults.commits.unknown_written, CommitOutcome::UnknownWritten),
+            (self.faults.commits.unknown_not_written, CommitOutcome::UnknownNotWritten),
+            (self.faults.commits.not_written, CommitOutcome::NotWritten),
+            (self.faults.commits.slow, CommitOutcome::Slow),
         ];
         let drawn = chances.into_iter().find(|(percent, _)| self.draws_fault(*percent));
         drawn.map_or(CommitOutcome::Fine, |(_, outcome)| outcome)
@@ -141,71 +126,133 @@ impl Cluster {
     }
 
     pub(super) fn answer_in(&mut self, delay_ms: u64, to: (usize, u32), event: NodeEvent) {
+        let event = match event {
+            NodeEvent::Committed { commit_id, answer } => ProcessEvent::Committed(commit_id, answer),
+            event => ProcessEvent::Node(event),
+        };
         self.at(delay_ms, ClusterEvent::Node(to.0, to.1, event));
     }
 
     pub(super) fn delay_of_answer(&mut self) -> u64 {
-        let is_slow = self.draws_fault(self.faults.slow / 8);
+        let is_slow = self.draws_fault(self.faults.commits.slow / 8);
         if is_slow { self.rng.below(LEASE_MS) } else { self.rng.below(4) }
     }
 
     pub(super) fn handle_request(&mut self, in_flight: InFlightRequest) -> Result<(), String> {
         let InFlightRequest { node, life, request } = in_flight;
         let who = (node, life);
-        let is_down = self.now < self.down_until;
-        let is_unreadable = matches!(request, StoreRequest::Load(..)) && self.now < self.nodes[node].unreadable_until;
-        let fails = is_down || is_unreadable || self.draws_fault(self.faults.read_fails);
-        let why = || StoreError::Unavailable("the store does not respond".into());
-        match request {
-            StoreRequest::Commit { commit_id, batch, outcome } => {
-                return self.commit(who, commit_id, &batch, outcome, is_down);
+        let is_down = self.now < self.injected.down_until;
+        if let StoreRequest::Commit { commit_id, batch, outcome, .. } = request {
+            return self.commit(who, commit_id, &batch, outcome, is_down);
+        }
+        let is_unreadable =
+            matches!(request, StoreRequest::Load(..)) && self.now < self.nodes[node].delays.unreadable_until;
+        if let StoreRequest::Leave(member) = request {
+            if !is_down {
+                member.leave();
             }
-            StoreRequest::Load(execution, number) if fails => {
-                let answer = LoadAnswer::Unavailable("the store does not respond".into());
-                self.answer(who, NodeEvent::Loaded(execution, number, Box::new(answer)));
-            }
-            StoreRequest::Load(execution, number) => {
-                let is_too_new = self.is_too_new(node, execution);
-                let answer = if is_too_new { LoadAnswer::Newer("newer".into()) } else { self.load(execution) };
-                self.answer(who, NodeEvent::Loaded(execution, number, Box::new(answer)));
-            }
-            StoreRequest::Speak { handoff, .. } if fails => {
-                self.answer(who, NodeEvent::HeartbeatResult(handoff, Heartbeat::Unreachable(why())));
-            }
-            StoreRequest::Speak { member, handoff, is_leaving, sent_at } => {
-                self.hear_word(who, &member, (handoff, is_leaving), sent_at)?;
-            }
-            StoreRequest::Look { after: Some(_), generation, .. } if fails => {
-                self.answer(who, NodeEvent::InboxPolled(generation, None));
-            }
-            StoreRequest::Look { .. } if fails => {}
-            StoreRequest::Look { partitions, after, generation } => self.look(who, &partitions, after, generation)?,
-            StoreRequest::LookToAdopt(_, _, asked) if fails => {
-                self.answer_in(INBOX_POLL_INTERVAL_MS, who, NodeEvent::Looked(asked, None));
-            }
-            StoreRequest::LookToAdopt(partitions, generation, asked) => {
-                let messages =
-                    self.store.inbox(&partitions, 0, ReadLimit::of(usize::MAX)).map_err(|error| error.to_string())?;
-                let delay = self.delay_of_answer();
-                self.answer_in(delay, who, NodeEvent::Letters(messages, None, generation));
-                self.answer_in(delay, who, NodeEvent::Looked(asked, Some(generation)));
-            }
-            StoreRequest::PassOn(passing) if fails => self.pass_on_again(who, passing),
-            StoreRequest::PassOn(Passing { execution, input, remote, name, .. }) => {
-                self.post(execution, &input)?;
-                self.calls.passed_on(execution, &input);
-                if let Some(remote) = remote.filter(|_| !self.draws_fault(self.faults.read_fails)) {
-                    self.store.end_remote(&name, &[remote]).map_err(|error| error.to_string())?;
-                }
-                self.answer(who, NodeEvent::PassedOn(execution));
-            }
-            StoreRequest::StopRemote(_) if fails => {}
-            StoreRequest::StopRemote(attempt) => self.store.stop_remote(&attempt).map_err(|error| error.to_string())?,
-            StoreRequest::Leave(_) if is_down => {}
-            StoreRequest::Leave(member) => member.leave(),
-            StoreRequest::Quarantine(request) => self.handle_quarantine_request(who, request, fails)?,
+        } else if is_down || is_unreadable || self.draws_fault(self.faults.read_fails) {
+            self.fail_request(who, request);
+        } else {
+            self.serve_request(who, request)?;
         }
         Ok(())
+    }
+
+    /// Answers a request to a store that does not respond.
+    fn fail_request(&mut self, who: (usize, u32), request: StoreRequest) {
+        let why = || "the store does not respond".to_owned();
+        let error = || StoreError::Unavailable(why());
+        let event = match request {
+            StoreRequest::Load(execution, number) => {
+                let answer = Box::new(LoadAnswer::Unavailable(why()));
+                NodeEvent::Shard(Event::Loaded(execution, number, answer))
+            }
+            StoreRequest::Heartbeat(request, _) => {
+                NodeEvent::Heartbeat(request.handoff, Heartbeat::Unreachable(error()))
+            }
+            StoreRequest::ReadInbox(request) => NodeEvent::Page(Box::new(request.failed(error()))),
+            StoreRequest::ReadDue(..) => NodeEvent::DueRead,
+            StoreRequest::Forward(request) => NodeEvent::Forwarded(request.number, false),
+            StoreRequest::Quarantine(execution, _) => NodeEvent::QuarantineRecorded(execution, Err(error())),
+            StoreRequest::ReadQuarantined => NodeEvent::QuarantinedRead(None),
+            StoreRequest::NotifyParents(parents) => NodeEvent::NotifiedParents(parents.unanswered()),
+            StoreRequest::ReadOrganization(organization) => NodeEvent::OrganizationRead(organization, Err(why())),
+            StoreRequest::CountUnfinished(organization) => NodeEvent::UnfinishedCounted(organization, None),
+            StoreRequest::ReadQueues => NodeEvent::Organizations(BTreeSet::new()),
+            StoreRequest::Commit { .. }
+            | StoreRequest::Leave(_)
+            | StoreRequest::EndRemote(..)
+            | StoreRequest::StopRemote(_)
+            | StoreRequest::Admit(_) => return,
+        };
+        self.answer(who, event);
+    }
+
+    /// Handles a request at the store and sends the answer.
+    fn serve_request(&mut self, who: (usize, u32), request: StoreRequest) -> Result<(), String> {
+        let failed = |error: StoreError| error.to_string();
+        let event = match request {
+            StoreRequest::Load(execution, number) => {
+                let is_too_new = self.is_too_new(who.0, execution);
+                let answer = if is_too_new { LoadAnswer::Newer("newer".into()) } else { self.load(execution) };
+                NodeEvent::Shard(Event::Loaded(execution, number, Box::new(answer)))
+            }
+            StoreRequest::Heartbeat(request, sent_at) => return self.handle_heartbeat(who, request, sent_at),
+            StoreRequest::ReadInbox(request) => {
+                let mut page = request.read(&self.loader, |_| {});
+                page.defer_starts(|_| self.draws_fault(self.faults.read_fails));
+                NodeEvent::Page(Box::new(page))
+            }
+            StoreRequest::ReadDue(partitions, until_ms) => {
+                let due = self.store.due(&partitions, until_ms, None, usize::MAX).map_err(failed)?;
+                let delay = self.delay_of_answer();
+                self.answer_in(delay, who, NodeEvent::Due(due));
+                self.answer_in(delay, who, NodeEvent::DueRead);
+                return Ok(());
+            }
+            StoreRequest::Forward(request) => self.enqueue_receipt(request)?,
+            StoreRequest::EndRemote(name, attempts) => return self.store.end_remote(&name, &attempts).map_err(failed),
+            StoreRequest::StopRemote(attempt) => return self.store.stop_remote(&attempt).map_err(failed),
+            StoreRequest::Quarantine(execution, why) => NodeEvent::QuarantineRecorded(
+                execution,
+                Ok(record(&self.store, execution, &why, false).map_err(failed)?),
+            ),
+            StoreRequest::ReadQuarantined => {
+                NodeEvent::QuarantinedRead(Some(all_quarantined(&self.store).map_err(failed)?))
+            }
+            StoreRequest::NotifyParents(parents) => {
+                let told = parents.notify(Place { store: &self.store, loader: &self.loader, data_dir: None });
+                let partitions = self.store.partitions().map_err(failed)?;
+                self.hint(&(0..partitions).collect::<Vec<u32>>());
+                NodeEvent::NotifiedParents(told)
+            }
+            StoreRequest::ReadQueues => NodeEvent::Organizations(self.store.pending_organizations().map_err(failed)?),
+            StoreRequest::ReadOrganization(organization) => {
+                let found = admission::find(&self.store, &self.settings.limits, &organization);
+                NodeEvent::OrganizationRead(organization, found)
+            }
+            StoreRequest::CountUnfinished(organization) => {
+                let found = admission::count_unfinished(&self.store, &self.settings.limits, &organization);
+                NodeEvent::UnfinishedCounted(organization, found)
+            }
+            StoreRequest::Admit(executions) => {
+                return executions.into_iter().try_for_each(|execution| self.post(execution, &Input::Admit));
+            }
+            StoreRequest::Commit { .. } | StoreRequest::Leave(_) => return Ok(()),
+        };
+        self.answer(who, event);
+        Ok(())
+    }
+
+    fn enqueue_receipt(&mut self, request: ForwardRequest) -> Result<NodeEvent, String> {
+        let ForwardRequest { number, execution, receipt, remote } = request;
+        self.post(execution, &receipt)?;
+        self.calls.passed_on(execution, &receipt);
+        if let Some((name, remote)) = remote.filter(|_| !self.draws_fault(self.faults.read_fails)) {
+            self.store.end_remote(&name, &[remote]).map_err(|error| error.to_string())?;
+        }
+        Ok(NodeEvent::Forwarded(number, true))
     }
 
     /// Posts an inbox message. The owner of the partition is notified in most cases.
@@ -221,7 +268,10 @@ impl Cluster {
         for node in 0..self.nodes.len() {
             if !self.rng.chance(20) {
                 let life = self.nodes[node].life;
-                self.at(1, ClusterEvent::Node(node, life, NodeEvent::Hint(partitions.to_vec())));
+                self.at(
+                    1,
+                    ClusterEvent::Node(node, life, ProcessEvent::Node(NodeEvent::Notified(partitions.to_vec()))),
+                );
             }
         }
     }
@@ -240,13 +290,13 @@ impl Cluster {
                 return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
             }
             let why = "a row is in the way".into();
-            self.answer(who, NodeEvent::Committed(commit_id, Err(CommitError::Refused(why))));
+            self.answer(who, NodeEvent::Committed { commit_id, answer: Err(CommitError::Refused(why)) });
             return Ok(());
         }
         let records = records_of(batch)?;
-        self.coverage.add_records(&records, outcome.name());
+        self.progress.coverage.add_records(&records, outcome.name());
         if outcome.is_written() {
-            self.nodes[who.0].written.push((who.1, commit_id, records));
+            self.nodes[who.0].written.unanswered.push((who.1, commit_id, records));
         }
         let mut answer = Ok(Vec::new());
         if outcome.is_written() {
@@ -263,14 +313,14 @@ impl Cluster {
                     None => self.delay_of_answer(),
                 };
                 let answer = Err(CommitError::Unknown("the connection was lost".into()));
-                self.answer_in(after, who, NodeEvent::Committed(commit_id, answer));
+                self.answer_in(after, who, NodeEvent::Committed { commit_id, answer });
                 return Ok(());
             }
             CommitOutcome::CrashBefore | CommitOutcome::CrashAfter => {
                 return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
             }
         }
-        self.answer(who, NodeEvent::Committed(commit_id, answer));
+        self.answer(who, NodeEvent::Committed { commit_id, answer });
         Ok(())
     }
 
@@ -280,7 +330,7 @@ impl Cluster {
         for (part, answer) in batch.parts.iter().zip(answers) {
             if let PartOutcome::Refused(refusal) = answer {
                 if *refusal == Refusal::Fence {
-                    self.coverage.add_records(&records_of_part(part)?, "lease lost on the way");
+                    self.progress.coverage.add_records(&records_of_part(part)?, "lease lost on the way");
                 }
                 self.check_refused(part, refusal)?;
                 continue;

@@ -29,7 +29,7 @@ impl Cluster {
     /// Handles quarantined executions. After the faults have ended everything is repaired and released.
     pub(super) fn operators_act(&mut self) -> Result<(), String> {
         self.at(ROUND_MS, ClusterEvent::Operators);
-        if self.now < self.down_until {
+        if self.now < self.injected.down_until {
             return Ok(());
         }
         let is_healed = self.is_healed();
@@ -61,7 +61,7 @@ impl Cluster {
             let place = Place { store: &store, loader: &self.loader, data_dir: None };
             force_end(place, execution, &act).map_err(|error| format!("{execution} cannot be ended: {error}"))?;
             self.commits.end_by_force(execution);
-            self.coverage.add_fault(ENDED_BY_FORCE);
+            self.progress.coverage.add_fault(ENDED_BY_FORCE);
             return Ok(());
         }
         if is_broken && self.rare_faults.others.chance(HANDLED_PERCENT) {
@@ -69,16 +69,16 @@ impl Cluster {
             if release(place, execution, &act).is_ok() {
                 return Err(format!("{execution} is released, and there is a foreign row in its journal"));
             }
-            self.coverage.add_fault(NOT_RELEASED);
+            self.progress.coverage.add_fault(NOT_RELEASED);
         }
         self.repair(execution)?;
         let place = Place { store: &store, loader: &self.loader, data_dir: None };
         match release(place, execution, &act) {
-            Ok(Released::GoesOn) => self.coverage.add_fault(RELEASED),
+            Ok(Released::GoesOn) => self.progress.coverage.add_fault(RELEASED),
             Ok(Released::Canceled) if self.commits.is_waited_for(execution) => {
                 return Err(format!("{execution} is canceled, and its parent waits for it"));
             }
-            Ok(Released::Canceled) => self.coverage.add_fault(RELEASED_AND_CANCELED),
+            Ok(Released::Canceled) => self.progress.coverage.add_fault(RELEASED_AND_CANCELED),
             // The journal of the parent may not be repaired yet.
             Err(_) if !self.rare_faults.rows.is_empty() => {}
             Err(error) => return Err(format!("{execution} cannot be released: {error}")),

@@ -1,135 +1,113 @@
-//! Carries out the outputs of a shard.
+//! Performs the outputs of a node: its requests go to the store through the network, and its calls to the executors.
 
-use mainspring_engine::shard::Output;
-use mainspring_store::prelude::*;
+use mainspring_engine::node::{NodeEvent, NodeOutput, Report};
+use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
 
 use super::{
-    Cluster, ClusterEvent,
-    fault_coverage::PAUSED,
-    faults::{FaultProfile, LEASE_MS},
-    network::{CommitOutcome, Passing, StoreRequest},
-    node::NodeEvent,
+    Cluster, ClusterEvent, executors,
+    faults::LEASE_MS,
+    network::{CommitOutcome, StoreRequest},
+    node::ProcessEvent,
+    operators,
 };
 
-/// Delay after a commit that was not written, in milliseconds; the engine's driver uses the same.
-const PAUSE_MIN_MS: u64 = 20;
-const PAUSE_MAX_MS: u64 = 1_000;
-
-/// Outputs after which a round of a shared driver ends, in percent.
-const ROUND_ENDS_PERCENT: u64 = 20;
-
 impl Cluster {
-    /// Carries out the outputs of a node, unless a pause of the node is injected before one of them.
-    pub(super) fn carry(&mut self, node: usize) -> Result<(), String> {
-        if self.nodes[node].is_over {
-            return Ok(());
-        }
-        let life = self.nodes[node].life;
-        let reading = self.nodes[node].clocks.read(self.now);
-        if let Some(shard) = &mut self.nodes[node].shard {
-            shard.expire(reading);
-            shard.flush();
-        }
-        let mut percent = self.pause_before_first(node);
-        loop {
-            if self.nodes[node].is_alive() && self.draws_fault(percent) {
-                let for_ms = self.rng.below(3 * LEASE_MS) + 1;
-                self.pause_node(node, for_ms);
-                let landed = std::mem::take(&mut self.nodes[node].landed);
-                self.coverage.add_records(&landed, PAUSED);
-                self.at(for_ms, ClusterEvent::Node(node, life, NodeEvent::Resume));
-                return Ok(());
+    pub(super) fn perform_output(&mut self, node: usize, output: NodeOutput) -> Result<(), String> {
+        let request = match output {
+            NodeOutput::Commit { commit_id, batch, pause_ms } => {
+                let outcome = self.draw_commit_outcome(node, &batch);
+                self.nodes[node].delays.is_commit_slow = outcome == CommitOutcome::Slow;
+                StoreRequest::Commit { commit_id, batch, outcome, pause_ms }
             }
-            percent = self.faults.pause_before_output;
-            if self.ends_round(node) {
-                self.at(1, ClusterEvent::Node(node, life, NodeEvent::Resume));
-                break;
+            NodeOutput::Load(execution, number) => StoreRequest::Load(execution, number),
+            NodeOutput::Heartbeat(request) => {
+                self.nodes[node].delays.heartbeat_by = None;
+                let sent_at = self.nodes[node].clocks.read(self.now);
+                StoreRequest::Heartbeat(request, sent_at)
             }
-            let Some(shard) = &mut self.nodes[node].shard else { return Ok(()) };
-            shard.expire(reading);
-            let (believed, held) = (shard.partitions(), shard.held().collect::<Vec<_>>());
-            let Some(output) = shard.next_output() else { break };
-            let stored = self.store.partitions().map_err(|error| error.to_string())?;
-            self.commits.check_belief(&self.nodes[node].name(), (believed, stored), &held)?;
-            self.check_clock(node, &held)?;
-            self.put_out(node, output)?;
-            if !self.nodes[node].is_life(life) || self.nodes[node].is_over {
-                return Ok(());
+            NodeOutput::ReadInbox(request) => StoreRequest::ReadInbox(request),
+            NodeOutput::ReadDue(partitions, until_ms) => StoreRequest::ReadDue(partitions, until_ms),
+            NodeOutput::Forward(request) => StoreRequest::Forward(request),
+            NodeOutput::EndRemote(name, attempts) => StoreRequest::EndRemote(name, attempts),
+            NodeOutput::StopRemote(attempt) => StoreRequest::StopRemote(attempt),
+            NodeOutput::Quarantine(execution, why) => {
+                self.check_quarantine(node, execution, &why)?;
+                StoreRequest::Quarantine(execution, why)
             }
-        }
-        self.set_alarm(node);
+            NodeOutput::ReadQuarantined => StoreRequest::ReadQuarantined,
+            NodeOutput::NotifyParents(parents) => StoreRequest::NotifyParents(parents),
+            NodeOutput::ReadOrganization(organization) => StoreRequest::ReadOrganization(organization),
+            NodeOutput::CountUnfinished(organization) => StoreRequest::CountUnfinished(organization),
+            NodeOutput::ReadQueues => StoreRequest::ReadQueues,
+            NodeOutput::Admit(executions) => StoreRequest::Admit(executions),
+            output => return self.perform_here(node, output),
+        };
+        self.request_store(node, request);
         Ok(())
     }
 
-    /// Ends a round with outputs left, as the driver does while several organizations share it: other events come first.
-    fn ends_round(&mut self, node: usize) -> bool {
-        let is_shared =
-            self.nodes[node].shard.as_ref().is_some_and(|shard| shard.is_always_shared() && shard.has_outputs());
-        is_shared && self.rng.below(100) < ROUND_ENDS_PERCENT
-    }
-
-    /// Percent of pauses before all that is carried out now. After a kind of record that no pause of this seed has followed
-    /// there are more: where nodes often stand still, hardly anything rare is written.
-    fn pause_before_first(&self, node: usize) -> u64 {
-        let FaultProfile { pause_before_output, pause_after_new, .. } = self.faults;
-        let has_new = || self.coverage.has_new(&self.nodes[node].landed, PAUSED);
-        if pause_after_new > 0 && has_new() { pause_after_new } else { pause_before_output }
-    }
-
-    fn put_out(&mut self, node: usize, output: Output) -> Result<(), String> {
+    /// Performs an output that is no request to the store.
+    fn perform_here(&mut self, node: usize, output: NodeOutput) -> Result<(), String> {
         let life = self.nodes[node].life;
         match output {
-            Output::Commit { commit_id, batch } => {
-                self.nodes[node].in_flight = true;
-                let outcome = self.draw_commit_outcome(node, &batch);
-                self.nodes[node].is_commit_slow = outcome == CommitOutcome::Slow;
-                self.request_store(node, StoreRequest::Commit { commit_id, batch, outcome });
-            }
-            Output::Load(execution, number) => self.ask_for_journal(node, execution, number),
-            Output::Perform { execution, instance, attempt } => {
-                self.perform(node, execution, &instance, &attempt)?;
-            }
-            Output::Stop { execution, instance, attempt } | Output::Kill { execution, instance, attempt } => {
+            NodeOutput::Perform(execution, instance, attempt) => self.perform(node, execution, &instance, &attempt)?,
+            NodeOutput::Stop((execution, instance, attempt)) | NodeOutput::Kill((execution, instance, attempt)) => {
                 self.stop(node, execution, &instance, attempt);
             }
-            Output::Reconcile { execution, instance, attempt } => {
-                self.adopt_behind_letters(node, (execution, instance, attempt));
+            NodeOutput::Reconcile(execution, instance, attempt) => self.adopt(node, execution, instance, &attempt),
+            NodeOutput::Evaluate(execution, evaluation, suspended) => {
+                let event = NodeEvent::Shard(self.evaluate(execution, evaluation, *suspended));
+                let after = self.draw_evaluation_ms();
+                self.at(after, ClusterEvent::Node(node, life, ProcessEvent::Node(event)));
             }
-            Output::Evaluate { execution, evaluation, suspended } => {
-                let event = self.evaluate(execution, evaluation, *suspended);
-                let after = self.rng.below(50);
-                self.at(after, ClusterEvent::Node(node, life, NodeEvent::Event(event)));
-            }
-            Output::MessagesEnqueued(partitions) => self.on_messages_enqueued(node, &partitions),
-            Output::RescanInbox => {
-                self.reset_inbox_cursor(node);
-                self.poll_inbox(node);
-            }
-            Output::Acquired(partitions) => {
-                self.look_at_gained(node, partitions);
-                self.request_quarantined(node);
-            }
-            Output::Handoff(handoff) => self.handoff(node, handoff),
-            Output::PassOn(execution, input, remote) => {
-                *self.nodes[node].passing_on.entry(execution).or_default() += 1;
-                let (name, since) = (self.nodes[node].name(), self.now);
-                self.request_store(node, StoreRequest::PassOn(Passing { execution, input, remote, name, since }));
-            }
-            Output::StopRemote(attempt) => self.request_store(node, StoreRequest::StopRemote(attempt)),
-            Output::Reply(ticket, reply) => self.clients.handle_reply(ticket, &reply),
-            Output::Notify(moment) => self.commits.check_told(moment.execution, moment.sequence)?,
-            Output::Quarantine(execution, why) => self.quarantine(node, execution, why)?,
-            Output::Fatal(why) => return Err(format!("{} has given up: {why}", self.nodes[node].name())),
-            // Scheduled after the current outputs, since the event may produce further ones.
-            Output::Activate(execution) => self.at(0, ClusterEvent::Node(node, life, NodeEvent::Activate(execution))),
-            Output::Stalled(_) if self.nodes[node].is_draining => self.give_in(node),
-            Output::Stalled(_) => {
-                let place = &mut self.nodes[node];
-                place.pause_ms = (place.pause_ms * 2).clamp(PAUSE_MIN_MS, PAUSE_MAX_MS);
-            }
-            Output::Lost(_) => self.calls.lose(node, life),
-            Output::Forget { .. } => {}
+            NodeOutput::Reply(ticket, reply) => self.clients.handle_reply(ticket, &reply),
+            NodeOutput::Notify(moment) => self.commits.check_told(moment.execution, moment.sequence)?,
+            NodeOutput::Rejoin => self.rejoin(node),
+            NodeOutput::NotifyNodes(partitions) => self.hint(&partitions),
+            NodeOutput::Report(report) => self.observe(node, report)?,
+            // The store failed during the drain. The next owner decides again about inputs that were not written.
+            NodeOutput::Fatal(_) if self.nodes[node].is_leaving() => {}
+            NodeOutput::Fatal(why) => return Err(format!("{} has given up: {why}", self.nodes[node].name())),
+            // The other outputs are requests to the store.
+            _ => {}
         }
+        Ok(())
+    }
+
+    /// Recovers an attempt. The executor stops orphaned processes before it responds, which takes time.
+    fn adopt(&mut self, node: usize, execution: ExecutionKey, instance: Instance, attempt: &Attempt) {
+        let recovery = executors::adopt(&self.nodes[node].executors, attempt);
+        let at_most = if self.draws_fault(self.faults.long_calls) { LEASE_MS } else { 20 };
+        let (life, after) = (self.nodes[node].life, self.rng.below(at_most));
+        let attempt = attempt.number;
+        let event = mainspring_engine::shard::Event::AttemptRecovered { execution, instance, attempt, recovery };
+        self.at(after, ClusterEvent::Node(node, life, ProcessEvent::Node(NodeEvent::Shard(event))));
+    }
+
+    fn observe(&mut self, node: usize, report: Report) -> Result<(), String> {
+        match report {
+            Report::Lost(_) => self.calls.lose(node, self.nodes[node].life),
+            Report::Silent { for_ms, .. } => self.expect_heartbeat(node, for_ms),
+            Report::Released(_, running) => self.progress.handed_over += running as u64,
+            Report::Forged(_, id) => self.check_forged(&id)?,
+            Report::Forwarded { execution, receipt, is_enqueued: false } => self.calls.let_go(execution, &receipt),
+            Report::Quarantined(execution, why) if !self.rare_faults.may_be_quarantined.contains(&execution) => {
+                return Err(format!("{execution} was quarantined without a cause: {why}"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Checks a quarantine. One without an injected cause violates the rules.
+    fn check_quarantine(&mut self, node: usize, execution: ExecutionKey, why: &str) -> Result<(), String> {
+        if !self.rare_faults.may_be_quarantined.contains(&execution) {
+            return Err(format!("{execution} was quarantined without a cause: {why}"));
+        }
+        if let Some(call) = self.calls.running_attempt(node, self.nodes[node].life, execution) {
+            return Err(format!("{execution} is quarantined, and {call:?} still runs"));
+        }
+        self.progress.coverage.add_fault(operators::QUARANTINED);
         Ok(())
     }
 }

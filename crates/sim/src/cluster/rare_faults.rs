@@ -15,7 +15,7 @@ use mainspring_engine::{
 use mainspring_kernel::{key::ExecutionKey, state::State};
 use mainspring_store::{Batch, Part};
 
-use super::{Cluster, ClusterEvent, Fault, foreign, operators};
+use super::{Cluster, ClusterEvent, Fault, foreign, load, operators};
 use crate::faults::Rng;
 
 /// The faults of this module occur in one of so many seeds.
@@ -43,7 +43,8 @@ const ALL: [RareFault; 4] = [RareFault::Clocks, RareFault::Refusals, RareFault::
 const WITHOUT_QUARANTINE: [RareFault; 2] = [RareFault::Clocks, RareFault::Refusals];
 
 /// The faults that must occur in some seed of a test run.
-pub(super) const RARE_FAULTS: [&str; 22] = [
+pub(super) const RARE_FAULTS: [&str; 23] = [
+    load::BUSY,
     "clock jumps ahead",
     "clock jumps back",
     "clock stands still",
@@ -186,7 +187,7 @@ impl Cluster {
         if batch.parts.len() == 1 {
             refused.entry(part.execution).and_modify(|left| *left -= 1);
         }
-        self.coverage.add_fault(fault);
+        self.progress.coverage.add_fault(fault);
         true
     }
 
@@ -194,7 +195,7 @@ impl Cluster {
         if self.is_healed() {
             return self.set_clocks_right();
         }
-        let node = self.rare_faults.rng.below(self.size.nodes as u64) as usize;
+        let node = self.rare_faults.rng.below(self.settings.size.nodes as u64) as usize;
         let kinds: Vec<RareFault> =
             self.rare_faults.kinds.iter().copied().filter(|kind| WITHOUT_QUARANTINE.contains(kind)).collect();
         if *self.rare_faults.rng.pick(&kinds) == RareFault::Clocks {
@@ -223,7 +224,7 @@ impl Cluster {
         }
         self.rare_faults.panicked.insert(execution);
         self.rare_faults.may_be_quarantined.insert(execution);
-        self.coverage.add_fault(fault);
+        self.progress.coverage.add_fault(fault);
         true
     }
 

@@ -6,11 +6,12 @@ use mainspring_engine::start_request::{StartRequest, plan_tree};
 use mainspring_kernel::{
     definition::{Syntax, compile, read},
     hash::Hash,
+    input::ORGANIZATION_IN_TRIGGER,
     plan::Plan,
     value::Value,
 };
 
-use super::subject::Subject;
+use super::{limits::ORGANIZATIONS, subject::Subject};
 
 const DEFINITIONS: [(&str, &str); 14] = [
     ("one", include_str!("workflows/one.yaml")),
@@ -65,6 +66,12 @@ impl Workflows {
         }
     }
 
+    /// The organization of a request.
+    pub(super) fn organization(&self, number: u32) -> Option<&'static str> {
+        let has_one = self.subject.is_none() && number.is_multiple_of(2);
+        has_one.then(|| ORGANIZATIONS[number as usize / 2 % ORGANIZATIONS.len()])
+    }
+
     /// The plans, by the hash of their stored form.
     pub(super) fn plans(&self) -> BTreeMap<Hash, Arc<Plan>> {
         let stored = |plan: &Arc<Plan>| (mainspring_engine::start_request::stored_plan(plan).hash, plan.clone());
@@ -84,6 +91,9 @@ impl Workflows {
         let mut request = StartRequest::new(plan.clone(), "owner");
         request.workflows = plan_tree::<String>(plan, find)?;
         request.idempotency_key = Some(format!("request {number}"));
+        if let Some(organization) = self.organization(number) {
+            request.trigger = Value::map([(ORGANIZATION_IN_TRIGGER, organization.into())]);
+        }
         request.input = Value::map([("items", Value::List(vec![1u64.into(), 2u64.into()]))]);
         Ok(request)
     }

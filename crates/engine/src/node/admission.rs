@@ -1,12 +1,7 @@
-//! Admission in the driver: performs the reads and notifications that the state machine of
-//! [`admission`](crate::admission) requests.
+//! Admission at a node: passes starts and ends to the state machines of [`admission`](crate::admission) and
+//! [`live`](crate::live), and requests the reads and notifications that they need.
 
-use std::{
-    collections::BTreeSet,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeSet;
 
 use mainspring_kernel::{
     decide::QUEUES_SINCE,
@@ -17,64 +12,60 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use super::{Command, Driver, inbox::Opened};
+use super::{Node, NodeEvent, NodeOutput, Report, page::Opened};
 use crate::{
-    admission::{self, Admission, AdmissionActions, Found, Limits, UNFINISHED, partition_of_organization},
-    clock::{monotonic_now, read_clocks},
-    inbox,
+    admission::{self, Admission, AdmissionActions, Found, partition_of_organization},
+    clock::MonotonicMs,
     shard::{CommittedFrame, Event, NewExecution, PendingInput, ShardError, Ticket},
     unfinished::UnfinishedCounts,
 };
 
-/// State of admission in the driver.
-pub(super) struct AdmissionDriver {
+/// State of admission.
+#[derive(Debug, Default)]
+pub(super) struct AdmissionControl {
     machine: Admission,
-    limits: Arc<dyn Limits>,
     is_searching_queues: bool,
     notifications: Notifications,
     unfinished: UnfinishedCounts,
 }
 
-/// Pause between two reads caused by notifications. Notifications also announce messages and arrive constantly, and the
-/// cost of a read grows with the unfinished executions of the organization.
-const NOTIFICATION_PAUSE: Duration = Duration::from_millis(200);
+/// Milliseconds between two reads caused by notifications. Notifications also announce messages and arrive constantly,
+/// and the cost of a read grows with the unfinished executions of the organization.
+const NOTIFICATION_PAUSE_MS: u64 = 200;
 
 /// Partitions named by notifications. None is lost: a notification within the pause is followed when the pause ends.
 #[derive(Debug, Default)]
 struct Notifications {
     partitions: BTreeSet<u32>,
-    followed_at: Option<Instant>,
-    is_pausing: bool,
+    followed_at: Option<MonotonicMs>,
+    /// The time at which they are followed. `None` if there are none.
+    follow_at: Option<MonotonicMs>,
 }
 
 impl Notifications {
-    /// Returns the delay after which notifications are followed, or `None` if that is scheduled already.
-    fn add(&mut self, partitions: &[u32], now: Instant) -> Option<Duration> {
+    /// Schedules the reads. Notifications within the pause are followed together.
+    fn add(&mut self, partitions: &[u32], now: MonotonicMs) {
         self.partitions.extend(partitions);
-        let is_pausing = std::mem::replace(&mut self.is_pausing, true);
-        let since = self.followed_at.map(|at| now.duration_since(at));
-        (!is_pausing).then(|| since.map_or(Duration::ZERO, |since| NOTIFICATION_PAUSE.saturating_sub(since)))
+        let at = self.followed_at.map_or(now, |at| MonotonicMs(at.0 + NOTIFICATION_PAUSE_MS).max(now));
+        self.follow_at.get_or_insert(at);
     }
 
-    fn follow(&mut self, now: Instant) -> BTreeSet<u32> {
-        (self.followed_at, self.is_pausing) = (Some(now), false);
-        std::mem::take(&mut self.partitions)
-    }
-}
-
-impl AdmissionDriver {
-    pub(super) fn new(limits: Arc<dyn Limits>) -> Self {
-        Self {
-            machine: Admission::default(),
-            limits,
-            is_searching_queues: false,
-            notifications: Notifications::default(),
-            unfinished: UnfinishedCounts::default(),
-        }
+    /// Returns the partitions whose time has come.
+    fn follow(&mut self, now: MonotonicMs) -> Option<BTreeSet<u32>> {
+        self.follow_at.take_if(|at| *at <= now)?;
+        self.followed_at = Some(now);
+        Some(std::mem::take(&mut self.partitions))
     }
 }
 
-impl Driver {
+impl AdmissionControl {
+    /// The number of executions with a slot, and of queued ones.
+    pub(super) fn counts(&self) -> [usize; 2] {
+        self.machine.counts()
+    }
+}
+
+impl Node {
     /// Passes an event to the shard. A start may be queued or refused by admission first.
     pub(super) fn enter(&mut self, event: Event) {
         let knows_queues = self.shard.decide_version() >= QUEUES_SINCE;
@@ -101,7 +92,7 @@ impl Driver {
         let Some(organization) = organization.filter(|_| !is_awaited && !self.shard.has(submission.execution)) else {
             return true;
         };
-        let (has_room, is_due) = admission.unfinished.has_room(organization, monotonic_now());
+        let (has_room, is_due) = admission.unfinished.has_room(organization, self.now.monotonic);
         if is_due {
             let organization = organization.to_owned();
             self.count_live(organization);
@@ -120,14 +111,14 @@ impl Driver {
         if self.shard.has(submission.execution) {
             return Some(submission);
         }
-        let (answer, is_due) = admission.unfinished.begin(organization, monotonic_now());
+        let (answer, is_due) = admission.unfinished.begin(organization, self.now.monotonic);
         if is_due {
             let organization = organization.to_owned();
             self.count_live(organization);
         }
         let Err(most) = answer else { return Some(submission) };
         if let Some(ticket) = submission.ticket {
-            self.waiting.remove(&ticket).map(|asker| asker.sender.send(Err(ShardError::TooMany(most))));
+            self.outputs.push_back(NodeOutput::Reply(ticket, Err(ShardError::TooMany(most))));
             return None;
         }
         // A detached start was checked by `has_place`. It starts even if others have started since.
@@ -143,26 +134,8 @@ impl Driver {
         None
     }
 
-    fn count_live(&self, organization: String) {
-        let Some(admission) = &self.admission else { return };
-        let (store, limits, commands) = (self.store.clone(), admission.limits.clone(), self.commands.clone());
-        let counting = self.counting.clone();
-        tokio::spawn(async move {
-            // The semaphore is never closed.
-            let permit = counting.acquire_owned().await;
-            tokio::task::spawn_blocking(move || {
-                let count = || {
-                    let most = limits.of(&*store, &organization).ok()?.live;
-                    let statuses = UNFINISHED.map(|status| status.name());
-                    let found = store.count_executions(&organization, &statuses, most as usize).ok()?;
-                    Some((most, found as u64))
-                };
-                // Callers that wait for this count would otherwise wait forever.
-                let found = catch_unwind(AssertUnwindSafe(count)).unwrap_or_default();
-                drop(permit);
-                let _ = commands.send(Command::CountedLive(organization, found));
-            });
-        });
+    fn count_live(&mut self, organization: String) {
+        self.outputs.push_back(NodeOutput::CountUnfinished(organization));
     }
 
     pub(super) fn counted_live(&mut self, organization: &str, found: Option<(u32, u64)>) {
@@ -174,36 +147,20 @@ impl Driver {
     /// True if this node counts the running executions of an organization.
     fn counts(&self, organization: &str) -> bool {
         let partition = partition_of_organization(organization, self.shard.partitions());
-        self.session.is_none() || self.shard.held().any(|held| held == partition)
+        self.is_alone() || self.shard.held().any(|held| held == partition)
     }
 
     fn start_wanted_reads(&mut self) {
         let Some(admission) = &mut self.admission else { return };
-        for organization in admission.machine.take_wanted_reads() {
-            let (store, limits, commands) = (self.store.clone(), admission.limits.clone(), self.commands.clone());
-            let counting = self.counting.clone();
-            tokio::spawn(async move {
-                // The semaphore is never closed.
-                let permit = counting.acquire_owned().await;
-                tokio::task::spawn_blocking(move || {
-                    let read = || admission::find(&*store, &*limits, &organization);
-                    // Starts that wait for this read would otherwise wait forever.
-                    let found =
-                        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("the read was interrupted".into()));
-                    drop(permit);
-                    let _ = commands.send(Command::Found(organization, found));
-                });
-            });
-        }
+        self.outputs.extend(admission.machine.take_wanted_reads().into_iter().map(NodeOutput::ReadOrganization));
     }
 
     pub(super) fn found(&mut self, organization: &str, found: Found) {
-        self.shard.expire(read_clocks());
         if !self.counts(organization) {
             return self.forget_organizations();
         }
         if let Err(why) = &found {
-            tracing::warn!(organization, why, "how much of an organization runs could not be found out");
+            self.report(Report::OrganizationUnread(organization.to_owned(), why.clone()));
         }
         if let Some(admission) = &mut self.admission {
             let shard = &self.shard;
@@ -219,29 +176,21 @@ impl Driver {
             self.handle(Event::Submit(Box::new(submission)));
         }
         for (ticket, why) in refuse {
-            self.waiting.remove(&ticket).map(|asker| asker.sender.send(Err(ShardError::Store(why))));
+            self.outputs.push_back(NodeOutput::Reply(ticket, Err(ShardError::Store(why))));
         }
         self.admit(admit);
     }
 
-    /// Enqueues the admissions, since each may produce outputs of its own.
-    fn admit(&self, executions: Vec<ExecutionKey>) {
+    /// Queues the admissions, since each may produce outputs of its own.
+    fn admit(&mut self, executions: Vec<ExecutionKey>) {
         let (here, elsewhere): (Vec<_>, Vec<_>) = executions.into_iter().partition(|key| self.shard.holds(*key));
         for execution in here {
-            let queued = PendingInput::without_reply(Input::Admit);
-            let _ = self.commands.send(Command::Event(Event::Take(execution, queued)));
+            self.receive(NodeEvent::Shard(Event::Take(execution, PendingInput::without_reply(Input::Admit))));
         }
         // A node of an older release would quarantine the execution, since it does not know this input.
-        if elsewhere.is_empty() || self.shard.decide_version() < QUEUES_SINCE {
-            return;
+        if !elsewhere.is_empty() && self.shard.decide_version() >= QUEUES_SINCE {
+            self.outputs.push_back(NodeOutput::Admit(elsewhere));
         }
-        // A lost admission message is sent again after the next read of the organization.
-        let (store, key) = (self.store.clone(), *self.loader.key());
-        tokio::task::spawn_blocking(move || {
-            elsewhere
-                .into_iter()
-                .try_for_each(|execution| inbox::post(&*store, None, &key, (execution, &Input::Admit), None).map(drop))
-        });
     }
 
     pub(super) fn answered(&mut self, ticket: Ticket, has_begun: bool) {
@@ -280,15 +229,11 @@ impl Driver {
         self.admit(admit);
     }
 
-    fn notify_counting_node(&self, organization: &str) {
+    fn notify_counting_node(&mut self, organization: &str) {
         if self.admission.is_some() && !self.counts(organization) {
-            self.store.notify(&[partition_of_organization(organization, self.shard.partitions())]);
+            let partition = partition_of_organization(organization, self.shard.partitions());
+            self.outputs.push_back(NodeOutput::NotifyNodes(vec![partition]));
         }
-    }
-
-    pub(super) fn count_places(&self) {
-        let counts = self.admission.as_ref().map(|admission| admission.machine.counts());
-        self.metrics.show_places(counts.unwrap_or_default());
     }
 
     pub(super) fn want_reads_of(&mut self, organizations: &BTreeSet<String>) {
@@ -310,25 +255,24 @@ impl Driver {
     /// A notification about organizations of these partitions. It names partitions, so it may concern others in them.
     pub(super) fn on_organizations_notified(&mut self, partitions: &[u32]) {
         let Some(admission) = &mut self.admission else { return };
-        let Some(pause) = admission.notifications.add(partitions, Instant::now()) else { return };
-        if pause.is_zero() {
-            return self.follow_notifications();
-        }
-        let commands = self.commands.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(pause).await;
-            let _ = commands.send(Command::FollowNotifications);
-        });
+        admission.notifications.add(partitions, self.now.monotonic);
+        self.follow_notifications();
     }
 
+    /// Reads the organizations of notifications whose time has come.
     pub(super) fn follow_notifications(&mut self) {
-        let spread = self.shard.partitions();
+        let (spread, now) = (self.shard.partitions(), self.now.monotonic);
         let Some(admission) = &mut self.admission else { return };
-        let partitions = admission.notifications.follow(Instant::now());
+        let Some(partitions) = admission.notifications.follow(now) else { return };
         let is_meant = |organization: &str| partitions.contains(&partition_of_organization(organization, spread));
         admission.machine.want_those_of(is_meant);
         self.start_wanted_reads();
         self.search_queues();
+    }
+
+    /// The time at which the next notifications are followed.
+    pub(super) fn next_notifications(&self) -> Option<MonotonicMs> {
+        self.admission.as_ref()?.notifications.follow_at
     }
 
     /// Compares the counts with the store periodically and finds queued executions.
@@ -343,7 +287,7 @@ impl Driver {
 
     /// Finds executions that other nodes have queued without a notification.
     pub(super) fn search_queues_of_others(&mut self) {
-        if self.session.is_some() {
+        if !self.is_alone() {
             self.search_queues();
         }
     }
@@ -353,12 +297,7 @@ impl Driver {
             return;
         };
         admission.is_searching_queues = true;
-        let (store, commands) = (self.store.clone(), self.commands.clone());
-        tokio::task::spawn_blocking(move || {
-            let read = || store.pending_organizations().unwrap_or_default();
-            let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
-            let _ = commands.send(Command::Organizations(found));
-        });
+        self.outputs.push_back(NodeOutput::ReadQueues);
     }
 
     /// Stops counting the organizations that another node counts from now on.
@@ -367,8 +306,8 @@ impl Driver {
         let begin = admission.machine.keep(|organization| self.counts(organization));
         self.admission = Some(admission);
         for submission in begin {
-            // Enqueued behind the outputs that are being performed.
-            let _ = self.commands.send(Command::Event(Event::Submit(Box::new(submission))));
+            // PendingInput behind the outputs that are being performed.
+            self.receive(NodeEvent::Shard(Event::Submit(Box::new(submission))));
         }
     }
 }
@@ -379,13 +318,14 @@ mod tests {
 
     #[test]
     fn notifications_are_followed_once_per_pause() {
-        let (mut notifications, now) = (Notifications::default(), Instant::now());
-        let after = |ms| now + Duration::from_millis(ms);
-        assert_eq!(notifications.add(&[1], now), Some(Duration::ZERO));
-        assert_eq!(notifications.follow(now), [1].into());
-        assert_eq!(notifications.add(&[2], after(50)), Some(Duration::from_millis(150)));
-        assert_eq!(notifications.add(&[3], after(60)), None, "one pause for all that comes in it");
-        assert_eq!(notifications.follow(after(200)), [2, 3].into());
-        assert_eq!(notifications.add(&[4], after(1_000)), Some(Duration::ZERO));
+        let mut notifications = Notifications::default();
+        notifications.add(&[1], MonotonicMs(1_000));
+        assert_eq!(notifications.follow(MonotonicMs(1_000)), Some([1].into()));
+        notifications.add(&[2], MonotonicMs(1_050));
+        notifications.add(&[3], MonotonicMs(1_060));
+        assert_eq!(notifications.follow(MonotonicMs(1_199)), None);
+        assert_eq!(notifications.follow(MonotonicMs(1_200)), Some([2, 3].into()), "one pause for all that comes in it");
+        notifications.add(&[4], MonotonicMs(2_000));
+        assert_eq!(notifications.follow(MonotonicMs(2_000)), Some([4].into()));
     }
 }

@@ -3,8 +3,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tokio::time::Instant;
-
 use crate::shard::tenants::Tenant;
 
 /// While there is other work, the pause after a part of a split turn is this many times as long as the part took.
@@ -25,18 +23,18 @@ const LONG_FOR: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// Organizations with a long part run their next one after this time.
-    next: Option<Instant>,
+    next: Option<Duration>,
     /// Organizations that had a long part, each with the time until which that counts. An entry costs the driver
     /// [`LONG_PART`] at least and ends after [`LONG_FOR`], which bounds their number at 1,000.
-    long: BTreeMap<Tenant, Instant>,
+    long: BTreeMap<Tenant, Duration>,
     /// Time of the last command.
-    command_at: Option<Instant>,
+    command_at: Option<Duration>,
 }
 
 impl Pace {
     /// Picks from the organizations with split turns, in the order in which they are served: returns the one that goes
     /// next, and when. An organization without long parts goes at once.
-    pub(super) fn next(&self, now: Instant, waiting: impl Iterator<Item = Tenant>) -> Option<(Tenant, Instant)> {
+    pub(super) fn next(&self, now: Duration, waiting: impl Iterator<Item = Tenant>) -> Option<(Tenant, Duration)> {
         let mut first = None;
         for tenant in waiting {
             if self.long.get(&tenant).is_none_or(|until| *until <= now) {
@@ -48,8 +46,8 @@ impl Pace {
     }
 
     /// Records a part: `used` is the processor time that it took.
-    pub(super) fn record_part(&mut self, tenant: Tenant, (began, ended): (Instant, Instant), used: Duration) {
-        let is_busy = self.command_at.is_some_and(|at| ended.duration_since(at) < BUSY);
+    pub(super) fn record_part(&mut self, tenant: Tenant, (began, ended): (Duration, Duration), used: Duration) {
+        let is_busy = self.command_at.is_some_and(|at| ended.saturating_sub(at) < BUSY);
         self.next = is_busy.then(|| ended + (ended - began) * PAUSES_PER_PART);
         if used >= LONG_PART {
             self.long.retain(|_, until| *until > ended);
@@ -58,15 +56,9 @@ impl Pace {
     }
 
     /// Records that commands were received.
-    pub(super) fn command(&mut self, now: Instant) {
+    pub(super) fn command(&mut self, now: Duration) {
         self.command_at = Some(now);
     }
-}
-
-/// Returns the processor time that the calling thread has used.
-pub(super) fn thread_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
 #[cfg(test)]
@@ -78,7 +70,7 @@ mod tests {
 
     #[test]
     fn long_parts_leave_time_to_other_work() {
-        let (start, tenant) = (Instant::now(), Tenant::of("a"));
+        let (start, tenant) = (Duration::from_secs(1_000), Tenant::of("a"));
         let at = |ms: u64| start + Duration::from_millis(ms);
         let next = |pace: &Pace, ms| pace.next(at(ms), [tenant].into_iter()).unwrap().1;
         let mut pace = Pace::default();
@@ -96,7 +88,7 @@ mod tests {
 
     #[test]
     fn an_organization_with_short_parts_waits_for_no_pause_of_another() {
-        let (start, [long, short, third]) = (Instant::now(), ["long", "short", "third"].map(Tenant::of));
+        let (start, [long, short, third]) = (Duration::from_secs(1_000), ["long", "short", "third"].map(Tenant::of));
         let at = |ms: u64| start + Duration::from_millis(ms);
         let next = |pace: &Pace, ms, waiting: &[Tenant]| pace.next(at(ms), waiting.iter().copied());
         let mut pace = Pace::default();

@@ -1,5 +1,6 @@
-//! A slow sweep over all unfinished executions: it compares the stored wake-up time with the journal. The column is not
-//! sealed, and an execution with a wrong wake-up time would never run again.
+//! Periodic checks of the store: its files, and a slow sweep over all unfinished executions that compares the stored
+//! wake-up time with the journal. The column is not sealed, and an execution with a wrong wake-up time would never run
+//! again.
 
 use std::{
     collections::BTreeSet,
@@ -9,15 +10,19 @@ use std::{
 };
 
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::{Due, Expected, Filter, Store};
+use mainspring_store::{Due, Expected, Filter, Store, StoreError};
 use tracing::warn;
 
 use super::{Command, Driver, failures};
 use crate::{
     admission::UNFINISHED,
     journal_loader::{LoadError, Loader},
-    options::EngineScope,
+    node::NodeEvent,
+    shard::Event,
 };
+
+/// Interval of the checks.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Interval of the sweep, if a part of it takes negligible time.
 const SWEEP_EVERY: Duration = Duration::from_secs(4);
@@ -34,10 +39,10 @@ const PAUSE_FACTOR: u32 = 50;
 
 /// Position of the sweep.
 #[derive(Debug, Default)]
-pub(super) struct Sweep {
+struct Sweep {
     before: Option<ExecutionKey>,
     is_out: bool,
-    at: Option<tokio::time::Instant>,
+    at: Option<Instant>,
 }
 
 /// The result of one part of the sweep.
@@ -56,19 +61,48 @@ impl Swept {
     }
 }
 
+/// Progress of the checks.
+#[derive(Debug, Default)]
+pub(super) struct Maintenance {
+    /// The time of the next checks.
+    at: Option<Instant>,
+    is_checking_files: bool,
+    sweep: Sweep,
+}
+
+impl Maintenance {
+    /// The time until the next checks.
+    pub(super) fn next(&self, now: Instant) -> Duration {
+        self.at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
+    }
+}
+
 impl Driver {
-    /// Compares some executions, unless all permits are taken by loads.
-    pub(super) fn sweep(&mut self) {
-        let now = tokio::time::Instant::now();
-        let is_time = self.sweep.at.is_none_or(|at| at <= now);
-        if self.scope != EngineScope::All || self.draining || self.sweep.is_out || !is_time {
+    /// Runs the checks when they are due.
+    pub(super) fn maintain(&mut self) {
+        let now = Instant::now();
+        if self.maintenance.next(now) > Duration::ZERO {
             return;
         }
-        let held: BTreeSet<u32> = self.shard.held().collect();
-        let Some(permit) = self.loads.try_acquire() else { return };
-        self.sweep.is_out = true;
+        self.maintenance.at = Some(now + CHECK_EVERY);
+        self.callers.forget_gone();
+        self.telemetry.count_memory(&self.node);
+        self.check_files();
+        self.sweep();
+    }
+
+    /// Compares some executions, unless all permits are taken by loads.
+    pub(super) fn sweep(&mut self) {
+        let now = Instant::now();
+        let is_time = self.maintenance.sweep.at.is_none_or(|at| at <= now);
+        if !self.node.works_on_all() || self.node.is_draining() || self.maintenance.sweep.is_out || !is_time {
+            return;
+        }
+        let held: BTreeSet<u32> = self.node.shard().held().collect();
+        let Some(permit) = self.reads.loads.try_acquire() else { return };
+        self.maintenance.sweep.is_out = true;
         let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
-        let before = self.sweep.before;
+        let before = self.maintenance.sweep.before;
         tokio::task::spawn_blocking(move || {
             // A panic without an answer would prevent all further parts.
             let result = catch_unwind(AssertUnwindSafe(|| sweep(&store, &loader, &held, before)));
@@ -80,16 +114,50 @@ impl Driver {
 
     pub(super) fn swept(&mut self, swept: Swept) {
         let pause = SWEEP_EVERY.max(swept.took * PAUSE_FACTOR);
-        self.sweep = Sweep { before: swept.before, is_out: false, at: Some(tokio::time::Instant::now() + pause) };
+        self.maintenance.sweep = Sweep { before: swept.before, is_out: false, at: Some(Instant::now() + pause) };
         if let Some((execution, why)) = swept.panicked
-            && !self.draining
+            && !self.node.is_draining()
         {
-            tracing::error!(%execution, why, "an execution whose journal cannot be read was found, and is on_read at");
-            self.handle(crate::shard::Event::Due(vec![Due { execution, wake_at: 0 }]));
+            tracing::error!(%execution, why, "an execution whose journal cannot be read was found, and is loaded to be quarantined");
+            self.node.receive(NodeEvent::Shard(Event::Due(vec![Due { execution, wake_at: 0 }])));
         }
-        if !swept.due.is_empty() && !self.draining {
-            self.handle(crate::shard::Event::Due(swept.due));
+        if !swept.due.is_empty() && !self.node.is_draining() {
+            self.node.receive(NodeEvent::Shard(Event::Due(swept.due)));
         }
+    }
+
+    /// Checks that the store still has its files, so that an idle engine stops as well. One check at a time: on a disk
+    /// that hangs, further ones would pile up.
+    pub(super) fn check_files(&mut self) {
+        if self.node.session().is_some() || std::mem::replace(&mut self.maintenance.is_checking_files, true) {
+            return;
+        }
+        let (store, commands) = (self.store.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            // A panic without an answer would prevent all further checks.
+            let found = catch_unwind(AssertUnwindSafe(|| store.check_files())).unwrap_or_else(|panic| {
+                let why = failures::text(&*panic);
+                Err(StoreError::Unavailable(format!("checking the files of the store panicked: {why}")))
+            });
+            let _ = commands.send(Command::FilesChecked(found));
+        });
+    }
+
+    pub(super) fn files_checked(&mut self, found: Result<(), StoreError>) {
+        self.maintenance.is_checking_files = false;
+        if let Err(error) = found
+            && !self.node.is_over()
+        {
+            self.node.receive(NodeEvent::Fatal(error.to_string()));
+        }
+    }
+
+    /// Writes the newest durable frame to the data folder, which detects a restored copy of the store. False if that
+    /// fails.
+    pub(super) fn has_recorded_frames(&mut self) -> bool {
+        let (Some((_, held)), Some(frame)) = (&mut self.data_dir, self.store.newest_frame()) else { return true };
+        let raised = held.raise(frame);
+        raised.inspect_err(|error| warn!(%error, "the file `generation` of the folder cannot be written")).is_ok()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Quarantined executions in the driver: notifies the executions that wait for them.
+//! Quarantined executions: records each in the store, and notifies the executions that wait for them.
 //!
 //! The owner of a quarantined execution notifies its parent. A node can crash between the quarantine and the
 //! notification, so the next owner of the partition reads its quarantined executions and notifies again. A repeated
@@ -13,10 +13,9 @@ use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{Store, StoreError};
 use tracing::warn;
 
-use super::{Command, Driver};
+use super::{Node, NodeEvent, NodeOutput, Report};
 use crate::{
     clock::MonotonicMs,
-    clock::monotonic_now,
     limits::{
         NOTIFIED_AT_A_TIME, NOTIFY_RETRY_MS_MAX, NOTIFY_RETRY_MS_MIN, QUARANTINED_AT_A_TIME, QUARANTINED_KNOWN_MAX,
     },
@@ -28,6 +27,8 @@ use crate::{
 /// State of the notifications about quarantined executions.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
+    /// Executions whose quarantine is not recorded in the store yet, with the reason.
+    pending_quarantines: BTreeMap<ExecutionKey, String>,
     /// Quarantined executions that this process has met, with the progress of each notification.
     met: BTreeMap<ExecutionKey, Met>,
     /// The size above the bound at which `met` is searched again for executions to forget.
@@ -62,7 +63,15 @@ enum Met {
 }
 
 /// Children whose parents were to be notified. `Some(true)` if a parent waits, `None` if that is unknown.
-pub(super) type NotifiedParents = Vec<(ExecutionKey, Option<bool>)>;
+pub type NotifiedParents = Vec<(ExecutionKey, Option<bool>)>;
+
+/// Children whose parents are to be notified.
+#[derive(Debug)]
+pub struct UnnotifiedParents {
+    children: Vec<ExecutionKey>,
+    /// The children among them that cannot start, with the parent that each names.
+    unbegun: BTreeMap<ExecutionKey, ExecutionKey>,
+}
 
 impl Aside {
     /// Records that an execution is quarantined.
@@ -121,7 +130,64 @@ impl Aside {
     }
 }
 
-impl Driver {
+impl UnnotifiedParents {
+    /// Notifies the parents. The journal of each parent is read once, and an error of one does not affect the others.
+    /// Blocks.
+    pub fn notify(&self, place: Place<'_>) -> NotifiedParents {
+        notify_all(place, &self.children, &self.unbegun)
+    }
+
+    /// The answer if the store does not answer.
+    pub fn unanswered(&self) -> NotifiedParents {
+        self.children.iter().map(|child| (*child, None)).collect()
+    }
+}
+
+impl Node {
+    /// Quarantines an execution without waiting for the store. Until the store has recorded it, the journal is not read
+    /// again.
+    pub(super) fn quarantine(&mut self, execution: ExecutionKey, why: String) {
+        self.aside.pending_quarantines.insert(execution, why.clone());
+        self.outputs.push_back(NodeOutput::Quarantine(execution, why));
+    }
+
+    /// True if the quarantine of no execution is being recorded.
+    pub(super) fn has_set_all_aside(&self) -> bool {
+        self.aside.pending_quarantines.is_empty()
+    }
+
+    /// Requests a journal. `None` if the quarantine of the execution is not recorded yet: the request is answered here.
+    pub(super) fn load(&mut self, execution: ExecutionKey, number: u64) -> Option<NodeOutput> {
+        let Some(why) = self.aside.pending_quarantines.get(&execution) else {
+            return Some(NodeOutput::Load(execution, number));
+        };
+        // PendingInput, since it may produce outputs of its own.
+        let answer = Box::new(LoadAnswer::Quarantined(why.clone()));
+        self.receive(NodeEvent::Shard(Event::Loaded(execution, number, answer)));
+        None
+    }
+
+    /// Handles the store's answer to a quarantine. With a shared store, a failed one is repeated when the execution is
+    /// loaded again. The execution's messages were rejected in the meantime, so they are read again.
+    pub(super) fn on_quarantine_recorded(
+        &mut self,
+        execution: ExecutionKey,
+        answer: Result<Option<String>, StoreError>,
+    ) {
+        let why = self.aside.pending_quarantines.remove(&execution).unwrap_or_default();
+        match answer {
+            Ok(organization) => {
+                self.report(Report::Quarantined(execution, why));
+                self.count_out(execution, organization);
+                self.quarantined(execution);
+            }
+            Err(error) if self.is_alone() => {
+                self.stop(format!("an execution cannot be quarantined: {error}"));
+            }
+            Err(_) => self.reset_inbox_cursor(),
+        }
+    }
+
     /// Notifies the parent of an execution that was quarantined just now.
     pub(super) fn quarantined(&mut self, execution: ExecutionKey) {
         self.aside.met.remove(&execution);
@@ -155,18 +221,13 @@ impl Driver {
     /// Reads the quarantined executions if that was requested, one read at a time. An engine that works on named
     /// executions notifies their parents when it loads them.
     pub(super) fn read_quarantined(&mut self) {
-        self.aside.retry(monotonic_now());
+        self.aside.retry(self.now.monotonic);
         self.notify_parents();
         if !self.aside.is_wanted || self.aside.is_reading || self.scope != EngineScope::All {
             return;
         }
         (self.aside.is_wanted, self.aside.is_reading) = (false, true);
-        let (store, commands) = (self.store.clone(), self.commands.clone());
-        tokio::task::spawn_blocking(move || {
-            let read = || all_quarantined(&*store).ok();
-            let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_default();
-            let _ = commands.send(Command::Quarantined(found));
-        });
+        self.outputs.push_back(NodeOutput::ReadQuarantined);
     }
 
     pub(super) fn found_quarantined(&mut self, found: Option<Vec<ExecutionKey>>) {
@@ -184,16 +245,11 @@ impl Driver {
         self.read_quarantined();
     }
 
-    /// Notifies the next batch of parents on one thread.
+    /// Notifies the next batch of parents.
     fn notify_parents(&mut self) {
         let Some(children) = self.aside.next_batch() else { return };
-        let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
-        let data_dir = self.data_dir.as_ref().map(|(data_dir, _)| data_dir.clone());
-        let unbegun = self.aside.unbegun.clone();
-        tokio::task::spawn_blocking(move || {
-            let place = Place { store: &*store, loader: &loader, data_dir: data_dir.as_ref() };
-            let _ = commands.send(Command::NotifiedParents(notify_all(place, &children, &unbegun)));
-        });
+        let unbegun = children.iter().filter_map(|child| Some((*child, *self.aside.unbegun.get(child)?))).collect();
+        self.outputs.push_back(NodeOutput::NotifyParents(UnnotifiedParents { children, unbegun }));
     }
 
     /// Notifies the parent of a child whose start message was forged, if that parent waits for this child.
@@ -205,13 +261,24 @@ impl Driver {
     }
 
     pub(super) fn parents_notified(&mut self, notified: NotifiedParents) {
-        self.aside.notified(notified, monotonic_now());
+        self.aside.notified(notified, self.now.monotonic);
         self.notify_parents();
     }
 }
 
-/// Notifies the parents of some quarantined executions. The journal of each parent is read once, and an error of one
-/// does not affect the others.
+/// Quarantines an execution in the store. Returns the organization that it counted for, if `counts` is set. Blocks.
+pub fn record(
+    store: &dyn Store,
+    execution: ExecutionKey,
+    why: &str,
+    counts: bool,
+) -> Result<Option<String>, StoreError> {
+    store.quarantine(execution, why)?;
+    // Quarantines are rare, so the organization is read here and not kept in memory.
+    let row = if counts { store.execution(execution).ok().flatten() } else { None };
+    Ok(row.and_then(|row| row.organization))
+}
+
 fn notify_all(
     place: Place<'_>,
     children: &[ExecutionKey],
@@ -244,7 +311,8 @@ fn notify_all(
     all
 }
 
-fn all_quarantined(store: &dyn Store) -> Result<Vec<ExecutionKey>, StoreError> {
+/// Reads the quarantined executions of a store, up to a bound. Blocks.
+pub fn all_quarantined(store: &dyn Store) -> Result<Vec<ExecutionKey>, StoreError> {
     let mut all: Vec<ExecutionKey> = Vec::new();
     loop {
         let page = store.quarantined(None, all.last().copied(), QUARANTINED_AT_A_TIME)?;
@@ -266,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn one_batch_of_parents_is_notified_at_a_time() {
+    fn one_batch_of_bounded_size_is_told_at_a_time() {
         let mut aside = Aside::default();
         (0..=NOTIFIED_AT_A_TIME).for_each(|number| aside.meet(key(number)));
         let batch = aside.next_batch().unwrap();
@@ -282,7 +350,7 @@ mod tests {
 
     /// The parents of a full set of quarantined executions were notified, and two were not.
     #[test]
-    fn a_full_set_keeps_pending_notifications() {
+    fn a_full_set_forgets_no_execution_whose_parent_is_to_be_told() {
         let mut aside = Aside::default();
         let (later, next) = (key(0), key(QUARANTINED_KNOWN_MAX));
         (0..QUARANTINED_KNOWN_MAX).for_each(|number| aside.meet(key(number)));

@@ -1,13 +1,11 @@
-//! The driver's time, shared between organizations. While several organizations have work, each has its own queue of
-//! commands, and the queues take turns. An organization with thousands of costly commands delays another by one command
-//! at a time.
+//! The events of a node that wait to be handled. While several organizations have work, each has its own queue, and the
+//! queues take turns. An organization with thousands of costly events delays another by one event at a time.
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::{HashMap, VecDeque};
 
 use mainspring_kernel::key::ExecutionKey;
-use tokio::time::Instant;
 
-use super::{Command, Driver, queue::Sent};
+use super::{Node, NodeEvent};
 use crate::{
     evaluator::tenant_of,
     shard::{
@@ -16,74 +14,71 @@ use crate::{
     },
 };
 
-/// Time limit of each part of a round: queued commands, messages, and outputs. New commands, timers and the next commit are
-/// delayed by three of them and one command at most.
-const ROUND: Duration = Duration::from_micros(500);
-
-/// Commands that wait, by organization. Commands of one execution stay in order: while one waits, later ones join the
-/// same queue, even if its organization becomes known in the meantime.
-#[derive(Default)]
-pub(super) struct PendingInput {
-    turns: Turns<(ExecutionKey, Command)>,
-    /// The queue and the number of waiting commands of each execution.
+/// Events that wait: those not sorted yet, in their order, and those of several organizations. Events of one
+/// execution stay in order: while one waits, later ones join the same queue, even if its organization becomes known in
+/// the meantime.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    arrived: VecDeque<NodeEvent>,
+    turns: Turns<(ExecutionKey, NodeEvent)>,
+    /// The queue and the number of waiting events of each execution.
     executions: HashMap<ExecutionKey, (Tenant, usize)>,
 }
 
-impl PendingInput {
+impl Events {
     pub(super) fn is_empty(&self) -> bool {
-        self.turns.is_empty()
+        self.arrived.is_empty() && self.turns.is_empty()
     }
 
-    fn push(&mut self, execution: ExecutionKey, tenant: Tenant, command: Command) {
+    /// The number of events that were not sorted yet.
+    pub(super) fn arrived(&self) -> usize {
+        self.arrived.len()
+    }
+
+    pub(super) fn arrive(&mut self, event: NodeEvent) {
+        self.arrived.push_back(event);
+    }
+
+    fn push(&mut self, execution: ExecutionKey, tenant: Tenant, event: NodeEvent) {
         let (tenant, count) = self.executions.entry(execution).or_insert((tenant, 0));
         *count += 1;
-        self.turns.push(*tenant, (execution, command));
+        self.turns.push(*tenant, (execution, event));
     }
 
-    fn pop(&mut self) -> Option<Command> {
-        let (execution, command) = self.turns.pop()?;
+    /// Returns the next event of the organization that is next.
+    pub(super) fn pop(&mut self) -> Option<NodeEvent> {
+        let (execution, event) = self.turns.pop()?;
         if let Some((_, count)) = self.executions.get_mut(&execution) {
             *count -= 1;
             if *count == 0 {
                 self.executions.remove(&execution);
             }
         }
-        Some(command)
+        Some(event)
     }
 }
 
-impl Driver {
-    /// Handles commands in their order, or by turns while several organizations share the driver. The rest after a
-    /// round is handled in the next one.
-    pub(super) fn handle_commands(&mut self, commands: &mut Vec<Sent>) {
-        for command in commands.drain(..) {
-            let command = command.into_command();
-            let is_queued = self.shard.is_shared() || !self.queued.is_empty();
-            match self.subject(&command).filter(|_| is_queued) {
-                Some((execution, tenant)) => self.queued.push(execution, tenant, command),
-                None => self.handle_one_command(command),
+impl Node {
+    /// Returns the next arrived event to handle at once. While several organizations share the node, the events of their
+    /// executions wait for their turns instead.
+    pub(super) fn next_arrived(&mut self) -> Option<NodeEvent> {
+        let event = self.events.arrived.pop_front()?;
+        let is_queued = self.shard.is_shared() || !self.events.turns.is_empty();
+        match self.subject(&event).filter(|_| is_queued) {
+            Some((execution, tenant)) => {
+                self.events.push(execution, tenant, event);
+                None
             }
-        }
-        let began = Instant::now();
-        while let Some(command) = self.queued.pop() {
-            self.handle_one_command(command);
-            if self.has_used_round(began) {
-                return;
-            }
+            None => Some(event),
         }
     }
 
-    /// True if other work has waited for a round.
-    pub(super) fn has_used_round(&self, began: Instant) -> bool {
-        self.shard.is_shared() && began.elapsed() >= ROUND
-    }
-
-    /// The execution that a command concerns, and its organization if known.
-    fn subject(&self, command: &Command) -> Option<(ExecutionKey, Tenant)> {
-        let (execution, organization) = match command {
-            Command::Ask(_, _, event) => (event.execution(), organization_of(event)),
-            Command::Event(event) if event.is_of_execution() => (event.execution(), organization_of(event)),
-            Command::Ended(execution, ..) | Command::Activate(execution) => (*execution, None),
+    /// The execution that an event concerns, and its organization if known.
+    fn subject(&self, event: &NodeEvent) -> Option<(ExecutionKey, Tenant)> {
+        let (execution, organization) = match event {
+            NodeEvent::Ask(_, event) => (event.execution(), organization_of(event)),
+            NodeEvent::Shard(event) if event.is_of_execution() => (event.execution(), organization_of(event)),
+            NodeEvent::Ended(execution, ..) | NodeEvent::Activate(execution) => (*execution, None),
             _ => return None,
         };
         Some((execution, organization.map_or_else(|| self.shard.tenant_key(execution), Tenant::of)))
@@ -131,16 +126,16 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_one_execution_stay_in_order() {
-        let (mut queued, [a, b]) = (PendingInput::default(), ["a", "b"].map(Tenant::of));
+    fn events_of_one_execution_stay_in_order() {
+        let (mut queued, [a, b]) = (Events::default(), ["a", "b"].map(Tenant::of));
         let [first, second] = [1, 2].map(|number| ExecutionKey([number; 16]));
-        let notification = |number| Command::Notified(vec![number]);
+        let notification = |number| NodeEvent::Notified(vec![number]);
         queued.push(first, Tenant::default(), notification(1));
         queued.push(second, b, notification(2));
         queued.push(first, a, notification(3));
         queued.push(second, b, notification(4));
         let mut numbers = Vec::new();
-        while let Some(Command::Notified(partitions)) = queued.pop() {
+        while let Some(NodeEvent::Notified(partitions)) = queued.pop() {
             numbers.extend(partitions);
         }
         assert_eq!(numbers, [1, 2, 3, 4]);

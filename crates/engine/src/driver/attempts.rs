@@ -1,0 +1,121 @@
+//! Attempts of this process: performs them with the executors, under permits that organizations share, and recovers
+//! those of an earlier process.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use mainspring_effects::{Adopted, CancelHandle, Executors};
+use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
+use tracing::{debug, info};
+
+use super::{Driver, failures, metrics::Effect};
+use crate::{
+    fair::{FairSemaphore, QueueFull},
+    node::AttemptId,
+    shard::{AttemptRecovery, Event},
+};
+
+/// The executors and the running attempts.
+pub(super) struct Attempts {
+    executors: Executors,
+    /// Permits for effects.
+    permits: FairSemaphore<String>,
+    running: BTreeMap<AttemptId, RunningAttempt>,
+}
+
+/// An attempt in progress, with the time of its start.
+pub(super) struct RunningAttempt {
+    cancel_handle: CancelHandle,
+    pub(super) effect: Effect,
+    pub(super) step: String,
+    pub(super) began: Instant,
+}
+
+impl Attempts {
+    pub(super) fn new(executors: Executors, permits: FairSemaphore<String>) -> Self {
+        Self { executors, permits, running: BTreeMap::new() }
+    }
+
+    pub(super) fn executors(&self) -> &Executors {
+        &self.executors
+    }
+
+    /// Stops an attempt. Does nothing if it no longer runs here.
+    pub(super) fn end(&self, name: &AttemptId, end: fn(&CancelHandle)) {
+        self.running.get(name).into_iter().for_each(|underway| end(&underway.cancel_handle));
+    }
+
+    pub(super) fn ended(&mut self, name: &AttemptId) -> Option<RunningAttempt> {
+        self.running.remove(name)
+    }
+}
+
+impl Driver {
+    pub(super) fn perform_attempt(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
+        let (cancel_handle, mut stop) = CancelHandle::pair();
+        let number = attempt.number;
+        let effect = Effect::of(&attempt.effect);
+        self.telemetry.metrics.attempts.begin(effect);
+        debug!(%execution, step = attempt.step, attempt = number, effect = attempt.effect, "an attempt has started");
+        let underway = RunningAttempt { cancel_handle, effect, step: step_for_logs(&attempt), began: Instant::now() };
+        self.attempts.running.insert((execution, instance.clone(), number), underway);
+        let (executors, commands) = (self.attempts.executors.clone(), self.commands.clone());
+        let tenant = self.node.shard().tenant(execution).to_owned();
+        let at_once = self.attempts.permits.try_acquire(tenant.clone());
+        if at_once.is_none() {
+            self.node.shard_mut().wait_for_permit(execution, &instance, number);
+        }
+        let request = at_once.is_none().then(|| self.attempts.permits.acquire(tenant));
+        tokio::spawn(async move {
+            let mut guard = failures::OutcomeGuard {
+                commands,
+                attempt: Some((execution, instance, number)),
+                step: attempt.step.clone(),
+            };
+            // An attempt that is asked to stop while it waits needs no permit: its executor returns at once.
+            let _permit = match request {
+                Some(Ok(request)) => tokio::select! {
+                    biased;
+                    () = stop.requested() => None,
+                    permit = request => {
+                        guard.report_start();
+                        Some(permit)
+                    }
+                },
+                Some(Err(QueueFull)) | None => at_once,
+            };
+            let outcome = executors.perform(&attempt, stop).await;
+            guard.notify(outcome);
+        });
+    }
+
+    pub(super) fn reconcile(&self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
+        let (executors, commands) = (self.attempts.executors.clone(), self.commands.clone());
+        let metrics = self.telemetry.metrics.attempts.clone();
+        tokio::spawn(async move {
+            let asked = attempt.clone();
+            // If the executor panics, it is unknown if the attempt ever started.
+            let adopted = tokio::spawn(async move { executors.adopt(&asked).await }).await;
+            let adopted = match adopted {
+                Ok(adopted) => adopted,
+                Err(error) if error.is_panic() => Adopted::Interrupted,
+                // The runtime is shutting down.
+                Err(_) => return,
+            };
+            metrics.recovered(adopted);
+            let recovery = match adopted {
+                Adopted::NeverStarted => AttemptRecovery::NeverStarted,
+                Adopted::Interrupted => {
+                    info!(%execution, step = attempt.step, attempt = attempt.number, "an attempt was interrupted");
+                    AttemptRecovery::Interrupted
+                }
+            };
+            let attempt = attempt.number;
+            let _ = commands.send(Event::AttemptRecovered { execution, instance, attempt, recovery }.into());
+        });
+    }
+}
+
+/// Returns the name of the step, or an empty string if no log line will contain it.
+fn step_for_logs(attempt: &Attempt) -> String {
+    if tracing::enabled!(tracing::Level::DEBUG) { attempt.step.clone() } else { String::new() }
+}

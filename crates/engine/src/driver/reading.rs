@@ -1,0 +1,229 @@
+//! Requests of the node to the store: heartbeats, and reads on threads that can wait for it.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use mainspring_kernel::{input::Input, key::ExecutionKey};
+use mainspring_store::{Store, StoreError};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::{Command, Driver, failures, loading::Loads};
+use crate::{
+    admission::{self, Limits},
+    clock::{now_ms, read_clocks},
+    inbox,
+    limits::COUNTS_AT_A_TIME,
+    membership::Heartbeat,
+    node::{HeartbeatRequest, NodeEvent, PageRequest, ROWS_AT_A_TIME, UnnotifiedParents, all_quarantined, record},
+    quarantine::Place,
+    shard::Handoff,
+};
+
+/// Bounds of the reads, and the results of heartbeats.
+pub(super) struct Reads {
+    pub(super) loads: Loads,
+    /// Permits for counts and reads of organizations. They do not wait behind loads, which may be many and long.
+    counting: Arc<Semaphore>,
+    limits: Option<Arc<dyn Limits>>,
+    /// Results of heartbeats. They do not wait behind commands.
+    heartbeats: (mpsc::UnboundedSender<HeartbeatAnswer>, mpsc::UnboundedReceiver<HeartbeatAnswer>),
+}
+
+/// The result of a heartbeat, with the partitions that it released.
+type HeartbeatAnswer = (Handoff, Heartbeat);
+
+impl Reads {
+    pub(super) fn new(limits: Option<Arc<dyn Limits>>) -> Self {
+        Self {
+            loads: Loads::default(),
+            counting: Arc::new(Semaphore::new(COUNTS_AT_A_TIME)),
+            limits,
+            heartbeats: mpsc::unbounded_channel(),
+        }
+    }
+
+    /// Waits for the result of a heartbeat.
+    pub(super) async fn heartbeat(&mut self) -> Option<HeartbeatAnswer> {
+        self.heartbeats.1.recv().await
+    }
+
+    /// Returns the result of a heartbeat that has arrived.
+    pub(super) fn try_heartbeat(&mut self) -> Option<HeartbeatAnswer> {
+        self.heartbeats.1.try_recv().ok()
+    }
+}
+
+impl Driver {
+    /// Sends a heartbeat from a thread of its own: behind blocking tasks of the runtime, the lease would expire first.
+    pub(super) fn send_heartbeat(&mut self, request: HeartbeatRequest) {
+        let HeartbeatRequest { session, handoff, is_leaving } = request;
+        let answers = self.reads.heartbeats.0.clone();
+        let heartbeat = move || {
+            let say = || session.heartbeat(&handoff, is_leaving, read_clocks);
+            // After a panic the next heartbeat is sent all the same.
+            let result = catch_unwind(AssertUnwindSafe(say)).unwrap_or_else(|panic| {
+                Heartbeat::Unreachable(StoreError::Unavailable(format!(
+                    "the heartbeat panicked: {}",
+                    failures::text(&*panic)
+                )))
+            });
+            let _ = answers.send((handoff, result));
+        };
+        if let Err(error) = std::thread::Builder::new().name("heartbeat".into()).spawn(heartbeat) {
+            let why = format!("the heartbeat thread cannot be started: {error}");
+            self.node.receive(NodeEvent::HeartbeatNotSent(why));
+        }
+    }
+
+    pub(super) fn heartbeat_answered(&mut self, (handoff, result): HeartbeatAnswer) {
+        self.telemetry.see_heartbeat(&result, &self.node);
+        self.node.receive(NodeEvent::Heartbeat(handoff, result));
+    }
+
+    /// Creates the next incarnation of this node.
+    pub(super) fn rejoin(&mut self) {
+        let Some(session) = self.node.session() else { return };
+        let event = match session.rejoin() {
+            Ok(session) => NodeEvent::Rejoined(Box::new(session)),
+            Err(error) => NodeEvent::Fatal(error.to_string()),
+        };
+        self.node.receive(event);
+    }
+
+    pub(super) fn read_inbox(&self, request: PageRequest) {
+        let (loader, commands) = (self.loader.clone(), self.commands.clone());
+        let metrics = self.telemetry.metrics.inbox.clone();
+        tokio::task::spawn_blocking(move || {
+            let is_first = request.is_first();
+            let page = request.read(&loader, |arrived| {
+                if is_first {
+                    metrics.record_poll(arrived, now_ms());
+                }
+            });
+            let _ = commands.send(Command::Node(NodeEvent::Page(Box::new(page))));
+        });
+    }
+
+    /// Reads all pages of due executions: executions outside the scope can fill many of them.
+    pub(super) fn read_due(&self, partitions: Vec<u32>, until_ms: u64) {
+        let (store, commands) = (self.store.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            let read = || {
+                let mut after = None;
+                while let Ok(due) = store.due(&partitions, until_ms, after, ROWS_AT_A_TIME)
+                    && let Some(last) = due.last()
+                {
+                    after = Some(*last);
+                    if commands.send(Command::Node(NodeEvent::Due(due))).is_err() {
+                        return;
+                    }
+                }
+            };
+            // Another read follows even after a panic.
+            let _ = catch_unwind(AssertUnwindSafe(read));
+            let _ = commands.send(Command::Node(NodeEvent::DueRead));
+        });
+    }
+
+    pub(super) fn quarantine(&mut self, execution: ExecutionKey, why: String) {
+        self.callers.unwatch(execution);
+        let counts = self.reads.limits.is_some();
+        self.answer_of(
+            move |store| record(store, execution, &why, counts),
+            move |recorded| {
+                let recorded = recorded.unwrap_or_else(|panic| {
+                    Err(StoreError::Unavailable(format!("setting it aside panicked: {panic}")))
+                });
+                NodeEvent::QuarantineRecorded(execution, recorded)
+            },
+        );
+    }
+
+    pub(super) fn read_quarantined(&self) {
+        self.answer_of(
+            |store| all_quarantined(store).ok(),
+            |found| NodeEvent::QuarantinedRead(found.unwrap_or_default()),
+        );
+    }
+
+    pub(super) fn notify_parents(&self, parents: UnnotifiedParents) {
+        let (store, loader, commands) = (self.store.clone(), self.loader.clone(), self.commands.clone());
+        let data_dir = self.data_dir.as_ref().map(|(data_dir, _)| data_dir.clone());
+        tokio::task::spawn_blocking(move || {
+            let place = Place { store: &*store, loader: &loader, data_dir: data_dir.as_ref() };
+            let _ = commands.send(Command::Node(NodeEvent::NotifiedParents(parents.notify(place))));
+        });
+    }
+
+    pub(super) fn read_queues(&self) {
+        self.answer_of(
+            |store| store.pending_organizations().unwrap_or_default(),
+            |found| NodeEvent::Organizations(found.unwrap_or_default()),
+        );
+    }
+
+    /// Runs a request to the store, and passes the answer to the node, or the message of a panic: a panic without an
+    /// answer would prevent all further requests.
+    fn answer_of<T: 'static>(
+        &self,
+        work: impl FnOnce(&dyn Store) -> T + Send + 'static,
+        event: impl FnOnce(Result<T, String>) -> NodeEvent + Send + 'static,
+    ) {
+        let (store, commands) = (self.store.clone(), self.commands.clone());
+        tokio::task::spawn_blocking(move || {
+            let answer = catch_unwind(AssertUnwindSafe(|| work(&*store)));
+            let answer = answer.map_err(|panic| failures::text(&*panic).to_owned());
+            let _ = commands.send(Command::Node(event(answer)));
+        });
+    }
+
+    pub(super) fn read_organization(&self, organization: String) {
+        self.count(organization, |store, limits, organization| {
+            let read = || admission::find(store, limits, &organization);
+            // Starts that wait for this read would otherwise wait forever.
+            let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("the read was interrupted".into()));
+            NodeEvent::OrganizationRead(organization, found)
+        });
+    }
+
+    pub(super) fn count_unfinished(&self, organization: String) {
+        self.count(organization, |store, limits, organization| {
+            let count = || admission::count_unfinished(store, limits, &organization);
+            // Callers that wait for this count would otherwise wait forever.
+            let found = catch_unwind(AssertUnwindSafe(count)).unwrap_or_default();
+            NodeEvent::UnfinishedCounted(organization, found)
+        });
+    }
+
+    /// Reads an organization, under a permit.
+    fn count(
+        &self,
+        organization: String,
+        work: impl FnOnce(&dyn Store, &dyn Limits, String) -> NodeEvent + Send + 'static,
+    ) {
+        let Some(limits) = self.reads.limits.clone() else { return };
+        let (store, commands, counting) = (self.store.clone(), self.commands.clone(), self.reads.counting.clone());
+        tokio::spawn(async move {
+            // The semaphore is never closed.
+            let permit = counting.acquire_owned().await;
+            tokio::task::spawn_blocking(move || {
+                let event = work(&*store, &*limits, organization);
+                drop(permit);
+                let _ = commands.send(Command::Node(event));
+            });
+        });
+    }
+
+    /// Sends admissions to executions of other nodes.
+    pub(super) fn admit(&self, executions: Vec<ExecutionKey>) {
+        let key = *self.loader.key();
+        self.in_background(move |store| {
+            let mut posted = executions
+                .into_iter()
+                .map(|execution| inbox::post(store, None, &key, (execution, &Input::Admit), None));
+            let _ = posted.try_for_each(|posted| posted.map(drop));
+        });
+    }
+}

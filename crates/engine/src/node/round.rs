@@ -1,0 +1,227 @@
+//! The order of the work of a node. A round handles the due work, then events, then inbox messages, and then the outputs
+//! of the shard, so that many turns share a commit. While several organizations share the node, each part of a round has
+//! a time limit.
+
+use std::time::Duration;
+
+use super::{INBOX_POLL_INTERVAL_MS, Node, Step, TIMER_POLL_INTERVAL_MS};
+use crate::{clock::Clock, clock::MonotonicMs, shard::Event};
+
+/// Events handled before the outputs of the shard. It bounds the size of a commit.
+const EVENTS_AT_A_TIME: usize = 1_024;
+
+/// Messages received in one round. Each can start an execution, whose first turn takes up to some milliseconds: with
+/// more of them, commits and events would wait for seconds.
+const MESSAGES_AT_A_TIME: usize = 256;
+
+/// With this many executions waiting for a commit, the result of the last commit is handled before the remaining events.
+/// Below it, one larger commit costs less than two.
+const WORTH_A_COMMIT: usize = 512;
+
+/// Time limit of each part of a round: queued events, messages, and outputs. New events, timers and the next commit are
+/// delayed by three of them and one event at most.
+const ROUND: Duration = Duration::from_micros(500);
+
+/// A part of a round.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    /// Work whose time has come.
+    #[default]
+    Due,
+    /// Events in the order of their arrival.
+    InboxEntry,
+    /// Events of several organizations, which take turns.
+    PendingInput,
+    /// Inbox messages.
+    Messages,
+    /// Outputs of the shard.
+    Outputs,
+}
+
+/// Progress of a phase.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    phase: Phase,
+    began: Duration,
+    /// Events or messages left to handle in this phase.
+    left: usize,
+    /// Something was handled in this phase.
+    has_begun: bool,
+}
+
+/// The round in progress.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    current: Progress,
+    /// The phase that continues after outputs between two of its events.
+    interrupted: Option<Progress>,
+}
+
+impl Node {
+    /// Does the next piece of work.
+    pub fn step(&mut self, clock: &dyn Clock) -> Step {
+        self.now = clock.reading();
+        self.shard.expire(self.now);
+        if self.keep_alive() {
+            return self.first_output().unwrap_or(Step::Worked);
+        }
+        if let Some(step) = self.first_output() {
+            return step;
+        }
+        if self.takes_commit_result()
+            && let Some((commit_id, answer)) = self.commits.answer.take()
+        {
+            self.committed(commit_id, answer);
+            if self.round.current.phase != Phase::Due {
+                self.round.interrupted = Some(self.round.current);
+                self.begin(Phase::Outputs, clock);
+            }
+            return Step::Worked;
+        }
+        match self.round.current.phase {
+            Phase::Due => self.run_due_work(clock),
+            Phase::InboxEntry => self.handle_arrived(clock),
+            Phase::PendingInput => self.handle_queued(clock),
+            Phase::Messages => self.receive_message(clock),
+            Phase::Outputs => return self.run_outputs(clock),
+        }
+        Step::Worked
+    }
+
+    /// True if the next step returns an output of the shard, or performs it.
+    pub fn is_performing(&self) -> bool {
+        self.round.current.phase == Phase::Outputs && self.round.current.has_begun && self.shard.has_outputs()
+    }
+
+    fn first_output(&mut self) -> Option<Step> {
+        self.outputs.pop_front().map(Step::Perform)
+    }
+
+    /// The result of a commit is handled at the start of a round and before the messages. In the midst of events and
+    /// messages it is handled while several organizations share the node, or when the next commit is large.
+    fn takes_commit_result(&self) -> bool {
+        let is_awaited = || self.shard.is_shared() || self.shard.gathered() >= WORTH_A_COMMIT;
+        match self.round.current.phase {
+            Phase::Due => true,
+            Phase::InboxEntry | Phase::PendingInput => is_awaited(),
+            Phase::Messages => !self.round.current.has_begun || self.shard.is_shared(),
+            Phase::Outputs => false,
+        }
+    }
+
+    fn begin(&mut self, phase: Phase, clock: &dyn Clock) {
+        let left = match phase {
+            Phase::InboxEntry => self.events.arrived().min(EVENTS_AT_A_TIME),
+            Phase::Messages => MESSAGES_AT_A_TIME,
+            Phase::Due | Phase::PendingInput | Phase::Outputs => usize::MAX,
+        };
+        self.round.current = Progress { phase, began: clock.elapsed(), left, has_begun: false };
+    }
+
+    /// Runs the work whose time has come.
+    fn run_due_work(&mut self, clock: &dyn Clock) {
+        let now = self.now.monotonic;
+        self.forward_again();
+        self.follow_notifications();
+        let began = clock.elapsed();
+        let part = self.schedule.pace.next(began, self.shard.split_tenants());
+        if let Some((tenant, _)) = part.filter(|(_, at)| *at <= began) {
+            let used = clock.processor_time();
+            self.shard.put_split_first(tenant);
+            self.handle(Event::Wake);
+            let used = clock.processor_time().saturating_sub(used);
+            self.schedule.pace.record_part(tenant, (began, clock.elapsed()), used);
+        } else if self.shard.next_time().is_some_and(|at| at <= self.shard.now(self.now)) {
+            self.handle(Event::Due(Vec::new()));
+        }
+        if self.schedule.inbox_at <= now {
+            self.schedule.inbox_at = MonotonicMs(now.0 + INBOX_POLL_INTERVAL_MS);
+            self.rescan_inbox();
+            self.search_queues_of_others();
+        }
+        if self.schedule.timers_at <= now {
+            self.schedule.timers_at = MonotonicMs(now.0 + TIMER_POLL_INTERVAL_MS);
+            self.poll_timers();
+            self.read_quarantined();
+            self.refresh_organizations();
+        }
+        if self.events.arrived() > 0 {
+            self.schedule.pace.command(clock.elapsed());
+        }
+        self.begin(Phase::InboxEntry, clock);
+    }
+
+    fn handle_arrived(&mut self, clock: &dyn Clock) {
+        if self.round.current.left == 0 {
+            return self.begin(Phase::PendingInput, clock);
+        }
+        self.round.current.left -= 1;
+        if let Some(event) = self.next_arrived() {
+            self.handle_command(event);
+        }
+    }
+
+    fn handle_queued(&mut self, clock: &dyn Clock) {
+        let is_over = self.round.current.has_begun && self.has_used_round(clock);
+        match (!is_over).then(|| self.events.pop()).flatten() {
+            Some(event) => {
+                self.round.current.has_begun = true;
+                self.handle_command(event);
+            }
+            None => self.begin(Phase::Messages, clock),
+        }
+    }
+
+    fn receive_message(&mut self, clock: &dyn Clock) {
+        if self.round.current.left == 0 || self.has_used_round(clock) {
+            return self.begin_outputs(clock);
+        }
+        self.round.current.left -= 1;
+        self.round.current.has_begun = true;
+        if !self.take_next_message() {
+            self.begin_outputs(clock);
+        }
+    }
+
+    fn begin_outputs(&mut self, clock: &dyn Clock) {
+        self.begin(Phase::Outputs, clock);
+    }
+
+    /// Submits the pending commit and returns the released outputs until none is left. The lease is checked before each,
+    /// so that no output is performed or shown after it has expired, however long this process was paused.
+    fn run_outputs(&mut self, clock: &dyn Clock) -> Step {
+        if self.status.is_over {
+            return self.end_outputs();
+        }
+        if !std::mem::replace(&mut self.round.current.has_begun, true) {
+            self.shard.flush();
+            return Step::Worked;
+        }
+        if self.round.current.left < usize::MAX && self.has_used_round(clock) {
+            return self.end_outputs();
+        }
+        self.round.current.left -= 1;
+        match self.shard.next_output() {
+            None => self.end_outputs(),
+            Some(output) => self.translate(output).map_or(Step::Worked, Step::Perform),
+        }
+    }
+
+    fn end_outputs(&mut self) -> Step {
+        match self.round.interrupted.take() {
+            Some(interrupted) => {
+                self.round.current = interrupted;
+                Step::Worked
+            }
+            None => {
+                self.round.current = Progress::default();
+                Step::RoundOver
+            }
+        }
+    }
+
+    /// True if other work has waited for a round.
+    fn has_used_round(&self, clock: &dyn Clock) -> bool {
+        self.shard.is_shared() && clock.elapsed().saturating_sub(self.round.current.began) >= ROUND
+    }
+}
