@@ -9,6 +9,7 @@
 //! Every request carries an idempotency key that is the same for all attempts, so that a server can recognize a
 //! repetition.
 
+mod access;
 mod allowlist;
 mod body;
 mod connect;
@@ -47,6 +48,7 @@ use outcome::milliseconds;
 use redirect_loop::{Progress, exchange};
 use request::Request;
 
+pub use access::permitted_addresses;
 pub use allowlist::{ALLOW_VARIABLE, AllowError, Allowlist, DEFAULT_ORGANIZATION};
 pub use limits::{CONNECT_TIMEOUT_DEFAULT, REDIRECTS_MAX, RESPONSE_BYTES_DEFAULT, RESPONSE_BYTES_MAX};
 pub use resolve::{Resolver, SystemResolver};

@@ -19,7 +19,7 @@ pub(crate) mod server_save;
 mod server_start;
 mod server_verify;
 mod shared_store;
-mod start;
+pub(crate) mod start;
 mod store_tail;
 mod stored;
 mod subworkflows;

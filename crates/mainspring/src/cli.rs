@@ -65,6 +65,8 @@ enum Command {
     Cancel(commands::cancel::Cancel),
     /// Send a named message to an execution
     Signal(commands::signal::Signal),
+    /// List the tools of the configured MCP servers, or call one
+    Tools(commands::tools::ToolsArgs),
     /// Upgrade the store of an older release to the format of this one
     Upgrade(commands::upgrade::Upgrade),
     /// List, release or end quarantined executions
@@ -142,6 +144,7 @@ impl Command {
             Self::Backup(_) => {
                 Some("`backup` copies the store of this machine's folder; run it on the server's machine")
             }
+            Self::Tools(_) => Some("`tools` uses the tool servers of this machine's configuration"),
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Schedule(_) => Some("`schedule` computes ticks on this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
@@ -199,6 +202,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Deny(deny) => commands::decide::deny(&deny, context),
         Command::Cancel(cancel) => commands::cancel::cancel(&cancel, context),
         Command::Signal(signal) => commands::signal::signal(&signal, context),
+        Command::Tools(tools) => commands::tools::tools(&tools, context),
         Command::Upgrade(upgrade) => commands::upgrade::upgrade(&upgrade, context),
         Command::Quarantine(quarantine) => commands::quarantine::quarantine(&quarantine, context),
         Command::Erase(erase) => commands::erase::erase(&erase, context),

@@ -24,4 +24,5 @@ mod telemetry;
 #[path = "telemetry/disabled.rs"]
 mod telemetry;
 mod tls;
+mod tool_servers;
 pub mod workflow_cli;

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{
-    Executors,
+    Executor, Executors,
     http::{ALLOW_VARIABLE, Allowlist, Http, HttpOptions},
     shell::{GRACE_DEFAULT, Shell, ShellOptions, contain::Scripts},
 };
@@ -52,14 +52,16 @@ pub fn executors(allow: Allowlist, home: &DataDir, held: &DirLock) -> Executors 
     executors_with(allow, false, Rules::default(), home, held)
 }
 
-/// Rules for the scripts of `bash` steps.
-#[derive(Debug, Clone, Default)]
+/// Rules for the effects of a node.
+#[derive(Clone, Default)]
 pub struct Rules {
     /// The mode: in containers, as this user, or off.
     pub scripts: Scripts,
     /// True if scripts run only in executions with a workspace. A server creates a workspace only if the caller may
     /// run scripts.
     pub needs_workspace: bool,
+    /// The executor of `tool` steps, if tool servers are configured.
+    pub tools: Option<Arc<dyn Executor>>,
 }
 
 /// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
@@ -70,13 +72,15 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
         hidden_env.extend(HIDDEN_WITH_TRACES.map(String::from));
     }
     let grace: Duration = GRACE_DEFAULT;
-    let Rules { scripts, needs_workspace } = rules;
+    let Rules { scripts, needs_workspace, tools } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
         ShellOptions { records, same_boot, untrusted_before_ms, hidden_env, grace, traces, scripts, needs_workspace };
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
-    Executors::new(vec![Arc::new(Shell::new(options)), Arc::new(http)])
+    let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(Shell::new(options)), Arc::new(http)];
+    executors.extend(tools);
+    Executors::new(executors)
 }
 
 /// Opens an engine on a data folder with all executors of this executable.

@@ -67,6 +67,9 @@ const KEYS: [(&str, &str); 21] = [
     ("oidcEmailDomains", "MAINSPRING_OIDC_EMAIL_DOMAINS"),
 ];
 
+/// The key of the tool servers. They have no flag and no variable.
+const TOOL_SERVERS: &str = "mcpServers";
+
 /// The flags of commands that run a server or show its settings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerFlags {
@@ -137,6 +140,8 @@ pub(crate) struct Settings {
     pub(crate) keep_minutes: u64,
     /// The OpenID Connect provider, if one is configured.
     pub(crate) oidc: Option<mainspring_server::auth::oidc::Settings>,
+    /// True if the file configures tool servers.
+    pub(crate) has_tool_servers: bool,
     /// The global flags with the effective data folder and store.
     pub(crate) global: Global,
 }
@@ -144,16 +149,63 @@ pub(crate) struct Settings {
 impl ServerFlags {
     /// The path of the settings file, and true if the user named it; `None` if no default location is known.
     pub(crate) fn file(&self) -> Option<(PathBuf, bool)> {
-        let named = self.config.clone().or_else(|| std::env::var_os("MAINSPRING_CONFIG").map(PathBuf::from));
-        let usual = || paths::config_home().map(|home| (home.join("mainspring/config.yaml"), false));
-        named.map(|path| (path, true)).or_else(usual)
+        settings_file(self.config.as_deref())
     }
 }
 
 impl Settings {
-    /// Merges flags, environment and file.
+    /// Reads flags, environment and file.
     pub(crate) fn of(flags: &ServerFlags, global: &Global) -> Result<Self, CliError> {
         let file = File::of(flags)?;
+        let mut all = Self::merged(flags, global, &file)?;
+        let oidc = oidc::read(&mut all)?;
+        let value = |wanted: &str| all.iter().find(|one| one.name == wanted).and_then(|one| one.value.clone());
+        let listen = value("listen").unwrap_or_default();
+        let listen =
+            listen.parse().map_err(|_| bad("listen", format!("`{listen}` is no address like {LISTEN_DEFAULT}")))?;
+        let lease = value("leaseSeconds").unwrap_or_default();
+        let fits = |seconds: &u64| LEASE_SECONDS.contains(seconds);
+        let lease_seconds = lease.parse().ok().filter(fits).ok_or_else(|| {
+            let (shortest, longest) = (LEASE_SECONDS.start(), LEASE_SECONDS.end());
+            bad("leaseSeconds", format!("`{lease}` is no number of seconds from {shortest} to {longest}"))
+        })?;
+        let effects = value("effectsAtATime").unwrap_or_default();
+        let effects_at_a_time = effects
+            .parse()
+            .ok()
+            .filter(|count| *count > 0)
+            .ok_or_else(|| bad("effectsAtATime", format!("`{effects}` is no number of effects: give 1 or more")))?;
+        let rates = rates(value)?;
+        let keep_minutes = keep_minutes(value("scriptsKeepMinutes").unwrap_or_default())?;
+        let own = flags.file().into_iter().map(|(path, _)| path);
+        let own = own.chain(value("oidcClientSecretFile").map(PathBuf::from));
+        let scripts = ScriptSettings::of(value("scripts"), value("scriptsNetwork"), value("scriptsRead"))?;
+        let is_said = all.iter().any(|one| one.name == "oidcOrganization" && one.origin != "default");
+        oidc.iter().try_for_each(|oidc| oidc::check_first_role(oidc, &scripts, is_said))?;
+        let scripts = scripts.hiding(own);
+        let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
+        let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
+        if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
+            return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
+        }
+        let has_tool_servers = file.value.get(TOOL_SERVERS).is_some();
+        Ok(Self {
+            has_tool_servers,
+            base_url,
+            listen,
+            lease_seconds,
+            effects_at_a_time,
+            rates,
+            scripts,
+            keep_minutes,
+            oidc,
+            global,
+            all,
+        })
+    }
+
+    /// Merges flags, environment and file.
+    fn merged(flags: &ServerFlags, global: &Global, file: &File) -> Result<Vec<Setting>, CliError> {
         // For these two, clap reads the environment itself, so a flag and a variable of equal value cannot be told
         // apart.
         let path = |path: &PathBuf| path.display().to_string();
@@ -185,37 +237,7 @@ impl Settings {
             };
             all.push(Setting { name, value, origin });
         }
-        let oidc = oidc::read(&mut all)?;
-        let value = |wanted: &str| all.iter().find(|one| one.name == wanted).and_then(|one| one.value.clone());
-        let listen = value("listen").unwrap_or_default();
-        let listen =
-            listen.parse().map_err(|_| bad("listen", format!("`{listen}` is no address like {LISTEN_DEFAULT}")))?;
-        let lease = value("leaseSeconds").unwrap_or_default();
-        let fits = |seconds: &u64| LEASE_SECONDS.contains(seconds);
-        let lease_seconds = lease.parse().ok().filter(fits).ok_or_else(|| {
-            let (shortest, longest) = (LEASE_SECONDS.start(), LEASE_SECONDS.end());
-            bad("leaseSeconds", format!("`{lease}` is no number of seconds from {shortest} to {longest}"))
-        })?;
-        let effects = value("effectsAtATime").unwrap_or_default();
-        let effects_at_a_time = effects
-            .parse()
-            .ok()
-            .filter(|count| *count > 0)
-            .ok_or_else(|| bad("effectsAtATime", format!("`{effects}` is no number of effects: give 1 or more")))?;
-        let rates = rates(value)?;
-        let keep_minutes = keep_minutes(value("scriptsKeepMinutes").unwrap_or_default())?;
-        let own = flags.file().into_iter().map(|(path, _)| path);
-        let own = own.chain(value("oidcClientSecretFile").map(PathBuf::from));
-        let scripts = ScriptSettings::of(value("scripts"), value("scriptsNetwork"), value("scriptsRead"))?;
-        let is_said = all.iter().any(|one| one.name == "oidcOrganization" && one.origin != "default");
-        oidc.iter().try_for_each(|oidc| oidc::check_first_role(oidc, &scripts, is_said))?;
-        let scripts = scripts.hiding(own);
-        let global = Global { dir: value("dataDir").map(Into::into), store: value("store"), ..global.clone() };
-        let base_url = value("baseUrl").map(|url| url.trim_end_matches('/').to_string());
-        if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
-            return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
-        }
-        Ok(Self { base_url, listen, lease_seconds, effects_at_a_time, rates, scripts, keep_minutes, oidc, global, all })
+        Ok(all)
     }
 }
 
@@ -268,6 +290,21 @@ fn usual(name: &str) -> Option<String> {
     }
 }
 
+/// The path of the settings file, and true if the user named it, by a flag or by the environment.
+fn settings_file(flag: Option<&Path>) -> Option<(PathBuf, bool)> {
+    let named = flag.map(Path::to_owned).or_else(|| std::env::var_os("MAINSPRING_CONFIG").map(PathBuf::from));
+    let usual = || paths::config_home().map(|home| (home.join("mainspring/config.yaml"), false));
+    named.map(|path| (path, true)).or_else(usual)
+}
+
+/// Reads the value of `mcpServers` from the settings file of the environment or of the default location; null without
+/// one. Returns the path for messages.
+pub(crate) fn tool_servers() -> Result<(PathBuf, Value), CliError> {
+    let File { path, value } = File::read(settings_file(None))?;
+    let servers = value.get(TOOL_SERVERS).cloned().unwrap_or_default();
+    Ok((path, servers))
+}
+
 /// The parsed settings file.
 struct File {
     path: PathBuf,
@@ -275,9 +312,13 @@ struct File {
 }
 
 impl File {
-    /// Reads the named file, which must exist, or the default one, which is optional.
     fn of(flags: &ServerFlags) -> Result<Self, CliError> {
-        let Some((path, is_named)) = flags.file() else {
+        Self::read(flags.file())
+    }
+
+    /// Reads the named file, which must exist, or the default one, which is optional.
+    fn read(file: Option<(PathBuf, bool)>) -> Result<Self, CliError> {
+        let Some((path, is_named)) = file else {
             return Ok(Self { path: PathBuf::new(), value: Value::Map(Default::default()) });
         };
         let bytes = match fs::read(&path) {
@@ -292,9 +333,8 @@ impl File {
             document.map_err(|found| refused(&path, &format!("{}: {}", found.path, found.message)))?.value
         };
         let Value::Map(map) = &value else { return Err(refused(&path, "it must be an object of settings")) };
-        let known = |key: &&String| !KEYS.iter().any(|(name, _)| name == *key);
-        if let Some(other) = map.keys().find(known) {
-            let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS]).collect();
+        if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
         }
         Ok(Self { path, value })

@@ -6,7 +6,7 @@ use mainspring_engine::{Engine, EngineError, EngineScope, journal_loader::Loader
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
-use crate::{context::Global, error::CliError, paths, runner, store_location::StoreLocation};
+use crate::{context::Global, error::CliError, paths, runner, store_location::StoreLocation, tool_servers};
 
 /// Rows that are searched for the beginning of a name.
 const ROWS_SEARCHED: usize = 10_000;
@@ -67,7 +67,8 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 
 /// Locks the data folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
-    engine_with(global, reach, runner::Rules::default()).await
+    let rules = runner::Rules { tools: tool_servers::executor()?, ..runner::Rules::default() };
+    engine_with(global, reach, rules).await
 }
 
 /// Like [`engine`], with rules for scripts.

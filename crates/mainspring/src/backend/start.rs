@@ -110,7 +110,7 @@ fn title(request: &StartRequest) -> String {
 
 /// Parses the input. If none is given and the schema wants an object, it is an empty object, so that defaults
 /// apply.
-pub(super) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value, CliError> {
+pub(crate) fn input(given: Option<&str>, schema: Option<&Value>) -> Result<Value, CliError> {
     let wanted = schema.and_then(|schema| schema.get("type"));
     let bytes = match given {
         None if wanted.and_then(Value::as_text) == Some("object") => return Ok(Map::new().into()),

@@ -55,7 +55,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     // An execution that was enqueued with the key, and not by a server, has a workspace only if its request named
     // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
-    let rules = Rules { scripts, needs_workspace };
+    let rules = Rules { scripts, needs_workspace, tools: None };
     block_on(async {
         context.signals.install()?;
         let location = StoreLocation::of(&context.global)?;

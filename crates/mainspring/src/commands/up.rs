@@ -87,7 +87,13 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
     let global = &settings.global;
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
-    let rules = Rules { scripts: scripts.clone(), needs_workspace: true };
+    let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools: None };
+    if settings.has_tool_servers {
+        terminal.note(
+            "The tool servers of `mcpServers` are not used: a server does not call tools in this build. `mainspring run` on \
+             this machine does.",
+        );
+    }
     let location = StoreLocation::of(global)?;
     let engine = match &location {
         StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,

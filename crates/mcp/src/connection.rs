@@ -1,0 +1,373 @@
+//! One connection to a server.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use mainspring_effects::{BoxFuture, CancelSignal};
+use mainspring_kernel::{effect::Outcome, hash::Hash, value::Value};
+use rmcp::{
+    ClientHandler, RoleClient, ServiceError,
+    model::{
+        CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
+        PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerResult,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions, RunningService,
+        serve_client_with_lifecycle,
+    },
+    transport::{Transport, async_rw::AsyncRwTransport},
+};
+use tokio::{
+    sync::{Mutex, MutexGuard, Semaphore},
+    time::timeout,
+};
+
+use crate::{
+    config::{ServerConfig, TransportConfig},
+    error::{ToolError, quoted},
+    http::{HttpAccess, http_error},
+    json::to_object,
+    limits::{CALLS_MAX, CANCEL_TIMEOUT, LIST_TIMEOUT, MESSAGE_BYTES_MAX, START_TIMEOUT, TOOL_PAGES_MAX, TOOLS_MAX},
+    outcome::{outcome, unknown_form},
+    process::{ProcessSpec, RunningProcess, StartProcess, Started, directory},
+    tool::ToolList,
+};
+
+/// The key in `_meta` of a call that carries the step's intent: the same for all attempts of the step, so that a server
+/// can recognize a repetition.
+pub const INTENT_META: &str = "dev.mainspring/intent";
+
+/// The versions of the protocol without a handshake, preferred first.
+const VERSIONS: [ProtocolVersion; 1] = [ProtocolVersion::V_2026_07_28];
+
+/// The execution for which a server is used.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Scope {
+    /// The organization. `None` for the command line.
+    pub organization: Option<String>,
+    /// The workspace, as an absolute path.
+    pub workspace: Option<String>,
+}
+
+/// The means to reach servers.
+pub struct Access {
+    /// Starts the processes of stdio servers.
+    pub start: Arc<dyn StartProcess>,
+    /// Connects to servers over HTTP.
+    pub http: HttpAccess,
+}
+
+/// One call of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The name of the tool at the server.
+    pub tool: &'a str,
+    /// Its arguments, an object or null.
+    pub arguments: &'a Value,
+    /// The idempotency key of the step.
+    pub intent: Hash,
+    /// The step instance, for messages.
+    pub step: &'a str,
+}
+
+/// An open connection to a server.
+pub struct Connection {
+    server: String,
+    service: Service,
+    process: Option<Box<dyn RunningProcess>>,
+    /// The tools and the number of the change that they reflect.
+    tools: Mutex<Option<(u64, Arc<ToolList>)>>,
+    calls: Semaphore,
+    is_broken: AtomicBool,
+}
+
+type Service = RunningService<RoleClient, Handler>;
+
+/// Answers the requests of a server and counts the changes of its tools.
+#[derive(Clone, Default)]
+struct Handler {
+    changes: Arc<AtomicU64>,
+}
+
+impl ClientHandler for Handler {
+    /// Announces neither sampling nor roots nor elicitation, so that a conforming server asks for none of them. Requests
+    /// for them are answered with an error.
+    fn get_info(&self) -> ClientConfig {
+        let name = Implementation::new("mainspring", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), name)
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Connection {
+    /// Connects to a server: starts its process if it has one, and negotiates the version of the protocol.
+    pub fn open<'a>(
+        config: &'a ServerConfig,
+        scope: &'a Scope,
+        access: &'a Access,
+    ) -> BoxFuture<'a, Result<Self, ToolError>> {
+        Box::pin(Self::open_unboxed(config, scope, access))
+    }
+
+    async fn open_unboxed(config: &ServerConfig, scope: &Scope, access: &Access) -> Result<Self, ToolError> {
+        let server = config.name.clone();
+        match &config.transport {
+            TransportConfig::Stdio(stdio) => {
+                let not_started = |why| ToolError::NotStarted(server.clone(), why);
+                let workspace = scope.workspace.as_deref().map(std::path::Path::new);
+                let spec = ProcessSpec {
+                    command: stdio.command.clone(),
+                    args: stdio.args.clone(),
+                    env: stdio.env.clone(),
+                    directory: directory(workspace, stdio.cwd.as_deref()).map_err(not_started)?,
+                    organization: scope.organization.clone(),
+                };
+                let Started { output, input, process } = access.start.start(&spec).await.map_err(not_started)?;
+                let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(MESSAGE_BYTES_MAX);
+                match timeout(START_TIMEOUT, handshake(transport)).await {
+                    Ok(Ok(service)) => Ok(Self::new(server, service, Some(process))),
+                    Ok(Err(error)) => {
+                        let why = with_error_output(handshake_failed(&error), process.as_ref()).await;
+                        process.stop().await;
+                        Err(ToolError::NotConnected(server, why))
+                    }
+                    Err(_) => {
+                        process.stop().await;
+                        Err(ToolError::StartTimeout(server, START_TIMEOUT))
+                    }
+                }
+            }
+            TransportConfig::Http(http) => {
+                let not_connected = |why| ToolError::NotConnected(server.clone(), why);
+                let transport =
+                    access.http.transport(http, scope.organization.as_deref()).await.map_err(not_connected)?;
+                match timeout(START_TIMEOUT, handshake(transport)).await {
+                    Ok(Ok(service)) => Ok(Self::new(server, service, None)),
+                    Ok(Err(error)) => Err(http_handshake_failed(server, &error)),
+                    Err(_) => Err(ToolError::StartTimeout(server, START_TIMEOUT)),
+                }
+            }
+        }
+    }
+
+    fn new(server: String, service: Service, process: Option<Box<dyn RunningProcess>>) -> Self {
+        Self {
+            server,
+            service,
+            process,
+            tools: Mutex::default(),
+            calls: Semaphore::new(CALLS_MAX),
+            is_broken: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the negotiated version of the protocol.
+    pub fn protocol_version(&self) -> Option<String> {
+        Some(self.service.peer().peer_info()?.protocol_version.to_string())
+    }
+
+    /// True if no further call can succeed over this connection.
+    pub fn is_closed(&self) -> bool {
+        self.is_broken.load(Ordering::SeqCst) || self.service.is_closed() || self.service.peer().is_transport_closed()
+    }
+
+    /// Returns the tools of the server. The list is kept until the server announces a change.
+    pub async fn tools(&self) -> Result<Arc<ToolList>, ToolError> {
+        let kept = self.tools.lock().await;
+        self.listed(kept).await
+    }
+
+    /// Returns the tools as the server lists them now.
+    pub async fn tools_now(&self) -> Result<Arc<ToolList>, ToolError> {
+        let mut kept = self.tools.lock().await;
+        *kept = None;
+        self.listed(kept).await
+    }
+
+    async fn listed(&self, mut kept: MutexGuard<'_, Option<(u64, Arc<ToolList>)>>) -> Result<Arc<ToolList>, ToolError> {
+        let changes = self.service.service().changes.load(Ordering::SeqCst);
+        if let Some((at, tools)) = &*kept
+            && *at == changes
+        {
+            return Ok(tools.clone());
+        }
+        let listed = timeout(LIST_TIMEOUT, self.list()).await;
+        let listed = listed.unwrap_or_else(|_| {
+            let why = format!("it did not list its tools within {} s", LIST_TIMEOUT.as_secs());
+            Err(ToolError::InvalidAnswer(self.server.clone(), why))
+        })?;
+        let invalid = |why| ToolError::InvalidAnswer(self.server.clone(), why);
+        let tools = Arc::new(ToolList::read(listed).map_err(invalid)?);
+        *kept = Some((changes, tools.clone()));
+        Ok(tools)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<rmcp::model::Tool>, ToolError>> {
+        Box::pin(self.pages())
+    }
+
+    async fn pages(&self) -> Result<Vec<rmcp::model::Tool>, ToolError> {
+        let mut tools = Vec::new();
+        let mut cursor: Option<String> = None;
+        for _ in 0..TOOL_PAGES_MAX {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
+            let page = match self.service.peer().list_tools(Some(params)).await {
+                Ok(page) => page,
+                Err(error) => return Err(self.failed(error).await),
+            };
+            tools.extend(page.tools);
+            match page.next_cursor {
+                None => return Ok(tools),
+                next if next == cursor => break,
+                next => cursor = next,
+            }
+            if tools.len() > TOOLS_MAX {
+                break;
+            }
+        }
+        let why = format!("its list of tools does not end: {} tools, then another page", tools.len());
+        Err(ToolError::InvalidAnswer(self.server.clone(), why))
+    }
+
+    /// Calls a tool once. A cancellation is sent to the server as `notifications/cancelled`, and the outcome is
+    /// [`Outcome::Stopped`].
+    pub async fn call(&self, call: Call<'_>, stop: &mut CancelSignal) -> Result<Outcome, ToolError> {
+        let _place = self.calls.try_acquire().map_err(|_| ToolError::TooManyCalls(self.server.clone(), CALLS_MAX))?;
+        let mut params = CallToolRequestParams::new(Cow::Owned(call.tool.to_owned()));
+        if *call.arguments != Value::Null {
+            let arguments = to_object(call.arguments);
+            params = params.with_arguments(arguments.ok_or_else(|| ToolError::InvalidArguments(call.tool.to_owned()))?);
+        }
+        let mut meta = RequestMetaObject::new();
+        meta.insert(INTENT_META.to_owned(), call.intent.hex().into());
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let options = PeerRequestOptions::no_options().with_meta(meta);
+        let mut handle = match self.service.peer().send_cancellable_request(request, options).await {
+            Ok(handle) => handle,
+            Err(error) => return Err(self.failed(error).await),
+        };
+        // In this order: an answer that arrived before the cancellation is the outcome.
+        let answer = tokio::select! {
+            biased;
+            answer = &mut handle.rx => answer,
+            () = stop.requested() => {
+                // The notification is a courtesy to the server: an attempt ends without it.
+                let _ = timeout(CANCEL_TIMEOUT, handle.cancel(Some("the execution was canceled".into()))).await;
+                return Ok(Outcome::Stopped(Value::Null));
+            }
+        };
+        match answer.unwrap_or(Err(ServiceError::TransportClosed)) {
+            Ok(answer) => self.read(call, answer),
+            Err(error) => Err(self.failed(error).await),
+        }
+    }
+
+    fn read(&self, call: Call<'_>, answer: ServerResult) -> Result<Outcome, ToolError> {
+        let server = || self.server.clone();
+        match answer {
+            ServerResult::CallToolResult(result) => outcome(&self.server, call.tool, call.step, &result),
+            ServerResult::EmptyResult(_) => Ok(Outcome::Done(Value::List(Vec::new()))),
+            ServerResult::InputRequiredResult(_) => Err(ToolError::InputRequired(server())),
+            ServerResult::CustomResult(result) => unknown_form(&self.server, &result.0),
+            ServerResult::CreateTaskResult(_) => {
+                Err(ToolError::InvalidAnswer(server(), "it answers with a task, which was not asked for".into()))
+            }
+            _ => Err(ToolError::InvalidAnswer(server(), "it is not the result of a tool".into())),
+        }
+    }
+
+    /// Translates an error of `rmcp`.
+    async fn failed(&self, error: ServiceError) -> ToolError {
+        let server = self.server.clone();
+        match error {
+            ServiceError::McpError(error) => {
+                ToolError::Rejected { server, code: error.code.0, message: error.message.into_owned() }
+            }
+            ServiceError::UnexpectedResponse => {
+                ToolError::InvalidAnswer(server, "it is of another kind than the request".into())
+            }
+            ServiceError::TransportSend(error) if self.process.is_none() => {
+                let found = http_error(&server, error.error.as_ref());
+                found.unwrap_or_else(|| ToolError::ConnectionLost(server, quoted(&error.error.to_string())))
+            }
+            other => {
+                self.is_broken.store(true, Ordering::SeqCst);
+                let why = match &other {
+                    ServiceError::TransportSend(error) => connection_ended(&error.error.to_string()),
+                    ServiceError::TransportClosed => connection_ended("end of its output"),
+                    other => quoted(&other.to_string()),
+                };
+                let why = match self.process.as_deref() {
+                    Some(process) => with_error_output(why, process).await,
+                    None => why,
+                };
+                ToolError::ConnectionLost(server, why)
+            }
+        }
+    }
+
+    /// Closes the connection and ends the process of the server.
+    pub async fn close(self) {
+        let Self { service, process, .. } = self;
+        let _ = timeout(CANCEL_TIMEOUT, service.cancel()).await;
+        if let Some(process) = process {
+            process.stop().await;
+        }
+    }
+}
+
+/// Negotiates the version of the protocol.
+fn handshake<T: Transport<RoleClient> + 'static>(
+    transport: T,
+) -> BoxFuture<'static, Result<Service, ClientInitializeError>> {
+    Box::pin(serve_client_with_lifecycle(Handler::default(), transport, lifecycle()))
+}
+
+/// Tries the version without a handshake first, and falls back to the handshake of older versions.
+fn lifecycle() -> ClientLifecycleMode {
+    ClientLifecycleMode::Auto {
+        preferred_versions: VERSIONS.to_vec(),
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+fn http_handshake_failed(server: String, error: &ClientInitializeError) -> ToolError {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => http_handshake_failed(server, fallback),
+        ClientInitializeError::TransportError { error, .. } => match http_error(&server, error.error.as_ref()) {
+            // Nothing was called yet.
+            Some(ToolError::ConnectionLost(server, why)) => ToolError::NotConnected(server, why),
+            Some(error) => error,
+            None => ToolError::NotConnected(server, quoted(&error.error.to_string())),
+        },
+        other => ToolError::NotConnected(server, quoted(&other.to_string())),
+    }
+}
+
+fn handshake_failed(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => handshake_failed(fallback),
+        ClientInitializeError::TransportError { error, .. } => connection_ended(&error.error.to_string()),
+        ClientInitializeError::ConnectionClosed(_) => connection_ended("end of its output"),
+        other => quoted(&other.to_string()),
+    }
+}
+
+fn connection_ended(why: &str) -> String {
+    format!("it ended, or closed its input or output ({})", quoted(why))
+}
+
+async fn with_error_output(why: String, process: &dyn RunningProcess) -> String {
+    match process.error_output().await {
+        output if output.is_empty() => why,
+        output => format!("{why}; its last output: {}", quoted(&output)),
+    }
+}

@@ -1,0 +1,156 @@
+//! Connections to servers over streamable HTTP.
+//!
+//! Requests go to addresses that the rule of `http` steps permits, never through a proxy, and follow no redirect.
+
+use std::{collections::HashMap, error::Error, net::SocketAddr, sync::Arc, time::Duration};
+
+use mainspring_effects::http::{Allowlist, Resolver, TlsRoots, permitted_addresses};
+use reqwest::{
+    dns::{Addrs, Name, Resolve, Resolving},
+    header::{AUTHORIZATION, HeaderName, HeaderValue},
+    redirect,
+};
+use rmcp::transport::{
+    StreamableHttpClientTransport,
+    common::client_side_sse::ExponentialBackoff,
+    streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError},
+};
+
+use tokio_rustls::rustls::ClientConfig;
+
+use crate::{
+    config::HttpConfig,
+    error::{ToolError, quoted},
+    limits::{CALLS_MAX, MESSAGE_BYTES_MAX, QUOTED_BYTES_MAX, RESUMES_MAX},
+};
+
+/// The way to servers over HTTP.
+#[derive(Clone)]
+pub struct HttpAccess {
+    /// The exceptions of each organization to the public internet.
+    pub allow: Allowlist,
+    /// The trusted certificate authorities.
+    pub trust: TlsRoots,
+    /// Resolves host names.
+    pub resolver: Arc<dyn Resolver>,
+    /// The time to connect.
+    pub connect_timeout: Duration,
+}
+
+/// Resolves the one host of a client to its permitted addresses, for each new connection.
+struct Permitted {
+    access: HttpAccess,
+    url: String,
+    organization: Option<String>,
+}
+
+impl Resolve for Permitted {
+    fn resolve(&self, _: Name) -> Resolving {
+        let Self { access, url, organization } = self;
+        let (access, url, organization) = (access.clone(), url.clone(), organization.clone());
+        Box::pin(async move {
+            let addresses = access.addresses(&url, organization.as_deref()).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+impl HttpAccess {
+    async fn addresses(&self, url: &str, organization: Option<&str>) -> Result<Vec<SocketAddr>, String> {
+        let found = permitted_addresses(url, organization, &self.allow, self.resolver.as_ref()).await;
+        found.map_err(|failure| failure.message)
+    }
+
+    /// Returns a transport to a server. The error is a sentence.
+    pub(crate) async fn transport(
+        &self,
+        config: &HttpConfig,
+        organization: Option<&str>,
+    ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+        // A host that is an address is connected to without a lookup, so it is checked here.
+        self.addresses(&config.url, organization).await?;
+        let resolver =
+            Permitted { access: self.clone(), url: config.url.clone(), organization: organization.map(Into::into) };
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(ClientConfig::clone(&self.trust.to_client_config()))
+            .dns_resolver(Arc::new(resolver))
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .no_proxy()
+            .connect_timeout(self.connect_timeout)
+            .build()
+            .map_err(|error| error.to_string())?;
+        let mut settings = StreamableHttpClientTransportConfig::with_uri(config.url.as_str())
+            .max_concurrent_requests(CALLS_MAX)
+            .max_sse_event_size(MESSAGE_BYTES_MAX)
+            .max_json_response_size(MESSAGE_BYTES_MAX)
+            .max_error_response_size(QUOTED_BYTES_MAX)
+            .custom_headers(headers(config)?);
+        // A stream that ends before the answer is resumed by its last event; the call itself is not sent again.
+        let mut retry = ExponentialBackoff::default();
+        retry.max_times = Some(RESUMES_MAX);
+        settings.retry_config = Arc::new(retry);
+        Ok(StreamableHttpClientTransport::with_client(client, settings))
+    }
+}
+
+fn headers(config: &HttpConfig) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+    let mut headers = HashMap::new();
+    for (name, value) in &config.headers {
+        let parsed =
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("the header `{name}` is not valid"))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| format!("the value of `{name}` is not valid"))?;
+        value.set_sensitive(parsed == AUTHORIZATION);
+        headers.insert(parsed, value);
+    }
+    Ok(headers)
+}
+
+/// Translates an error of the transport. `None` if it is not one of HTTP.
+pub(crate) fn http_error(server: &str, error: &(dyn Error + 'static)) -> Option<ToolError> {
+    let server = server.to_owned();
+    Some(match error.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {
+        StreamableHttpError::HttpStatus(status) => ToolError::HttpStatus {
+            server,
+            status: status.status,
+            retry_after_ms: status.retry_after.as_deref().and_then(seconds_ms),
+        },
+        StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
+            ToolError::NotAuthorized(server)
+        }
+        StreamableHttpError::Client(error) => match error.status() {
+            Some(status) if status.as_u16() == 401 || status.as_u16() == 403 => ToolError::NotAuthorized(server),
+            _ if error.is_connect() => ToolError::NotConnected(server, quoted(&deepest(error))),
+            _ => ToolError::ConnectionLost(server, quoted(&deepest(error))),
+        },
+        // The library gives these statuses only as text.
+        StreamableHttpError::UnexpectedServerResponse(text)
+            if text.starts_with("HTTP 401") || text.starts_with("HTTP 403") =>
+        {
+            ToolError::NotAuthorized(server)
+        }
+        StreamableHttpError::UnexpectedContentType(kind) => {
+            let kind = kind.as_deref().map_or_else(|| "no type".to_owned(), quoted);
+            ToolError::InvalidAnswer(server, format!("its content is {kind}, neither JSON nor a stream of events"))
+        }
+        StreamableHttpError::Deserialize(error) => ToolError::InvalidAnswer(server, quoted(&error.to_string())),
+        StreamableHttpError::ResponseBodyTooLarge { max_size } => {
+            ToolError::InvalidAnswer(server, format!("it has more than {max_size} bytes"))
+        }
+        other => ToolError::ConnectionLost(server, quoted(&other.to_string())),
+    })
+}
+
+/// Reads `Retry-After` as seconds. A date would need the clock of the server, which is not known here.
+fn seconds_ms(text: &str) -> Option<u64> {
+    text.trim().parse::<u64>().ok().map(|seconds| seconds.saturating_mul(1_000))
+}
+
+/// Returns the text of the innermost cause, which names the address or the certificate.
+fn deepest(error: &(dyn Error + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

@@ -1,0 +1,320 @@
+//! Connections to servers as processes: calls, errors, cancellation, changes, crashes and hostile servers.
+
+mod server;
+
+use std::{
+    collections::BTreeMap,
+    env,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use libtest_mimic::{Arguments, Trial};
+use mainspring_effects::{
+    CancelHandle, CancelSignal, Executor,
+    http::{SystemResolver, TlsRoots},
+};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    hash::Hash,
+    json,
+    key::ExecutionKey,
+    value::Value,
+};
+use mainspring_mcp::{
+    config::{ServerConfig, StdioConfig, TransportConfig},
+    connection::{Access, Connection, Scope},
+    executor::Tools,
+    http::HttpAccess,
+    pool::Pool,
+    process::Uncontained,
+};
+use tempfile::TempDir;
+
+/// Bounds each test. The slowest one waits for a handshake that never ends.
+const TEST_TIMEOUT: Duration = Duration::from_secs(90);
+
+fn main() {
+    if let Ok(mode) = env::var(server::MODE) {
+        return server::serve(&mode);
+    }
+    let trial = |name: &str, test: fn(&Bench)| {
+        let run = move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+            let bench = Bench { runtime, folder: TempDir::new()? };
+            test(&bench);
+            bench.runtime.shutdown_timeout(Duration::from_secs(5));
+            Ok(())
+        };
+        Trial::test(name, run)
+    };
+    let tests: Vec<Trial> = vec![
+        trial("results_become_outcomes", results_become_outcomes),
+        trial("errors_become_failures_with_help", errors_become_failures_with_help),
+        trial("a_server_of_the_version_without_handshake_is_used", a_server_of_the_version_without_handshake_is_used),
+        trial("a_cancellation_reaches_the_server", a_cancellation_reaches_the_server),
+        trial("a_dead_server_is_started_again_for_the_next_call", a_dead_server_is_started_again_for_the_next_call),
+        trial("a_changed_list_is_read_again", a_changed_list_is_read_again),
+        trial("a_server_sees_the_workspace_and_no_secret_variable", a_server_sees_the_workspace_and_no_secret_variable),
+        trial("the_intent_travels_with_the_call", the_intent_travels_with_the_call),
+        trial("a_name_that_two_servers_have_is_an_error", a_name_that_two_servers_have_is_an_error),
+        trial("hostile_lists_are_errors", hostile_lists_are_errors),
+        trial("a_server_that_exits_is_quoted", a_server_that_exits_is_quoted),
+        trial("idle_connections_close", idle_connections_close),
+        trial("a_process_ends_with_its_connection", a_process_ends_with_its_connection),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), tests).exit();
+}
+
+/// The surroundings of one test.
+struct Bench {
+    runtime: tokio::runtime::Runtime,
+    folder: TempDir,
+}
+
+impl Bench {
+    fn server(&self, name: &str, mode: &str) -> ServerConfig {
+        let own = env::current_exe().unwrap().display().to_string();
+        let env = BTreeMap::from([
+            (server::MODE.to_owned(), mode.to_owned()),
+            (server::LOG.to_owned(), self.log_path().display().to_string()),
+        ]);
+        let transport = TransportConfig::Stdio(StdioConfig { command: own, args: Vec::new(), env, cwd: None });
+        ServerConfig { name: name.to_owned(), transport }
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    fn pool(&self, servers: Vec<ServerConfig>) -> Arc<Pool> {
+        Arc::new(Pool::new(servers, access(), Duration::from_secs(60)))
+    }
+
+    fn tools(&self) -> Tools {
+        Tools::new(self.pool(vec![self.server("test", "legacy")]))
+    }
+
+    fn attempt(&self, tool: &str, arguments: &str) -> Attempt {
+        let arguments = json::value(arguments.as_bytes()).unwrap();
+        Attempt {
+            execution: ExecutionKey::new(0, [0; 10]),
+            root: ExecutionKey::new(0, [0; 10]),
+            execution_id: "exe_1".into(),
+            organization: None,
+            step: "call".into(),
+            number: 1,
+            effect: "tool".into(),
+            params: Value::map([("tool", tool.into()), ("arguments", arguments)]),
+            intent: Hash::of(b"intent"),
+            key_per_attempt: false,
+            handed_out_at: 0,
+            workspace: Some(self.folder.path().display().to_string()),
+        }
+    }
+
+    fn perform(&self, tools: &Tools, tool: &str, arguments: &str) -> Outcome {
+        let (_stopper, stop) = CancelHandle::pair();
+        self.perform_until(tools, &self.attempt(tool, arguments), stop)
+    }
+
+    fn perform_until(&self, tools: &Tools, attempt: &Attempt, stop: CancelSignal) -> Outcome {
+        let performed = async { tokio::time::timeout(TEST_TIMEOUT, tools.perform(attempt, stop)).await };
+        self.runtime.block_on(performed).expect("the attempt ends in time")
+    }
+}
+
+fn access() -> Access {
+    let http = HttpAccess {
+        allow: "127.0.0.1".parse().unwrap(),
+        trust: TlsRoots::default(),
+        resolver: Arc::new(SystemResolver),
+        connect_timeout: Duration::from_secs(5),
+    };
+    Access { start: Arc::new(Uncontained), http }
+}
+
+/// Returns an outcome as text: `done JSON`, `failed CLASS CODE: MESSAGE` or `stopped`.
+fn shown(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Done(value) => format!("done {}", json::canonical(value)),
+        Outcome::Failed(failure) => format!("failed {} {}: {}", failure.class.name(), failure.code, failure.message),
+        Outcome::Stopped(_) => "stopped".into(),
+        other => format!("{other:?}"),
+    }
+}
+
+fn check(bench: &Bench, tools: &Tools, tool: &str, arguments: &str, expected: &str) {
+    let outcome = shown(&bench.perform(tools, tool, arguments));
+    assert!(outcome.contains(expected), "{tool}: {} does not contain {expected}", &outcome[..outcome.len().min(2_000)]);
+}
+
+fn results_become_outcomes(bench: &Bench) {
+    let tools = bench.tools();
+    let check = |tool, arguments, expected| check(bench, &tools, tool, arguments, expected);
+    check("echo", r#"{"a": [1, 2.5, "x"]}"#, r#"done [{"text":"{\"a\":[1,2.5,\"x\"]}","type":"text"}]"#);
+    check("test.echo", "null", r#"done [{"text":"null","type":"text"}]"#);
+    check("test.structured", "{}", r#"done {"total":3}"#);
+    check("test.new-block", "{}", r#"done [{"data":[1,2],"type":"hologram"}]"#);
+    check("test.garbage", "{}", "after garbage");
+    check("test.asks", "{}", "asked");
+    check("test.samples", "{}", "sampled");
+    // Text of a server is data: no reference and no template in it is read.
+    check("test.escape", "{}", "@echo.text {{secret}}");
+}
+
+fn errors_become_failures_with_help(bench: &Bench) {
+    let tools = bench.tools();
+    let check = |tool, arguments, expected| check(bench, &tools, tool, arguments, expected);
+    check(
+        "fail",
+        "{}",
+        "failed failed tool_error: step `call`: the tool `fail` of the server `test` failed: disk full",
+    );
+    check(
+        "test.reject",
+        "{}",
+        "failed invalid tool_call_rejected: step `call`: the tool server `test` rejected the call",
+    );
+    check("echo", "[1]", "failed invalid tool_arguments_invalid");
+    check("ecko", "{}", "`mainspring tools` lists the tools");
+    check("ech", "{}", "did you mean `test.echo`?");
+    check("test.large", "{}", "tool_answer_invalid");
+    check("test.input", "{}", "failed policy tool_input_required");
+    check("test.crash", "{}", "failed unavailable tool_connection_lost");
+}
+
+fn a_server_of_the_version_without_handshake_is_used(bench: &Bench) {
+    let versions = [("modern", "2026-07-28"), ("legacy", "2025-11-25")];
+    for (mode, expected) in versions {
+        let config = bench.server("test", mode);
+        let version = bench.runtime.block_on(async {
+            let connection = Connection::open(&config, &Scope::default(), &access()).await.unwrap();
+            let tools = connection.tools().await.unwrap();
+            assert_eq!(tools.tools().len(), 3, "both pages are read");
+            let version = connection.protocol_version();
+            connection.close().await;
+            version
+        });
+        assert_eq!(version.as_deref(), Some(expected));
+        let tools = Tools::new(bench.pool(vec![config]));
+        check(bench, &tools, "echo", "{}", "done [");
+    }
+}
+
+fn a_cancellation_reaches_the_server(bench: &Bench) {
+    let tools = bench.tools();
+    let attempt = bench.attempt("test.never", "{}");
+    let (stopper, stop) = CancelHandle::pair();
+    bench.runtime.spawn({
+        let log = bench.log_path();
+        async move {
+            until(|| std::fs::read_to_string(&log).is_ok_and(|log| log.contains("call never"))).await;
+            stopper.cancel();
+        }
+    });
+    assert_eq!(shown(&bench.perform_until(&tools, &attempt, stop)), "stopped");
+    bench.runtime.block_on(until(|| bench.log().contains("cancelled")));
+}
+
+/// Returns once a condition holds. The test's own time limit bounds it.
+async fn until(holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < TEST_TIMEOUT, "the condition holds in time");
+        tokio::task::yield_now().await;
+    }
+}
+
+fn a_dead_server_is_started_again_for_the_next_call(bench: &Bench) {
+    let tools = bench.tools();
+    check(bench, &tools, "test.crash", "{}", "out of memory");
+    check(bench, &tools, "test.echo", "{}", "done [");
+}
+
+fn a_changed_list_is_read_again(bench: &Bench) {
+    let tools = bench.tools();
+    check(bench, &tools, "grown", "{}", "tool_unknown");
+    check(bench, &tools, "grow", "{}", "done");
+    check(bench, &tools, "grown", "{}", "no tool grown");
+}
+
+fn a_server_sees_the_workspace_and_no_secret_variable(bench: &Bench) {
+    let tools = bench.tools();
+    let workspace = bench.folder.path().canonicalize().unwrap().display().to_string();
+    check(bench, &tools, "test.directory", "{}", &workspace);
+    let variables = shown(&bench.perform(&tools, "test.env", "{}"));
+    assert!(variables.contains("PATH") && variables.contains(server::MODE), "{variables}");
+    assert!(!variables.contains("CARGO"), "variables of this process are not inherited: {variables}");
+}
+
+fn the_intent_travels_with_the_call(bench: &Bench) {
+    let tools = bench.tools();
+    check(bench, &tools, "test.echo", "{}", "done");
+    assert_eq!(bench.log(), format!("call echo {}\n", Hash::of(b"intent").hex()));
+}
+
+fn a_name_that_two_servers_have_is_an_error(bench: &Bench) {
+    let tools = Tools::new(bench.pool(vec![bench.server("one", "legacy"), bench.server("two", "legacy")]));
+    check(bench, &tools, "echo", "{}", "write `one.echo`, `two.echo`");
+    check(bench, &tools, "two.echo", "{}", "done");
+}
+
+fn hostile_lists_are_errors(bench: &Bench) {
+    let modes =
+        [("endless-pages", "does not end"), ("same-cursor", "does not end"), ("twice", "lists the tool `echo` twice")];
+    for (mode, expected) in modes {
+        let tools = Tools::new(bench.pool(vec![bench.server("test", mode)]));
+        check(bench, &tools, "echo", "{}", expected);
+    }
+}
+
+fn a_server_that_exits_is_quoted(bench: &Bench) {
+    let tools = Tools::new(bench.pool(vec![bench.server("test", "exits")]));
+    check(bench, &tools, "echo", "{}", "no license found");
+    let missing = ServerConfig {
+        name: "test".into(),
+        transport: TransportConfig::Stdio(StdioConfig {
+            command: "no-such-program".into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+        }),
+    };
+    let tools = Tools::new(bench.pool(vec![missing]));
+    check(bench, &tools, "echo", "{}", "the program `no-such-program` is not in PATH");
+}
+
+fn idle_connections_close(bench: &Bench) {
+    let pool = Arc::new(Pool::new(vec![bench.server("test", "legacy")], access(), Duration::ZERO));
+    let tools = Tools::new(pool.clone());
+    check(bench, &tools, "echo", "{}", "done");
+    bench.runtime.block_on(async {
+        assert_eq!(pool.len().await, 1);
+        pool.close_idle().await;
+        assert_eq!(pool.len().await, 0);
+    });
+    check(bench, &tools, "echo", "{}", "done");
+}
+
+fn a_process_ends_with_its_connection(bench: &Bench) {
+    let config = bench.server("test", "legacy");
+    let count = || {
+        let marker = bench.log_path().display().to_string();
+        let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let environment = std::fs::read(entry.ok()?.path().join("environ")).ok()?;
+            String::from_utf8_lossy(&environment).contains(&marker).then_some(())
+        });
+        processes.count()
+    };
+    let connection =
+        bench.runtime.block_on(async { Connection::open(&config, &Scope::default(), &access()).await.unwrap() });
+    assert_eq!(count(), 1);
+    bench.runtime.block_on(async { drop(connection) });
+    bench.runtime.block_on(until(|| count() == 0));
+}

@@ -1,0 +1,155 @@
+//! A tool server for the tests: this test executable, started again. It speaks raw JSON-RPC, so that it can also break
+//! the protocol.
+
+use std::{
+    env,
+    io::{BufRead, Write},
+    process,
+};
+
+use serde_json::{Value, json};
+
+/// The environment variable that makes this executable a server, with the server's behavior as value.
+pub(crate) const MODE: &str = "TEST_SERVER_MODE";
+
+/// The environment variable with a file to which the server appends each call.
+pub(crate) const LOG: &str = "TEST_SERVER_LOG";
+
+/// Serves on standard input and output until the input ends.
+pub(crate) fn serve(mode: &str) {
+    if mode == "exits" {
+        eprintln!("no license found");
+        process::exit(3);
+    }
+    if mode == "silent" {
+        std::thread::park();
+    }
+    let mut server = Server { mode: mode.to_owned(), has_grown: false };
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { return };
+        let message: Value = serde_json::from_str(&line).expect("the client sends JSON");
+        server.answer(&message);
+    }
+}
+
+struct Server {
+    mode: String,
+    has_grown: bool,
+}
+
+fn send(message: &Value) {
+    send_line(&message.to_string());
+}
+
+fn send_line(line: &str) {
+    let mut output = std::io::stdout().lock();
+    // The client may be gone; then the input ends as well.
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+}
+
+fn log(line: &str) {
+    let Ok(path) = env::var(LOG) else { return };
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).expect("the log opens");
+    writeln!(file, "{line}").expect("the log is written");
+}
+
+impl Server {
+    fn answer(&mut self, message: &Value) {
+        let id = message["id"].clone();
+        let method = message["method"].as_str().unwrap_or_default();
+        let result = match method {
+            "server/discover" if self.mode == "modern" => json!({
+                "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+                "serverInfo": {"name": "test", "version": "1"}, "ttlMs": 0, "cacheScope": "private",
+            }),
+            "initialize" => json!({
+                "protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {"listChanged": true}},
+                "serverInfo": {"name": "test", "version": "1"},
+            }),
+            "tools/list" => self.list(&message["params"]),
+            "tools/call" => match self.call(&message["params"]) {
+                Some(result) => result,
+                None => return,
+            },
+            "notifications/cancelled" => return log("cancelled"),
+            _ if id.is_null() => return,
+            _ => {
+                let error = json!({"code": -32601, "message": "no such method"});
+                return send(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+            }
+        };
+        match result.get("rejected") {
+            Some(error) => send(&json!({"jsonrpc": "2.0", "id": id, "error": error})),
+            None => send(&json!({"jsonrpc": "2.0", "id": id, "result": result})),
+        }
+    }
+
+    fn list(&self, params: &Value) -> Value {
+        let tool = |name: &str| json!({"name": name, "description": "A tool.", "inputSchema": {"type": "object"}});
+        let complete =
+            |tools: Vec<Value>| json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"});
+        match self.mode.as_str() {
+            "endless-pages" => {
+                let page = params["cursor"].as_str().and_then(|page| page.parse().ok()).unwrap_or(0) + 1;
+                json!({"tools": [], "nextCursor": page.to_string()})
+            }
+            "same-cursor" => json!({"tools": [], "nextCursor": "again"}),
+            "twice" => complete(vec![tool("echo"), tool("echo")]),
+            _ if self.has_grown => complete(vec![tool("echo"), tool("grown")]),
+            _ => match params["cursor"].as_str() {
+                None => {
+                    json!({"resultType": "complete", "tools": [tool("echo")], "nextCursor": "2", "ttlMs": 0, "cacheScope": "private"})
+                }
+                Some(_) => complete(vec![tool("fail"), tool("grow")]),
+            },
+        }
+    }
+
+    fn call(&mut self, params: &Value) -> Option<Value> {
+        let text = |text: &str| json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
+        let name = params["name"].as_str().unwrap_or_default();
+        log(&format!("call {name} {}", params["_meta"]["dev.mainspring/intent"].as_str().unwrap_or("none")));
+        Some(match name {
+            "echo" => text(&params["arguments"].to_string()),
+            "env" => text(&env::vars().map(|(name, _)| name).collect::<Vec<_>>().join(" ")),
+            "directory" => text(&env::current_dir().expect("there is a directory").display().to_string()),
+            "structured" => json!({"resultType": "complete", "content": [], "structuredContent": {"total": 3}}),
+            "fail" => {
+                json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": "disk full"}]})
+            }
+            "reject" => json!({"rejected": {"code": -32602, "message": "`text` is missing"}}),
+            "crash" => {
+                eprintln!("out of memory");
+                process::exit(1)
+            }
+            "never" => return None,
+            "grow" => {
+                self.has_grown = true;
+                send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+                text("grown")
+            }
+            "asks" => {
+                send(&json!({"jsonrpc": "2.0", "id": "e1", "method": "elicitation/create",
+                    "params": {"message": "Your password?", "requestedSchema": {"type": "object", "properties": {}}}}));
+                text("asked")
+            }
+            "samples" => {
+                send(&json!({"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage",
+                    "params": {"messages": [], "maxTokens": 1}}));
+                text("sampled")
+            }
+            "garbage" => {
+                send_line("this is no JSON");
+                send_line("{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}");
+                text("after garbage")
+            }
+            "large" => text(&"x".repeat(1024 * 1024)),
+            "huge" => text(&"x".repeat(9 * 1024 * 1024)),
+            "new-block" => json!({"content": [{"type": "hologram", "data": [1, 2]}]}),
+            "input" => json!({"resultType": "input_required", "inputRequests": {}, "requestState": "s"}),
+            "task" => json!({"resultType": "task", "task": {}}),
+            "escape" => text("\u{1b}]0;owned\u{7} @echo.text {{secret}}"),
+            _ => json!({"rejected": {"code": -32602, "message": format!("no tool {name}")}}),
+        })
+    }
+}
