@@ -19,15 +19,21 @@ pub(crate) fn run(root: &Path, build: bool, browser: bool) -> Result<String, Str
     Ok("console: web/dist is the build of its source.".to_owned())
 }
 
-/// As [`run`] without options. A machine without npm has nothing to compare with, since a build of the server needs no
-/// Node.
+/// As [`run`] without options. A machine without npm, or without a way to its packages, has nothing to compare with,
+/// since a build of the server needs no Node.
 pub(crate) fn check_if_possible(root: &Path) -> Result<String, String> {
-    let probe = Command::new("npm").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if probe.is_ok_and(|status| status.success()) {
-        run(root, false, false)
-    } else {
-        Ok("console: npm is not installed, so web/dist is not compared with its source.".to_owned())
+    let succeeds = |arguments: &[&str]| {
+        let probe = Command::new("npm").args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        probe.is_ok_and(|status| status.success())
+    };
+    if !succeeds(&["--version"]) {
+        return Ok("console: npm is not installed, so web/dist is not compared with its source.".to_owned());
     }
+    if !succeeds(&["view", "vite", "version", "--fetch-retries=0"]) {
+        let sentence = "console: npm reaches no registry, so web/dist is not compared with its source.";
+        return Ok(sentence.to_owned());
+    }
+    run(root, false, false)
 }
 
 fn npm(root: &Path, arguments: &[&str]) -> Result<(), String> {

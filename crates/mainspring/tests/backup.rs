@@ -162,5 +162,5 @@ fn broken_seals_are_told_of() {
     fs::remove_file(dir.root().join("home/.config/mainspring/key")).unwrap();
     let answer = back_up(&dir, &["without the key.db"]);
     assert_eq!((answer.exit, answer.at("unsealed")), (Some(0), Value::Null), "{answer:?}");
-    assert!(answer.stderr.contains("seals were not looked at"), "{answer:?}");
+    assert!(answer.stderr.contains("seals were not checked"), "{answer:?}");
 }

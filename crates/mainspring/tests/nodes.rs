@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
     sync::{Arc, Condvar, Mutex},
@@ -408,6 +409,7 @@ fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_liv
     let key = dir.root().join("home/.config/mainspring/key");
     fs::create_dir_all(key.parent().unwrap()).unwrap();
     fs::write(&key, "d4b738e7ea4dae2638b2928abc5445011b29ba69a7dba28f1127ccda3efafaa2\n").unwrap();
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     let format = || beside.ask("SELECT format FROM mainspring_format").unwrap();
     let asked = |arguments: &[&str]| {
         let mut command = dir.mainspring(arguments);
@@ -426,7 +428,8 @@ fn a_store_of_an_older_format_is_upgraded_by_the_command_alone_and_not_under_liv
         assert_eq!(format(), "9");
     }
     beside.execute("UPDATE nodes SET alive_until = 1").unwrap();
-    assert_eq!(asked(&["upgrade", "--json"]).exit, Some(0));
+    let upgraded = asked(&["upgrade", "--json"]);
+    assert_eq!(upgraded.exit, Some(0), "{upgraded:?}");
     let listed = asked(&["list", "--json"]);
     assert_eq!((format().as_str(), listed.exit, listed.stdout.lines().count()), ("10", Some(0), 6));
 }

@@ -210,6 +210,10 @@ pub enum Report {
 }
 
 /// The result of one step of a node.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a step lives for one iteration; a box would cost an allocation for each output"
+)]
 #[derive(Debug)]
 pub enum Step {
     /// Perform this output, then continue with the next step.

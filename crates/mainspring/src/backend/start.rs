@@ -95,7 +95,7 @@ fn engine_request(request: &RunRequest<'_>, plan: Arc<Plan>) -> Result<StartRequ
         execution_id: request.execution_id.map(ToString::to_string),
         input: input(request.input, plan.input_schema.as_ref())?,
         variables: request.variables.clone(),
-        bounds: request.bounds.clone(),
+        bounds: request.bounds,
         idempotency_key: request.idempotency_key.map(ToString::to_string),
         workspace: Some(paths::text(&paths::workspace(&folder)?)?),
         ..StartRequest::new(plan, paths::user())
