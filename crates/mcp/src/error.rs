@@ -75,10 +75,10 @@ impl ToolError {
             Self::StartTimeout(..) => (Class::Timeout, "tool_server_start_timeout"),
             Self::ConnectionLost(..) => (Class::Unavailable, "tool_connection_lost"),
             // JSON-RPC: -32602 invalid params, -32601 method not found, -32600 invalid request.
-            Self::Rejected { code: -32602..=-32600, .. } => (Class::Invalid, "tool_call_rejected"),
+            Self::Rejected { code: -32602..=-32600, .. } => (Class::Invalid, "tool_call_invalid"),
             Self::Rejected { .. } => (Class::Failed, "tool_call_rejected"),
-            Self::HttpStatus { status: 429, .. } => (Class::RateLimited, "tool_server_http_status:429"),
-            Self::HttpStatus { .. } => (Class::Transient, "tool_server_http_status:5xx"),
+            Self::HttpStatus { status: 429, .. } => (Class::RateLimited, "tool_server_rate_limited"),
+            Self::HttpStatus { .. } => (Class::Transient, "tool_server_http_error"),
             Self::NotAuthorized(_) => (Class::Failed, "tool_server_not_authorized"),
             Self::InvalidAnswer(..) => (Class::Invalid, "tool_answer_invalid"),
             Self::InputRequired(_) => (Class::Policy, "tool_input_required"),

@@ -146,7 +146,7 @@ impl Pool {
     }
 
     /// Returns the number of open connections.
-    pub async fn len(&self) -> usize {
+    pub async fn connection_count(&self) -> usize {
         self.entries.lock().await.len()
     }
 }

@@ -147,8 +147,8 @@ async fn calls_are_sent_once_and_their_results_are_read() {
 #[tokio::test]
 async fn errors_of_http_become_failures_with_their_class() {
     let (tools, mut calls) = bench("127.0.0.1").await;
-    check(&tools, "web.busy", r#"failed rate_limited tool_server_http_status:429 {"retryAfterMs":7000}"#).await;
-    check(&tools, "web.broken", "failed transient tool_server_http_status:5xx").await;
+    check(&tools, "web.busy", r#"failed rate_limited tool_server_rate_limited {"retryAfterMs":7000}"#).await;
+    check(&tools, "web.broken", "failed transient tool_server_http_error").await;
     check(&tools, "web.secret", "failed failed tool_server_not_authorized").await;
     check(&tools, "web.moved", "failed unavailable tool_connection_lost").await;
     check(&tools, "web.page", "failed invalid tool_answer_invalid").await;

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 103] = [
+pub(super) static CODES: [ErrorCode; 108] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -277,6 +277,21 @@ pub(super) static CODES: [ErrorCode; 103] = [
     command("no_thread", 40, "A thread cannot be started.", "Raise the limit on processes."),
     command("not_closed", 40, "A folder could not be closed to other users.", "See the reason in the message."),
     command("bench_failed", 40, "The benchmark failed.", "See the reason in the message."),
+    command(
+        "cancelled",
+        40,
+        "A signal ended the call of a tool, which may have had an effect.",
+        "Check at the tool's system.",
+    ),
+    command(
+        "no_directory",
+        40,
+        "The working directory does not exist or may not be read.",
+        "Change to another directory.",
+    ),
+    command("no_tool_servers", 10, "No tool servers are configured.", "Add `mcpServers` to the settings file."),
+    command("no_tools", 10, "This build has no tool servers.", "Use a build with the feature `tools`."),
+    command("unknown_tool_server", 10, "No tool server has this name.", "Use a name of `mcpServers`."),
 ];
 
 const fn command(code: &'static str, exit_code: u8, meaning: &'static str, help: &'static str) -> ErrorCode {

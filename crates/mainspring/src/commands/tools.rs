@@ -9,8 +9,9 @@ pub(crate) struct ToolsArgs {
     #[command(subcommand)]
     action: Option<Action>,
     /// List the tools of this server only
+    // Not `server`: the global flag has that name.
     #[arg(value_name = "SERVER")]
-    server: Option<String>,
+    only: Option<String>,
 }
 
 /// The subcommands.
@@ -35,8 +36,8 @@ pub(crate) fn tools(
     tools: &ToolsArgs,
     _: &crate::context::Context,
 ) -> Result<crate::error::Exit, crate::error::CliError> {
-    let ToolsArgs { action, server } = tools;
-    let _ = (action.as_ref().map(|Action::Call(Call { name, input })| (name, input)), server);
+    let ToolsArgs { action, only } = tools;
+    let _ = (action.as_ref().map(|Action::Call(Call { name, input })| (name, input)), only);
     Err(crate::error::CliError::bad_input(
         "no_tools",
         "this build has no tool servers: build it with the feature `tools`",
@@ -78,7 +79,7 @@ mod enabled {
         block_on(async {
             let done = match &tools.action {
                 Some(Action::Call(wanted)) => call(&pool, wanted, context).await,
-                None => list(&pool, tools.server.as_deref(), &context.global).await,
+                None => list(&pool, tools.only.as_deref(), &context.global).await,
             };
             pool.close_all().await;
             done

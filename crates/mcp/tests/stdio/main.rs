@@ -179,7 +179,7 @@ fn errors_become_failures_with_help(bench: &Bench) {
     check(
         "test.reject",
         "{}",
-        "failed invalid tool_call_rejected: step `call`: the tool server `test` rejected the call",
+        "failed invalid tool_call_invalid: step `call`: the tool server `test` rejected the call",
     );
     check("echo", "[1]", "failed invalid tool_arguments_invalid");
     check("ecko", "{}", "`mainspring tools` lists the tools");
@@ -295,9 +295,9 @@ fn idle_connections_close(bench: &Bench) {
     let tools = Tools::new(pool.clone());
     check(bench, &tools, "echo", "{}", "done");
     bench.runtime.block_on(async {
-        assert_eq!(pool.len().await, 1);
+        assert_eq!(pool.connection_count().await, 1);
         pool.close_idle().await;
-        assert_eq!(pool.len().await, 0);
+        assert_eq!(pool.connection_count().await, 0);
     });
     check(bench, &tools, "echo", "{}", "done");
 }
