@@ -6085,7 +6085,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /** @description An open approval. */
-        Approval: {
+        Approval: components["schemas"]["ApprovalTimeout"] & {
             /** @description Named approvers with their current membership. Without names, the execution's owner and the admins decide. */
             approvers: components["schemas"]["Approver"][];
             /**
@@ -6093,8 +6093,6 @@ export interface components {
              *     or the timeout expires, unless a missing approver becomes a member with a role that decides.
              */
             canBeApproved: boolean;
-            /** @description Decision at the timeout: `approve` or `deny`. */
-            defaultAction: string;
             /** @description Execution, as in `/api/executions/{id}`. */
             executionId: string;
             /**
@@ -6114,8 +6112,6 @@ export interface components {
             status: string;
             /** @description Id of the step that waits. */
             stepId: string;
-            /** @description Time of the default decision, RFC 3339. */
-            timeoutAt: string;
             /** @description URL of the web page with the approval. It requires a sign-in. */
             url: string;
             /** @description Id of the member who owns the execution. */
@@ -6127,6 +6123,13 @@ export interface components {
              *     exists.
              */
             workflowName?: string | null;
+        };
+        /** @description The decision that is made without a member. */
+        ApprovalTimeout: {
+            /** @description Decision at the timeout: `approve` or `deny`. */
+            defaultAction: string;
+            /** @description Time of the default decision, RFC 3339. */
+            timeoutAt: string;
         };
         /** @description A page of open approvals. */
         Approvals: {
@@ -6352,7 +6355,7 @@ export interface components {
             ok: boolean;
         };
         /** @description An execution with all details. */
-        ExecutionBody: components["schemas"]["ExecutionSummary"] & {
+        ExecutionBody: components["schemas"]["ExecutionSummary"] & components["schemas"]["IncludedParts"] & {
             /** @description All open approvals, including those of child executions. */
             approvals: Record<string, unknown>[];
             cancelRequested?: components["schemas"]["CancelRequested"] | null;
@@ -6368,12 +6371,6 @@ export interface components {
             requiresApproval?: Record<string, unknown> | null;
             /** @description Resume token of the first open approval, for callers who may decide; null otherwise. */
             resumeToken?: string | null;
-            /** @description With `include=runtimeState`: runtime details. */
-            runtimeState?: components["schemas"]["RuntimeState"];
-            /** @description With `include=steps`: the first attempts, up to 8 MiB. */
-            steps?: Record<string, unknown>[];
-            /** @description With `include=steps`: `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts. */
-            stepsCursor?: string;
             /** @description Metadata of the trigger; null for child executions. */
             triggerMetadata?: Record<string, unknown> | null;
             /**
@@ -6386,8 +6383,6 @@ export interface components {
              *     `workflow`, or `admission` before the limits were checked. Null after the start.
              */
             waitingFor?: string | null;
-            /** @description With `include=workflowSnapshot`: the definition of the execution as saved; null if the history lacks it. */
-            workflowSnapshot?: Record<string, unknown> | null;
         };
         /** @description An execution in a list, with its error. */
         ExecutionListed: components["schemas"]["ExecutionSummary"] & {
@@ -6399,7 +6394,7 @@ export interface components {
             error?: Record<string, unknown> | null;
         };
         /** @description An execution without its values. */
-        ExecutionSummary: {
+        ExecutionSummary: components["schemas"]["ExecutionWorkflow"] & components["schemas"]["ExecutionTrigger"] & {
             /**
              * Format: int32
              * @description Number of dispatches, from 1.
@@ -6411,12 +6406,6 @@ export interface components {
             errorCode?: string | null;
             /** @description Unique id. */
             id: string;
-            /** @description Idempotency key, unique per workflow. */
-            idempotencyKey?: string | null;
-            /** @description Kind of the initiator. */
-            initiatorType: string;
-            /** @description Id of the initiator. */
-            initiatorUserId?: string | null;
             /** @description `with_failures` for a completed execution with tolerated failures; null otherwise. */
             outcome?: string | null;
             /** @description Id of the parent execution; null without one. */
@@ -6427,14 +6416,26 @@ export interface components {
             startedAt: string;
             /** @description `pending`, `running`, `waiting_approval`, `cancel_requested`, `completed`, `failed` or `cancelled`. */
             status: string;
+            /** @description Id of the owner. */
+            userId?: string | null;
+        };
+        /** @description The cause of an execution. */
+        ExecutionTrigger: {
+            /** @description Idempotency key, unique per workflow. */
+            idempotencyKey?: string | null;
+            /** @description Kind of the initiator. */
+            initiatorType: string;
+            /** @description Id of the initiator. */
+            initiatorUserId?: string | null;
             /** @description Id of the trigger; null without one. */
             triggerId?: string | null;
             /** @description Display name of the trigger. Null in this release, which has no triggers. */
             triggerName?: string | null;
             /** @description `manual`, `webhook`, `schedule`, `subworkflow`, or `subworkflow_detached` if the parent does not wait. */
             triggerType: string;
-            /** @description Id of the owner. */
-            userId?: string | null;
+        };
+        /** @description The workflow of an execution as of the start. */
+        ExecutionWorkflow: {
             /** @description Hash of the definition at the start: `sha256:…`. */
             workflowHash: string;
             /** @description Id of the workflow; null for child executions of older releases. */
@@ -6501,6 +6502,17 @@ export interface components {
             history: components["schemas"]["VersionBody"][];
             /** @description `cursor` of the next page; null for the last page. */
             nextCursor?: string | null;
+        };
+        /** @description The optional parts of an execution; each is missing unless the request includes it. */
+        IncludedParts: {
+            /** @description With `include=runtimeState`: runtime details. */
+            runtimeState?: components["schemas"]["RuntimeState"];
+            /** @description With `include=steps`: the first attempts, up to 8 MiB. */
+            steps?: Record<string, unknown>[];
+            /** @description With `include=steps`: `cursor` of `GET /api/executions/{id}/steps` for the remaining attempts. */
+            stepsCursor?: string;
+            /** @description With `include=workflowSnapshot`: the definition of the execution as saved; null if the history lacks it. */
+            workflowSnapshot?: Record<string, unknown> | null;
         };
         /** @description Frames of an execution's journal. */
         Journal: {
