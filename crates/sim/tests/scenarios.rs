@@ -75,12 +75,12 @@ fn scripts_and_entries_are_checked() {
     check_refused(&case("{A: []}", "[]", holds), &["has no answers"]);
     check_refused(&case("{A: {echo: false}}", "[]", holds), &["can only be true"]);
     check_refused(&case("{A: {is_error: true}}", "[]", holds), &["`text` is missing"]);
-    check_refused(&case("{}", "[{monotonic: true}]", holds), &["`at` is missing"]);
+    check_refused(&case("{}", "[{tick: true}]", holds), &["`at` is missing"]);
     check_refused(&case("{}", "[{at: {time: 1s}}]", holds), &["this is none"]);
-    check_refused(&case("{}", "[{at: {time: 1s}, monotonic: true, crash: true}]", holds), &["this is several"]);
-    check_refused(&case("{}", "[{at: {time: 1s, started: a}, monotonic: true}]", holds), &["exactly one key"]);
+    check_refused(&case("{}", "[{at: {time: 1s}, tick: true, crash: true}]", holds), &["this is several"]);
+    check_refused(&case("{}", "[{at: {time: 1s, started: a}, tick: true}]", holds), &["exactly one key"]);
     check_refused(&case("{}", "[{at: {time: 1s}, decide: maybe}]", holds), &["approve, deny"]);
-    check_refused(&case("{}", "[{at: {time: 1s}, monotonic: true, by: me}]", holds), &["means nothing for `tick`"]);
+    check_refused(&case("{}", "[{at: {time: 1s}, tick: true, by: me}]", holds), &["means nothing for `tick`"]);
     check_refused(&case("{}", "[{at: {time: 1s}, signal: {payload: 1}}]", holds), &["`name` is missing"]);
 }
 
@@ -140,11 +140,11 @@ fn differences_are_reported() {
     check("{duration: 5s}", &["it took 10s, expected 5s"]);
     check("{accepted: false}", &["was accepted and must not be"]);
     check_failures(
-        &case(echo, "[{at: {completed: zz}, monotonic: true}]", "{status: failed}"),
+        &case(echo, "[{at: {completed: zz}, tick: true}]", "{status: failed}"),
         &["inbox[0].at: the workflow has no step `zz`"],
     );
     check_failures(
-        &case(echo, "[{at: {completed: b}, monotonic: true}]", "{status: failed}"),
+        &case(echo, "[{at: {completed: b}, tick: true}]", "{status: failed}"),
         &["note: inbox[0] was never taken in"],
     );
     check_failures(
@@ -162,9 +162,9 @@ fn differences_are_reported() {
 fn the_timeout_of_a_gate_does_not_advance_time() {
     let echo = "{A: {echo: true}}";
     check_failures(&case(echo, "[]", "{status: waiting_approval, duration: 0s}"), &[]);
-    check_failures(&case(echo, "[{at: {time: 23h}, monotonic: true}]", "{status: waiting_approval}"), &[]);
+    check_failures(&case(echo, "[{at: {time: 23h}, tick: true}]", "{status: waiting_approval}"), &[]);
     let timed_out = "{status: cancelled, error_contains: [approval_timeout], duration: 24h, absent_steps: [b]}";
-    check_failures(&case(echo, "[{at: {time: 25h}, monotonic: true}]", timed_out), &[]);
+    check_failures(&case(echo, "[{at: {time: 25h}, tick: true}]", timed_out), &[]);
     check_failures(&case(echo, "[{at: {time: 25h}, decide: approve}]", timed_out), &[]);
     check_failures(&case(echo, "[{at: {time: 24h}, decide: approve}]", timed_out), &[]);
 }

@@ -175,7 +175,7 @@ mod tests {
         let rows: String = LAYERS.iter().map(row).collect();
         let page = |rows: &str| format!("# A\n\n{TABLE_BEGINS}\n| layer | crate |\n|---|---|\n{rows}{TABLE_ENDS}\n");
         check_text(ARCHITECTURE, &page(&rows), &[]);
-        check_text(ARCHITECTURE, &page(&rows.replace("| 1 |", "| 2 |")), &[(ARCHITECTURE, 8, "of layer 1")]);
+        check_text(ARCHITECTURE, &page(&rows.replace("| 3 |", "| 2 |")), &[(ARCHITECTURE, 6, "of layer 3")]);
         check_text(
             ARCHITECTURE,
             &page(&rows.replace("-engine", "-core")),
