@@ -71,12 +71,18 @@ fn crashes_repeat_calls_and_fail_steps_that_must_not_repeat() {
     assert_eq!(again.failures, failed.failures, "the same seed does the same");
 }
 
+/// Two late responses to heartbeats in a row cost a node its lease, and then a running attempt is repeated. A delay of
+/// anything else repeats nothing.
 #[test]
-fn delays_alone_repeat_no_call() {
+fn delays_alone_repeat_a_call_only_with_a_lost_lease() {
+    let (mut calls, mut repeated) = (0, 0);
     for report in run(RELEASE, 3, &[Fault::Delays]) {
-        assert_eq!(report.calls, 2 * u64::from(SIZE.executions), "seed {}", report.seed);
-        assert!(report.repeated.is_empty(), "{:?}", report.repeated);
+        assert!(report.failures.is_empty(), "seed {}: {:?}", report.seed, report.failures);
+        calls += report.calls;
+        repeated += report.repeated.values().sum::<u64>();
     }
+    assert_eq!(calls, 3 * 2 * u64::from(SIZE.executions) + repeated);
+    assert!(repeated <= 1, "{repeated} calls were repeated");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Admission at a node: passes starts and ends to the state machines of [`admission`](crate::admission) and
 //! [`live`](crate::live), and requests the reads and notifications that they need.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use mainspring_kernel::{
     decide::QUEUES_SINCE,
@@ -27,6 +27,33 @@ pub(super) struct AdmissionControl {
     is_searching_queues: bool,
     notifications: Notifications,
     unfinished: UnfinishedCounts,
+    sent: SentAdmissions,
+}
+
+/// Milliseconds in which an admission is not sent to another node again. A read that began before the admission was
+/// committed still finds the execution queued. A second message that is stored between the commit of the first one and
+/// the end of its release would be taken for the first one, and stay in the inbox.
+const SEND_AGAIN_MS: u64 = 10_000;
+
+/// The admissions that were sent to other nodes lately.
+#[derive(Debug, Default)]
+struct SentAdmissions {
+    by_time: VecDeque<(MonotonicMs, ExecutionKey)>,
+    executions: BTreeSet<ExecutionKey>,
+}
+
+impl SentAdmissions {
+    /// Adds an admission. False if it was sent a short time ago.
+    fn add(&mut self, execution: ExecutionKey, now: MonotonicMs) -> bool {
+        while let Some((_, old)) = self.by_time.pop_front_if(|(at, _)| at.0 + SEND_AGAIN_MS <= now.0) {
+            self.executions.remove(&old);
+        }
+        let is_new = self.executions.insert(execution);
+        if is_new {
+            self.by_time.push_back((now, execution));
+        }
+        is_new
+    }
 }
 
 /// Milliseconds between two reads caused by notifications. Notifications also announce messages and arrive constantly,
@@ -183,9 +210,12 @@ impl Node {
 
     /// Queues the admissions, since each may produce outputs of its own.
     fn admit(&mut self, executions: Vec<ExecutionKey>) {
-        let (here, elsewhere): (Vec<_>, Vec<_>) = executions.into_iter().partition(|key| self.shard.holds(*key));
+        let (here, mut elsewhere): (Vec<_>, Vec<_>) = executions.into_iter().partition(|key| self.shard.holds(*key));
         for execution in here {
             self.receive(NodeEvent::Shard(Event::Take(execution, PendingInput::without_reply(Input::Admit))));
+        }
+        if let Some(admission) = &mut self.admission {
+            elsewhere.retain(|execution| admission.sent.add(*execution, self.now.monotonic));
         }
         // A node of an older release would quarantine the execution, since it does not know this input.
         if !elsewhere.is_empty() && self.shard.decide_version() >= QUEUES_SINCE {
@@ -315,6 +345,16 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_admission_is_sent_again_only_after_a_while() {
+        let mut sent = SentAdmissions::default();
+        let mut add = |number, now_ms| sent.add(ExecutionKey([number; 16]), MonotonicMs(now_ms));
+        assert!(add(1, 0) && add(2, 1));
+        assert!(!add(1, SEND_AGAIN_MS - 1));
+        assert!(add(1, SEND_AGAIN_MS) && !add(2, SEND_AGAIN_MS));
+        assert!(add(2, SEND_AGAIN_MS + 1) && !add(1, SEND_AGAIN_MS + 1));
+    }
 
     #[test]
     fn notifications_are_followed_once_per_pause() {
