@@ -41,7 +41,17 @@ struct Entry {
 /// A connection in use. Dropping it allows the connection to close.
 pub struct Lease {
     connection: Arc<Connection>,
-    users: Arc<AtomicUsize>,
+    _user: User,
+}
+
+/// Counts as a user of a connection until it is dropped, also when the wait for the connection is canceled.
+struct User(Arc<AtomicUsize>);
+
+impl User {
+    fn of(users: &Arc<AtomicUsize>) -> Self {
+        users.fetch_add(1, Ordering::SeqCst);
+        Self(users.clone())
+    }
 }
 
 impl std::ops::Deref for Lease {
@@ -52,9 +62,9 @@ impl std::ops::Deref for Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for User {
     fn drop(&mut self) {
-        self.users.fetch_sub(1, Ordering::SeqCst);
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -79,8 +89,7 @@ impl Pool {
             close(connection).await;
         }
         // Registered before the connection opens, so that no other call closes it as idle.
-        entry.users.fetch_add(1, Ordering::SeqCst);
-        let users = entry.users.clone();
+        let user = User::of(&entry.users);
         let opened = entry
             .connection
             .get_or_try_init(|| {
@@ -88,13 +97,7 @@ impl Pool {
                 async move { opening.await.map(Arc::new) }
             })
             .await;
-        match opened {
-            Ok(connection) => Ok(Lease { connection: connection.clone(), users }),
-            Err(error) => {
-                users.fetch_sub(1, Ordering::SeqCst);
-                Err(error)
-            }
-        }
+        Ok(Lease { connection: opened?.clone(), _user: user })
     }
 
     /// Finds or makes the entry of a server, and takes out the connections that are to be closed.
