@@ -13,7 +13,7 @@ fn main() -> io::Result<()> {
         return worker::serve(io::stdin(), io::stdout(), false);
     }
     let command = WorkerCommand { program: "/proc/self/exe".into(), arguments: vec![WORKER.into()] };
-    let workers = Workers::with_count(command, 1);
+    let [one, two] = [1, 2].map(|count| Workers::with_count(command.clone(), count));
     let function = |source: &str| {
         Call::Function(Function {
             source: source.to_owned(),
@@ -31,10 +31,14 @@ fn main() -> io::Result<()> {
     ];
     for (name, call) in calls {
         let request = Request { call, limits: Limits::default() };
-        let first = took(1, || drop(workers.call("", &request)));
-        let warm = took(CALLS, || drop(workers.call("", &request)));
+        let first = took(1, || drop(one.call("", &request)));
+        let warm = took(CALLS, || drop(one.call("", &request)));
+        let in_turn = took(CALLS, || drop(two.call("", &request)));
         let here = took(100, || drop(evaluate(&request)));
-        println!("{name:12} first {first:>9.1?}   in a worker {warm:>9.1?}   here, with its thread {here:>9.1?}");
+        println!(
+            "{name:12} first {first:>9.1?}   in one worker {warm:>9.1?}   in two {in_turn:>9.1?}   \
+            here, with its thread {here:>9.1?}"
+        );
     }
     Ok(())
 }

@@ -128,6 +128,14 @@ pub(crate) const CALLS_PER_WORKER_MAX: u32 = 1_000;
 /// Time after which a worker without calls ends, so that inactive organizations use no memory.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(60);
 
+/// Time after an answer in which a worker may still prepare for its next call: it drops an interpreter and makes another
+/// one, which takes some hundred microseconds.
+pub(crate) const PREPARATION_MAX: Duration = Duration::from_millis(1);
+
+/// Calls within [`PREPARATION_MAX`] after which a tenant with one worker gets a second one. The two take turns then. A
+/// start takes some milliseconds, which a few calls do not repay.
+pub(crate) const EARLY_CALLS_MAX: u32 = 16;
+
 /// Interval of the checks for idle workers.
 pub(crate) const IDLE_LOOK: Duration = Duration::from_secs(10);
 

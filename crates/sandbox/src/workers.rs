@@ -11,7 +11,8 @@ mod spawner;
 use crate::fault::{Fault, FaultKind};
 use crate::javascript::time_exceeded;
 use crate::limits::{
-    CALLS_PER_WORKER_MAX, IDLE_MAX, START_MAX, WALL_GRACE, WALL_MS_MAX, WORKER_WAIT_MAX, WORKERS_DEFAULT_MAX,
+    CALLS_PER_WORKER_MAX, EARLY_CALLS_MAX, IDLE_MAX, PREPARATION_MAX, START_MAX, WALL_GRACE, WALL_MS_MAX,
+    WORKER_WAIT_MAX, WORKERS_DEFAULT_MAX,
 };
 use crate::request::{Call, Request};
 use crate::response::Response;
@@ -44,7 +45,15 @@ struct Shared {
 struct Worker {
     link: Link,
     calls: u32,
+    /// Calls that arrived while the worker prepared for them, since a second worker was last requested.
+    early_calls: u32,
     idle_since: Instant,
+}
+
+impl Worker {
+    fn new(link: Link) -> Worker {
+        Worker { link, calls: 0, early_calls: 0, idle_since: Instant::now() }
+    }
 }
 
 impl Workers {
@@ -96,6 +105,7 @@ impl Workers {
             let lost = match worker.link.ask(&bytes, Instant::now() + START_MAX, wall) {
                 Ok(answer) => {
                     worker.calls += 1;
+                    self.start_second(tenant, &mut worker);
                     let is_spent = worker.calls >= CALLS_PER_WORKER_MAX;
                     self.shared.release(tenant, (!is_spent).then_some(worker));
                     return Ok((answer, waited));
@@ -120,13 +130,33 @@ impl Workers {
     /// Returns the worker for a slot of this tenant: an idle one or a new one.
     fn worker(&self, tenant: &str, place: Place<Worker>) -> Result<Worker, Fault> {
         match place {
-            Place::Idle(worker) => Ok(worker),
+            Place::Idle(mut worker) => {
+                worker.early_calls += u32::from(worker.idle_since.elapsed() < PREPARATION_MAX);
+                Ok(worker)
+            }
             Place::New(ended) => {
                 drop(ended);
                 let started = self.spawner.start().inspect_err(|_| self.shared.release(tenant, None))?;
-                Ok(Worker { link: started, calls: 0, idle_since: Instant::now() })
+                Ok(Worker::new(started))
             }
         }
+    }
+
+    /// Starts a second worker for a tenant whose calls often arrive while its only worker prepares for the next call.
+    fn start_second(&self, tenant: &str, worker: &mut Worker) {
+        if worker.early_calls < EARLY_CALLS_MAX {
+            return;
+        }
+        worker.early_calls = 0;
+        if !self.shared.share().has_room_for_second(tenant) {
+            return;
+        }
+        let (shared, tenant) = (self.shared.clone(), tenant.to_owned());
+        self.spawner.start_in_background(move |link| {
+            let rejected = shared.share().add_second(&tenant, Worker::new(link));
+            // Dropped without the lock: the drop waits for the process.
+            drop(rejected);
+        });
     }
 }
 

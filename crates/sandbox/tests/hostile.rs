@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// The argument that makes this program a worker.
 const WORKER: &str = "--be-a-worker";
 
-const TESTS: [(&str, fn()); 14] = [
+const TESTS: [(&str, fn()); 15] = [
     ("workers_that_fail", pool::workers_that_fail),
     ("a_worker_that_died_idle_is_replaced", pool::a_worker_that_died_idle_is_replaced),
     ("workers_are_shared_and_used_again", pool::workers_are_shared_and_used_again),
@@ -24,6 +24,7 @@ const TESTS: [(&str, fn()); 14] = [
     ("code_is_refused_where_nothing_confines_it", pool::code_is_refused_where_nothing_confines_it),
     ("a_tenant_waits_for_no_other", pool::a_tenant_waits_for_no_other),
     ("a_worker_ends_after_its_calls", pool::a_worker_ends_after_its_calls),
+    ("a_tenant_with_frequent_calls_gets_a_second_worker", pool::a_tenant_with_frequent_calls_gets_a_second_worker),
     ("workers_end_with_their_parent", pool::workers_end_with_their_parent),
     ("dates_are_the_same_in_every_zone", pool::dates_are_the_same_in_every_zone),
     ("hostile_functions", cases::functions),

@@ -78,8 +78,7 @@ impl<W> Share<W> {
         entry.used += 1;
         self.served += 1;
         entry.served_at = self.served;
-        // The most recently used worker has the warmest caches.
-        if let Some(at) = self.idle.iter().rposition(|idle| idle.tenant == tenant) {
+        if let Some(at) = self.idle_of(tenant) {
             return self.idle.remove(at).map(|idle| Place::Idle(idle.worker));
         }
         let is_full = self.used() + self.idle.len() > self.places();
@@ -101,6 +100,32 @@ impl<W> Share<W> {
         }
         self.tidy(tenant);
         self.idle.extend(worker.map(|worker| Idle { tenant: tenant.to_owned(), worker }));
+    }
+
+    /// True if a tenant has one worker, busy or idle, and an ordinary slot is unused. A second worker never takes the
+    /// reserve.
+    pub(super) fn has_room_for_second(&self, tenant: &str) -> bool {
+        let used = self.tenants.get(tenant).map_or(0, |entry| entry.used);
+        let idle = self.idle.iter().filter(|idle| idle.tenant == tenant).count();
+        used + idle == 1 && self.used() + self.idle.len() < self.ordinary
+    }
+
+    /// Adds a second worker, started in the background, as an idle one; returns it if its room was taken since.
+    pub(super) fn add_second(&mut self, tenant: &str, worker: W) -> Option<W> {
+        if !self.has_room_for_second(tenant) {
+            return Some(worker);
+        }
+        self.idle.push_back(Idle { tenant: tenant.to_owned(), worker });
+        None
+    }
+
+    /// Returns the position of the worker for the next call of a tenant: of its idle workers the one released last but
+    /// one, else its only one. The worker released last may still prepare for its next call, and the two most recently
+    /// used ones have the warmest caches.
+    fn idle_of(&self, tenant: &str) -> Option<usize> {
+        let mut latest_first = (0..self.idle.len()).rev().filter(|at| self.idle[*at].tenant == tenant);
+        let last = latest_first.next()?;
+        Some(latest_first.next().unwrap_or(last))
     }
 
     /// Removes the idle workers that should end, and returns them.
@@ -223,6 +248,36 @@ mod tests {
         assert_eq!(ask(&mut share, "c").1, Some("instead"), "the oldest idle worker makes room");
         assert_eq!(share.end_idle(|_| true), [1]);
         assert_eq!(share.end_idle(|_| true), [0; 0]);
+    }
+
+    #[test]
+    fn two_workers_of_a_tenant_take_turns_and_a_third_stays_idle() {
+        let mut share = Share::<u32>::new(3);
+        (0..3).for_each(|_| assert_eq!(ask(&mut share, "a").1, Some("new")));
+        (1..=3).for_each(|worker| share.release("a", Some(worker)));
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            let ticket = share.wait("a").unwrap();
+            let Some(Place::Idle(worker)) = share.take("a", ticket) else { panic!("no idle worker was taken") };
+            share.release("a", Some(worker));
+            taken.push(worker);
+        }
+        assert_eq!(taken, [2, 3, 2, 3]);
+    }
+
+    #[test]
+    fn a_second_worker_takes_an_unused_ordinary_slot_only() {
+        let mut share = Share::<u32>::new(2);
+        assert!(!share.has_room_for_second("a"), "a tenant without a worker gets its first one with a call");
+        ask(&mut share, "a");
+        assert!(share.has_room_for_second("a"));
+        assert_eq!(share.add_second("a", 2), None);
+        assert_eq!(share.add_second("a", 3), Some(3), "it has two");
+        ask(&mut share, "b");
+        assert_eq!(share.add_second("b", 4), Some(4), "no ordinary slot is unused");
+        share.release("a", Some(1));
+        let ticket = share.wait("a").unwrap();
+        assert!(matches!(share.take("a", ticket), Some(Place::Idle(2))));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
-/// A request for a worker: the channel for the result.
-type Order = SyncSender<io::Result<Link>>;
+/// A request for a worker: the receiver of the result, called on the thread that starts workers.
+type Order = Box<dyn FnOnce(io::Result<Link>) + Send>;
 
 /// Ends workers that have been idle for long.
 pub(super) type EndIdle = Arc<dyn Fn() + Send + Sync>;
@@ -39,15 +39,33 @@ impl Spawner {
     }
 
     pub(super) fn start(&self) -> Result<Link, Fault> {
-        let (order, started) = sync_channel(1);
-        let running = self.running.get_or_init(|| Running::begin(self.command.clone(), self.end_idle.clone()));
-        let orders = running.orders.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let sent = orders.is_some_and(|orders| orders.send(order).is_ok());
+        let (answer, started) = sync_channel(1);
+        // If the caller is gone, dropping the link ends its worker.
+        let order: Order = Box::new(move |link| drop(answer.send(link)));
+        let sent = self.orders().is_some_and(|orders| orders.send(order).is_ok());
         let started = if sent { started.recv().ok() } else { None };
         started.unwrap_or_else(|| Err(io::Error::other("the thread that starts them is gone"))).map_err(|error| {
             let message = format!("No worker could be started ({}): {error}.", self.command.program.display());
             Fault::new(FaultKind::Unavailable, message)
         })
+    }
+
+    /// Starts a worker without waiting for it. Does nothing while another one is being started.
+    pub(super) fn start_in_background(&self, started: impl FnOnce(Link) + Send + 'static) {
+        let order: Order = Box::new(move |link| {
+            if let Ok(link) = link {
+                started(link);
+            }
+        });
+        if let Some(orders) = self.orders() {
+            // A busy channel drops the order: no call waits for it, and later calls request a worker again.
+            drop(orders.try_send(order));
+        }
+    }
+
+    fn orders(&self) -> Option<SyncSender<Order>> {
+        let running = self.running.get_or_init(|| Running::begin(self.command.clone(), self.end_idle.clone()));
+        running.orders.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -74,8 +92,7 @@ impl Drop for Running {
 fn keep(command: &WorkerCommand, end_idle: &EndIdle, orders: &Receiver<Order>) {
     loop {
         match orders.recv_timeout(IDLE_LOOK) {
-            // If the caller is gone, dropping the link ends its worker.
-            Ok(order) => drop(order.send(Link::start(command))),
+            Ok(order) => order(Link::start(command)),
             Err(RecvTimeoutError::Timeout) => end_idle(),
             Err(RecvTimeoutError::Disconnected) => return,
         }

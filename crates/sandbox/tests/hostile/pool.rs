@@ -269,6 +269,24 @@ pub(crate) fn a_worker_ends_after_its_calls() {
     while call("a").contains(&first[0]) {}
 }
 
+/// A tenant with frequent calls gets a second worker, if the pool has an unused slot for it.
+pub(crate) fn a_tenant_with_frequent_calls_gets_a_second_worker() {
+    let workers = Workers::with_count(command(WORKER), 2);
+    let call_often =
+        |workers: &Workers| (0..100).for_each(|_| assert_eq!(workers.call("a", &good()).result.as_deref(), Ok("42")));
+    // A slow machine may delay some calls for too long, so that they do not count as frequent.
+    while children_of(process::id()).len() < 2 {
+        call_often(&workers);
+    }
+    call_often(&workers);
+    assert_eq!(children_of(process::id()).len(), 2);
+    drop(workers);
+    assert_eq!(children_of(process::id()), [0; 0]);
+    let workers = Workers::with_count(command(WORKER), 1);
+    call_often(&workers);
+    assert_eq!(children_of(process::id()).len(), 1, "a pool of one ordinary slot has no room for a second worker");
+}
+
 /// After a parent is killed no worker remains, neither an idle one nor one in a native call.
 pub(crate) fn workers_end_with_their_parent() {
     let mut parent = Command::new("/proc/self/exe").arg("--be-a-parent").stdout(Stdio::piped()).spawn().unwrap();
