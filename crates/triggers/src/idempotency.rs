@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
+use crate::webhook::{Delivery, Verified};
+
 /// Returns the UTC minute of a tick, as `2026-02-24T10:30`; `None` after the year 9999.
 pub fn tick_bucket(tick_ms: u64) -> Option<String> {
     let tick = Timestamp::from_millisecond(i64::try_from(tick_ms).ok()?).ok()?;
@@ -16,19 +18,41 @@ pub fn schedule_key(trigger: &str, tick_ms: u64) -> Option<String> {
     Some(format!("schedule:{trigger}:{}", tick_bucket(tick_ms)?))
 }
 
-/// Returns the key of a webhook delivery: by its id, otherwise by the SHA-256 of signature and body in hexadecimal.
+/// Returns the key of a delivery that no signature proves: by its id, otherwise by the SHA-256 of signature and body in
+/// hexadecimal.
 pub fn delivery_key(trigger: &str, delivery: Option<&str>, signature: &str, body: &[u8]) -> String {
-    if let Some(delivery) = delivery {
-        return format!("webhook:{trigger}:{delivery}");
+    match delivery {
+        Some(delivery) => format!("webhook:{trigger}:{delivery}"),
+        None => content_key(trigger, &[signature.as_bytes(), body]),
     }
-    let hash = Sha256::new().chain_update(signature).chain_update(body).finalize();
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+}
+
+/// Returns the key of a verified delivery: by its id if the signature covers the id, otherwise by the code that matched
+/// and by the content. Headers that the signature does not cover change nothing, so a captured request finds the
+/// execution that it has started. `content` has the parts of the request that make a delivery another one, such as
+/// query and body.
+pub fn verified_key(trigger: &str, verified: &Verified, content: &[&[u8]]) -> String {
+    match &verified.delivery {
+        Some(Delivery { id, is_signed: true }) => format!("webhook:{trigger}:{id}"),
+        _ => content_key(trigger, &[&[verified.code.as_slice()], content].concat()),
+    }
+}
+
+/// Hashes each part with its length, so that no byte can move from one part to the next.
+fn content_key(trigger: &str, parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    let hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("webhook:{trigger}:{hex}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{delivery_key, schedule_key};
+    use super::{delivery_key, schedule_key, verified_key};
+    use crate::webhook::{Delivery, Verified};
 
     #[test]
     fn ticks_of_one_utc_minute_have_one_key() {
@@ -46,5 +70,20 @@ mod tests {
         assert_eq!(key("s", b"body"), key("s", b"body"));
         assert_ne!(key("s", b"body"), key("s", b"bodz"));
         assert_ne!(key("s", b"body"), key("t", b"body"));
+        assert_ne!(key("sb", b"ody"), key("s", b"body"));
+    }
+
+    #[test]
+    fn verified_deliveries_are_keyed_by_an_id_only_if_it_is_signed() {
+        let key = |delivery: Option<(&str, bool)>, code: &[u8], content: &[&[u8]]| {
+            let delivery = delivery.map(|(id, is_signed)| Delivery { id: id.into(), is_signed });
+            verified_key("t1", &Verified { secret: 0, signed_at_ms: None, delivery, code: code.into() }, content)
+        };
+        assert_eq!(key(Some(("d-1", true)), b"c", &[b"body"]), "webhook:t1:d-1");
+        assert_eq!(key(Some(("d-1", false)), b"c", &[b"body"]), key(Some(("d-2", false)), b"c", &[b"body"]));
+        assert_eq!(key(Some(("d-1", false)), b"c", &[b"body"]), key(None, b"c", &[b"body"]));
+        assert_ne!(key(None, b"c", &[b"body"]), key(None, b"d", &[b"body"]));
+        assert_ne!(key(None, b"c", &[b"a=1", b"body"]), key(None, b"c", &[b"a=", b"1body"]));
+        assert_ne!(key(None, b"c", &[b"", b"body"]), key(None, b"c", &[b"body"]));
     }
 }

@@ -29,11 +29,20 @@ pub const PATH_BYTES_MAX: usize = 256;
 /// of a thread with 1 MiB at about a hundred.
 pub const PATH_NESTING_MAX: usize = 8;
 
-/// Filters in one path. The time of nested filters is the product of the sizes of their lists.
+/// Filters in one path, one after another.
 pub const FILTERS_MAX: usize = 2;
 
 /// Searches through all descendants (`..`) in one path. Each further one would multiply the values that are found.
 pub const DESCENDANTS_MAX: usize = 1;
+
+/// Brackets with several selectors in one path. The values that are found are the product of their sizes.
+pub const SELECTOR_LISTS_MAX: usize = 1;
+
+/// Selectors in one bracket. Each can find the same value again.
+pub const SELECTORS_MAX: usize = 16;
+
+/// Bytes of the values that one query finds. With `..` a value is found with each of the values around it.
+pub const FOUND_BYTES_MAX: usize = 256 * 1024;
 
 /// Bytes of a part of a session key.
 pub const SESSION_PART_BYTES_MAX: usize = 256;

@@ -3,13 +3,18 @@
 //! A path is a plain dotted path such as `$.items.0.id`, in which a number is a key of an object or an index of a list,
 //! or a JSONPath query (RFC 9535). A query for one value gives that value, every other query the list of all values that
 //! it finds. A path that finds no value gives no variable, and is reported.
+//!
+//! An event comes from outside, so a query is refused unless its time and its result are proportional to the event:
+//! nested filters, several lists of selectors and regular expressions are not supported.
 
 use std::{collections::BTreeMap, fmt};
 
 use serde_json::{Map, Value};
 use serde_json_path::JsonPath;
 
-use crate::limits::{DESCENDANTS_MAX, FILTERS_MAX, PATH_BYTES_MAX, PATH_NESTING_MAX};
+use crate::limits::{
+    DESCENDANTS_MAX, FILTERS_MAX, FOUND_BYTES_MAX, PATH_BYTES_MAX, PATH_NESTING_MAX, SELECTOR_LISTS_MAX, SELECTORS_MAX,
+};
 
 /// A mapping of variables.
 #[derive(Debug, Clone)]
@@ -118,7 +123,13 @@ impl Path {
             Form::Singular(query) => {
                 query.query(event).first().cloned().ok_or_else(|| "the event has no value there".to_owned())
             }
-            Form::Query(query) => Ok(query.query(event).all().into_iter().cloned().collect()),
+            Form::Query(query) => {
+                let found = query.query(event).all();
+                match fits(found.iter().copied(), FOUND_BYTES_MAX) {
+                    true => Ok(found.into_iter().cloned().collect()),
+                    false => Err(format!("the values found have more than {FOUND_BYTES_MAX} bytes")),
+                }
+            }
         }
     }
 }
@@ -170,27 +181,18 @@ fn parse(text: &str) -> Result<Form, (Option<usize>, String)> {
         let message = "the path is neither a dotted path nor JSONPath; write `a.b.0`, `$.a.b` or `$['a b']`";
         return Err((Some(0), message.into()));
     }
+    // Before the parser, which recurses.
     let signs = Signs::of(text);
     if signs.nesting > PATH_NESTING_MAX {
         let message =
             format!("the path has more than {PATH_NESTING_MAX} brackets within each other; shorten its filter");
         return Err((None, message));
     }
-    // Counts within each other multiply the size of the compiled expression, and it is compiled for each value.
-    if text.contains('{') && ["match(", "search("].iter().any(|function| text.contains(function)) {
-        return Err((None, "a regular expression with a count (`{`) is not allowed; repeat its parts".into()));
-    }
     let query = JsonPath::parse(text).map_err(|error| {
         let message = format!("{}; see RFC 9535 for the syntax of JSONPath", error.message());
         (Some(error.position()), message)
     })?;
-    if signs.descendants > DESCENDANTS_MAX {
-        let message = format!("the path has more than {DESCENDANTS_MAX} `..`; name the keys between them");
-        return Err((None, message));
-    }
-    if signs.filters > FILTERS_MAX {
-        return Err((None, format!("the path has more than {FILTERS_MAX} filters; filter in a step of the workflow")));
-    }
+    signs.check().map_err(|message| (None, message))?;
     Ok(if signs.is_singular() { Form::Singular(query) } else { Form::Query(query) })
 }
 
@@ -205,36 +207,74 @@ fn dotted_segments(text: &str) -> Option<Vec<String>> {
     segments.iter().all(|segment| !segment.is_empty() && segment.chars().all(is_plain)).then_some(segments)
 }
 
-/// The signs of a query outside of its quoted names, which tell how many values it can find.
+/// The signs of a query outside of its quoted names, which tell how many values it can find and how long that takes.
 #[derive(Default)]
 struct Signs {
     descendants: usize,
     filters: usize,
-    /// Wildcards, slices, and lists of selectors.
+    /// Wildcards and slices.
     others: usize,
+    /// Brackets with several selectors.
+    lists: usize,
+    /// The largest number of selectors in one bracket.
+    selectors: usize,
     /// The largest number of brackets and parentheses within each other.
     nesting: usize,
+    /// A refused part of the query.
+    refused: Option<&'static str>,
 }
+
+/// An open bracket or parenthesis.
+#[derive(Default)]
+struct Open {
+    is_bracket: bool,
+    is_filter: bool,
+    /// It has a wildcard, a slice or a filter.
+    is_multiple: bool,
+    commas: usize,
+}
+
+const FILTER_QUERY: &str = "a filter finds more than one value for an item (`*`, `..`, a slice or a list); name a key or \
+    an index, as in `@.tags[0]`";
+const NESTED_FILTER: &str = "a filter is within another; filter in a step of the workflow";
+const ABSOLUTE_QUERY: &str = "a filter reads the whole event (`$`); compare parts of the item (`@`) with constants";
+const MIXED_LIST: &str = "a list of selectors has a wildcard, a slice or a filter; list only names and indexes";
+const REGULAR_EXPRESSION: &str =
+    "the functions `match` and `search` are not supported; compare with `==`, or match in a step of the workflow";
 
 impl Signs {
     fn of(query: &str) -> Self {
         let mut signs = Self::default();
-        let (mut quote, mut before, mut open) = (None, ' ', 0_usize);
-        let mut characters = query.chars();
-        while let Some(character) = characters.next() {
+        let (mut quote, mut before, mut open) = (None, ' ', Vec::new());
+        let mut characters = query.char_indices();
+        while let Some((at, character)) = characters.next() {
             match (quote, character) {
                 (Some(_), '\\') => drop(characters.next()),
                 (Some(end), character) if end == character => quote = None,
                 (Some(_), _) => {}
                 (None, '\'' | '"') => quote = Some(character),
-                (None, '.') if before == '.' => signs.descendants += 1,
-                (None, '[' | '(') => {
-                    open += 1;
-                    signs.nesting = signs.nesting.max(open);
+                (None, '.') if before == '.' => {
+                    signs.descendants += 1;
+                    signs.refuse_in_filter(&open, FILTER_QUERY);
                 }
-                (None, ']' | ')') => open = open.saturating_sub(1),
-                (None, '?') => signs.filters += 1,
-                (None, '*' | ':' | ',') => signs.others += 1,
+                (None, '$') => signs.refuse_in_filter(&open, ABSOLUTE_QUERY),
+                (None, '*' | ':') => {
+                    signs.others += 1;
+                    signs.refuse_in_filter(&open, FILTER_QUERY);
+                    if let Some(open) = open.last_mut() {
+                        open.is_multiple = true;
+                    }
+                }
+                (None, '?') => signs.filter(&mut open),
+                (None, ',') => signs.list(&mut open),
+                (None, '[' | '(') => {
+                    if character == '(' && is_after_expression_function(&query[..at]) {
+                        signs.refuse(REGULAR_EXPRESSION);
+                    }
+                    open.push(Open { is_bracket: character == '[', ..Open::default() });
+                    signs.nesting = signs.nesting.max(open.len());
+                }
+                (None, ']' | ')') => signs.close(open.pop().unwrap_or_default()),
                 (None, _) => {}
             }
             before = character;
@@ -242,7 +282,97 @@ impl Signs {
         signs
     }
 
-    fn is_singular(&self) -> bool {
-        self.descendants + self.filters + self.others == 0
+    fn refuse(&mut self, why: &'static str) {
+        self.refused.get_or_insert(why);
     }
+
+    fn refuse_in_filter(&mut self, open: &[Open], why: &'static str) {
+        if open.iter().any(|open| open.is_filter) {
+            self.refuse(why);
+        }
+    }
+
+    fn filter(&mut self, open: &mut [Open]) {
+        self.filters += 1;
+        self.refuse_in_filter(&open[..open.len().saturating_sub(1)], NESTED_FILTER);
+        if let Some(open) = open.last_mut() {
+            (open.is_filter, open.is_multiple) = (true, true);
+        }
+    }
+
+    /// Counts a comma, which separates selectors in a bracket and arguments in parentheses.
+    fn list(&mut self, open: &mut [Open]) {
+        let is_bracket = open.last().is_some_and(|open| open.is_bracket);
+        if is_bracket {
+            self.refuse_in_filter(&open[..open.len().saturating_sub(1)], FILTER_QUERY);
+        }
+        if let Some(open) = open.last_mut() {
+            open.commas += usize::from(is_bracket);
+        }
+    }
+
+    fn close(&mut self, closed: Open) {
+        if closed.commas > 0 {
+            self.lists += 1;
+            self.selectors = self.selectors.max(closed.commas + 1);
+            if closed.is_multiple {
+                self.refuse(MIXED_LIST);
+            }
+        }
+    }
+
+    /// Checks that the values found are at most a few times those of the event, and that each takes a bounded time.
+    fn check(&self) -> Result<(), String> {
+        if let Some(why) = self.refused {
+            return Err(why.into());
+        }
+        if self.descendants > DESCENDANTS_MAX {
+            return Err(format!("the path has more than {DESCENDANTS_MAX} `..`; name the keys between them"));
+        }
+        if self.filters > FILTERS_MAX {
+            return Err(format!("the path has more than {FILTERS_MAX} filters; filter in a step of the workflow"));
+        }
+        if self.lists > SELECTOR_LISTS_MAX {
+            return Err(format!("the path has more than {SELECTOR_LISTS_MAX} list of selectors; map a variable for each"));
+        }
+        if self.selectors > SELECTORS_MAX {
+            return Err(format!("a list has more than {SELECTORS_MAX} selectors; map a variable for each"));
+        }
+        Ok(())
+    }
+
+    fn is_singular(&self) -> bool {
+        self.descendants + self.filters + self.others + self.lists == 0
+    }
+}
+
+/// True before the parenthesis of a function with a regular expression. The library compiles the expression for each
+/// value, and it may come from the event.
+fn is_after_expression_function(before: &str) -> bool {
+    let before = before.trim_end();
+    ["match", "search"].iter().any(|name| before.ends_with(name))
+}
+
+/// Returns whether values have at most `max` bytes as JSON, about. The time is that of `max` bytes.
+fn fits<'a>(values: impl IntoIterator<Item = &'a Value>, max: usize) -> bool {
+    let (mut bytes, mut open) = (0_usize, Vec::new());
+    for value in values {
+        open.push(value);
+        while let Some(value) = open.pop() {
+            bytes += 2;
+            match value {
+                Value::String(text) => bytes += text.len(),
+                Value::Array(list) => open.extend(list.iter().take(max)),
+                Value::Object(map) => {
+                    bytes += map.keys().map(|key| key.len() + 3).sum::<usize>();
+                    open.extend(map.values());
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+            if bytes > max {
+                return false;
+            }
+        }
+    }
+    true
 }

@@ -33,6 +33,9 @@ pub struct Verified {
     pub signed_at_ms: Option<u64>,
     /// The id of the delivery, if the request has one.
     pub delivery: Option<Delivery>,
+    /// The message authentication code that matched; that of the secret if the request has the secret itself. It does
+    /// not depend on the way in which the headers write it.
+    pub code: Vec<u8>,
 }
 
 impl Verifier {
@@ -60,10 +63,10 @@ impl Verifier {
     pub fn verify(&self, headers: Headers<'_>, body: &[u8], now_ms: u64) -> Result<Verified, Rejection> {
         let signed = self.scheme.read(headers, body)?;
         self.check_time(&signed, now_ms)?;
-        let matched = self.keys.iter().position(|key| signed.is_by(key));
-        let secret = matched.ok_or(Rejection::WrongSignature)?;
+        let mut codes = self.keys.iter().enumerate().filter_map(|(secret, key)| Some((secret, signed.code_by(key)?)));
+        let (secret, code) = codes.next().ok_or(Rejection::WrongSignature)?;
         let signed_at_ms = signed.seconds.map(|seconds| seconds.saturating_mul(1000));
-        Ok(Verified { secret, signed_at_ms, delivery: self.scheme.delivery(headers)? })
+        Ok(Verified { secret, signed_at_ms, delivery: self.scheme.delivery(headers)?, code })
     }
 
     fn check_time(&self, signed: &Signed<'_>, now_ms: u64) -> Result<(), Rejection> {

@@ -63,7 +63,10 @@ fn json_path() {
     check("$.items[0:1].id", json!(["i0"]));
     check("$.items[?@.id == 'i1'].id", json!(["i1"]));
     check("$.items[?length(@.tags) > 1].tags[*]", json!(["x", "y"]));
-    check("$.items[?match(@.id, 'i[1-9]')].id", json!(["i1"]));
+    check("$.items[?@['id'] == 'match(' && count(@.tags) == 1].id", json!([]));
+    check("$.items[0]['id','tags']", json!(["i0", ["x", "y"]]));
+    check("$.items[*].tags[*]", json!(["x", "y"]));
+    check("$.items[?@.id >= 'i0'][?@ == 'i1']", json!(["i1"]));
     check("$['pr'][?@ == '{']", json!([]));
     check("$..id", json!(["i0", "i1"]));
     check("$.items[?@.id == 'none']", json!([]));
@@ -94,10 +97,42 @@ fn refused_paths() {
     check_refused("$..a..b", "more than 1 `..`");
     check_refused("$[?@.a][?@.b][?@.c]", "more than 2 filters");
     check_refused(&"a.".repeat(200), "at most 256");
-    check_refused("$[?match(@.a, '((a{9}){9}){9}')]", "with a count");
+    for function in ["match(@.a, 'a')", "search(@, $.pattern)", "!match(@.a, '\\u007b')", "match (@.a, 'a')"] {
+        let errors = Mapping::parse(&BTreeMap::from([("v".to_owned(), format!("$[?{function}]"))]));
+        assert!(errors.is_err(), "{function}");
+    }
+    check_refused("$[?match(@.a, @.pattern)]", "`match` and `search` are not supported");
+    check_refused("$[?@.a && search(@.a, '((a{9}){9}){9}')]", "`match` and `search` are not supported");
+    check_refused("$[0,0][0,0]", "more than 1 list of selectors");
+    check_refused(&format!("${}", "[0,0]".repeat(50)), "more than 1 list of selectors");
+    check_refused(&format!("$[0{}]", ",0".repeat(16)), "more than 16 selectors");
+    check_refused("$[*,*]", "only names and indexes");
+    check_refused("$['a',0:2]", "only names and indexes");
+    check_refused("$[?@.a,?@.b]", "only names and indexes");
+    check_refused("$[?count($[*]) > 0]", "reads the whole event");
+    check_refused("$[?count($..*) > 1]", "reads the whole event");
+    check_refused("$[?@.a == $.b]", "reads the whole event");
+    check_refused("$[?count(@..*) > 1]", "more than one value for an item");
+    check_refused("$[?@.tags[*]]", "more than one value for an item");
+    check_refused("$[?@[0:2]]", "more than one value for an item");
+    check_refused("$[?@['a','b']]", "more than one value for an item");
+    check_refused("$[?@.list[?@.a]]", "within another");
     check_refused("$[?((((((((@.a))))))))]", "more than 8 brackets within each other");
     let errors = Mapping::parse(&BTreeMap::from([("a".into(), "$[".into()), ("b".into(), "]".into())])).unwrap_err();
     assert_eq!(errors.len(), 2, "all errors are reported");
+}
+
+/// `$..*` finds each value together with all that it contains.
+#[test]
+fn a_query_that_multiplies_the_event_gives_no_variable() {
+    let deep = (0..120).fold(json!("x".repeat(10_000)), |inner, _| json!([inner]));
+    let apply = |path: &str| {
+        Mapping::parse(&BTreeMap::from([("v".to_owned(), path.to_owned())])).unwrap().apply(&json!({"deep": deep}))
+    };
+    let mapped = apply("$..*");
+    assert_eq!(mapped.missing[0].reason, "the values found have more than 262144 bytes");
+    assert!(mapped.variables.is_empty());
+    assert_eq!(apply("$.deep[*]").variables.len(), 1);
 }
 
 /// The parser of the library recurses.

@@ -133,7 +133,7 @@ fn range(part: Part<'_>) -> Result<u64, CronError> {
     };
     let (from, to) = match (span.text, span.split_once('-')) {
         ("*", _) => bounds(span),
-        (_, Some((from, to))) => (value(from)?, end_value(to)?),
+        (_, Some((from, to))) => span_of(from, to)?,
         (text, None) if step.is_some() => {
             let (_, max) = bounds(span);
             return part.error(
@@ -172,11 +172,13 @@ fn step_value(part: Part<'_>, span: Part<'_>) -> Result<usize, CronError> {
     }
 }
 
-/// Parses the end of a range, where `SUN` is 7.
-fn end_value(part: Part<'_>) -> Result<u8, CronError> {
-    match value(part)? {
-        0 if part.field == Some(Field::DayOfWeek) && number(part.text).is_none() => Ok(7),
-        value => Ok(value),
+/// Parses both ends of a range. `SUN` is 7 at the end, so that `FRI-SUN` has three days, and 0 in `SUN-SUN`, which has
+/// one.
+fn span_of(from: Part<'_>, to: Part<'_>) -> Result<(u8, u8), CronError> {
+    let is_named = to.field == Some(Field::DayOfWeek) && number(to.text).is_none();
+    match (value(from)?, value(to)?) {
+        (from @ 1.., 0) if is_named => Ok((from, 7)),
+        ends => Ok(ends),
     }
 }
 

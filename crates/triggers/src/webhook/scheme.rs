@@ -68,7 +68,8 @@ enum Piece {
 pub struct Delivery {
     /// The value of the header.
     pub id: String,
-    /// The signature covers the id. Otherwise a captured request can be sent again under another id.
+    /// The signature covers the id, or the request has the secret itself. Otherwise a captured request can be sent again
+    /// under another id.
     pub is_signed: bool,
 }
 
@@ -173,9 +174,10 @@ impl Scheme {
         let (name, is_signed) = match self {
             Self::StandardWebhooks => ("webhook-id", true),
             Self::GitHub => ("X-GitHub-Delivery", false),
-            Self::GitLab => ("Idempotency-Key", false),
+            Self::GitLab => ("Idempotency-Key", true),
             Self::Stripe | Self::Slack => return Ok(None),
-            Self::Hmac(_) | Self::Token(_) => ("X-Delivery-Id", false),
+            Self::Hmac(_) => ("X-Delivery-Id", false),
+            Self::Token(_) => ("X-Delivery-Id", true),
         };
         Ok(header(headers, name)?.map(|id| Delivery { id: id.into(), is_signed }))
     }
