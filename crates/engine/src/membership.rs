@@ -55,6 +55,8 @@ pub struct LeaseRenewal {
     pub view: ClusterView,
     /// The partitions acquired after the renewal.
     pub taken: Vec<Fence>,
+    /// The reason for which the store has not recorded the released partitions. They are sent again.
+    pub handoff_error: Option<String>,
     /// True if the node is draining: it acquires nothing, and releases nothing before it leaves.
     pub is_leaving: bool,
 }
@@ -94,15 +96,19 @@ impl NodeSession {
         self.terms
     }
 
-    /// Sends a heartbeat. It records the pending releases, renews the lease and acquires missing partitions. A draining
+    /// Sends a heartbeat. It records the pending releases, renews the lease and acquires missing partitions. A release or
+    /// an acquisition that fails does not fail the heartbeat: both wait for locks that another node can hold, and the
+    /// lease must not depend on it. A draining
     /// node, or one with a wrong clock, states in the heartbeat that it acquires nothing, so that the others divide
     /// all partitions. If the store's clock contradicts the statement, the heartbeat is repeated. Blocks. `now` is read
     /// just before the first request and after its answer.
     pub fn heartbeat(&self, handoff: &Handoff, is_leaving: bool, now: impl Fn() -> ClockReading) -> Heartbeat {
         let said = || -> Result<Heartbeat, StoreError> {
-            if !handoff.fences.is_empty() {
-                self.store.release(&self.node.name, &handoff.fences, &handoff.running)?;
-            }
+            let released = match handoff.fences.is_empty() {
+                true => Ok(()),
+                false => self.store.release(&self.node.name, &handoff.fences, &handoff.running),
+            };
+            let handoff_error = released.err().map(|error| error.to_string());
             let sent_at = now();
             let takes = |is_clock_right: bool| is_clock_right && !is_leaving;
             let said = takes(self.is_clock_right.load(Ordering::Relaxed));
@@ -115,9 +121,12 @@ impl NodeSession {
                 view = found;
             }
             let plan = plan_rebalance(&view, &self.node.name, &[]).acquire;
-            let taken = if plan.is_empty() { Vec::new() } else { self.store.acquire(&self.node.name, &plan)? };
+            // The next view contains the partitions of an acquisition whose answer was lost.
+            let acquire = || self.store.acquire(&self.node.name, &plan).unwrap_or_default();
+            let taken = if plan.is_empty() { Vec::new() } else { acquire() };
             let (name, until) = (self.node.name.clone(), self.terms.until(sent_at));
-            Ok(Heartbeat::Renewed(Box::new(LeaseRenewal { name, until, clock, view, taken, is_leaving })))
+            let renewal = LeaseRenewal { name, until, clock, view, taken, handoff_error, is_leaving };
+            Ok(Heartbeat::Renewed(Box::new(renewal)))
         };
         said().unwrap_or_else(Heartbeat::Unreachable)
     }

@@ -381,11 +381,10 @@ impl Shard {
         let state = std::mem::replace(&mut loaded.state, nothing);
         // It loses its place in the queue of split turns. The commit of this turn queues it again.
         loaded.is_queued = false;
-        let (waiting, recovered) = (Vec::new(), Vec::new());
+        let waiting = Vec::new();
         let abandoned = Arc::new(AtomicBool::new(false));
         let (loaded, is_overdue) = (*loaded, false);
-        let out =
-            Evaluating { number, loaded, tenant, queued, waiting, is_overdue, abandoned: abandoned.clone(), recovered };
+        let out = Evaluating { number, loaded, tenant, queued, waiting, is_overdue, abandoned: abandoned.clone() };
         self.executions.insert(execution, ExecutionEntry::Evaluating(Box::new(out)));
         let suspended = Box::new(Suspended { state, rest, abandoned });
         self.outputs.push_back(Output::Evaluate { execution, evaluation: number, suspended });
@@ -398,7 +397,7 @@ impl Shard {
             return;
         }
         let Some(ExecutionEntry::Evaluating(out)) = self.executions.remove(&execution) else { return };
-        let Evaluating { mut loaded, queued, waiting, recovered, .. } = *out;
+        let Evaluating { mut loaded, queued, waiting, .. } = *out;
         self.timers.remove(execution);
         loaded.state = state;
         self.executions.insert(execution, ExecutionEntry::Loaded(Box::new(loaded)));
@@ -413,12 +412,11 @@ impl Shard {
                 return self.quarantine(execution, why);
             }
         }
-        for (instance, attempt, recovery) in recovered {
-            self.apply_recovery(now, execution, instance, attempt, recovery);
-        }
         for queued in waiting {
             self.take(now, execution, queued);
         }
+        // Behind the inputs: one of them may be the receipt of an attempt that was recovered as interrupted.
+        self.apply_recoveries(now, execution);
     }
 
     /// Converts a decided turn to a frame of the draft.
@@ -528,12 +526,13 @@ impl Shard {
                 let asked: Vec<Ticket> = waiting.iter().filter_map(|queued| queued.ticket).collect();
                 self.contain(execution, asked, |shard| {
                     shard.executions.insert(execution, ExecutionEntry::from_journal(*journal));
-                    shard.continue_work(now, execution, &remote);
+                    shard.continue_work(execution, &remote);
                     shard.weigh(execution);
                 });
                 for queued in waiting {
                     self.turn(now, execution, queued);
                 }
+                self.apply_recoveries(now, execution);
                 self.queues.dirty.insert(execution, self.tenant_key(execution));
             }
             LoadAnswer::Unknown => {

@@ -234,6 +234,8 @@ fn an_attempt_that_ended_before_the_handoff_is_not_listed_as_running() {
         };
         store.heartbeat(&other, 60_000).unwrap();
         until(async || engine.held().is_empty()).await;
+        let heartbeats = faults.heartbeats.load(Ordering::SeqCst);
+        until(async || faults.heartbeats.load(Ordering::SeqCst) > heartbeats + 1).await;
         executor.may_end.add_permits(1);
         until(async || faults.ends.load(Ordering::SeqCst) > 0).await;
         faults.release_is_shut.store(false, Ordering::SeqCst);

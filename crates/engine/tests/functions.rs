@@ -98,6 +98,7 @@ impl Driver {
                 Output::Evaluate { evaluation, suspended, .. } => self.evaluations.push_back((evaluation, suspended)),
                 Output::Perform { attempt, .. } => self.seen.push(format!("perform {}", attempt.step)),
                 Output::Stop { instance, .. } => self.seen.push(format!("stop {}", instance.step)),
+                Output::Kill { instance, .. } => self.seen.push(format!("kill {}", instance.step)),
                 Output::Reconcile { attempt, .. } => self.seen.push(format!("adopt {}", attempt.step)),
                 Output::Reply(_, reply) => self.seen.push(format!("reply {}", reply.is_ok())),
                 Output::Quarantine(_, why) => panic!("quarantined: {why}"),
@@ -326,5 +327,70 @@ fn a_split_turn_that_waits_for_a_function_continues() {
     driver.handle(Event::Wake);
     driver.evaluate(true);
     driver.run();
+    assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Completed));
+}
+
+/// Three attempts of an earlier process that were interrupted, each followed by a function.
+const INTERRUPTED: &str = r#"{"nodes": [
+    {"id": "a", "type": "bash", "command": "true", "onInterrupted": "fail", "continueOnError": true},
+    {"id": "b", "type": "bash", "command": "true", "onInterrupted": "fail", "continueOnError": true},
+    {"id": "c", "type": "bash", "command": "true", "onInterrupted": "fail", "continueOnError": true},
+    {"id": "f", "type": "code", "code": "export default () => 1"},
+    {"id": "g", "type": "code", "code": "export default () => 2"},
+    {"id": "h", "type": "code", "code": "export default () => 3"}],
+    "edges": [{"from": "a", "to": "f", "when": "always"}, {"from": "b", "to": "g", "when": "always"},
+        {"from": "c", "to": "h", "when": "always"}]}"#;
+
+/// Loads an execution whose first commit was written and whose attempts never reported.
+fn after_a_crash(definition: &str) -> Driver {
+    let store = MemoryStore::new();
+    let mut driver = Driver::on(&store);
+    driver.submit(definition);
+    driver.write();
+    let mut next = Driver::on(&store);
+    next.handle(Event::Due(vec![mainspring_store::Due { execution: key(), wake_at: 0 }]));
+    next.run();
+    next
+}
+
+fn recovered(step: u32, recovery: AttemptRecovery) -> Event {
+    Event::AttemptRecovered { execution: key(), instance: Instance { step, rounds: Vec::new() }, attempt: 1, recovery }
+}
+
+#[test]
+fn attempts_recovered_during_an_evaluation_are_all_settled() {
+    let mut driver = after_a_crash(INTERRUPTED);
+    assert_eq!(driver.seen, ["adopt a", "adopt b", "adopt c"]);
+    (0..3).for_each(|step| driver.handle(recovered(step, AttemptRecovery::Interrupted)));
+    driver.run();
+    let state = driver.stored().expect("it is stored");
+    assert_eq!((state.status(), state.end.with_failures), (ExecutionStatus::Completed, true));
+}
+
+#[test]
+fn an_attempt_recovered_as_running_during_an_evaluation_is_killed_with_its_lease() {
+    let mut driver = after_a_crash(INTERRUPTED);
+    driver.handle(recovered(0, AttemptRecovery::Interrupted));
+    driver.handle(recovered(1, AttemptRecovery::StillRunning));
+    assert_eq!(driver.evaluations.len(), 1, "the function after a");
+    driver.handle(Event::LeaseExpired);
+    assert!(driver.seen.contains(&"kill 1".into()), "{:?}", driver.seen);
+}
+
+#[test]
+fn a_receipt_before_the_recovery_of_its_attempt_counts() {
+    let mut driver = after_a_crash(
+        r#"{"nodes": [{"id": "a", "type": "bash", "command": "true"}, {"id": "s", "type": "signal", "signal": "go"},
+            {"id": "f", "type": "code", "code": "export default () => 1"}], "edges": [{"from": "s", "to": "f"}]}"#,
+    );
+    let signal = Input::Signal { id: "i".into(), name: "go".into(), payload: Value::Null };
+    driver.handle(Event::Take(key(), PendingInput::without_reply(signal)));
+    assert_eq!(driver.evaluations.len(), 1, "the function after the signal");
+    let instance = Instance { step: 0, rounds: Vec::new() };
+    let receipt = Input::Receipt { instance, attempt: 1, outcome: Outcome::Done(Value::Null) };
+    driver.handle(Event::Take(key(), PendingInput::without_reply(receipt)));
+    driver.handle(recovered(0, AttemptRecovery::Interrupted));
+    driver.run();
+    assert!(!driver.seen.iter().any(|seen| seen.starts_with("perform")), "{:?}", driver.seen);
     assert_eq!(driver.stored().map(|state| state.status()), Some(ExecutionStatus::Completed));
 }

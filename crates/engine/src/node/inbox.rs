@@ -103,6 +103,13 @@ impl Inbox {
         }
     }
 
+    /// Keeps the attempts to recover for which the predicate holds.
+    pub(super) fn retain_asked(&mut self, is_kept: impl Fn(&ToReconcile) -> bool) {
+        for progress in [&mut self.new.pass, &mut self.all.pass].into_iter().flatten() {
+            progress.asked.retain(&is_kept);
+        }
+    }
+
     /// True if the next message of a page fits the bound of received messages.
     fn can_take(&self) -> bool {
         let next = self.pages.front().map(|page| page.messages.front().map_or(0, |message| message.byte_count));
@@ -262,7 +269,7 @@ impl Node {
             progress.waiting.insert(execution);
             // In a shared store, full passes read earlier messages again, so the cursor need not wait.
             progress.is_held_back |= is_unread || is_alone;
-            if !progress.is_held_back && pass == Pass::New {
+            if pass == Pass::All || !progress.is_held_back {
                 self.inbox.left.insert(execution, self.inbox.passes_over_all);
             }
         }
@@ -328,7 +335,10 @@ impl Node {
     }
 
     fn end_pass(&mut self, pass: Pass) {
-        let Some(progress) = self.inbox.reader(pass).pass.take() else { return };
+        let Some(mut progress) = self.inbox.reader(pass).pass.take() else { return };
+        // A skipped message may be the receipt of an attempt to recover, so its execution waits for the next pass.
+        let is_skipped = |(execution, ..): &mut ToReconcile| progress.waiting.contains(execution);
+        self.recovery.put_back(progress.asked.extract_if(.., is_skipped));
         if self.is_alone() {
             self.inbox.out = self.inbox.out.split_off(&self.inbox.seen.saturating_add(1));
         }

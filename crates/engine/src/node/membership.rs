@@ -146,11 +146,16 @@ impl Node {
         self.status.problem = None;
         match result {
             Heartbeat::Renewed(answered) => {
-                membership.pending_handoff.remove(handoff);
+                let is_recorded = answered.handoff_error.is_none();
+                if is_recorded {
+                    membership.pending_handoff.remove(handoff);
+                }
                 self.end_what_ended_early();
-                self.status.problem = answered.clock.skew().map(|apart| NodeProblem::of("clock", apart.to_string()));
+                let of_store = answered.handoff_error.as_ref().map(|error| NodeProblem::of("store", error.clone()));
+                let of_clock = answered.clock.skew().map(|apart| NodeProblem::of("clock", apart.to_string()));
+                self.status.problem = of_clock.or(of_store);
                 self.handle(Event::LeaseRenewed(answered));
-                if self.is_releasing() {
+                if is_recorded && self.is_releasing() {
                     pause_ms = 0;
                 }
             }
@@ -220,6 +225,7 @@ impl Node {
         if self.is_alone() {
             return self.stop("another process has taken over this store's executions".into());
         }
+        self.forget_recoveries(&partitions);
         self.report(Report::Lost(partitions));
         self.report(Report::OwnershipChanged);
         self.forget_organizations();

@@ -146,6 +146,15 @@ impl Node {
         }
     }
 
+    /// Forgets the attempts to recover of lost partitions. Their inbox is read again if the partitions come back, and the
+    /// end of an earlier pass must not recover an attempt that was asked for after that.
+    pub(super) fn forget_recoveries(&mut self, lost: &[u32]) {
+        let shard = &self.shard;
+        let is_kept = |(execution, ..): &ToReconcile| !lost.contains(&shard.partition(*execution));
+        self.recovery.to_reconcile.retain(is_kept);
+        self.inbox.retain_asked(is_kept);
+    }
+
     pub(super) fn reconcile(&mut self, (execution, instance, attempt): ToReconcile) {
         if !self.status.is_draining {
             self.outputs.push_back(NodeOutput::Reconcile(execution, instance, attempt));

@@ -5,7 +5,11 @@
 use std::time::Duration;
 
 use super::{INBOX_POLL_INTERVAL_MS, Node, Step, TIMER_POLL_INTERVAL_MS};
-use crate::{clock::Clock, clock::MonotonicMs, shard::Event};
+use crate::{
+    clock::Clock,
+    clock::MonotonicMs,
+    shard::{Event, Output},
+};
 
 /// Events handled before the outputs of the shard. It bounds the size of a commit.
 const EVENTS_AT_A_TIME: usize = 1_024;
@@ -191,7 +195,7 @@ impl Node {
     /// so that no output is performed or shown after it has expired, however long this process was paused.
     fn run_outputs(&mut self, clock: &dyn Clock) -> Step {
         if self.status.is_over {
-            return self.end_outputs();
+            return self.run_stops();
         }
         if !std::mem::replace(&mut self.round.current.has_begun, true) {
             self.shard.flush();
@@ -205,6 +209,19 @@ impl Node {
             None => self.end_outputs(),
             Some(output) => self.translate(output).map_or(Step::Worked, Step::Perform),
         }
+    }
+
+    /// Performs the stops and kills of a node that is over. Without its lease, another node may start the same attempts,
+    /// so they end at once. Other outputs are dropped.
+    fn run_stops(&mut self) -> Step {
+        while let Some(output) = self.shard.next_output() {
+            if matches!(output, Output::Stop { .. } | Output::Kill { .. })
+                && let Some(stop) = self.translate(output)
+            {
+                return Step::Perform(stop);
+            }
+        }
+        self.end_outputs()
     }
 
     fn end_outputs(&mut self) -> Step {

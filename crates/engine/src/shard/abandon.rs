@@ -18,10 +18,7 @@ impl Shard {
     /// nothing happens, and the end of their commit calls this again.
     pub(super) fn abandon(&mut self, execution: ExecutionKey) {
         let Some(ExecutionEntry::Evaluating(out)) = self.executions.get(&execution) else { return };
-        // The recovered outcome of an attempt is reported once, so a result that is here or on its way must not be
-        // lost.
-        let is_reconciling = !out.recovered.is_empty() || self.attempts.is_reconciling(execution);
-        if !ends(out) || !is_stored(out) || is_reconciling {
+        if !ends(out) || !is_stored(out) {
             return;
         }
         out.abandoned.store(true, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use mainspring_kernel::{input::Timer, instance::Instance, key::ExecutionKey, state::State};
 
-use super::Shard;
+use super::{AttemptRecovery, Shard};
 use crate::limits::PERMIT_WAIT_MS_MAX;
 
 /// An attempt of a step of an execution.
@@ -38,9 +38,18 @@ pub(super) enum AttemptState {
     Remote(String),
     /// Its outcome is being recovered.
     Reconciling,
+    /// Its recovered outcome waits for the state of its execution, and for the inputs that arrived before it.
+    Recovered(AttemptRecovery),
     /// It was decided in a commit with an unknown outcome, and was therefore not started. While its partition is owned
     /// here, no other node has started it.
     NotStarted,
+}
+
+impl AttemptState {
+    /// True from the request for the outcome until the outcome is applied to the state of the execution.
+    pub(super) fn is_being_recovered(&self) -> bool {
+        matches!(self, Self::Reconciling | Self::Recovered(_))
+    }
 }
 
 #[derive(Debug)]
@@ -109,10 +118,10 @@ impl Attempts {
         }
     }
 
-    /// Removes an attempt that was not started. False if it has another state.
-    pub(super) fn take_not_started(&mut self, id: &AttemptId) -> bool {
-        let is_it = matches!(self.0.get(id), Some(AttemptState::NotStarted));
-        is_it && self.0.remove(id).is_some()
+    /// Records that an attempt that was not started is recovered as such. False if it has another state.
+    pub(super) fn recover_not_started(&mut self, id: &AttemptId) -> bool {
+        let state = self.0.get_mut(id).filter(|state| matches!(state, AttemptState::NotStarted));
+        state.map(|state| *state = AttemptState::Recovered(AttemptRecovery::NeverStarted)).is_some()
     }
 
     /// Records that an attempt is being recovered. False if that is in progress already.
@@ -131,15 +140,24 @@ impl Attempts {
         true
     }
 
-    /// False if the attempt was not being recovered: the answer is outdated.
-    pub(super) fn end_reconciling(&mut self, id: &AttemptId) -> bool {
-        let is_it = matches!(self.0.get(id), Some(AttemptState::Reconciling));
-        is_it && self.0.remove(id).is_some()
+    /// Records the recovered outcome of an attempt. False if it was not being recovered: the answer is outdated.
+    pub(super) fn end_reconciling(&mut self, id: &AttemptId, recovery: AttemptRecovery) -> bool {
+        let state = self.0.get_mut(id).filter(|state| matches!(state, AttemptState::Reconciling));
+        state.map(|state| *state = AttemptState::Recovered(recovery)).is_some()
     }
 
-    /// True if an attempt of the execution is being recovered.
-    pub(super) fn is_reconciling(&self, execution: ExecutionKey) -> bool {
-        self.of(execution).any(|(_, state)| matches!(state, AttemptState::Reconciling))
+    pub(super) fn is_recovered(&self, id: &AttemptId) -> bool {
+        matches!(self.0.get(id), Some(AttemptState::Recovered(_)))
+    }
+
+    /// Removes the first attempt of an execution with a recovered outcome.
+    pub(super) fn take_recovered(&mut self, execution: ExecutionKey) -> Option<(AttemptId, AttemptRecovery)> {
+        let recovered = self.of(execution).find_map(|(id, state)| match state {
+            AttemptState::Recovered(recovery) => Some((id.clone(), *recovery)),
+            _ => None,
+        })?;
+        self.0.remove(&recovered.0);
+        Some(recovered)
     }
 
     /// The attempts of an execution.
@@ -183,6 +201,15 @@ impl Attempts {
             _ => None,
         };
         running.filter_map(with_step).collect()
+    }
+
+    /// Removes the attempts that still run here, as their recovery has shown, of the executions for which the predicate
+    /// holds.
+    pub(super) fn take_still_running(&mut self, is_taken: impl Fn(&ExecutionKey) -> bool) -> Vec<AttemptId> {
+        let is_taken = |id: &AttemptId, state: &mut AttemptState| {
+            is_taken(&id.execution) && matches!(state, AttemptState::Recovered(AttemptRecovery::StillRunning))
+        };
+        self.0.extract_if(.., is_taken).map(|(id, _)| id).collect()
     }
 
     fn running_mut(&mut self, id: &AttemptId) -> Option<&mut RunningAttempt> {
@@ -239,9 +266,14 @@ mod tests {
         let mut attempts = Attempts::default();
         assert!(attempts.begin_reconciling(id(0, 1)) && !attempts.begin_reconciling(id(0, 1)));
         assert!(attempts.begin_reconciling(id(1, 1)) && attempts.begin_reconciling(id(0, 2)));
-        assert!(!attempts.end_reconciling(&id(0, 1)), "its answer is outdated");
-        assert!(attempts.end_reconciling(&id(0, 2)) && attempts.is_reconciling(id(0, 1).execution));
-        assert!(attempts.end_reconciling(&id(1, 1)) && !attempts.is_reconciling(id(0, 1).execution));
+        let execution = id(0, 1).execution;
+        assert!(!attempts.end_reconciling(&id(0, 1), AttemptRecovery::Interrupted), "its answer is outdated");
+        assert!(attempts.end_reconciling(&id(1, 1), AttemptRecovery::Interrupted));
+        assert!(!attempts.end_reconciling(&id(1, 1), AttemptRecovery::Interrupted), "it is answered");
+        assert!(attempts.end_reconciling(&id(0, 2), AttemptRecovery::NeverStarted));
+        assert_eq!(attempts.take_recovered(execution), Some((id(0, 2), AttemptRecovery::NeverStarted)));
+        assert_eq!(attempts.take_recovered(execution), Some((id(1, 1), AttemptRecovery::Interrupted)));
+        assert_eq!(attempts.take_recovered(execution), None);
     }
 
     #[test]

@@ -11,7 +11,6 @@ use mainspring_kernel::{
     frame::Frame,
     hash::Hash,
     input::{Input, Parent},
-    instance::Instance,
     key::ExecutionKey,
     plan::Plan,
     record::Ending,
@@ -25,7 +24,7 @@ use crate::{
     evaluator::tenant_of,
     journal_loader::Journal,
     shard::approvals::Gates,
-    shard::protocol::{AttemptRecovery, CommittedFrame, PendingInput, ReceivedMessage, Ticket},
+    shard::protocol::{CommittedFrame, PendingInput, ReceivedMessage, Ticket},
     shard::tenants::Tenant,
     trace_spans::{Span, SpanStart},
 };
@@ -58,8 +57,6 @@ pub(super) struct Evaluating {
     pub(super) is_overdue: bool,
     /// Tells the evaluation thread to stop: the result is not needed.
     pub(super) abandoned: Arc<AtomicBool>,
-    /// Recovered outcomes of attempts that arrived since.
-    pub(super) recovered: Vec<(Instance, u32, AttemptRecovery)>,
 }
 
 /// The facts that a commit stores beside the frames.

@@ -106,7 +106,7 @@ impl Shard {
             .executions
             .iter()
             .filter(|(_, entry)| !matches!(entry, ExecutionEntry::Loaded(loaded) if loaded.is_idle()));
-        let is_open = |state: &AttemptState| matches!(state, AttemptState::Running(_) | AttemptState::Reconciling);
+        let is_open = |state: &AttemptState| matches!(state, AttemptState::Running(_)) || state.is_being_recovered();
         let open = self.attempts.iter().filter(|(_, state)| is_open(state)).map(|(id, _)| &id.execution);
         for execution in busy.map(|(execution, _)| execution).chain(open) {
             idle.remove(&self.ownership.leases.partition(*execution));
@@ -117,7 +117,7 @@ impl Shard {
     /// Handles a successful heartbeat: the cluster view of the store counts, acquired partitions are added, and surplus
     /// ones are released.
     pub(super) fn renewed(&mut self, renewal: &LeaseRenewal) {
-        let LeaseRenewal { name, until, clock, view, taken, is_leaving } = renewal;
+        let LeaseRenewal { name, until, clock, view, taken, is_leaving, .. } = renewal;
         self.ownership.leases.record_clock(*clock);
         let view = &self.without_released(view);
         if self.ownership.leases.partitions() != view.partitions {
@@ -230,9 +230,8 @@ impl Shard {
         let mut partitions = std::mem::take(&mut self.ownership.draining);
         let unread = self.executions.iter().filter(|(_, entry)| matches!(entry, ExecutionEntry::Loading(_)));
         let unread = unread.map(|(execution, _)| execution).chain(self.loads.deferred_inputs.keys());
-        let is_reconciling = |state: &AttemptState| matches!(state, AttemptState::Reconciling);
-        let reconciling = self.attempts.iter().filter(|(_, state)| is_reconciling(state)).map(|(id, _)| &id.execution);
-        let unsettled = reconciling.chain(unread);
+        let recovering = self.attempts.iter().filter(|(_, state)| state.is_being_recovered());
+        let unsettled = recovering.map(|(id, _)| &id.execution).chain(unread);
         for partition in
             unsettled.map(|execution| self.ownership.leases.partition(*execution)).collect::<BTreeSet<u32>>()
         {
@@ -284,6 +283,7 @@ impl Shard {
         self.discards.delayed.forget(&is_gone);
         self.memory.forget_held_back(is_gone);
         self.commits.unconfirmed.retain(|execution, _| !is_gone(execution));
+        let still_running = self.attempts.take_still_running(is_gone);
         let is_kept = |state: &AttemptState| matches!(state, AttemptState::Running(_) | AttemptState::Detached(_));
         self.attempts.remove_if(|id, state| is_gone(&id.execution) && !is_kept(state));
         self.ownership.draining.retain(|partition| !partitions.contains(partition));
@@ -295,7 +295,8 @@ impl Shard {
         let kept: Vec<_> = self.loads.deferred_inputs.extract_if(.., |execution, _| is_gone(execution)).collect();
         // Kills the running attempts: the new owner considers them interrupted and may start them again. Their outcomes
         // are forwarded.
-        for AttemptId { execution, instance, number } in self.attempts.take_running(is_gone).into_keys() {
+        let running = self.attempts.take_running(is_gone).into_keys();
+        for AttemptId { execution, instance, number } in running.chain(still_running) {
             self.outputs.push_back(Output::Kill { execution, instance, attempt: number });
         }
         for partition in partitions {
@@ -326,6 +327,11 @@ impl Shard {
                 self.outputs.push_back(Output::PassOn(execution, queued.input, remote));
             }
         }
+    }
+
+    /// The partition of an execution.
+    pub(crate) fn partition(&self, execution: ExecutionKey) -> u32 {
+        self.ownership.leases.partition(execution)
     }
 
     /// True if the partition of the execution is owned here.

@@ -35,8 +35,8 @@ impl Shard {
             | Output::Evaluate { execution, .. } => !is_its(execution),
             _ => true,
         });
-        let is_reconciling = |state: &AttemptState| matches!(state, AttemptState::Reconciling);
-        self.attempts.remove_if(|id, state| is_its(&id.execution) && is_reconciling(state));
+        let still_running = self.attempts.take_still_running(is_its);
+        self.attempts.remove_if(|id, state| is_its(&id.execution) && state.is_being_recovered());
         let on_the_way =
             self.commits.in_flight.iter_mut().flat_map(InFlightCommit::held_effects).chain(&mut self.commits.releasing);
         let on_the_way = on_the_way.chain(self.refusals.held_effects());
@@ -47,7 +47,8 @@ impl Shard {
             self.outputs.extend(self.remote_attempt(&id).map(Output::StopRemote));
             self.attempts.end(&id);
         }
-        for AttemptId { execution, instance, number } in self.attempts.take_running(is_its).into_keys() {
+        let running = self.attempts.take_running(is_its).into_keys();
+        for AttemptId { execution, instance, number } in running.chain(still_running) {
             self.outputs.push_back(Output::Kill { execution, instance, attempt: number });
         }
     }

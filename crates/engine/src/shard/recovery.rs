@@ -21,9 +21,8 @@ use super::{
 impl Shard {
     /// Continues the open work of a loaded state: recovery consists of this alone. `remote` contains attempts on other
     /// nodes.
-    pub(super) fn continue_work(&mut self, now: u64, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
+    pub(super) fn continue_work(&mut self, execution: ExecutionKey, remote: &[(RemoteAttempt, String)]) {
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return };
-        let mut never_started = Vec::new();
         for instance in &loaded.state.open.attempts {
             if let Some(child) = child_of(&loaded.state, instance) {
                 self.outputs.push_back(Output::Activate(child));
@@ -46,14 +45,11 @@ impl Shard {
                 if is_stopping {
                     self.outputs.push_back(Output::StopRemote(remote.clone()));
                 }
-            } else if self.attempts.take_not_started(&id) {
-                never_started.push((id.instance, number));
+            } else if self.attempts.is_recovered(&id) || self.attempts.recover_not_started(&id) {
+                // Applied after the inputs that waited for the journal.
             } else if self.attempts.begin_reconciling(id) {
                 self.outputs.push_back(Output::Reconcile { execution, instance: instance.clone(), attempt });
             }
-        }
-        for (instance, number) in never_started {
-            self.apply_recovery(now, execution, instance, number, AttemptRecovery::NeverStarted);
         }
         self.reschedule(execution);
         self.queue_split(execution);
@@ -71,16 +67,21 @@ impl Shard {
     ) {
         // An outdated answer: the partition was lost and acquired again since the request, and the attempt may have
         // started.
-        if !self.attempts.end_reconciling(&AttemptId::new(execution, instance.clone(), number)) {
-            return;
+        if self.attempts.end_reconciling(&AttemptId::new(execution, instance, number), recovery) {
+            self.apply_recoveries(now, execution);
         }
-        if let Some(ExecutionEntry::Evaluating(out)) = self.executions.get_mut(&execution) {
-            return out.recovered.push((instance, number, recovery));
-        }
-        self.apply_recovery(now, execution, instance, number, recovery);
     }
 
-    pub(super) fn apply_recovery(
+    /// Applies the recovered outcomes of the attempts of an execution while its state is in the shard. Each may suspend
+    /// the execution, and the others wait for the end of its evaluation then.
+    pub(super) fn apply_recoveries(&mut self, now: u64, execution: ExecutionKey) {
+        while matches!(self.executions.get(&execution), Some(ExecutionEntry::Loaded(_))) {
+            let Some((id, recovery)) = self.attempts.take_recovered(execution) else { return };
+            self.apply_recovery(now, execution, id.instance, id.number, recovery);
+        }
+    }
+
+    fn apply_recovery(
         &mut self,
         now: u64,
         execution: ExecutionKey,

@@ -73,7 +73,7 @@ impl Shard {
         let waits = |timer: &Timer| match timer {
             Timer::Attempt(instance, attempt) => {
                 let id = AttemptId::new(execution, instance.clone(), *attempt);
-                matches!(self.attempts.get(&id), Some(AttemptState::Reconciling))
+                self.attempts.get(&id).is_some_and(AttemptState::is_being_recovered)
             }
             _ => false,
         };

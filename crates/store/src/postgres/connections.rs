@@ -51,6 +51,10 @@ const KEEPALIVE_MS: u64 = 15_000;
 /// a second.
 const COMMIT_LOCK_MS: u64 = 2_000;
 
+/// Time for which a transaction that locks partitions may wait for its node, in milliseconds. A node that was cut off
+/// between two rounds holds the locks for that time, so it is shorter than a lease.
+const PARTITION_IDLE_MS: u64 = 5_000;
+
 /// Time limits and permissions of connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -58,6 +62,15 @@ pub(super) struct Limits {
     pub(super) statement_ms: u64,
     /// True if the server should reject writes.
     pub(super) reads_only: bool,
+}
+
+/// The bounds on the waits of a transaction.
+#[derive(Debug, Clone, Copy)]
+struct Waits {
+    /// For a lock; 0 means no limit.
+    lock_ms: u64,
+    /// For the next statement of the client.
+    idle_ms: u64,
 }
 
 impl Limits {
@@ -96,8 +109,12 @@ impl Connections {
         let server = address.to_string();
         let connector = tls::connector(&address.tls)?;
         let fail = |what: &dyn ToString| StoreError::Unavailable(format!("{server}: {}", what.to_string()));
-        let pool = |size, lock_ms| pool(&address, &connector, limits, size, lock_ms).map_err(|error| fail(&error));
-        let (committer, leases, others) = (pool(1, COMMIT_LOCK_MS)?, pool(1, 0)?, pool(OTHERS_MAX, 0)?);
+        let pool = |size, waits| pool(&address, &connector, limits, size, waits).map_err(|error| fail(&error));
+        let idle_ms = limits.round_ms();
+        let of_commits = Waits { lock_ms: COMMIT_LOCK_MS, idle_ms: idle_ms.min(PARTITION_IDLE_MS) };
+        let of_leases = Waits { lock_ms: 0, ..of_commits };
+        let of_others = Waits { lock_ms: 0, idle_ms };
+        let (committer, leases, others) = (pool(1, of_commits)?, pool(1, of_leases)?, pool(OTHERS_MAX, of_others)?);
         let driver = Driver::new().map_err(|error| fail(&error))?;
         let sync_time = sync_time("postgres");
         Ok(Self { server, committer, leases, others, limits, sync_time, connector, driver, address })
@@ -189,14 +206,14 @@ fn pool(
     connector: &MakeRustlsConnect,
     limits: Limits,
     size: usize,
-    lock_ms: u64,
+    waits: Waits,
 ) -> Result<Pool, deadpool_postgres::BuildError> {
     let reads_only = if limits.reads_only { sql!("connection.sql", "reads_only") } else { "" };
     let words = (sql!("connection.sql", "session").to_owned() + reads_only)
         .replace("{schema}", &address.schema)
         .replace("{statement_ms}", &limits.statement_ms.to_string())
-        .replace("{lock_ms}", &lock_ms.to_string())
-        .replace("{idle_ms}", &limits.round_ms().to_string());
+        .replace("{lock_ms}", &waits.lock_ms.to_string())
+        .replace("{idle_ms}", &waits.idle_ms.to_string());
     // A closed connection is detected without a query, and no connection in an unfinished state is kept.
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = Manager::from_config(config(address), connector.clone(), recycling);

@@ -152,7 +152,8 @@ async fn heartbeat_in_format(session: &Session, node: &Node, lease_ms: u64) -> R
 }
 
 /// Makes and locks the rows, in order, before it checks which nodes are alive: of two nodes that acquire the same
-/// partition, the second sees the first as its living owner.
+/// partition, the second sees the first as its living owner, or skips its locked row. A row can stay locked by the commit
+/// of a node that was cut off, and the heartbeats of the other nodes must not wait for that.
 pub(super) async fn acquire(session: &Session, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, Fault> {
     let partitions: BTreeSet<i64> = partitions.iter().copied().map(i64::from).collect();
     let partitions = Vec::from_iter(partitions);
@@ -160,15 +161,16 @@ pub(super) async fn acquire(session: &Session, node: &str, partitions: &[u32]) -
     let answers = session
         .round(&[
             ask("BEGIN", &[]),
+            ask(sql!("membership.sql", "lock_limit"), &[]),
             ask(sql!("membership.sql", "partitioning_share"), &[]),
             ask(sql!("membership.sql", "acquire_seed"), &[&partitions, &node]),
-            ask(sql!("membership.sql", "partitions_lock"), &[&partitions]),
-            ask(sql!("membership.sql", "acquire"), &[&partitions, &node]),
+            ask(sql!("membership.sql", "partitions_lock_free"), &[&partitions]),
+            ask(sql!("membership.sql", "acquire"), &[&node]),
             ask("COMMIT", &[]),
         ])
         .await?;
     let fence = |found| Ok(Fence { partition: columns::small_number(found, 0)?, epoch: columns::number(found, 1)? });
-    let mut taken = answers[4].iter().map(fence).collect::<Result<Vec<_>, Fault>>()?;
+    let mut taken = answers[5].iter().map(fence).collect::<Result<Vec<_>, Fault>>()?;
     taken.sort_by_key(|fence| fence.partition);
     Ok(taken)
 }
@@ -187,6 +189,7 @@ pub(super) async fn release(
     session
         .round(&[
             ask("BEGIN", &[]),
+            ask(sql!("membership.sql", "lock_limit"), &[]),
             ask(sql!("membership.sql", "partitions_lock"), &[&partitions]),
             ask(sql!("membership.sql", "release"), &[&partitions, &epochs, &node.as_bytes()]),
             ask(

@@ -88,10 +88,12 @@ pub(super) async fn migrate(session: &Session, address: &Address, options: Optio
         .round(&[
             ask("BEGIN", &[]),
             ask(sql!("connection.sql", "no_time_limit"), &[]),
+            ask(sql!("connection.sql", "no_lock_limit"), &[]),
             ask(sql!("format.sql", "format_lock"), &[]),
+            ask(sql!("connection.sql", "upgrade_lock_limit"), &[]),
         ])
         .await?;
-    let before = format(&locked[2], address)?;
+    let before = format(&locked[3], address)?;
     if (1..FORMAT).contains(&before) {
         let refused = if options.upgrades { at_work(session, address).await? } else { Some(is_older(address, before)) };
         if let Some(refused) = refused {

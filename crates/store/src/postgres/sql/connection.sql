@@ -29,6 +29,14 @@ SET default_transaction_read_only = on;
 -- Removes the time limits for one transaction.
 SET LOCAL statement_timeout = 0
 
+-- name: no_lock_limit
+-- Another process may be upgrading the same store.
+SET LOCAL lock_timeout = 0
+
+-- name: upgrade_lock_limit
+-- A reader of the tables, such as pg_dump, delays an upgrade for this time at most.
+SET LOCAL lock_timeout = 60000
+
 -- name: schema_found
 SELECT 1 FROM information_schema.schemata WHERE schema_name = $1
 

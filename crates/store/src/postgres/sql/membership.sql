@@ -37,11 +37,11 @@ WHERE name = $1
 -- name: acquire
 -- The rows are locked by an earlier statement, so this one sees the committed results of all transactions that it
 -- waited for.
-UPDATE partitions SET epoch = epoch + 1, holder = $2
-WHERE partition = ANY ($1)
+UPDATE partitions SET epoch = epoch + 1, holder = $1
+WHERE partition = ANY (CAST(string_to_array(current_setting('mainspring.locked'), ',') AS BIGINT[]))
     AND EXISTS (
         SELECT 1 FROM nodes
-        WHERE name = $2 AND alive_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)
+        WHERE name = $1 AND alive_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)
     )
     AND NOT EXISTS (
         SELECT 1 FROM partitioning
@@ -55,14 +55,14 @@ RETURNING partition, epoch
 
 -- name: acquire_seed
 -- Makes the rows of partitions that were never owned, without an owner, since the next statement locks existing rows
--- only. Not for an expired node.
+-- only. Not for an expired node. Existing rows are left out, since an insertion would wait for their locks.
 INSERT INTO partitions (partition, epoch, holder)
 SELECT asked.partition, 0, NULL
 FROM unnest(CAST($1 AS BIGINT[])) AS asked (partition)
 WHERE EXISTS (
     SELECT 1 FROM nodes
     WHERE name = $2 AND alive_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)
-)
+) AND NOT EXISTS (SELECT 1 FROM partitions WHERE partitions.partition = asked.partition)
 ORDER BY asked.partition
 ON CONFLICT (partition) DO NOTHING
 
@@ -70,6 +70,15 @@ ON CONFLICT (partition) DO NOTHING
 UPDATE partitions SET holder = NULL
 FROM unnest(CAST($1 AS BIGINT[]), CAST($2 AS BIGINT[])) AS given (partition, epoch)
 WHERE partitions.partition = given.partition AND partitions.epoch = given.epoch AND holder = $3
+
+-- name: lock_limit
+-- A heartbeat waits for this statement's transaction, and a lease is a multiple of it.
+SET LOCAL lock_timeout = 1000
+
+-- name: partitions_lock_free
+-- Locks the rows that no other transaction has locked, and names them for the next statement.
+SELECT set_config('mainspring.locked', coalesce(string_agg(CAST(partition AS TEXT), ','), ''), true)
+FROM (SELECT partition FROM partitions WHERE partition = ANY ($1) ORDER BY partition FOR UPDATE SKIP LOCKED) AS locked
 
 -- name: partitions_lock
 SELECT partition FROM partitions WHERE partition = ANY ($1) ORDER BY partition FOR UPDATE

@@ -288,17 +288,17 @@ fn a_part_without_frames_waits_for_the_head_that_it_was_decided_on() {
 }
 
 #[test]
-fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
+fn a_node_does_not_take_a_partition_that_another_one_is_taking() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let blocker = scratch.beside().unwrap();
     store.claim(0, "gone").unwrap();
     store.heartbeat(&node("second"), 1_000_000).unwrap();
-    // Its first heartbeat and its acquisition become visible after the second node has started to acquire: of existing
-    // rows, and of missing ones.
-    for (name, taken, wanted, left) in [
-        ("first", "UPDATE partitions SET epoch = 2, holder = 'first'", 0, 2),
-        ("third", "INSERT INTO partitions VALUES (1, 1, 'third')", 1, 3),
+    // Its first heartbeat and its acquisition become visible after the second node has started to acquire. A locked row
+    // is skipped, and a row that is being inserted is awaited.
+    for (name, taken, wanted, left, waits) in [
+        ("first", "UPDATE partitions SET epoch = 2, holder = 'first'", 0, 2, false),
+        ("third", "INSERT INTO partitions VALUES (1, 1, 'third')", 1, 3, true),
     ] {
         blocker
             .execute(&format!("BEGIN; INSERT INTO nodes VALUES ('{name}', '', '', 1, 9000000000000000, 9)"))
@@ -306,9 +306,32 @@ fn who_takes_what_another_is_just_taking_sees_that_the_other_lives() {
         blocker.execute(taken).unwrap();
         thread::scope(|scope| {
             let taking = scope.spawn(|| store.acquire("second", &[wanted, left]));
-            wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
-            blocker.execute("COMMIT").unwrap();
+            if waits {
+                wait_until_blocked(&scratch.beside().unwrap(), scratch.schema());
+                blocker.execute("COMMIT").unwrap();
+            }
             assert_eq!(taking.join().unwrap(), Ok(vec![Fence { partition: left, epoch: 1 }]), "{name}");
         });
+        if !waits {
+            blocker.execute("COMMIT").unwrap();
+            assert_eq!(store.acquire("second", &[wanted]), Ok(vec![]), "{name}");
+        }
     }
+}
+
+/// A node that was cut off between the two rounds of a commit leaves its partitions locked.
+#[test]
+fn locks_of_a_node_that_was_cut_off_delay_no_heartbeat() {
+    let scratch = server().scratch();
+    let store = open(&scratch.address());
+    let cut_off = scratch.beside().unwrap();
+    let gone = store.claim(0, "gone").unwrap();
+    store.claim(1, "gone").unwrap();
+    store.heartbeat(&node("second"), 1_000_000).unwrap();
+    cut_off.execute("BEGIN; SELECT 1 FROM partitions WHERE partition = 0 FOR SHARE").unwrap();
+    assert_eq!(store.acquire("second", &[0, 1]), Ok(vec![Fence { partition: 1, epoch: 2 }]));
+    let released = store.release("gone", &[Fence { partition: 0, epoch: gone }], &[]);
+    assert!(released.unwrap_err().to_string().contains("55P03"), "a release waits for a bounded time");
+    cut_off.execute("ROLLBACK").unwrap();
+    assert_eq!(store.acquire("second", &[0]), Ok(vec![Fence { partition: 0, epoch: 2 }]));
 }
