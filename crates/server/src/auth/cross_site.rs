@@ -17,12 +17,13 @@ pub(crate) fn is_safe(method: &Method) -> bool {
 }
 
 /// Rejects cross-site requests (CSRF). Browsers attach cookies on their own, but name the source of a request in
-/// `Sec-Fetch-Site` and `Origin` (RFC 6454). A request with neither passes only if `must_name_source` is false.
+/// `Sec-Fetch-Site` and `Origin` (RFC 6454). A request with neither passes if `must_name_source` is false, or if its
+/// `Referer` is of the base URL: over plain HTTP from another machine, browsers send neither for a GET of their origin.
 pub(crate) fn check_origin(base: &str, headers: &HeaderMap, must_name_source: bool) -> Result<()> {
     let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().to_string());
     let (site, from) = (header("sec-fetch-site"), header("origin"));
     let is_ours = |from: &String| origin(from).is_some() && origin(from) == origin(base);
-    let names_source = site.is_some() || from.is_some();
+    let names_source = site.is_some() || from.is_some() || header("referer").as_ref().is_some_and(is_ours);
     if site.is_none_or(|site| site == "same-origin")
         && from.as_ref().is_none_or(is_ours)
         && (names_source || !must_name_source)
@@ -66,6 +67,12 @@ mod tests {
             assert!(!is(&[("sec-fetch-site", other)]), "{other}");
             assert!(!is(&[("sec-fetch-site", other), ("origin", "https://flows.example.com")]), "{other}");
         }
+        assert!(is(&[("referer", "https://flows.example.com/installation?section=audit")]));
+        for other in ["https://example.com/", "https://flows.example.com.evil.example/", "/installation", ""] {
+            assert!(!is(&[("referer", other)]), "{other}");
+        }
+        let ours = ("referer", "https://flows.example.com/");
+        assert!(!is(&[ours, ("origin", "https://example.com")]) && !is(&[ours, ("sec-fetch-site", "cross-site")]));
         assert!(!is(&[]) && check_origin(base, &headers(&[]), false).is_ok());
     }
 }
