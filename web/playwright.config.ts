@@ -8,6 +8,7 @@ const chromium = process.env['CHROMIUM'];
 
 export default defineConfig({
   testDir: 'tests',
+  testMatch: '*.spec.ts',
   outputDir: 'target/test-results',
   // The machine of a test runs a server and a browser; more of them would only wait for each other.
   workers: 1,

@@ -153,3 +153,35 @@ test('the pinned definition is that of the start', async ({ page, server, ids })
   await page.goto(`/executions/${id}?view=definition`);
   await expect(page.getByRole('textbox', { name: 'Definition' })).toContainText('name: greeting');
 });
+
+test('actions work where the browser has no secure context', async ({ page, ids }) => {
+  await page.addInitScript(() => {
+    Object.defineProperty(Crypto.prototype, 'randomUUID', { value: undefined });
+    Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined });
+  });
+  await page.goto(`/workflows/${ids.waits}?view=run`);
+  await page.getByRole('button', { name: 'Start' }).click();
+  await page.getByRole('button', { name: 'Signal…' }).click();
+  await page.getByLabel('Name').fill('go');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await expect(page.getByText('Completed', { exact: true }).first()).toBeVisible();
+});
+
+test('a page of attempts that failed is read again', async ({ page, server, ids }) => {
+  const id = await server.run(ids.loop, { input: { list: Array.from({ length: 40 }, (_, index) => index + 10) } });
+  await server.wait(id);
+  let failures = 0;
+  await page.route(/\/steps\?/, route => {
+    const url = new URL(route.request().url());
+    if (url.searchParams.has('cursor') && failures === 0) {
+      failures += 1;
+      return route.fulfill({ status: 503, json: { error: 'busy', code: 'UNAVAILABLE' } });
+    }
+    url.searchParams.set('limit', '20');
+    return route.continue({ url: url.href });
+  });
+  await page.goto(`/executions/${id}`);
+  await expect(page.getByText(/4\d attempts/)).toBeVisible();
+  await expect(page.getByRole('alert')).toHaveCount(0);
+  expect(failures).toBe(1);
+});

@@ -50,3 +50,43 @@ test('settings are saved', async ({ page }) => {
   await page.reload();
   await expect(page.getByLabel('Of one member')).toHaveValue('40');
 });
+
+test('of two who change settings, the later is told, and nothing else is written back', async ({
+  page,
+  open,
+  server,
+}) => {
+  const other = await open(server.token);
+  await other.goto('/installation?section=settings');
+  await expect(other.getByLabel('Of one member')).toBeVisible();
+  await page.goto('/installation?section=settings');
+  await page.getByLabel('Of one member').fill('41');
+  await page.getByRole('button', { name: 'Save settings' }).click();
+  await expect(page.getByText('Saved.')).toBeVisible();
+  await other.getByLabel('Name of the organization').fill('Renamed');
+  await other.getByRole('button', { name: 'Save settings' }).click();
+  await expect(other.getByRole('alert')).toContainText('the settings have changed');
+  await other.getByRole('button', { name: 'Discard and read' }).click();
+  await expect(other.getByLabel('Of one member')).toHaveValue('41');
+  expect(await server.call('GET', '/api/organization')).toMatchObject({ limits: { perUser: 41 } });
+});
+
+test('a change of a member that another has changed since is refused, and an existing id is not added', async ({
+  page,
+  server,
+}) => {
+  await server.call('PUT', '/api/members/vic', { role: 'admin' });
+  await page.goto('/installation?section=members');
+  await page.getByRole('button', { name: 'Change vic' }).click();
+  await expect(page.getByLabel('Role')).toHaveValue('admin');
+  await server.call('PUT', '/api/members/vic', { role: 'viewer' });
+  await page.getByLabel('Name').fill('Vic');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('alert')).toContainText('was not saved');
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Add member…' }).click();
+  await page.getByLabel('Id').fill('vic');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByRole('alert')).toContainText('is a member already');
+  expect(await server.call('GET', '/api/members/vic')).toMatchObject({ role: 'viewer' });
+});

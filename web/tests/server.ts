@@ -6,6 +6,7 @@ import type { Server as HttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseJson, stringifyJson } from '../src/api/json';
 import { parse } from 'yaml';
 import { serve } from '../scripts/serve.mjs';
 
@@ -91,11 +92,11 @@ export class Server {
     const response = await fetch(`http://127.0.0.1:${this.port}${path}`, {
       method,
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: stringifyJson(body) }),
     });
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return (text ? JSON.parse(text) : {}) as T;
+    return (text ? parseJson(text) : {}) as T;
   }
 
   /** Saves a workflow; `definition` is YAML. Returns its id. */
@@ -103,7 +104,7 @@ export class Server {
     const saved = await this.call<{ id: string }>('POST', '/api/workflows/sync', {
       slug,
       name,
-      data: parse(definition) as unknown,
+      data: parse(definition, { intAsBigInt: true }) as unknown,
     });
     return saved.id;
   }

@@ -46,3 +46,28 @@ test('a viewer sees no action that would be refused', async ({ open, server, ids
   await expect(page.getByRole('link', { name: /^Run/ })).toHaveCount(0);
   await expect(page.getByRole('link', { name: 'Settings' })).toHaveCount(0);
 });
+
+test('a member sees no action on what belongs to others', async ({ open, server, ids }) => {
+  const id = await server.run(ids.waits);
+  const token = await server.member('ann', 'member');
+  const page = await open(token);
+  await page.goto(`/executions/${id}`);
+  await expect(page.getByRole('heading', { name: 'waits' })).toBeVisible();
+  await expect(page.getByRole('button', { name: /Cancel|Signal/ })).toHaveCount(0);
+  await page.goto('/executions');
+  await expect(page.locator(`a[href="/executions/${id}"]`)).toBeVisible();
+  await expect(page.getByLabel(`Select execution ${id}`)).toHaveCount(0);
+  await page.goto(`/workflows/${ids.greeting}?view=definition`);
+  await expect(page.getByRole('textbox', { name: 'Definition' })).toBeVisible();
+  await expect(page.getByRole('button', { name: 'Save as new version' })).toHaveCount(0);
+  await expect(page.getByRole('link', { name: 'Settings' })).toHaveCount(0);
+  await page.goto('/executions');
+  const own = await server.call<{ executionId: string }>(
+    'POST',
+    '/api/triggers/manual/run',
+    { workflowId: ids.waits, clientRequestId: 'of-ann' },
+    token,
+  );
+  await page.goto(`/executions/${own.executionId}`);
+  await expect(page.getByRole('button', { name: 'Cancel…' })).toBeVisible();
+});

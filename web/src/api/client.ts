@@ -3,6 +3,7 @@
  * cookie is the credential; the browser adds it and the origin.
  */
 import createClient from 'openapi-fetch';
+import { parseJson, stringifyJson } from './json';
 import type { components, paths } from './schema';
 
 type Schemas = components['schemas'];
@@ -70,9 +71,40 @@ export class ApiError extends Error {
   }
 }
 
+/** A body of an error, as far as it is one. */
+type ProblemBody = Partial<Schemas['ProblemBody']>;
+
+function problemOf(text: string): ProblemBody {
+  try {
+    const body = parseJson(text);
+    return typeof body === 'object' && body !== null ? (body as ProblemBody) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Sends a request. JSON in the response keeps its integers. Throws an [`ApiError`] for a response that is no success. */
+export async function fetchExact(request: Request): Promise<Response> {
+  const response = await fetch(request);
+  if (!response.ok) {
+    const { error, code, details } = problemOf(await response.text());
+    const message = error ?? `The server answered ${response.status}.`;
+    throw new ApiError(response.status, code ?? 'UNKNOWN', message, details);
+  }
+  if (!response.headers.get('content-type')?.includes('json') || response.status === 204) return response;
+  const text = await response.text();
+  const headers = new Headers(response.headers);
+  // The client library reads a response without a length as text, and parses that itself.
+  headers.set('content-length', String(text.length));
+  const exact = new Response(text, { status: response.status, statusText: response.statusText, headers });
+  return Object.assign(exact, { json: () => Promise.resolve(parseJson(text)) });
+}
+
 export const client = createClient<paths>({
   credentials: 'same-origin',
   querySerializer: { array: { style: 'form', explode: false } },
+  bodySerializer: body => stringifyJson(body),
+  fetch: fetchExact,
 });
 
 let onUnauthorized: () => void = () => {};
@@ -84,17 +116,27 @@ export function whenUnauthorized(act: () => void) {
 
 interface Answer<T> {
   data?: T;
-  error?: unknown;
   response: Response;
 }
 
 /** Returns the body of a response. Throws an [`ApiError`] for every other outcome. */
 export async function call<T>(request: Promise<Answer<T>>): Promise<T> {
-  let answer: Answer<T>;
+  return (await answerOf(request)).data;
+}
+
+/** As [`call`], with the version of the resource for `If-Match`. */
+export async function callTagged<T>(request: Promise<Answer<T>>): Promise<{ data: T; etag: string | null }> {
+  const { data, response } = await answerOf(request);
+  return { data, etag: response.headers.get('etag') };
+}
+
+async function answerOf<T>(request: Promise<Answer<T>>): Promise<{ data: T; response: Response }> {
   try {
-    answer = await request;
+    const { data, response } = await request;
+    return { data: data as T, response };
   } catch (cause) {
-    if (cause instanceof DOMException && cause.name === 'AbortError') throw cause;
+    if (cause instanceof ApiError && cause.status === 401) onUnauthorized();
+    if (cause instanceof ApiError || (cause instanceof DOMException && cause.name === 'AbortError')) throw cause;
     throw new ApiError(
       0,
       'UNREACHABLE',
@@ -102,12 +144,16 @@ export async function call<T>(request: Promise<Answer<T>>): Promise<T> {
       cause,
     );
   }
-  const { data, error, response } = answer;
-  if (response.ok) return data as T;
-  if (response.status === 401) onUnauthorized();
-  const body = (typeof error === 'object' && error !== null ? error : {}) as Partial<Schemas['ProblemBody']>;
-  const message = body.error ?? `The server answered ${response.status}.`;
-  throw new ApiError(response.status, body.code ?? 'UNKNOWN', message, body.details);
+}
+
+/** The header of a change that is refused if the resource was changed since this version was read. */
+export function ifMatch(etag: string | null): { 'If-Match'?: string } {
+  return etag ? { 'If-Match': etag } : {};
+}
+
+/** True if a change was refused because the resource was changed since it was read. */
+export function isStale(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 412;
 }
 
 /** The message of any thrown value. */

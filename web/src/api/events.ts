@@ -2,6 +2,7 @@
  * The event stream of one execution. The browser reconnects by itself and sends the id of the last event, so no event is
  * lost or repeated. The stream ends after `execution.finished`.
  */
+import { parseJson } from './json';
 
 /** An event of an execution. */
 export interface ExecutionEvent {
@@ -88,7 +89,7 @@ export function watchExecution(id: string, watcher: Watcher): () => void {
     for (const type of TYPES) {
       source.addEventListener(type, message => {
         lastId = message.lastEventId;
-        batch.push(JSON.parse(message.data as string) as ExecutionEvent);
+        batch.push(parseJson(message.data as string) as ExecutionEvent);
         flush ??= setTimeout(deliver, BATCH_MS);
       });
     }

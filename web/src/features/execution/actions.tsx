@@ -2,12 +2,14 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Attempt, Execution } from '@/api/client';
+import { parseJson } from '@/api/json';
+import { requestId } from '@/api/requestId';
 import { ActionDialog } from '@/design/dialog';
 import { Menu, MenuItem } from '@/design/menu';
 import { copyText, Field } from '@/design/parts';
 import { isFinished } from '@/design/status';
 import { cancelExecution } from '@/features/executions/queries';
-import { useCan } from '@/features/session/queries';
+import { useCan, useMayActFor } from '@/features/session/queries';
 import { planQuery, type PlanStep } from '@/features/workflows/queries';
 import { queryClient } from '@/app/queryClient';
 import { curlOf, scenarioOf } from './copies';
@@ -19,7 +21,7 @@ type Open = 'cancel' | 'signal' | null;
 /** The value of a JSON text; undefined if it is none. */
 export function parsed(text: string): { value: unknown } | undefined {
   try {
-    return { value: text.trim() === '' ? undefined : (JSON.parse(text) as unknown) };
+    return { value: text.trim() === '' ? undefined : parseJson(text) };
   } catch {
     return undefined;
   }
@@ -52,7 +54,7 @@ function CancelDialog({ id, onClose }: { id: string; onClose: () => void }) {
 }
 
 function SignalDialog({ id, names, onClose }: { id: string; names: string[]; onClose: () => void }) {
-  const [key] = useState(() => crypto.randomUUID());
+  const [key] = useState(() => requestId());
   const [name, setName] = useState(names[0] ?? '');
   const [payload, setPayload] = useState('');
   const value = parsed(payload);
@@ -130,6 +132,8 @@ export function Actions({
   signals: string[];
 }) {
   const can = useCan();
+  const mayActFor = useMayActFor();
+  const mayControl = can('executions:control') && mayActFor(execution.initiatorUserId);
   const navigate = useNavigate();
   const [open, setOpen] = useState<Open>(null);
   const [copied, setCopied] = useState('');
@@ -146,7 +150,7 @@ export function Actions({
       <span className="muted small" role="status">
         {copied}
       </span>
-      {can('executions:control') && !isOver && (
+      {mayControl && !isOver && (
         <>
           <button type="button" className="button" onClick={() => setOpen('signal')}>
             Signal…
@@ -174,7 +178,7 @@ export function Actions({
       )}
       <Menu label="Copy">
         <MenuItem act={copy('Link', () => copyText(location.href))}>Link to this view</MenuItem>
-        <MenuItem act={copy('Command', () => copyText(curlOf(execution, location.origin, crypto.randomUUID())))}>
+        <MenuItem act={copy('Command', () => copyText(curlOf(execution, location.origin, requestId())))}>
           Start as a curl command
         </MenuItem>
         <MenuItem act={copy('Scenario', () => copyScenario(execution, attempts))}>Scenario file</MenuItem>

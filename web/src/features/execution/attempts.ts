@@ -3,12 +3,16 @@
  * stale, and only stale pages are read again. Attempts are in the order of their start, so new ones are at the end.
  */
 import { useEffect, useState, useSyncExternalStore } from 'react';
-import type { Attempt } from '@/api/client';
+import { isTransient, type Attempt } from '@/api/client';
 import { watchExecution, type ExecutionEvent, type StreamState } from '@/api/events';
 import { attemptsPage, refresh } from './queries';
 
 /** Shortest time between two reads of stale pages, in milliseconds. */
 const REFRESH_MS = 400;
+
+/** First and longest pause before a failed page is read again, in milliseconds. */
+const RETRY_MS = 1000;
+const RETRY_MAX_MS = 15_000;
 
 interface Page {
   cursor: string;
@@ -21,6 +25,8 @@ export interface Attempts {
   isComplete: boolean;
   stream: StreamState | null;
   error: unknown;
+  /** Reads again what failed. */
+  retry?: () => void;
 }
 
 const NONE: Attempts = { all: [], isComplete: false, stream: null, error: undefined };
@@ -34,6 +40,10 @@ export class AttemptStore {
   private readers = new Set<() => void>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private isReading = false;
+  /** The page of the request in progress. */
+  private requested: number | undefined;
+  /** Failed reads since the last successful one. */
+  private failures = 0;
   private unwatch: (() => void) | undefined;
   private aborter = new AbortController();
 
@@ -62,6 +72,8 @@ export class AttemptStore {
     return () => {
       this.unwatch?.();
       this.aborter.abort();
+      if (this.requested !== undefined) this.stale.add(this.requested);
+      this.requested = undefined;
       clearTimeout(this.timer);
       this.timer = undefined;
       this.isReading = false;
@@ -84,12 +96,18 @@ export class AttemptStore {
     if (place !== undefined) this.stale.add(place);
   }
 
-  private schedule() {
+  private schedule(pauseMs = REFRESH_MS) {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
       void this.readStale();
-    }, REFRESH_MS);
+    }, pauseMs);
   }
+
+  private retry = () => {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    void this.readStale();
+  };
 
   private async readStale() {
     if (this.isReading) return this.schedule();
@@ -97,13 +115,15 @@ export class AttemptStore {
     const { signal } = this.aborter;
     try {
       for (let index = this.nextStale(); index !== undefined; index = this.nextStale()) {
-        this.stale.delete(index);
         await this.readPage(index, signal);
       }
+      this.failures = 0;
       this.show({ isComplete: true, error: undefined });
     } catch (error) {
       if (signal.aborted) return;
-      this.show({ error });
+      this.show({ isComplete: false, error, retry: this.retry });
+      if (isTransient(error)) this.schedule(Math.min(RETRY_MAX_MS, RETRY_MS * 2 ** this.failures));
+      this.failures += 1;
     } finally {
       if (!signal.aborted) this.isReading = false;
     }
@@ -115,7 +135,15 @@ export class AttemptStore {
 
   private async readPage(index: number, signal: AbortSignal) {
     const cursor = this.pages[index]?.cursor ?? '';
-    const answer = await attemptsPage(this.id, cursor, signal);
+    // An event during the request marks the page as stale again.
+    this.stale.delete(index);
+    this.requested = index;
+    const answer = await attemptsPage(this.id, cursor, signal).catch((error: unknown) => {
+      if (!signal.aborted) this.stale.add(index);
+      throw error;
+    });
+    if (signal.aborted) throw signal.reason;
+    this.requested = undefined;
     this.pages[index] = { cursor, attempts: answer.steps };
     for (const attempt of answer.steps) this.places.set(`${attempt.stepId}#${attempt.attempt}`, index);
     if (answer.nextCursor && !this.pages[index + 1]) {

@@ -1,5 +1,6 @@
 /** An execution as text for elsewhere: a `curl` line that starts it again, and a scenario file that replays it. */
 import type { Attempt, Execution } from '@/api/client';
+import { stringifyJson } from '@/api/json';
 
 /** A text in single quotes for a shell. */
 function quoted(text: string): string {
@@ -18,7 +19,7 @@ export function curlOf(execution: Execution, origin: string, key: string): strin
     `curl -X POST ${quoted(`${origin}/api/triggers/manual/run`)}`,
     `  -H "Authorization: Bearer $MAINSPRING_TOKEN"`,
     `  -H 'Content-Type: application/json'`,
-    `  -d ${quoted(JSON.stringify(body))}`,
+    `  -d ${quoted(stringifyJson(body))}`,
   ].join(' \\\n');
 }
 

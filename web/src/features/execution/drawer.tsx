@@ -2,6 +2,7 @@
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import type { Attempt, Failure } from '@/api/client';
+import { stringifyJson } from '@/api/json';
 import { Json } from '@/design/json';
 import { CopyButton } from '@/design/parts';
 import { Status } from '@/design/status';
@@ -67,7 +68,7 @@ function Value({ title, value }: { title: string; value: unknown }) {
       <div className="row">
         <h3>{title}</h3>
         <span className="spacer" />
-        <CopyButton text={() => JSON.stringify(value, null, 2)} label={`Copy ${title.toLowerCase()}`} />
+        <CopyButton text={() => stringifyJson(value, 2)} label={`Copy ${title.toLowerCase()}`} />
       </div>
       <Json value={value} />
     </section>

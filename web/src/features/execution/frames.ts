@@ -97,10 +97,9 @@ function hexOf(bytes: Uint8Array): string {
   return Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('');
 }
 
-/** The value with byte strings as hexadecimal digits and large integers as text. */
+/** The value with byte strings as hexadecimal digits. */
 function readable(value: unknown): unknown {
   if (value instanceof Uint8Array) return hexOf(value);
-  if (typeof value === 'bigint') return value.toString();
   if (Array.isArray(value)) return value.map(readable);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, readable(member)]));

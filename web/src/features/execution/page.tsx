@@ -4,6 +4,7 @@ import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { ApiError, type Attempt, type Execution, type Failure, type OpenGate } from '@/api/client';
 import type { StreamState } from '@/api/events';
+import { stringifyJson } from '@/api/json';
 import { useTitle } from '@/app/title';
 import { Json } from '@/design/json';
 import { CopyButton, Failed, Loading, Notice, ShortId } from '@/design/parts';
@@ -237,7 +238,7 @@ function Data({ execution }: { execution: Execution }) {
             <div className="card-head">
               <h2>{title}</h2>
               <span className="spacer" />
-              <CopyButton text={() => JSON.stringify(value, null, 2)} label={`Copy ${title.toLowerCase()}`} />
+              <CopyButton text={() => stringifyJson(value, 2)} label={`Copy ${title.toLowerCase()}`} />
             </div>
             <div className="card-body">
               <Json value={value} />
@@ -285,7 +286,9 @@ function Steps({ execution, attempts, step, number }: StepsProps) {
             )}
           </section>
         )}
-        {attempts.error !== undefined && <Failed error={attempts.error} />}
+        {attempts.error !== undefined && (
+          <Failed error={attempts.error} {...(attempts.retry ? { retry: attempts.retry } : {})} />
+        )}
         <Timeline execution={execution} attempts={attempts.all} chosen={step} />
         {!attempts.isComplete && attempts.error === undefined && <Loading what="attempts" />}
       </div>

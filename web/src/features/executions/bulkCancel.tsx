@@ -14,7 +14,8 @@ const AT_A_TIME = 4;
 type Result = 'requested' | 'busy' | { problem: string };
 
 export function BulkCancel({ rows, onClose }: { rows: ExecutionRow[]; onClose: (isDone: boolean) => void }) {
-  const open = rows.filter(row => !isFinished(row.status));
+  // The list behind the dialog goes on; the dialog keeps the rows that it asked about.
+  const [open] = useState(() => rows.filter(row => !isFinished(row.status)));
   const [reason, setReason] = useState('');
   const [results, setResults] = useState<Record<string, Result>>({});
   const [phase, setPhase] = useState<'preview' | 'busy' | 'done'>('preview');
@@ -37,7 +38,6 @@ export function BulkCancel({ rows, onClose }: { rows: ExecutionRow[]; onClose: (
     setPhase('done');
   };
 
-  const finished = rows.length - open.length;
   return (
     <Dialog
       title={`Cancel ${open.length} ${open.length === 1 ? 'execution' : 'executions'}`}
@@ -45,10 +45,7 @@ export function BulkCancel({ rows, onClose }: { rows: ExecutionRow[]; onClose: (
       isWide
       onClose={() => onClose(phase === 'done')}
     >
-      <p>
-        Running attempts are stopped. Steps that are complete keep their results.
-        {finished > 0 && ` ${finished} of the ${rows.length} selected have ended and are left out.`}
-      </p>
+      <p>Running attempts are stopped. Steps that are complete keep their results.</p>
       <div className="table-scroll preview" tabIndex={0} role="region" aria-label="Executions to cancel">
         <table className="table">
           <thead>

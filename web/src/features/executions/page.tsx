@@ -2,11 +2,12 @@
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import type { ExecutionRow } from '@/api/client';
 import { queryClient } from '@/app/queryClient';
 import { useTitle } from '@/app/title';
 import { Empty, Failed, Loading } from '@/design/parts';
 import { isFinished } from '@/design/status';
-import { useCan } from '@/features/session/queries';
+import { useCan, useMayActFor } from '@/features/session/queries';
 import { BulkCancel } from './bulkCancel';
 import { Filters } from './filters';
 import { hasEnded, hasGap, isPast, merge, passes, type ListFilter } from './model';
@@ -45,6 +46,7 @@ function useRows(filter: ListFilter) {
 export function ExecutionsPage() {
   useTitle('Executions');
   const can = useCan();
+  const mayActFor = useMayActFor();
   const filter = useSearch({ from: '/signed-in/executions' });
   const navigate = useNavigate({ from: '/executions' });
   const change = useCallback(
@@ -68,8 +70,9 @@ export function ExecutionsPage() {
     if (!next.delete(id)) next.add(id);
     setIds(next);
   };
-  const selected = shown.filter(row => ids.has(row.id));
-  const cancellable = shown.filter(row => !isFinished(row.status));
+  const mayCancel = (row: ExecutionRow) => !isFinished(row.status) && mayActFor(row.initiatorUserId);
+  const cancellable = shown.filter(mayCancel);
+  const selected = cancellable.filter(row => ids.has(row.id));
 
   return (
     <div className="page">
@@ -108,7 +111,7 @@ export function ExecutionsPage() {
         <ExecutionTable
           rows={shown}
           onEnd={onEnd}
-          {...(can('executions:control') ? { selection: { ids, toggle } } : {})}
+          {...(can('executions:control') ? { selection: { ids, toggle, isPossible: mayCancel } } : {})}
         />
       )}
       {pages.isSuccess && (

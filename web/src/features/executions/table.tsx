@@ -17,7 +17,7 @@ const isNarrow = () => innerWidth <= 640;
 
 interface TableProps {
   rows: ExecutionRow[];
-  selection?: { ids: ReadonlySet<string>; toggle: (id: string) => void };
+  selection?: { ids: ReadonlySet<string>; isPossible: (row: ExecutionRow) => boolean; toggle: (id: string) => void };
   label?: string;
   /** Called when the end of the rows comes near. */
   onEnd?: () => void;
@@ -80,12 +80,14 @@ export function ExecutionTable({ rows, selection, onEnd, label = 'Executions' }:
             >
               {selection && (
                 <span role="cell" className="cell-select">
-                  <input
-                    type="checkbox"
-                    aria-label={`Select execution ${row.id}`}
-                    checked={selection.ids.has(row.id)}
-                    onChange={() => selection.toggle(row.id)}
-                  />
+                  {selection.isPossible(row) && (
+                    <input
+                      type="checkbox"
+                      aria-label={`Select execution ${row.id}`}
+                      checked={selection.ids.has(row.id)}
+                      onChange={() => selection.toggle(row.id)}
+                    />
+                  )}
                 </span>
               )}
               <Cells row={row} />

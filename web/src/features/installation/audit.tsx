@@ -3,6 +3,7 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { AuditEntry } from '@/api/client';
+import { stringifyJson } from '@/api/json';
 import { Json } from '@/design/json';
 import { Failed, Loading, Notice, ShortId } from '@/design/parts';
 import { Name, Outside } from '@/design/text';
@@ -17,7 +18,7 @@ function matches(entry: AuditEntry, wanted: string): boolean {
     entry.target,
     entry.at,
     String(entry.number),
-    JSON.stringify(entry.detail ?? ''),
+    stringifyJson(entry.detail ?? ''),
   ];
   return texts.some(text => text.toLowerCase().includes(wanted));
 }

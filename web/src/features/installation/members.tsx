@@ -1,14 +1,15 @@
 /** Members of the organization and their roles. */
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { Member, Role } from '@/api/client';
-import { ActionDialog } from '@/design/dialog';
+import { isStale, type Member, type Role } from '@/api/client';
+import { ActionDialog, Dialog } from '@/design/dialog';
 import { Failed, Field, Loading } from '@/design/parts';
 import { Name } from '@/design/text';
 import { At } from '@/design/time';
 import { useCan, useMe } from '@/features/session/queries';
 import { More, Table } from './parts';
-import { membersQuery, putMember, removeMember } from './queries';
+import { mayChangeMember, memberChange } from './model';
+import { addMember, memberQuery, membersQuery, putMember, removeMember, type TaggedMember } from './queries';
 
 const ROLES: [Role, string][] = [
   ['owner', 'Everything, including other owners'],
@@ -18,17 +19,50 @@ const ROLES: [Role, string][] = [
   ['agent', 'A program: starts executions and decides nothing'],
 ];
 
-function MemberDialog({ member, onClose }: { member: Member | null; onClose: () => void }) {
+/** Reads the member before the form begins, with the version that the change is for. */
+function ChangeDialog({ id, onClose }: { id: string; onClose: () => void }) {
+  const found = useQuery(memberQuery(id));
+  const [base, setBase] = useState<TaggedMember | null>(null);
+  if (base) return <MemberDialog base={base} onClose={onClose} />;
+  if (found.isSuccess && !found.isFetching) setBase(found.data);
+  return (
+    <Dialog title="Change a member" isOpen onClose={onClose}>
+      {found.isError ? (
+        <Failed error={found.error} retry={() => void found.refetch()} />
+      ) : (
+        <Loading what="the member" />
+      )}
+    </Dialog>
+  );
+}
+
+function MemberDialog({ base, onClose }: { base: TaggedMember | null; onClose: () => void }) {
+  const me = useMe();
+  const member = base?.member ?? null;
   const [id, setId] = useState(member?.id ?? '');
   const [name, setName] = useState(member?.name ?? '');
   const [role, setRole] = useState<Role>(member?.role ?? 'member');
-  const act = () => putMember(id.trim(), { role, ...(name.trim() ? { name: name.trim() } : {}) });
+  const change = member && memberChange(member, { name, role });
+  const roles = ROLES.filter(([key]) => key !== 'owner' || me?.role === 'owner');
+  const act = async () => {
+    if (!base) return addMember(id.trim(), { role, ...(name.trim() ? { name: name.trim() } : {}) });
+    if (!change) return;
+    try {
+      await putMember(base.member.id, change, base.etag);
+    } catch (error) {
+      if (!isStale(error)) throw error;
+      throw new Error(
+        'Your change was not saved: the member has changed since you opened the form. Close it and open it again.',
+        { cause: error },
+      );
+    }
+  };
   return (
     <ActionDialog
       title={member ? 'Change a member' : 'Add a member'}
       action="Save"
       isOpen
-      isReady={id.trim() !== ''}
+      isReady={member ? change !== null : id.trim() !== ''}
       onClose={onClose}
       act={act}
     >
@@ -57,7 +91,7 @@ function MemberDialog({ member, onClose }: { member: Member | null; onClose: () 
             value={role}
             onChange={event => setRole(event.target.value as Role)}
           >
-            {ROLES.map(([key]) => (
+            {roles.map(([key]) => (
               <option key={key}>{key}</option>
             ))}
           </select>
@@ -100,7 +134,7 @@ export function Members() {
               <At at={member.createdAt} />
             </td>
             <td className="nowrap">
-              {can('members:write') && (
+              {can('members:write') && mayChangeMember(me, member) && (
                 <>
                   <button
                     type="button"
@@ -125,7 +159,8 @@ export function Members() {
         ))}
       </Table>
       <More pages={pages} />
-      {changed && <MemberDialog member={changed === 'new' ? null : changed} onClose={() => setChanged(null)} />}
+      {changed === 'new' && <MemberDialog base={null} onClose={() => setChanged(null)} />}
+      {changed !== null && changed !== 'new' && <ChangeDialog id={changed.id} onClose={() => setChanged(null)} />}
       {removed && (
         <ActionDialog
           title="Remove the member?"

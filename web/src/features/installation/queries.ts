@@ -1,6 +1,16 @@
 /** Requests of members, tokens, settings, quarantine and the audit log. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import { call, client, type Permission, type Role } from '@/api/client';
+import {
+  ApiError,
+  call,
+  callTagged,
+  client,
+  ifMatch,
+  type Member,
+  type Organization,
+  type Permission,
+  type Role,
+} from '@/api/client';
 import { queryClient } from '@/app/queryClient';
 
 const page = (cursor: string, limit = 200) => ({ limit, ...(cursor ? { cursor } : {}) });
@@ -17,8 +27,37 @@ export interface MemberChange {
   role?: Role;
 }
 
-export async function putMember(id: string, body: MemberChange): Promise<void> {
-  await call(client.PUT('/api/members/{id}', { params: { path: { id } }, body }));
+/** A member with the version for `If-Match`. */
+export interface TaggedMember {
+  member: Member;
+  etag: string | null;
+}
+
+export const memberQuery = (id: string) =>
+  queryOptions({
+    queryKey: ['members', 'one', id],
+    queryFn: async ({ signal }): Promise<TaggedMember> => {
+      const { data, etag } = await callTagged(client.GET('/api/members/{id}', { params: { path: { id } }, signal }));
+      return { member: data, etag };
+    },
+    // A form begins with the present state, not with a cached one.
+    gcTime: 0,
+  });
+
+/** Adds a member. The server would change an existing member, so the id is looked up before. */
+export async function addMember(id: string, body: MemberChange): Promise<void> {
+  const existing = await call(client.GET('/api/members/{id}', { params: { path: { id } } })).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  });
+  if (existing) throw new Error(`${id} is a member already, as ${existing.role}. Change the member in the list.`);
+  await putMember(id, body, null);
+}
+
+/** Changes fields of a member, if the member has not changed since the version was read. */
+export async function putMember(id: string, body: MemberChange, etag: string | null): Promise<void> {
+  const params = { path: { id }, header: ifMatch(etag) };
+  await call(client.PUT('/api/members/{id}', { params, body }));
   await queryClient.invalidateQueries({ queryKey: ['members'] });
 }
 
@@ -59,8 +98,25 @@ export interface SettingsChange {
   limits?: { perUser?: number; perOrganization?: number; perWorkflow?: number | null };
 }
 
-export async function updateOrganization(body: SettingsChange): Promise<void> {
-  await call(client.PATCH('/api/organization', { body }));
+/** Settings with the version for `If-Match`. */
+export interface TaggedOrganization {
+  organization: Organization;
+  etag: string | null;
+}
+
+export const settingsQuery = queryOptions({
+  queryKey: ['organization', 'settings'],
+  queryFn: async ({ signal }): Promise<TaggedOrganization> => {
+    const { data, etag } = await callTagged(client.GET('/api/organization', { signal }));
+    return { organization: data, etag };
+  },
+  // A form begins with the present settings, not with cached ones.
+  gcTime: 0,
+});
+
+/** Changes settings, if they have not changed since the version was read. */
+export async function updateOrganization(body: SettingsChange, etag: string | null): Promise<void> {
+  await call(client.PATCH('/api/organization', { params: { header: ifMatch(etag) }, body }));
   await queryClient.invalidateQueries({ queryKey: ['organization'] });
 }
 

@@ -1,47 +1,41 @@
 /** Settings of the organization: name, features and limits of concurrent executions. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { Organization } from '@/api/client';
-import { Failed, Field, Loading } from '@/design/parts';
-import { organizationQuery, useCan } from '@/features/session/queries';
-import { updateOrganization } from './queries';
+import { isStale } from '@/api/client';
+import { Failed, Field, Loading, Notice } from '@/design/parts';
+import { useCan } from '@/features/session/queries';
+import { settingsChange, settingsForm, type SettingsForm } from './model';
+import { settingsQuery, updateOrganization, type TaggedOrganization } from './queries';
 
-/** A limit as the text of its field. */
-function number(text: string): number | null {
-  return text.trim() === '' ? null : Number(text);
+interface FormProps {
+  settings: TaggedOrganization;
+  /** Starts the form again with the present settings. */
+  restart: (message: string) => void;
 }
 
-function Form({ organization }: { organization: Organization }) {
+function Form({ settings, restart }: FormProps) {
   const can = useCan();
-  const { limits, features } = organization;
-  const [name, setName] = useState(organization.name);
-  const [chosen, setChosen] = useState(features);
-  const [perUser, setPerUser] = useState(String(limits.perUser));
-  const [perOrganization, setPerOrganization] = useState(String(limits.perOrganization));
-  const [perWorkflow, setPerWorkflow] = useState(String(limits.perWorkflow ?? ''));
-  const [state, setState] = useState('');
+  // Later reads do not reach the form: `If-Match` names the version that the reader saw.
+  const [base] = useState(settings);
+  const before = settingsForm(base.organization);
+  const [form, setForm] = useState<SettingsForm>(before);
+  const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const isReadOnly = !can('organization:write');
+  const change = settingsChange(before, form);
   const save = async () => {
-    setState('Saving…');
+    if (!change || isBusy) return;
+    setBusy(true);
     setError(undefined);
     try {
-      await updateOrganization({
-        name,
-        features: chosen as Record<string, boolean>,
-        limits: {
-          perUser: Number(perUser),
-          perOrganization: Number(perOrganization),
-          perWorkflow: number(perWorkflow),
-        },
-      });
-      setState('Saved.');
+      await updateOrganization(change, base.etag);
+      restart('Saved.');
     } catch (failure) {
-      setState('');
       setError(failure);
+      setBusy(false);
     }
   };
-  const limit = (label: string, value: string, set: (value: string) => void, isRequired: boolean) => (
+  const limit = (label: string, key: 'perUser' | 'perOrganization' | 'perWorkflow', isRequired: boolean) => (
     <Field label={label} {...(isRequired ? {} : { hint: 'Empty for no limit.' })}>
       {attributes => (
         <input
@@ -51,8 +45,8 @@ function Form({ organization }: { organization: Organization }) {
           min={1}
           required={isRequired}
           readOnly={isReadOnly}
-          value={value}
-          onChange={event => set(event.target.value)}
+          value={form[key]}
+          onChange={event => setForm({ ...form, [key]: event.target.value })}
         />
       )}
     </Field>
@@ -73,39 +67,52 @@ function Form({ organization }: { organization: Organization }) {
             required
             maxLength={200}
             readOnly={isReadOnly}
-            value={name}
-            onChange={event => setName(event.target.value)}
+            value={form.name}
+            onChange={event => setForm({ ...form, name: event.target.value })}
           />
         )}
       </Field>
       <fieldset className="stack">
         <legend>Concurrent executions</legend>
         <p className="muted small">Further executions wait in a queue.</p>
-        {limit('Of one member', perUser, setPerUser, true)}
-        {limit('Of the organization', perOrganization, setPerOrganization, true)}
-        {limit('Of one workflow', perWorkflow, setPerWorkflow, false)}
+        {limit('Of one member', 'perUser', true)}
+        {limit('Of the organization', 'perOrganization', true)}
+        {limit('Of one workflow', 'perWorkflow', false)}
       </fieldset>
       <fieldset className="stack">
         <legend>Features</legend>
-        {Object.entries(chosen as Record<string, boolean>).map(([feature, isOn]) => (
+        {Object.entries(form.features).map(([feature, isOn]) => (
           <label key={feature} className="row">
             <input
               type="checkbox"
               disabled={isReadOnly}
               checked={isOn}
-              onChange={event => setChosen({ ...(chosen as object), [feature]: event.target.checked })}
+              onChange={event => setForm({ ...form, features: { ...form.features, [feature]: event.target.checked } })}
             />
             <code>{feature}</code>
           </label>
         ))}
       </fieldset>
-      {error !== undefined && <Failed error={error} />}
+      {error !== undefined &&
+        (isStale(error) ? (
+          <Notice
+            tone="bad"
+            action={
+              <button type="button" className="button small" onClick={() => restart('')}>
+                Discard and read the present settings
+              </button>
+            }
+          >
+            Your change was not saved: the settings have changed since you opened them.
+          </Notice>
+        ) : (
+          <Failed error={error} />
+        ))}
       {!isReadOnly && (
         <div className="row">
-          <button className="button primary">Save settings</button>
-          <span className="muted" role="status">
-            {state}
-          </span>
+          <button className="button primary" disabled={!change || isBusy}>
+            {isBusy ? 'Saving…' : 'Save settings'}
+          </button>
         </div>
       )}
     </form>
@@ -113,8 +120,18 @@ function Form({ organization }: { organization: Organization }) {
 }
 
 export function Settings() {
-  const organization = useQuery(organizationQuery);
-  if (organization.isPending) return <Loading what="settings" />;
-  if (organization.isError) return <Failed error={organization.error} retry={() => void organization.refetch()} />;
-  return <Form key={organization.data.id} organization={organization.data} />;
+  const settings = useQuery(settingsQuery);
+  const [shown, setShown] = useState({ edition: 0, message: '' });
+  if (settings.isPending) return <Loading what="settings" />;
+  if (settings.isError) return <Failed error={settings.error} retry={() => void settings.refetch()} />;
+  const restart = (message: string) =>
+    void settings.refetch().then(() => setShown(({ edition }) => ({ edition: edition + 1, message })));
+  return (
+    <>
+      <Form key={shown.edition} settings={settings.data} restart={restart} />
+      <p className="muted" role="status">
+        {shown.message}
+      </p>
+    </>
+  );
 }

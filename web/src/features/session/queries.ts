@@ -25,12 +25,27 @@ export function useCan(): (permission: Permission) => boolean {
   return permission => permissions.includes(permission);
 }
 
+/**
+ * True if the reader may act on what belongs to this member: their own, or as an owner or admin anyone's. The server asks
+ * for this besides the permission.
+ */
+export function mayActFor(me: Me | null, userId: string | null | undefined): boolean {
+  if (!me || !userId) return false;
+  const isAdmin = me.isPerson && (me.role === 'owner' || me.role === 'admin');
+  return isAdmin || me.userId === userId;
+}
+
+export function useMayActFor(): (userId: string | null | undefined) => boolean {
+  const me = useMe();
+  return userId => mayActFor(me, userId);
+}
+
 export function useMe(): Me | null {
   return useQuery(meQuery).data ?? null;
 }
 
 export const organizationQuery = queryOptions({
-  queryKey: ['organization'],
+  queryKey: ['organization', 'name'],
   queryFn: () => call(client.GET('/api/organization')),
   staleTime: 60_000,
 });

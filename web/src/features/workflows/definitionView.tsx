@@ -1,91 +1,100 @@
 /** The definition of a workflow in the editor. Saving fails if the workflow was changed since it was read. */
-import { useQuery } from '@tanstack/react-query';
-import { lazy, Suspense, useEffect, useState } from 'react';
-import { ApiError, type Diagnostic, type Workflow } from '@/api/client';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { isStale as isRefusedAsStale, messageOf, type Diagnostic, type Workflow } from '@/api/client';
 import { Failed, Loading, Notice } from '@/design/parts';
-import { useCan } from '@/features/session/queries';
-import { updateWorkflow } from './queries';
+import { useCan, useMayActFor } from '@/features/session/queries';
+import { afterSave, converted, hasChanges, opened, readAsServer, type Draft, type Syntax } from './definitionText';
+import { compile, updateWorkflow, type TaggedWorkflow } from './queries';
 
 const Editor = lazy(() => import('@/features/editor/editor'));
 const Source = lazy(() => import('@/features/editor/source'));
 
-type Syntax = 'yaml' | 'json';
-
-/** A definition as text. */
-export async function written(data: unknown, syntax: Syntax): Promise<string> {
-  if (syntax === 'json') return `${JSON.stringify(data, null, 2)}\n`;
-  return (await import('yaml')).stringify(data, { lineWidth: 110 });
-}
-
-/** The object that a text describes. YAML includes JSON. */
-export async function read(text: string): Promise<Record<string, unknown>> {
-  return (await import('yaml')).parse(text) as Record<string, unknown>;
-}
-
 interface DefinitionProps {
   workflow: Workflow;
   etag: string | null;
-  reload: () => Promise<unknown>;
+  reload: () => Promise<{ data?: TaggedWorkflow | undefined }>;
 }
 
-export function DefinitionView({ workflow, etag, reload }: DefinitionProps) {
-  const can = useCan();
-  // The workflow as it was when editing began; later reads do not replace what was typed.
-  const [base, setBase] = useState({ workflow, etag });
-  const [syntax, setSyntax] = useState<Syntax>('yaml');
-  const [typed, setTyped] = useState<string | null>(null);
-  const [found, setFound] = useState<Diagnostic[]>([]);
-  const [state, setState] = useState<'idle' | 'busy' | 'saved'>('idle');
-  const [error, setError] = useState<unknown>();
-  const original = useQuery({
-    queryKey: ['text', base.workflow.workflowHash, syntax],
-    queryFn: () => written(base.workflow.data, syntax),
-    staleTime: Infinity,
-  });
+/** The definition of a workflow that the reader may not change. */
+function ReadOnly({ workflow }: { workflow: Workflow }) {
   const [text, setText] = useState<string | null>(null);
-  useEffect(() => setText(original.data ?? null), [original.data]);
-  const isDirty = typed !== null && typed !== original.data;
+  useEffect(() => void opened(workflow.data, 'yaml').then(draft => setText(draft.text)), [workflow.data]);
+  return (
+    <Suspense fallback={<Loading what="the editor" />}>
+      {text !== null && <Source text={text} label="Definition" />}
+    </Suspense>
+  );
+}
+
+export function DefinitionView(props: DefinitionProps) {
+  const can = useCan();
+  const mayActFor = useMayActFor();
+  const mayChange = can('workflows:write') && mayActFor(props.workflow.userId);
+  return mayChange ? <DefinitionEditor {...props} /> : <ReadOnly workflow={props.workflow} />;
+}
+
+function Problem({ error }: { error: unknown }) {
+  if (!isRefusedAsStale(error)) return <Failed error={error} />;
+  return (
+    <Notice tone="bad">
+      Your change was not saved: the workflow has changed since you opened it. Copy your text, then read the new
+      version.
+    </Notice>
+  );
+}
+
+function DefinitionEditor({ workflow, etag, reload }: DefinitionProps) {
+  // The workflow as it was when editing began; later reads do not replace what was typed.
+  const [base, setBase] = useState<TaggedWorkflow>({ workflow, etag });
+  const [draft, setDraft] = useState<Draft | null>(null);
+  const [found, setFound] = useState<Diagnostic[]>([]);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const current = useRef(draft);
+  current.current = draft;
+  useEffect(() => void opened(workflow.data, 'yaml').then(setDraft), []);
+  const isDirty = draft !== null && hasChanges(draft);
   useEffect(() => {
     if (!isDirty) return;
     const warn = (event: BeforeUnloadEvent) => event.preventDefault();
     addEventListener('beforeunload', warn);
     return () => removeEventListener('beforeunload', warn);
   }, [isDirty]);
+  if (!draft) return <Loading what="the definition" />;
 
-  if (!can('workflows:write')) {
-    return (
-      <Suspense fallback={<Loading what="the editor" />}>
-        {text !== null && <Source text={text} label="Definition" />}
-      </Suspense>
-    );
-  }
-  const isStale = etag !== base.etag;
-  const restart = () => {
+  const isStale = etag !== base.etag && !isBusy;
+  const restart = async () => {
     setBase({ workflow, etag });
-    setTyped(null);
     setError(undefined);
+    setDraft(await opened(workflow.data, draft.syntax, draft));
   };
   const save = async () => {
-    setState('busy');
+    setBusy(true);
     setError(undefined);
+    const { text, syntax } = draft;
     try {
-      await updateWorkflow(workflow.id, base.etag, { data: await read(typed ?? text ?? '') });
-      await reload();
-      setState('saved');
-      setTyped(null);
+      await updateWorkflow(workflow.id, base.etag, { data: await readAsServer(text, syntax, compile) });
+      const { data: now = base } = await reload();
+      const next = await afterSave(current.current ?? draft, text, now.workflow.data);
+      setBase(now);
+      setDraft(next);
     } catch (failure) {
       setError(failure);
-      setState('idle');
+    }
+    setBusy(false);
+  };
+  const convert = async (syntax: Syntax) => {
+    setError(undefined);
+    try {
+      setDraft(await converted(draft, base.workflow.data, syntax));
+    } catch (failure) {
+      setError(
+        new Error(`The notation was not changed, because the text cannot be read: ${messageOf(failure)}`, {
+          cause: failure,
+        }),
+      );
     }
   };
-  const convert = async (next: Syntax) => {
-    if (isDirty) setText(await written(await read(typed ?? ''), next).catch(() => typed));
-    setSyntax(next);
-  };
-  if (state === 'saved' && isStale) {
-    setBase({ workflow, etag });
-    setState('idle');
-  }
   const hasErrors = found.some(one => one.severity === 'error');
   return (
     <div className="stack">
@@ -93,7 +102,8 @@ export function DefinitionView({ workflow, etag, reload }: DefinitionProps) {
         <select
           className="input"
           aria-label="Notation"
-          value={syntax}
+          value={draft.syntax}
+          disabled={isBusy}
           onChange={event => void convert(event.target.value as Syntax)}
         >
           <option value="yaml">YAML</option>
@@ -102,24 +112,24 @@ export function DefinitionView({ workflow, etag, reload }: DefinitionProps) {
         <span className="muted small">{isDirty ? 'Not saved' : `Version ${base.workflow.version}`}</span>
         <span className="spacer" />
         {isDirty && (
-          <button type="button" className="button" onClick={restart}>
+          <button type="button" className="button" disabled={isBusy} onClick={() => void restart()}>
             Discard changes
           </button>
         )}
         <button
           type="button"
           className="button primary"
-          disabled={!isDirty || hasErrors || state === 'busy'}
+          disabled={!isDirty || hasErrors || isBusy}
           onClick={() => void save()}
         >
-          {state === 'busy' ? 'Saving…' : 'Save as new version'}
+          {isBusy ? 'Saving…' : 'Save as new version'}
         </button>
       </div>
-      {isStale && state === 'idle' && (
+      {isStale && (
         <Notice
           tone="wait"
           action={
-            <button type="button" className="button small" onClick={restart}>
+            <button type="button" className="button small" onClick={() => void restart()}>
               Discard and read version {workflow.version}
             </button>
           }
@@ -127,17 +137,15 @@ export function DefinitionView({ workflow, etag, reload }: DefinitionProps) {
           Another change of this workflow was saved while you edit. Saving yours will be refused.
         </Notice>
       )}
-      {error !== undefined &&
-        (error instanceof ApiError && error.status === 412 ? (
-          <Notice tone="bad">
-            Your change was not saved: the workflow has changed since you opened it. Copy your text, then read the new
-            version.
-          </Notice>
-        ) : (
-          <Failed error={error} />
-        ))}
+      {error !== undefined && <Problem error={error} />}
       <Suspense fallback={<Loading what="the editor" />}>
-        {text !== null && <Editor text={text} syntax={syntax} onText={setTyped} onFound={setFound} />}
+        <Editor
+          key={draft.edition}
+          text={draft.start}
+          syntax={draft.syntax}
+          onText={text => setDraft(before => before && { ...before, text })}
+          onFound={setFound}
+        />
       </Suspense>
     </div>
   );

@@ -1,5 +1,6 @@
 /** A form made from the JSON Schema of an input. Values that no field fits are written as JSON. */
 import { useState } from 'react';
+import { numberOf, parseJson, stringifyJson } from '@/api/json';
 import { Field } from '@/design/parts';
 import { plain } from '@/design/outside';
 
@@ -14,8 +15,8 @@ export interface InputSchema {
   properties?: Record<string, InputSchema>;
   required?: string[];
   items?: InputSchema;
-  minimum?: number;
-  maximum?: number;
+  minimum?: number | bigint;
+  maximum?: number | bigint;
   maxLength?: number;
 }
 
@@ -53,12 +54,12 @@ export function JsonField({
   value: unknown;
   change: (value: unknown) => void;
 }) {
-  const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)));
+  const [text, setText] = useState(() => (value === undefined ? '' : stringifyJson(value, 2)));
   const [isBroken, setBroken] = useState(false);
   const read = (next: string) => {
     setText(next);
     try {
-      change(next.trim() === '' ? undefined : JSON.parse(next));
+      change(next.trim() === '' ? undefined : parseJson(next));
       setBroken(false);
     } catch {
       setBroken(true);
@@ -130,11 +131,11 @@ export function ValueField({ name, schema, isRequired, value, change }: ValuePro
             className="input"
             type="number"
             step={type === 'integer' ? 1 : 'any'}
-            min={schema.minimum}
-            max={schema.maximum}
+            min={schema.minimum?.toString()}
+            max={schema.maximum?.toString()}
             required={isRequired}
-            value={typeof value === 'number' ? value : ''}
-            onChange={event => change(event.target.value === '' ? undefined : event.target.valueAsNumber)}
+            value={typeof value === 'number' || typeof value === 'bigint' ? value.toString() : ''}
+            onChange={event => change(event.target.value === '' ? undefined : numberOf(event.target.value))}
           />
         )}
       </Field>

@@ -9,7 +9,7 @@ import { Name, Outside } from '@/design/text';
 import { Ago } from '@/design/time';
 import { newestExecutionsQuery } from '@/features/executions/queries';
 import { ExecutionTable } from '@/features/executions/table';
-import { useCan } from '@/features/session/queries';
+import { useCan, useMayActFor } from '@/features/session/queries';
 import { DefinitionView } from './definitionView';
 import { planQuery, workflowQuery } from './queries';
 import { RunView } from './runView';
@@ -60,6 +60,7 @@ export function WorkflowPage() {
   const { id } = useParams({ from: '/signed-in/workflows/$id' });
   const search = useSearch({ from: '/signed-in/workflows/$id' });
   const can = useCan();
+  const mayActFor = useMayActFor();
   const query = useQuery(workflowQuery(id));
   const workflow = query.data?.workflow;
   const etag = query.data?.etag ?? null;
@@ -77,13 +78,14 @@ export function WorkflowPage() {
       </div>
     );
   }
+  const mayChange = can('workflows:write') && mayActFor(workflow.userId);
   const view = (search.view ?? 'overview') as View;
   const views: [View, string][] = [
     ['overview', 'Overview'],
     ['definition', 'Definition'],
     ...(can('executions:start') ? ([['run', 'Run']] as [View, string][]) : []),
     ['versions', 'Versions'],
-    ...(can('workflows:write') ? ([['settings', 'Settings']] as [View, string][]) : []),
+    ...(mayChange ? ([['settings', 'Settings']] as [View, string][]) : []),
   ];
   return (
     <div className="page">
@@ -126,7 +128,9 @@ export function WorkflowPage() {
       )}
       {view === 'run' && <RunView key={workflow.id} workflow={workflow} rerun={search.rerun} />}
       {view === 'versions' && <VersionsView workflow={workflow} etag={etag} from={search.from} to={search.to} />}
-      {view === 'settings' && <SettingsView key={etag} workflow={workflow} etag={etag} />}
+      {view === 'settings' && mayChange && (
+        <SettingsView key={workflow.id} workflow={workflow} etag={etag} reload={() => query.refetch()} />
+      )}
     </div>
   );
 }

@@ -1,7 +1,18 @@
 /** Requests of workflows and definitions. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import { ApiError, call, client, diagnosticsOf, type Diagnostic, type Workflow } from '@/api/client';
+import {
+  ApiError,
+  call,
+  callTagged,
+  client,
+  diagnosticsOf,
+  ifMatch,
+  type Diagnostic,
+  type Workflow,
+} from '@/api/client';
+import { workflowId } from '@/api/requestId';
 import { queryClient } from '@/app/queryClient';
+import { meQuery } from '@/features/session/queries';
 
 const WORKFLOWS = ['workflows'];
 
@@ -33,20 +44,22 @@ export const workflowNamesQuery = queryOptions({
 });
 
 /** A workflow with the version for `If-Match`. */
+export interface TaggedWorkflow {
+  workflow: Workflow;
+  etag: string | null;
+}
+
+/** Reads a workflow by its id or slug. */
+async function readWorkflow(id: string, signal?: AbortSignal): Promise<TaggedWorkflow> {
+  const options = { params: { path: { id } }, ...(signal ? { signal } : {}) };
+  const { data, etag } = await callTagged(client.GET('/api/workflows/{id}', options));
+  return { workflow: data, etag };
+}
+
 export const workflowQuery = (id: string) =>
   queryOptions({
     queryKey: [...WORKFLOWS, 'one', id],
-    queryFn: async ({ signal }) => {
-      let etag: string | null = null;
-      const request = client.GET('/api/workflows/{id}', { params: { path: { id } }, signal });
-      const workflow = await call(
-        request.then(answer => {
-          etag = answer.response.headers.get('etag');
-          return answer;
-        }),
-      );
-      return { workflow, etag: etag as string | null };
-    },
+    queryFn: ({ signal }) => readWorkflow(id, signal),
   });
 
 export const versionsQuery = (id: string) =>
@@ -66,22 +79,55 @@ export async function updateWorkflow(
   etag: string | null,
   body: Record<string, unknown>,
 ): Promise<Workflow> {
-  const header = etag ? { 'If-Match': etag } : {};
-  const saved = await call(client.PUT('/api/workflows/{id}', { params: { path: { id }, header }, body }));
+  const params = { path: { id }, header: ifMatch(etag) };
+  const saved = await call(client.PUT('/api/workflows/{id}', { params, body }));
   await queryClient.invalidateQueries({ queryKey: WORKFLOWS });
   return saved;
 }
 
-/** Creates a workflow. */
+/** The reader's own workflow with this slug; null if there is none. */
+export async function ownWorkflow(slug: string): Promise<TaggedWorkflow | null> {
+  try {
+    const found = await readWorkflow(slug);
+    // A slug of one's own comes before those of others; the name may also be an id.
+    const me = queryClient.getQueryData(meQuery.queryKey);
+    return found.workflow.slug === slug && found.workflow.userId === me?.userId ? found : null;
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 404 || error.status === 409)) return null;
+    throw error;
+  }
+}
+
+/**
+ * Creates a workflow, and fails if the reader has one with this slug. A sync by slug alone would replace that one; with
+ * a new id the slug is taken, and the server refuses it in the same transaction.
+ */
 export async function createWorkflow(slug: string, data: Record<string, unknown>): Promise<Workflow> {
-  const saved = await call(client.POST('/api/workflows/sync', { body: { ...(slug ? { slug } : {}), data } }));
+  const body = { id: workflowId(), ...(slug ? { slug } : {}), data };
+  const saved = await call(client.POST('/api/workflows/sync', { body }));
   await queryClient.invalidateQueries({ queryKey: WORKFLOWS });
   return saved;
+}
+
+/** Creates a workflow, or returns the one of the reader that has the slug already. */
+export async function createOrFind(
+  slug: string,
+  data: Record<string, unknown>,
+): Promise<{ created: Workflow } | { existing: TaggedWorkflow }> {
+  const existing = slug ? await ownWorkflow(slug) : null;
+  if (existing) return { existing };
+  try {
+    return { created: await createWorkflow(slug, data) };
+  } catch (error) {
+    // Another page has saved the slug since it was looked up.
+    const since = error instanceof ApiError && error.status === 409 && slug ? await ownWorkflow(slug) : null;
+    if (since) return { existing: since };
+    throw error;
+  }
 }
 
 export async function deleteWorkflow(id: string, etag: string | null): Promise<void> {
-  const header = etag ? { 'If-Match': etag } : {};
-  await call(client.DELETE('/api/workflows/{id}', { params: { path: { id }, header } }));
+  await call(client.DELETE('/api/workflows/{id}', { params: { path: { id }, header: ifMatch(etag) } }));
   await queryClient.invalidateQueries({ queryKey: WORKFLOWS });
 }
 
@@ -134,6 +180,12 @@ export const planQuery = (definition: unknown, key: string) =>
     },
     staleTime: Infinity,
   });
+
+/** Compiles a definition, text or value, without a cache. */
+export async function compile(definition: unknown): Promise<Plan> {
+  const body = { definition: definition as string };
+  return (await call(client.POST('/api/definitions/plan', { body }))) as unknown as Plan;
+}
 
 /** The findings of the compiler for a text. */
 export async function validate(text: string, signal: AbortSignal): Promise<Diagnostic[]> {

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
+import { requestId } from '@/api/requestId';
 import { ApiError, type Execution, type Workflow } from '@/api/client';
 import { Json } from '@/design/json';
 import { Failed, Loading, Notice } from '@/design/parts';
@@ -42,7 +43,7 @@ function RunForm({ workflow, from }: { workflow: Workflow; from: Execution | nul
   const [input, setInput] = useState<unknown>(() => (from ? (from.input ?? undefined) : initialValue(schema)));
   const [vars, setVars] = useState<unknown>(() => (from ? from.variables : initialValue(variables)));
   const [isJson, setJson] = useState(!schema?.properties);
-  const [key] = useState(() => crypto.randomUUID());
+  const [key] = useState(() => requestId());
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
   const isReady = isValid(input) && isValid(vars) && workflow.enabled;

@@ -1,27 +1,42 @@
 /** Settings of a workflow: name, description, tags, whether it can be started, and its deletion. */
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import type { Workflow } from '@/api/client';
+import { isStale, type Workflow } from '@/api/client';
 import { ActionDialog } from '@/design/dialog';
-import { Failed, Field } from '@/design/parts';
-import { deleteWorkflow, updateWorkflow } from './queries';
+import { Failed, Field, Notice } from '@/design/parts';
+import { deleteWorkflow, updateWorkflow, type TaggedWorkflow } from './queries';
+import { settingsChange, settingsForm } from './settings';
 
-export function SettingsView({ workflow, etag }: { workflow: Workflow; etag: string | null }) {
+const SAVING = 'Saving…';
+
+interface SettingsProps {
+  workflow: Workflow;
+  etag: string | null;
+  reload: () => Promise<{ data?: TaggedWorkflow | undefined }>;
+}
+
+export function SettingsView({ workflow, etag, reload }: SettingsProps) {
   const navigate = useNavigate();
-  const [name, setName] = useState(workflow.name);
-  const [description, setDescription] = useState(workflow.description ?? '');
-  const [tags, setTags] = useState(workflow.tags.join(', '));
-  const [isEnabled, setEnabled] = useState(workflow.enabled);
+  // The workflow as it was when the form began; later reads do not replace what was typed.
+  const [base, setBase] = useState<TaggedWorkflow>({ workflow, etag });
+  const [form, setForm] = useState(() => settingsForm(workflow));
   const [isDeleting, setDeleting] = useState(false);
   const [error, setError] = useState<unknown>();
   const [state, setState] = useState('');
-  const save = async () => {
+  const change = settingsChange(settingsForm(base.workflow), form);
+  const restart = async () => {
+    const { data: now = { workflow, etag } } = await reload();
+    setBase(now);
+    setForm(settingsForm(now.workflow));
     setError(undefined);
-    setState('Saving…');
-    const list = tags.split(',').flatMap(tag => tag.trim() || []);
-    const body = { name, description: description || null, tags: list.length > 0 ? list : null, enabled: isEnabled };
+  };
+  const save = async () => {
+    if (!change || state === SAVING) return;
+    setError(undefined);
+    setState(SAVING);
     try {
-      await updateWorkflow(workflow.id, etag, body);
+      await updateWorkflow(workflow.id, base.etag, change);
+      await restart();
       setState('Saved.');
     } catch (failure) {
       setError(failure);
@@ -46,8 +61,8 @@ export function SettingsView({ workflow, etag }: { workflow: Workflow; etag: str
             {...attributes}
             className="input"
             required
-            value={name}
-            onChange={event => setName(event.target.value)}
+            value={form.name}
+            onChange={event => setForm({ ...form, name: event.target.value })}
           />
         )}
       </Field>
@@ -57,23 +72,48 @@ export function SettingsView({ workflow, etag }: { workflow: Workflow; etag: str
             {...attributes}
             className="input prose"
             rows={3}
-            value={description}
-            onChange={event => setDescription(event.target.value)}
+            value={form.description}
+            onChange={event => setForm({ ...form, description: event.target.value })}
           />
         )}
       </Field>
       <Field label="Tags" hint="Separated by commas.">
         {attributes => (
-          <input {...attributes} className="input" value={tags} onChange={event => setTags(event.target.value)} />
+          <input
+            {...attributes}
+            className="input"
+            value={form.tags}
+            onChange={event => setForm({ ...form, tags: event.target.value })}
+          />
         )}
       </Field>
       <label className="row">
-        <input type="checkbox" checked={isEnabled} onChange={event => setEnabled(event.target.checked)} /> Enabled: the
-        workflow can be started
+        <input
+          type="checkbox"
+          checked={form.isEnabled}
+          onChange={event => setForm({ ...form, isEnabled: event.target.checked })}
+        />{' '}
+        Enabled: the workflow can be started
       </label>
-      {error !== undefined && <Failed error={error} />}
+      {error !== undefined &&
+        (isStale(error) ? (
+          <Notice
+            tone="bad"
+            action={
+              <button type="button" className="button small" onClick={() => void restart()}>
+                Discard and read the present settings
+              </button>
+            }
+          >
+            Your change was not saved: the workflow has changed since you opened the form.
+          </Notice>
+        ) : (
+          <Failed error={error} />
+        ))}
       <div className="row wrap">
-        <button className="button primary">Save settings</button>
+        <button className="button primary" disabled={!change || state === SAVING}>
+          Save settings
+        </button>
         <span className="muted" role="status">
           {state}
         </span>

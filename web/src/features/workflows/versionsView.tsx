@@ -7,7 +7,7 @@ import { ActionDialog } from '@/design/dialog';
 import { Failed, Loading, ShortId } from '@/design/parts';
 import { Name } from '@/design/text';
 import { At } from '@/design/time';
-import { useCan } from '@/features/session/queries';
+import { useCan, useMayActFor } from '@/features/session/queries';
 import { lines, type Line } from './diff';
 import { updateWorkflow, versionsQuery } from './queries';
 
@@ -20,6 +20,8 @@ interface VersionsProps {
 
 export function VersionsView({ workflow, etag, from, to }: VersionsProps) {
   const can = useCan();
+  const mayActFor = useMayActFor();
+  const mayChange = can('workflows:write') && mayActFor(workflow.userId);
   const navigate = useNavigate();
   const pages = useInfiniteQuery(versionsQuery(workflow.id));
   const versions = pages.data?.pages.flatMap(page => page.history) ?? [];
@@ -83,7 +85,7 @@ export function VersionsView({ workflow, etag, from, to }: VersionsProps) {
                 </td>
                 <td>{version.notes && <Name text={version.notes} />}</td>
                 <td>
-                  {can('workflows:write') && version.workflowHash !== workflow.workflowHash && (
+                  {mayChange && version.workflowHash !== workflow.workflowHash && (
                     <button type="button" className="button small" onClick={() => setRestored(version)}>
                       Restore…
                     </button>

@@ -1,0 +1,65 @@
+/** Changes of forms: the fields that the reader has changed, and no others. */
+import type { Member, Organization, Role } from '@/api/client';
+import type { MemberChange, SettingsChange } from './queries';
+
+/** The settings as their fields have them. */
+export interface SettingsForm {
+  name: string;
+  features: Record<string, boolean>;
+  perUser: string;
+  perOrganization: string;
+  perWorkflow: string;
+}
+
+export function settingsForm({ name, features, limits }: Organization): SettingsForm {
+  return {
+    name,
+    features: features as Record<string, boolean>,
+    perUser: String(limits.perUser),
+    perOrganization: String(limits.perOrganization),
+    perWorkflow: String(limits.perWorkflow ?? ''),
+  };
+}
+
+/** The members of `now` that differ from `before`; null if none does. */
+function changed<T extends object>(before: T, now: T): Partial<T> | null {
+  const different = Object.entries(now).filter(([key, value]) => before[key as keyof T] !== value);
+  return different.length > 0 ? (Object.fromEntries(different) as Partial<T>) : null;
+}
+
+/** The request for what the form changes; null if it changes nothing. */
+export function settingsChange(before: SettingsForm, now: SettingsForm): SettingsChange | null {
+  const { features: featuresBefore, name: nameBefore, ...limitsBefore } = before;
+  const { features: featuresNow, name, ...limitsNow } = now;
+  const features = changed(featuresBefore, featuresNow);
+  const texts = changed(limitsBefore, limitsNow);
+  const limits =
+    texts &&
+    Object.fromEntries(
+      Object.entries(texts).map(([key, text]) => [key, (text ?? '').trim() === '' ? null : Number(text)]),
+    );
+  if (name === nameBefore && !features && !limits) return null;
+  return {
+    ...(name === nameBefore ? {} : { name }),
+    ...(features ? { features: features as Record<string, boolean> } : {}),
+    ...(limits ? { limits } : {}),
+  };
+}
+
+/** The request for what the form changes of a member; null if it changes nothing. */
+export function memberChange(before: Member, now: { name: string; role: Role }): MemberChange | null {
+  const name = now.name.trim();
+  const isRenamed = name !== '' && name !== (before.name ?? '');
+  if (!isRenamed && now.role === before.role) return null;
+  return { ...(isRenamed ? { name } : {}), ...(now.role === before.role ? {} : { role: now.role }) };
+}
+
+/** True if the server lets the reader change the member: owners are changed by owners, operators by operators. */
+export function mayChangeMember(
+  me: { role: Role; permissions: readonly string[] } | null,
+  member: Pick<Member, 'role' | 'operator'>,
+): boolean {
+  if (!me) return false;
+  if (member.role === 'owner' && me.role !== 'owner') return false;
+  return !member.operator || me.permissions.includes('installation:write');
+}

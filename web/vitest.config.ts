@@ -1,0 +1,8 @@
+/** Unit tests of modules without a browser. */
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
+  test: { include: ['tests/unit/**/*.test.ts'], restoreMocks: true, unstubGlobals: true },
+});
