@@ -4,14 +4,14 @@ use std::{
     borrow::Cow,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use mainspring_effects::{BoxFuture, CancelSignal};
 use mainspring_kernel::{effect::Outcome, hash::Hash, value::Value};
 use rmcp::{
-    ClientHandler, RoleClient, ServiceError,
+    ClientCacheConfig, ClientHandler, RoleClient, ServiceError,
     model::{
         CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, Implementation,
         PaginatedRequestParams, ProtocolVersion, RequestMetaObject, ServerResult,
@@ -20,7 +20,7 @@ use rmcp::{
         ClientInitializeError, ClientLifecycleMode, NotificationContext, PeerRequestOptions, RunningService,
         serve_client_with_lifecycle,
     },
-    transport::{Transport, async_rw::AsyncRwTransport},
+    transport::{Transport, streamable_http_client::StreamableHttpError},
 };
 use tokio::{
     sync::{Mutex, MutexGuard, Semaphore},
@@ -32,10 +32,11 @@ use crate::{
     error::{ToolError, quoted},
     http::{HttpAccess, http_error},
     json::to_object,
-    limits::{CALLS_MAX, CANCEL_TIMEOUT, LIST_TIMEOUT, MESSAGE_BYTES_MAX, START_TIMEOUT, TOOL_PAGES_MAX, TOOLS_MAX},
+    limits::{CALLS_MAX, CANCEL_TIMEOUT, LIST_TIMEOUT, LISTED_BYTES_MAX, START_TIMEOUT, TOOL_PAGES_MAX},
     outcome::{outcome, unknown_form},
     process::{ProcessSpec, RunningProcess, StartProcess, Started, directory},
-    tool::ToolList,
+    tool::{ToolList, ToolReader},
+    transport::{Guard, Guarded, Lines, closed},
 };
 
 /// The key in `_meta` of a call that carries the step's intent: the same for all attempts of the step, so that a server
@@ -80,8 +81,11 @@ pub struct Connection {
     server: String,
     service: Service,
     process: Option<Box<dyn RunningProcess>>,
+    guard: Arc<Guard>,
     /// The tools and the number of the change that they reflect.
     tools: Mutex<Option<(u64, Arc<ToolList>)>>,
+    /// The bytes of all lists so far.
+    listed_bytes: AtomicUsize,
     calls: Semaphore,
     is_broken: AtomicBool,
 }
@@ -118,7 +122,7 @@ impl Connection {
     }
 
     async fn open_unboxed(config: &ServerConfig, scope: &Scope, access: &Access) -> Result<Self, ToolError> {
-        let server = config.name.clone();
+        let (server, guard) = (config.name.clone(), Arc::new(Guard::default()));
         match &config.transport {
             TransportConfig::Stdio(stdio) => {
                 let not_started = |why| ToolError::NotStarted(server.clone(), why);
@@ -131,11 +135,12 @@ impl Connection {
                     organization: scope.organization.clone(),
                 };
                 let Started { output, input, process } = access.start.start(&spec).await.map_err(not_started)?;
-                let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(MESSAGE_BYTES_MAX);
+                let transport = Guarded::new(Lines::new(output, input, guard.clone()), guard.clone(), closed);
                 match timeout(START_TIMEOUT, handshake(transport)).await {
-                    Ok(Ok(service)) => Ok(Self::new(server, service, Some(process))),
+                    Ok(Ok(service)) => Ok(Self::new(server, service, Some(process), guard).await),
                     Ok(Err(error)) => {
-                        let why = with_error_output(handshake_failed(&error), process.as_ref()).await;
+                        let why = guard.fault().unwrap_or_else(|| handshake_failed(&error));
+                        let why = with_error_output(why, process.as_ref()).await;
                         process.stop().await;
                         Err(ToolError::NotConnected(server, why))
                     }
@@ -149,21 +154,34 @@ impl Connection {
                 let not_connected = |why| ToolError::NotConnected(server.clone(), why);
                 let transport =
                     access.http.transport(http, scope.organization.as_deref()).await.map_err(not_connected)?;
+                let transport = Guarded::new(transport, guard.clone(), || StreamableHttpError::TransportChannelClosed);
                 match timeout(START_TIMEOUT, handshake(transport)).await {
-                    Ok(Ok(service)) => Ok(Self::new(server, service, None)),
-                    Ok(Err(error)) => Err(http_handshake_failed(server, &error)),
+                    Ok(Ok(service)) => Ok(Self::new(server, service, None, guard).await),
+                    Ok(Err(error)) => Err(match guard.fault() {
+                        Some(why) => ToolError::NotConnected(server, why),
+                        None => http_handshake_failed(server, &error),
+                    }),
                     Err(_) => Err(ToolError::StartTimeout(server, START_TIMEOUT)),
                 }
             }
         }
     }
 
-    fn new(server: String, service: Service, process: Option<Box<dyn RunningProcess>>) -> Self {
+    async fn new(
+        server: String,
+        service: Service,
+        process: Option<Box<dyn RunningProcess>>,
+        guard: Arc<Guard>,
+    ) -> Self {
+        // The cache keeps lists for as long as the server wants, up to a day, without a bound on their bytes.
+        service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
         Self {
             server,
             service,
             process,
+            guard,
             tools: Mutex::default(),
+            listed_bytes: AtomicUsize::new(0),
             calls: Semaphore::new(CALLS_MAX),
             is_broken: AtomicBool::new(false),
         }
@@ -176,7 +194,10 @@ impl Connection {
 
     /// True if no further call can succeed over this connection.
     pub fn is_closed(&self) -> bool {
-        self.is_broken.load(Ordering::SeqCst) || self.service.is_closed() || self.service.peer().is_transport_closed()
+        self.is_broken.load(Ordering::SeqCst)
+            || self.guard.fault().is_some()
+            || self.service.is_closed()
+            || self.service.peer().is_transport_closed()
     }
 
     /// Returns the tools of the server. The list is kept until the server announces a change.
@@ -204,18 +225,18 @@ impl Connection {
             let why = format!("it did not list its tools within {} s", LIST_TIMEOUT.as_secs());
             Err(ToolError::InvalidAnswer(self.server.clone(), why))
         })?;
-        let invalid = |why| ToolError::InvalidAnswer(self.server.clone(), why);
-        let tools = Arc::new(ToolList::read(listed).map_err(invalid)?);
+        let tools = Arc::new(listed);
         *kept = Some((changes, tools.clone()));
         Ok(tools)
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Vec<rmcp::model::Tool>, ToolError>> {
+    fn list(&self) -> BoxFuture<'_, Result<ToolList, ToolError>> {
         Box::pin(self.pages())
     }
 
-    async fn pages(&self) -> Result<Vec<rmcp::model::Tool>, ToolError> {
-        let mut tools = Vec::new();
+    async fn pages(&self) -> Result<ToolList, ToolError> {
+        let invalid = |why| ToolError::InvalidAnswer(self.server.clone(), why);
+        let mut tools = ToolReader::default();
         let mut cursor: Option<String> = None;
         for _ in 0..TOOL_PAGES_MAX {
             let params = PaginatedRequestParams::default().with_cursor(cursor.clone());
@@ -223,18 +244,24 @@ impl Connection {
                 Ok(page) => page,
                 Err(error) => return Err(self.failed(error).await),
             };
-            tools.extend(page.tools);
+            let bytes_before = tools.bytes();
+            let added = tools.add(page.tools);
+            self.count_listed(tools.bytes() - bytes_before);
+            added.map_err(invalid)?;
             match page.next_cursor {
-                None => return Ok(tools),
+                None => return Ok(tools.finish()),
                 next if next == cursor => break,
                 next => cursor = next,
             }
-            if tools.len() > TOOLS_MAX {
-                break;
-            }
         }
-        let why = format!("its list of tools does not end: {} tools, then another page", tools.len());
-        Err(ToolError::InvalidAnswer(self.server.clone(), why))
+        Err(invalid(format!("its list of tools does not end: {} tools, then another page", tools.len())))
+    }
+
+    /// Counts the bytes of a page. Above the bound the next use opens another connection.
+    fn count_listed(&self, bytes: usize) {
+        if self.listed_bytes.fetch_add(bytes, Ordering::SeqCst) + bytes > LISTED_BYTES_MAX {
+            self.is_broken.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Calls a tool once. A cancellation is sent to the server as `notifications/cancelled`, and the outcome is
@@ -254,6 +281,7 @@ impl Connection {
             Ok(handle) => handle,
             Err(error) => return Err(self.failed(error).await),
         };
+        let _result = self.guard.call(&handle.id);
         // In this order: an answer that arrived before the cancellation is the outcome.
         let answer = tokio::select! {
             biased;
@@ -287,6 +315,9 @@ impl Connection {
     /// Translates an error of `rmcp`.
     async fn failed(&self, error: ServiceError) -> ToolError {
         let server = self.server.clone();
+        if let Some(why) = self.guard.fault().filter(|_| !matches!(error, ServiceError::McpError(_))) {
+            return ToolError::InvalidAnswer(server, format!("{why}; the connection was closed"));
+        }
         match error {
             ServiceError::McpError(error) => {
                 ToolError::Rejected { server, code: error.code.0, message: error.message.into_owned() }

@@ -7,7 +7,7 @@ use mainspring_kernel::{
     value::Value,
 };
 
-use crate::limits::{MESSAGE_BYTES_MAX, QUOTED_BYTES_MAX};
+use crate::limits::{LOOKUP_SERVERS_MAX, MESSAGE_BYTES_MAX, QUOTED_BYTES_MAX};
 
 /// The reason why a server or one of its tools cannot be used. `Display` is a sentence that names the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,22 @@ pub enum ToolError {
         tool: String,
         /// The full names, `SERVER.TOOL`.
         candidates: Vec<String>,
+    },
+    /// Servers cannot be searched for a tool that is named without its server.
+    IncompleteLookup {
+        /// The name in the step.
+        tool: String,
+        /// The full name at the one server that has it.
+        found: Option<String>,
+        /// The errors of the servers that cannot be searched.
+        failed: Vec<String>,
+    },
+    /// Too many servers are configured for a tool that is named without its server.
+    TooManyServers {
+        /// The name in the step.
+        tool: String,
+        /// The number of configured servers.
+        count: usize,
     },
     /// The process of a stdio server cannot be started.
     NotStarted(String, String),
@@ -69,7 +85,8 @@ impl ToolError {
     fn kind(&self) -> (Class, &'static str) {
         match self {
             Self::UnknownTool { .. } => (Class::Invalid, "tool_unknown"),
-            Self::AmbiguousTool { .. } => (Class::Invalid, "tool_ambiguous"),
+            Self::AmbiguousTool { .. } | Self::TooManyServers { .. } => (Class::Invalid, "tool_ambiguous"),
+            Self::IncompleteLookup { .. } => (Class::Unavailable, "tool_server_not_connected"),
             Self::NotStarted(..) => (Class::Unavailable, "tool_server_not_started"),
             Self::NotConnected(..) => (Class::Unavailable, "tool_server_not_connected"),
             Self::StartTimeout(..) => (Class::Timeout, "tool_server_start_timeout"),
@@ -116,6 +133,12 @@ impl fmt::Display for ToolError {
             Self::AmbiguousTool { tool, candidates } => {
                 write!(out, "several tool servers have the tool `{tool}`: write {}", quoted_list(candidates))
             }
+            Self::IncompleteLookup { tool, found, failed } => write_incomplete(out, tool, found.as_deref(), failed),
+            Self::TooManyServers { tool, count } => write!(
+                out,
+                "the tool `{tool}` is named without its server, which is possible with up to {LOOKUP_SERVERS_MAX} \
+                 servers, and {count} are configured: write `SERVER.{tool}`"
+            ),
             Self::NotStarted(server, why) => write!(out, "the tool server `{server}` cannot be started: {why}"),
             Self::NotConnected(server, why) => write!(out, "no connection to the tool server `{server}`: {why}"),
             Self::StartTimeout(server, after) => {
@@ -152,6 +175,16 @@ impl fmt::Display for ToolError {
                 "{max} calls already wait for the tool server `{server}`: lower `maxParallel`, or retry later"
             ),
         }
+    }
+}
+
+fn write_incomplete(out: &mut fmt::Formatter<'_>, tool: &str, found: Option<&str>, failed: &[String]) -> fmt::Result {
+    let full_name = found.map_or_else(|| format!("SERVER.{tool}"), ToOwned::to_owned);
+    write!(out, "the tool `{tool}` is named without its server, and not all servers can be searched: ")?;
+    write!(out, "write `{full_name}`. {}", failed.iter().take(3).cloned().collect::<Vec<_>>().join("; "))?;
+    match failed.len() {
+        0..=3 => Ok(()),
+        count => write!(out, "; {} more servers", count - 3),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The executor of `tool` steps.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor};
 use mainspring_kernel::{
@@ -9,28 +9,28 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    config::ServerConfig,
     connection::{Call, Scope},
     error::ToolError,
-    pool::{Lease, Pool},
+    limits::LOOKUP_TIMEOUT,
+    lookup::find,
+    pool::Pool,
 };
-
-/// The lists of tools to search.
-#[derive(Debug, Clone, Copy)]
-enum Lists {
-    Kept,
-    Fresh,
-}
 
 /// Performs the attempts of `tool` steps at the configured servers.
 pub struct Tools {
     pool: Arc<Pool>,
+    lookup_timeout: Duration,
 }
 
 impl Tools {
     /// Makes an executor.
     pub fn new(pool: Arc<Pool>) -> Self {
-        Self { pool }
+        Self { pool, lookup_timeout: LOOKUP_TIMEOUT }
+    }
+
+    /// Changes the time in which all servers must list their tools for a name without its server.
+    pub fn with_lookup_timeout(self, lookup_timeout: Duration) -> Self {
+        Self { lookup_timeout, ..self }
     }
 
     async fn run(&self, attempt: &Attempt, mut stop: CancelSignal) -> Result<Outcome, ToolError> {
@@ -41,7 +41,7 @@ impl Tools {
         let name = attempt.params.get("tool").and_then(Value::as_text).unwrap_or_default();
         let found = tokio::select! {
             biased;
-            found = self.find(name, &scope) => found?,
+            found = find(&self.pool, name, &scope, self.lookup_timeout) => found?,
             () = stop.requested() => return Ok(Outcome::Stopped(Value::Null)),
         };
         let (connection, tool) = found;
@@ -49,58 +49,6 @@ impl Tools {
         let call = Call { tool: &tool, arguments, intent: attempt.intent, step: &attempt.step };
         connection.call(call, &mut stop).await
     }
-
-    /// Finds the server of a tool: by the full name `SERVER.TOOL`, or by a name that only one server has.
-    async fn find(&self, name: &str, scope: &Scope) -> Result<(Lease, String), ToolError> {
-        if let Some((server, tool)) = self.by_full_name(name) {
-            let connection = self.pool.connection(server, scope).await?;
-            return Ok((connection, tool.to_owned()));
-        }
-        // A notification of a new tool may still be on its way, so an unknown name is looked up in fresh lists.
-        match self.among(name, scope, Lists::Kept).await {
-            Err(ToolError::UnknownTool { .. }) => self.among(name, scope, Lists::Fresh).await,
-            found => found,
-        }
-    }
-
-    async fn among(&self, name: &str, scope: &Scope, lists: Lists) -> Result<(Lease, String), ToolError> {
-        let (mut found, mut all) = (Vec::new(), Vec::new());
-        for server in self.pool.servers() {
-            let connection = self.pool.connection(server, scope).await?;
-            let tools = match lists {
-                Lists::Kept => connection.tools().await?,
-                Lists::Fresh => connection.tools_now().await?,
-            };
-            match tools.get(name) {
-                Some(_) => found.push((server, connection)),
-                None => all.extend(tools.tools().iter().map(|tool| format!("{}.{}", server.name, tool.name))),
-            }
-        }
-        match (found.pop(), found.as_slice()) {
-            (None, _) => Err(unknown(name, &all)),
-            (Some((_, connection)), []) => Ok((connection, name.to_owned())),
-            (Some(last), _) => Err(ToolError::AmbiguousTool {
-                tool: name.to_owned(),
-                candidates: found.iter().chain([&last]).map(|(server, _)| format!("{}.{name}", server.name)).collect(),
-            }),
-        }
-    }
-
-    fn by_full_name<'a>(&self, name: &'a str) -> Option<(&ServerConfig, &'a str)> {
-        let (server, tool) = name.split_once('.')?;
-        let server = self.pool.servers().iter().find(|config| config.name == server)?;
-        Some((server, tool))
-    }
-}
-
-/// The error of an unknown tool, with the names that differ least.
-fn unknown(name: &str, all: &[String]) -> ToolError {
-    let wanted = name.to_lowercase();
-    let nearest = all.iter().filter(|full| {
-        let tool = full.split_once('.').map_or(full.as_str(), |(_, tool)| tool).to_lowercase();
-        tool.contains(&wanted) || wanted.contains(&tool)
-    });
-    ToolError::UnknownTool { tool: name.to_owned(), nearest: nearest.take(5).cloned().collect() }
 }
 
 impl Executor for Tools {

@@ -10,18 +10,29 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderName, HeaderValue},
     redirect,
 };
-use rmcp::transport::{
-    StreamableHttpClientTransport,
-    common::client_side_sse::ExponentialBackoff,
-    streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError},
+use rmcp::{
+    model::ClientJsonRpcMessage,
+    transport::{
+        StreamableHttpClientTransport,
+        common::client_side_sse::{BoxedSseResponse, ExponentialBackoff},
+        streamable_http_client::{
+            StreamableHttpClient, StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+            StreamableHttpResponseLimits,
+        },
+    },
 };
-
+use tokio::{
+    sync::Mutex,
+    time::{Instant, sleep_until},
+};
 use tokio_rustls::rustls::ClientConfig;
 
 use crate::{
     config::HttpConfig,
     error::{ToolError, quoted},
-    limits::{CALLS_MAX, MESSAGE_BYTES_MAX, QUOTED_BYTES_MAX, RESUMES_MAX},
+    limits::{
+        CALLS_MAX, MESSAGE_BYTES_MAX, QUEUED_MESSAGES_MAX, QUOTED_BYTES_MAX, RESUMES_MAX, STREAM_BURST, STREAM_INTERVAL,
+    },
 };
 
 /// The way to servers over HTTP.
@@ -66,7 +77,7 @@ impl HttpAccess {
         &self,
         config: &HttpConfig,
         organization: Option<&str>,
-    ) -> Result<StreamableHttpClientTransport<reqwest::Client>, String> {
+    ) -> Result<StreamableHttpClientTransport<Paced>, String> {
         // A host that is an address is connected to without a lookup, so it is checked here.
         self.addresses(&config.url, organization).await?;
         let resolver =
@@ -90,7 +101,97 @@ impl HttpAccess {
         let mut retry = ExponentialBackoff::default();
         retry.max_times = Some(RESUMES_MAX);
         settings.retry_config = Arc::new(retry);
-        Ok(StreamableHttpClientTransport::with_client(client, settings))
+        settings.channel_buffer_capacity = QUEUED_MESSAGES_MAX;
+        Ok(StreamableHttpClientTransport::with_client(Paced { client, pace: Arc::default() }, settings))
+    }
+}
+
+/// The time of the next request for a stream of events.
+#[derive(Default)]
+struct Pace(Mutex<Option<Instant>>);
+
+impl Pace {
+    /// Returns once a request may be sent: [`STREAM_BURST`] at once, and one in each [`STREAM_INTERVAL`] after them.
+    async fn turn(&self) {
+        let mut next = self.0.lock().await;
+        let due = next.map_or_else(Instant::now, |next| next.max(Instant::now()));
+        if let Some(start) = due.checked_sub(STREAM_INTERVAL * (STREAM_BURST - 1)) {
+            sleep_until(start).await;
+        }
+        *next = Some(due + STREAM_INTERVAL);
+    }
+}
+
+/// A client that paces its requests for streams of events. `rmcp` takes the pause between two of them from the server,
+/// and does not count those that succeed.
+#[derive(Clone)]
+pub(crate) struct Paced {
+    client: reqwest::Client,
+    pace: Arc<Pace>,
+}
+
+type HttpResult<T> = Result<T, StreamableHttpError<reqwest::Error>>;
+type Headers = HashMap<HeaderName, HeaderValue>;
+
+impl StreamableHttpClient for Paced {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> HttpResult<StreamableHttpPostResponse> {
+        self.client.post_message(uri, message, session, token, headers).await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        limits: StreamableHttpResponseLimits,
+    ) -> HttpResult<StreamableHttpPostResponse> {
+        self.client.post_message_with_response_limits(uri, message, session, token, headers, limits).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> HttpResult<()> {
+        self.client.delete_session(uri, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> HttpResult<BoxedSseResponse> {
+        self.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, MESSAGE_BYTES_MAX).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        event_bytes_max: usize,
+    ) -> HttpResult<BoxedSseResponse> {
+        self.pace.turn().await;
+        let client = &self.client;
+        client.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, event_bytes_max).await
     }
 }
 
@@ -153,4 +254,23 @@ fn deepest(error: &(dyn Error + 'static)) -> String {
         error = source;
     }
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_for_streams_are_paced_after_a_burst() {
+        let (pace, begun) = (Pace::default(), Instant::now());
+        let mut seconds = Vec::new();
+        for _ in 0..STREAM_BURST + 3 {
+            pace.turn().await;
+            seconds.push(begun.elapsed().as_secs());
+        }
+        assert_eq!(seconds, [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]);
+        tokio::time::advance(Duration::from_secs(60)).await;
+        pace.turn().await;
+        assert_eq!(begun.elapsed().as_secs(), 63, "the burst is there again");
+    }
 }

@@ -8,9 +8,11 @@
 //! |---|---|
 //! | [`config`] | `mcpServers`, as MCP clients write it |
 //! | [`connection`] | one connection: protocol version, list of tools, calls |
+//! | `transport` | bounds on the messages of a server; messages as lines |
 //! | [`http`] | reaches a server over streamable HTTP |
 //! | [`process`] | starts the process of a stdio server |
 //! | [`pool`] | connections that are open, and when they close |
+//! | `lookup` | the server of a tool, by its name |
 //! | [`executor`] | performs the attempts of `tool` steps |
 
 pub mod config;
@@ -20,9 +22,11 @@ pub mod executor;
 pub mod http;
 mod json;
 pub mod limits;
+mod lookup;
 mod outcome;
 pub mod pool;
 pub mod process;
 pub mod tool;
+mod transport;
 
 pub use error::ToolError;

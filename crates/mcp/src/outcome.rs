@@ -10,7 +10,7 @@ use mainspring_kernel::{
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use crate::{
-    error::{ToolError, quoted, too_large},
+    error::{ToolError, quoted},
     json::from_json,
 };
 
@@ -65,8 +65,9 @@ pub(crate) fn unknown_form(server: &str, result: &serde_json::Value) -> Result<O
         _ => Err("it is not the result of a tool".to_owned()),
     };
     let value = value.map_err(&invalid)?;
-    if json::compact(&value).len() > OUTPUT_BYTES_MAX {
-        return Err(invalid(too_large()));
+    let bytes = json::compact(&value).len();
+    if bytes > OUTPUT_BYTES_MAX {
+        return Err(invalid(format!("its result has {bytes} bytes, more than {OUTPUT_BYTES_MAX}")));
     }
     match is_error {
         false => Ok(Outcome::Done(value)),

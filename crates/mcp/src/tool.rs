@@ -29,7 +29,7 @@ pub struct Tool {
     pub output_schema: Option<Value>,
     /// The server's own claims about effects.
     pub hints: Hints,
-    /// Hash of all of the above. A call is bound to it, so that a changed tool is noticed.
+    /// Hash of all of the above, which differs once the server changes the tool.
     pub digest: Hash,
 }
 
@@ -112,29 +112,50 @@ impl Tool {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolList(Vec<Tool>);
 
-impl ToolList {
-    /// Reads the pages of a list. The error is a sentence about the server.
-    pub(crate) fn read(tools: Vec<rmcp::model::Tool>) -> Result<Self, String> {
-        let mut read = Vec::with_capacity(tools.len());
-        let (mut names, mut bytes) = (BTreeSet::new(), 0);
-        for tool in tools {
+/// Reads the pages of a list, and ends with the page that exceeds a bound.
+#[derive(Default)]
+pub(crate) struct ToolReader {
+    tools: Vec<Tool>,
+    names: BTreeSet<String>,
+    bytes: usize,
+}
+
+impl ToolReader {
+    /// Reads a page. The error is a sentence about the server.
+    pub(crate) fn add(&mut self, page: Vec<rmcp::model::Tool>) -> Result<(), String> {
+        for tool in page {
             let tool = Tool::read(tool)?;
-            bytes += json::canonical(&tool.to_value()).len();
-            if bytes > TOOLS_BYTES_MAX {
+            self.bytes += json::canonical(&tool.to_value()).len();
+            if self.bytes > TOOLS_BYTES_MAX {
                 return Err(format!("its tools are described in more than {} MiB", TOOLS_BYTES_MAX / 1024 / 1024));
             }
-            if !names.insert(tool.name.clone()) {
+            if !self.names.insert(tool.name.clone()) {
                 return Err(format!("it lists the tool `{}` twice", quoted(&tool.name)));
             }
-            read.push(tool);
+            self.tools.push(tool);
+            if self.tools.len() > TOOLS_MAX {
+                return Err(format!("it lists more than {TOOLS_MAX} tools"));
+            }
         }
-        if read.len() > TOOLS_MAX {
-            return Err(format!("it lists {} tools, more than {TOOLS_MAX}", read.len()));
-        }
-        read.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(Self(read))
+        Ok(())
     }
 
+    /// The bytes of the tools so far, as canonical JSON.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    pub(crate) fn finish(mut self) -> ToolList {
+        self.tools.sort_by(|one, other| one.name.cmp(&other.name));
+        ToolList(self.tools)
+    }
+}
+
+impl ToolList {
     /// Returns the tools, sorted by name.
     pub fn tools(&self) -> &[Tool] {
         &self.0
@@ -157,6 +178,13 @@ impl ToolList {
 mod tests {
     use super::*;
 
+    fn read(tools: Vec<rmcp::model::Tool>) -> Result<ToolList, String> {
+        let mut reader = ToolReader::default();
+        // A page for each tool.
+        tools.into_iter().try_for_each(|tool| reader.add(vec![tool]))?;
+        Ok(reader.finish())
+    }
+
     fn tool(name: &str, description: &str) -> rmcp::model::Tool {
         let text = serde_json::json!({"name": name, "description": description, "inputSchema": {"type": "object"}});
         serde_json::from_value(text).unwrap()
@@ -165,7 +193,7 @@ mod tests {
     #[test]
     fn the_digest_covers_each_part_of_a_tool() {
         let list = |tools: &[(&str, &str)]| {
-            ToolList::read(tools.iter().map(|(name, description)| tool(name, description)).collect()).unwrap().digest()
+            read(tools.iter().map(|(name, description)| tool(name, description)).collect()).unwrap().digest()
         };
         let one = list(&[("a", "x"), ("b", "y")]);
         assert_eq!(one, list(&[("b", "y"), ("a", "x")]), "the order of a list has no meaning");
@@ -176,7 +204,7 @@ mod tests {
     #[test]
     fn a_list_beyond_its_bounds_is_an_error() {
         let check = |tools: Vec<rmcp::model::Tool>, expected: &str| {
-            let error = ToolList::read(tools).unwrap_err();
+            let error = read(tools).unwrap_err();
             assert!(error.contains(expected), "{error}");
         };
         check((0..=TOOLS_MAX).map(|number| tool(&number.to_string(), "")).collect(), "more than 2000");

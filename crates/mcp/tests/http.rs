@@ -1,6 +1,14 @@
 //! Connections to servers over streamable HTTP, against a server of this process.
 
-use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     Json, Router,
@@ -63,6 +71,10 @@ async fn serve(State(seen): State<Seen>, headers: HeaderMap, Json(message): Json
                     let text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
                     return ([(header::CONTENT_TYPE, "text/event-stream")], text).into_response();
                 }
+                "resumed" => {
+                    RESUMED_ID.store(id.as_u64().unwrap_or_default(), Ordering::SeqCst);
+                    return interrupted();
+                }
                 "cut" => return ([(header::CONTENT_TYPE, "text/event-stream")], "data: {\"jsonrpc\"").into_response(),
                 "page" => return ([(header::CONTENT_TYPE, "text/html")], "<h1>hello</h1>").into_response(),
                 _ => json!({"content": [{"type": "text", "text": message["params"]["arguments"].to_string()}]}),
@@ -77,12 +89,32 @@ async fn serve(State(seen): State<Seen>, headers: HeaderMap, Json(message): Json
     Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
 }
 
+/// The streams after which the server gives the result.
+const STREAMS: usize = 20;
+
+static RESUMED_ID: AtomicU64 = AtomicU64::new(0);
+static STREAMS_SEEN: AtomicUsize = AtomicUsize::new(0);
+
+/// A stream that ends at once and is to be resumed without a pause.
+fn interrupted() -> Response {
+    ([(header::CONTENT_TYPE, "text/event-stream")], "id: 1\nretry: 0\ndata:\n\n").into_response()
+}
+
+async fn resume() -> Response {
+    if STREAMS_SEEN.fetch_add(1, Ordering::SeqCst) + 1 < STREAMS {
+        return interrupted();
+    }
+    let content = json!({"content": [{"type": "text", "text": "late"}]});
+    let message = json!({"jsonrpc": "2.0", "id": RESUMED_ID.load(Ordering::SeqCst), "result": content});
+    ([(header::CONTENT_TYPE, "text/event-stream")], format!("data: {message}\n\n")).into_response()
+}
+
 /// The executor of a server of this process, with the calls that the server has seen.
 async fn bench(allow: &str) -> (Tools, UnboundedReceiver<String>) {
     let (seen, calls) = unbounded_channel();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let app = Router::new().route("/mcp", post(serve)).route("/other", post(serve)).with_state(seen);
+    let app = Router::new().route("/mcp", post(serve).get(resume)).route("/other", post(serve)).with_state(seen);
     tokio::spawn(async move { axum::serve(listener, app).await });
     let headers = BTreeMap::from([("x-team".to_owned(), "platform".to_owned())]);
     let config = ServerConfig { name: "web".into(), transport: TransportConfig::Http(HttpConfig { url, headers }) };
@@ -161,4 +193,14 @@ async fn a_private_address_is_not_connected_to() {
     let (tools, mut calls) = bench("").await;
     check(&tools, "web.echo", "MAINSPRING_HTTP_ALLOW").await;
     assert!(calls.try_recv().is_err());
+}
+
+/// The clock stands still except while nothing else can run, so the time is that of the pauses.
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_ends_again_and_again_is_resumed_with_pauses() {
+    let (tools, _calls) = bench("127.0.0.1").await;
+    let begun = tokio::time::Instant::now();
+    check(&tools, "web.resumed", r#"done [{"text":"late","type":"text"}]"#).await;
+    assert_eq!(STREAMS_SEEN.load(Ordering::SeqCst), STREAMS);
+    assert!(begun.elapsed() >= Duration::from_secs(11), "{:?}", begun.elapsed());
 }

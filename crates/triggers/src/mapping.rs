@@ -333,7 +333,9 @@ impl Signs {
             return Err(format!("the path has more than {FILTERS_MAX} filters; filter in a step of the workflow"));
         }
         if self.lists > SELECTOR_LISTS_MAX {
-            return Err(format!("the path has more than {SELECTOR_LISTS_MAX} list of selectors; map a variable for each"));
+            return Err(format!(
+                "the path has more than {SELECTOR_LISTS_MAX} list of selectors; map a variable for each"
+            ));
         }
         if self.selectors > SELECTORS_MAX {
             return Err(format!("a list has more than {SELECTORS_MAX} selectors; map a variable for each"));

@@ -60,6 +60,15 @@ fn main() {
         trial("the_intent_travels_with_the_call", the_intent_travels_with_the_call),
         trial("a_name_that_two_servers_have_is_an_error", a_name_that_two_servers_have_is_an_error),
         trial("hostile_lists_are_errors", hostile_lists_are_errors),
+        trial("hostile_messages_end_the_connection", hostile_messages_end_the_connection),
+        trial("a_list_ends_with_the_page_that_is_too_large", a_list_ends_with_the_page_that_is_too_large),
+        trial(
+            "a_list_is_not_kept_for_the_time_that_its_server_wants",
+            a_list_is_not_kept_for_the_time_that_its_server_wants,
+        ),
+        trial("a_broken_server_is_named_in_the_lookup_of_a_tool", a_broken_server_is_named_in_the_lookup_of_a_tool),
+        trial("a_slow_server_is_named_in_the_lookup_of_a_tool", a_slow_server_is_named_in_the_lookup_of_a_tool),
+        trial("a_name_is_not_looked_up_at_too_many_servers", a_name_is_not_looked_up_at_too_many_servers),
         trial("a_server_that_exits_is_quoted", a_server_that_exits_is_quoted),
         trial("idle_connections_close", idle_connections_close),
         trial("a_process_ends_with_its_connection", a_process_ends_with_its_connection),
@@ -274,19 +283,73 @@ fn hostile_lists_are_errors(bench: &Bench) {
     }
 }
 
+/// An answer that is not read would be silence until the timeout, after which the call is repeated.
+fn hostile_messages_end_the_connection(bench: &Bench) {
+    let tools = bench.tools();
+    let check = |tool, expected| check(bench, &tools, tool, "{}", expected);
+    check("test.huge", "failed invalid tool_answer_invalid");
+    check("test.huge", "a message has more than 2 MiB");
+    check("test.wide", "a message has more than 2 MiB");
+    check("test.deep", "a message cannot be read: recursion limit exceeded");
+    check("test.flood", "it sent more than 64 requests without reading the answers");
+    check("test.long-id", "the id of a request has more than 256 bytes");
+    check("test.echo", "done [");
+}
+
+fn a_list_ends_with_the_page_that_is_too_large(bench: &Bench) {
+    let tools = Tools::new(bench.pool(vec![bench.server("test", "large-pages")]));
+    check(bench, &tools, "echo", "{}", "its tools are described in more than 8 MiB");
+    assert_eq!(bench.log().lines().last(), Some("page 8"), "no further page is requested");
+}
+
+fn a_list_is_not_kept_for_the_time_that_its_server_wants(bench: &Bench) {
+    let tools = Tools::new(bench.pool(vec![bench.server("test", "cached")]));
+    check(bench, &tools, "echo", "{}", "done [");
+    check(bench, &tools, "test.grow-quietly", "{}", "done [");
+    check(bench, &tools, "grown", "{}", "no tool grown");
+}
+
+fn a_broken_server_is_named_in_the_lookup_of_a_tool(bench: &Bench) {
+    let servers = vec![missing("broken"), bench.server("sound", "legacy")];
+    let tools = Tools::new(bench.pool(servers));
+    let expected = "failed unavailable tool_server_not_connected: step `call`: the tool `echo` is named without its \
+        server, and not all servers can be searched: write `sound.echo`. the tool server `broken` cannot be started";
+    check(bench, &tools, "echo", "{}", expected);
+    check(bench, &tools, "none", "{}", "write `SERVER.none`. the tool server `broken` cannot be started");
+    check(bench, &tools, "sound.echo", "{}", "done [");
+    let servers = vec![missing("broken"), bench.server("one", "legacy"), bench.server("two", "legacy")];
+    let tools = Tools::new(bench.pool(servers));
+    check(bench, &tools, "echo", "{}", "write `one.echo`, `two.echo`");
+}
+
+fn a_slow_server_is_named_in_the_lookup_of_a_tool(bench: &Bench) {
+    let servers = vec![bench.server("slow", "silent"), bench.server("sound", "legacy")];
+    let tools = Tools::new(bench.pool(servers)).with_lookup_timeout(Duration::from_secs(1));
+    // Lists of a connection that is open are found at once.
+    check(bench, &tools, "sound.echo", "{}", "done [");
+    let expected = "write `sound.echo`. the tool server `slow` did not list its tools within 1 s";
+    check(bench, &tools, "echo", "{}", expected);
+}
+
+fn a_name_is_not_looked_up_at_too_many_servers(bench: &Bench) {
+    let servers = (0..33).map(|number| missing(&format!("s{number}"))).collect();
+    let tools = Tools::new(bench.pool(servers));
+    let expected = "failed invalid tool_ambiguous: step `call`: the tool `echo` is named without its server, which is \
+        possible with up to 32 servers, and 33 are configured: write `SERVER.echo`";
+    check(bench, &tools, "echo", "{}", expected);
+}
+
+/// A server whose program does not exist.
+fn missing(name: &str) -> ServerConfig {
+    let command = "no-such-program".into();
+    let stdio = StdioConfig { command, args: Vec::new(), env: BTreeMap::new(), cwd: None };
+    ServerConfig { name: name.to_owned(), transport: TransportConfig::Stdio(stdio) }
+}
+
 fn a_server_that_exits_is_quoted(bench: &Bench) {
     let tools = Tools::new(bench.pool(vec![bench.server("test", "exits")]));
     check(bench, &tools, "echo", "{}", "no license found");
-    let missing = ServerConfig {
-        name: "test".into(),
-        transport: TransportConfig::Stdio(StdioConfig {
-            command: "no-such-program".into(),
-            args: Vec::new(),
-            env: BTreeMap::new(),
-            cwd: None,
-        }),
-    };
-    let tools = Tools::new(bench.pool(vec![missing]));
+    let tools = Tools::new(bench.pool(vec![missing("test")]));
     check(bench, &tools, "echo", "{}", "the program `no-such-program` is not in PATH");
 }
 

@@ -42,9 +42,23 @@ fn send(message: &Value) {
 }
 
 fn send_line(line: &str) {
-    let mut output = std::io::stdout().lock();
     // The client may be gone; then the input ends as well.
-    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+    let _ = write_line(line);
+}
+
+fn write_line(line: &str) -> std::io::Result<()> {
+    let mut output = std::io::stdout().lock();
+    writeln!(output, "{line}").and_then(|()| output.flush())
+}
+
+/// Sends requests and reads no answer, until the client is gone.
+fn flood() -> ! {
+    for id in 0_u64.. {
+        if write_line(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"}).to_string()).is_err() {
+            break;
+        }
+    }
+    process::exit(0)
 }
 
 fn log(line: &str) {
@@ -67,7 +81,7 @@ impl Server {
                 "serverInfo": {"name": "test", "version": "1"},
             }),
             "tools/list" => self.list(&message["params"]),
-            "tools/call" => match self.call(&message["params"]) {
+            "tools/call" => match self.call(&id, &message["params"]) {
                 Some(result) => result,
                 None => return,
             },
@@ -93,6 +107,18 @@ impl Server {
                 let page = params["cursor"].as_str().and_then(|page| page.parse().ok()).unwrap_or(0) + 1;
                 json!({"tools": [], "nextCursor": page.to_string()})
             }
+            "large-pages" => {
+                let page = params["cursor"].as_str().and_then(|page| page.parse().ok()).unwrap_or(0) + 1;
+                log(&format!("page {page}"));
+                let mut tool = tool(&format!("t{page}"));
+                tool["description"] = "x".repeat(1024 * 1024).into();
+                json!({"tools": [tool], "nextCursor": page.to_string(), "ttlMs": 86_400_000, "cacheScope": "private"})
+            }
+            "cached" => {
+                let mut list = complete(vec![tool(if self.has_grown { "grown" } else { "echo" })]);
+                list["ttlMs"] = 86_400_000.into();
+                list
+            }
             "same-cursor" => json!({"tools": [], "nextCursor": "again"}),
             "twice" => complete(vec![tool("echo"), tool("echo")]),
             _ if self.has_grown => complete(vec![tool("echo"), tool("grown")]),
@@ -105,7 +131,7 @@ impl Server {
         }
     }
 
-    fn call(&mut self, params: &Value) -> Option<Value> {
+    fn call(&mut self, id: &Value, params: &Value) -> Option<Value> {
         let text = |text: &str| json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
         let name = params["name"].as_str().unwrap_or_default();
         log(&format!("call {name} {}", params["_meta"]["dev.mainspring/intent"].as_str().unwrap_or("none")));
@@ -123,6 +149,21 @@ impl Server {
                 process::exit(1)
             }
             "never" => return None,
+            "flood" => flood(),
+            "long-id" => {
+                send(&json!({"jsonrpc": "2.0", "id": "x".repeat(1024), "method": "ping"}));
+                return None;
+            }
+            "deep" => {
+                let (open, close) = ("[".repeat(130), "]".repeat(130));
+                send_line(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"structuredContent":{open}{close}}}}}"#));
+                return None;
+            }
+            "wide" => json!({"content": [], "structuredContent": vec![0; 4 * 1024 * 1024]}),
+            "grow-quietly" => {
+                self.has_grown = true;
+                text("grown")
+            }
             "grow" => {
                 self.has_grown = true;
                 send(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
