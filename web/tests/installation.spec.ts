@@ -90,3 +90,14 @@ test('a change of a member that another has changed since is refused, and an exi
   await expect(page.getByRole('alert')).toContainText('is a member already');
   expect(await server.call('GET', '/api/members/vic')).toMatchObject({ role: 'viewer' });
 });
+
+test('the search of the audit log goes on to older entries', async ({ page, server }) => {
+  await server.call('PUT', '/api/members/first-of-many', { role: 'viewer' });
+  for (let count = 0; count < 210; count += 1) {
+    await server.call('PUT', '/api/members/of-many', { role: 'viewer', name: `Name ${count}` });
+  }
+  await page.goto('/installation?section=audit&text=first-of-many');
+  await expect(page.getByText(/0 of \d+ loaded entries/)).toBeVisible();
+  await page.getByRole('button', { name: 'Search older entries' }).click();
+  await expect(page.getByRole('row').nth(1)).toContainText('first-of-many');
+});

@@ -1,4 +1,4 @@
-/** The audit log: newest entries first, a search among the loaded ones, verification, and an export with its proof. */
+/** The audit log: newest entries first, a search from the newest to older ones, verification, and an export with its proof. */
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -23,15 +23,29 @@ function matches(entry: AuditEntry, wanted: string): boolean {
   return texts.some(text => text.toLowerCase().includes(wanted));
 }
 
+/** Pages that one press of the button searches at most: 25 of 200 entries. */
+const SEARCH_PAGES_MAX = 25;
+
 export function Audit() {
   const { text } = useSearch({ from: '/signed-in/installation' });
   const navigate = useNavigate({ from: '/installation' });
   const pages = useInfiniteQuery(auditQuery);
   const proof = useQuery(auditProofQuery);
   const [error, setError] = useState<unknown>();
+  const [isSearching, setSearching] = useState(false);
   const entries = pages.data?.pages.flatMap(page => page.entries) ?? [];
   const wanted = text?.trim().toLowerCase() ?? '';
   const shown = wanted ? entries.filter(entry => matches(entry, wanted)) : entries;
+  /** Loads older pages up to the next one with a match. */
+  const searchOlder = async () => {
+    setSearching(true);
+    for (let page = 0; page < SEARCH_PAGES_MAX; page += 1) {
+      const { data, hasNextPage, isError } = await pages.fetchNextPage();
+      const isFound = data?.pages.at(-1)?.entries.some(entry => matches(entry, wanted));
+      if (isFound || !hasNextPage || isError) break;
+    }
+    setSearching(false);
+  };
   if (pages.isPending) return <Loading what="the audit log" />;
   if (pages.isError) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
   return (
@@ -96,7 +110,13 @@ export function Audit() {
           </tr>
         ))}
       </Table>
-      <More pages={pages} />
+      {wanted && pages.hasNextPage ? (
+        <button type="button" className="button" disabled={isSearching} onClick={() => void searchOlder()}>
+          {isSearching ? 'Searching…' : 'Search older entries'}
+        </button>
+      ) : (
+        <More pages={pages} />
+      )}
     </div>
   );
 }
