@@ -529,9 +529,7 @@ impl Shard {
                     shard.continue_work(execution, &remote);
                     shard.weigh(execution);
                 });
-                for queued in waiting {
-                    self.turn(now, execution, queued);
-                }
+                waiting.into_iter().for_each(|queued| self.turn(now, execution, queued));
                 self.apply_recoveries(now, execution);
                 self.queues.dirty.insert(execution, self.tenant_key(execution));
             }

@@ -329,7 +329,7 @@ impl Shard {
         }
     }
 
-    /// The partition of an execution.
+    /// From 0, whether this node owns it or not.
     pub(crate) fn partition(&self, execution: ExecutionKey) -> u32 {
         self.ownership.leases.partition(execution)
     }
