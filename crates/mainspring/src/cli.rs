@@ -41,6 +41,12 @@ enum Command {
     Save(commands::save::Save),
     /// List the workflows of a server
     Workflows(commands::workflows::Workflows),
+    /// Propose a change of a workflow of a server
+    Propose(commands::propose::Propose),
+    /// List, review and apply proposed changes of a workflow
+    Proposals(commands::proposals::Proposals),
+    /// Return a workflow of a server to an earlier version
+    Rollback(commands::rollback::Rollback),
     /// Create a token for a member of the server
     Token(commands::token::Token),
     /// Show the server's settings and the source of each
@@ -81,6 +87,8 @@ enum Command {
     Validate(commands::validate::Validate),
     /// Draw the plan of a definition
     Plan(commands::plan::Plan),
+    /// Compare two versions of a definition, and rate the risk of the change
+    Review(commands::review::Review),
     /// Convert a definition to another notation
     Convert(commands::convert::Convert),
     /// Check schedules
@@ -146,6 +154,9 @@ impl Command {
             }
             Self::Tools(_) => Some("`tools` uses the tool servers of this machine's configuration"),
             Self::Convert(_) => Some("`convert` works on files of this machine"),
+            Self::Review(_) => {
+                Some("`review` compares files of this machine; `proposals show` shows the review of a server")
+            }
             Self::Schedule(_) => Some("`schedule` computes ticks on this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
             Self::Sim(_) => Some("`sim` simulates nodes on this machine, on virtual time"),
@@ -187,6 +198,9 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Logout(logout) => commands::login::logout(&logout, context),
         Command::Save(save) => commands::save::save(&save, context),
         Command::Workflows(workflows) => commands::workflows::workflows(&workflows, context),
+        Command::Propose(propose) => commands::propose::propose(&propose, context),
+        Command::Proposals(proposals) => commands::proposals::proposals(&proposals, context),
+        Command::Rollback(rollback) => commands::rollback::rollback(&rollback, context),
         Command::Token(token) => commands::token::token(&token, context),
         Command::Config(config) => commands::config::config(&config, context),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, context),
@@ -210,6 +224,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Verify(verify) => commands::verify::verify(&verify, context),
         Command::Validate(validate) => commands::validate::validate(&validate, context),
         Command::Plan(plan) => commands::plan::plan(&plan, context),
+        Command::Review(review) => commands::review::review(&review, context),
         Command::Convert(convert) => commands::convert::convert(&convert, context),
         Command::Schedule(schedule) => commands::schedule::schedule(&schedule, context),
         Command::Test(test) => commands::test::test(&test, context),

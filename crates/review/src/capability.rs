@@ -14,7 +14,7 @@ pub(crate) const CLASSES: [&str; 6] = ["none", "read", "model", "message", "writ
 /// Something that a step can reach.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Capability {
-    /// The kind.
+    /// Selects the code of a finding.
     pub kind: Kind,
     /// The name, as reports show it.
     pub name: String,

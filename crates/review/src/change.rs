@@ -63,7 +63,7 @@ impl ChangeKind {
 /// A difference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The kind.
+    /// Category of the difference.
     pub kind: ChangeKind,
     /// The place in the new definition, or in the old one for a part that is gone.
     pub path: Path,

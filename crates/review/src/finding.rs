@@ -26,7 +26,7 @@ impl Risk {
         }
     }
 
-    /// Parses a name.
+    /// Returns the risk that a report calls by this word.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|risk| risk.name() == name)
     }
@@ -35,7 +35,7 @@ impl Risk {
 /// A code of findings. Codes are part of the interface: one may be added, none changes its meaning.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FindingCode {
-    /// The code.
+    /// Word in reports, unique among all codes.
     pub code: &'static str,
     /// The severity of every finding with this code.
     pub severity: Risk,

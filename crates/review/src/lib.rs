@@ -14,8 +14,10 @@ mod outline;
 mod report;
 mod rules;
 mod text_diff;
+mod version;
 
 pub use change::{Change, ChangeKind};
 pub use finding::{CODES, Finding, FindingCode, Risk};
-pub use report::{Report, Version, review};
+pub use report::{Report, review};
 pub use text_diff::unified;
+pub use version::Version;

@@ -10,16 +10,8 @@ use crate::{
     outline::Outline,
     rules,
     text_diff::unified,
+    version::Version,
 };
-
-/// A version of a workflow.
-#[derive(Debug, Clone, Copy)]
-pub struct Version<'a> {
-    /// The compiled definition.
-    pub compiled: &'a Compiled,
-    /// The text of the file, if there is one: its comments are searched for hidden characters.
-    pub source: Option<&'a str>,
-}
 
 /// A review of a change.
 #[derive(Debug, Clone, PartialEq)]

@@ -38,7 +38,7 @@ steps:
       - {type: sleep, durationMs: 5}
     else:
       - {id: b, type: tool, tool: t.two, arguments: {}}
-  - {id: gate, type: approval, prompt: Go on?}
+  - {id: gate, type: approval, prompt: Proceed?}
   - id: rounds
     type: loop
     until: {ref: "@c.done"}
@@ -237,10 +237,10 @@ const PAIRS: &[Pair] = &[
         "a gate inside a branch",
         NESTED,
         &[
-            ("  - {id: gate, type: approval, prompt: Go on?}\n", ""),
+            ("  - {id: gate, type: approval, prompt: Proceed?}\n", ""),
             (
                 "      - {type: sleep, durationMs: 5}",
-                "      - {type: sleep, durationMs: 5}\n      - {id: gate, type: approval, prompt: Go on?}",
+                "      - {type: sleep, durationMs: 5}\n      - {id: gate, type: approval, prompt: Proceed?}",
             ),
         ],
         &["gate_bypassed steps[0].then[2]", "order_changed steps[0].then[2]"],
@@ -248,7 +248,7 @@ const PAIRS: &[Pair] = &[
     Pair(
         "a gate with a condition",
         NESTED,
-        &[("prompt: Go on?}", "prompt: Go on?, when: {ref: \"@input.ask\"}}")],
+        &[("prompt: Proceed?}", "prompt: Proceed?, when: {ref: \"@input.ask\"}}")],
         &["gate_bypassed steps[1]", "condition_changed steps[1].when"],
     ),
     Pair(

@@ -12,9 +12,9 @@ mod executions;
 mod health;
 mod manual_triggers;
 mod members;
-mod not_implemented;
 mod oidc;
 mod organizations;
+mod proposals;
 mod quarantine;
 mod session;
 mod tokens;
@@ -76,7 +76,7 @@ fn open_api() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(Head::openapi())
         .merge(health::routes())
         .merge(workflows::routes())
-        .merge(not_implemented::routes())
+        .merge(proposals::routes())
         .merge(definitions::routes())
         .merge(manual_triggers::routes())
         .merge(executions::routes())

@@ -5070,10 +5070,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List proposed changes of a workflow. Not available in this release. */
+        /** List proposed changes of a workflow, newest first. */
         get: {
             parameters: {
-                query?: never;
+                query?: {
+                    /** @description Only proposals with this status. */
+                    status?: components["schemas"]["ProposalStatus"];
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
                 header?: never;
                 path: {
                     id: string;
@@ -5082,6 +5089,23 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Proposals"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
                 401: {
                     headers: {
@@ -5100,6 +5124,23 @@ export interface paths {
                         "application/json": components["schemas"]["ProblemBody"];
                     };
                 };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
                 429: {
                     headers: {
@@ -5111,14 +5152,6 @@ export interface paths {
                         "RateLimit-Reset"?: number;
                         /** @description Seconds until the next request is accepted */
                         "Retry-After"?: number;
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ProblemBody"];
-                    };
-                };
-                501: {
-                    headers: {
                         [name: string]: unknown;
                     };
                     content: {
@@ -5137,7 +5170,10 @@ export interface paths {
             };
         };
         put?: never;
-        /** Propose a change of a workflow. Not available in this release. */
+        /**
+         * Propose a change of a workflow. Its definition must have `constraints.allowSelfModification`. A session may propose
+         *     for the workflow of its execution.
+         */
         post: {
             parameters: {
                 query?: never;
@@ -5147,8 +5183,29 @@ export interface paths {
                 };
                 cookie?: never;
             };
-            requestBody?: never;
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Create"];
+                };
+            };
             responses: {
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DetailedProposal"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
                 401: {
                     headers: {
@@ -5167,6 +5224,50 @@ export interface paths {
                         "application/json": components["schemas"]["ProblemBody"];
                     };
                 };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
                 429: {
                     headers: {
@@ -5178,14 +5279,6 @@ export interface paths {
                         "RateLimit-Reset"?: number;
                         /** @description Seconds until the next request is accepted */
                         "Retry-After"?: number;
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ProblemBody"];
-                    };
-                };
-                501: {
-                    headers: {
                         [name: string]: unknown;
                     };
                     content: {
@@ -5209,17 +5302,15 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/workflows/{id}/proposals/{proposalId}/apply": {
+    "/api/workflows/{id}/proposals/{proposalId}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
-        put?: never;
-        /** Apply an approved proposal. Not available in this release. */
-        post: {
+        /** Get a proposal with its difference, its findings and its risk. */
+        get: {
             parameters: {
                 query?: never;
                 header?: never;
@@ -5231,6 +5322,14 @@ export interface paths {
             };
             requestBody?: never;
             responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DetailedProposal"];
+                    };
+                };
                 /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
                 401: {
                     headers: {
@@ -5242,6 +5341,23 @@ export interface paths {
                 };
                 /** @description The credential lacks the permission (`FORBIDDEN`) */
                 403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
                     headers: {
                         [name: string]: unknown;
                     };
@@ -5266,8 +5382,141 @@ export interface paths {
                         "application/json": components["schemas"]["ProblemBody"];
                     };
                 };
-                501: {
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
                     headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/workflows/{id}/proposals/{proposalId}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Apply an approved proposal, as the owner of the workflow or as an admin. */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    proposalId: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ApplyRequest"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["AppliedProposal"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
                         [name: string]: unknown;
                     };
                     content: {
@@ -5300,7 +5549,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Approve or reject a proposal. Not available in this release. */
+        /** Approve or reject a proposal, as the owner of the workflow or as an admin. */
         post: {
             parameters: {
                 query?: never;
@@ -5311,8 +5560,29 @@ export interface paths {
                 };
                 cookie?: never;
             };
-            requestBody?: never;
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ReviewRequest"];
+                };
+            };
             responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DetailedProposal"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
                 401: {
                     headers: {
@@ -5331,6 +5601,50 @@ export interface paths {
                         "application/json": components["schemas"]["ProblemBody"];
                     };
                 };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
                 429: {
                     headers: {
@@ -5342,14 +5656,6 @@ export interface paths {
                         "RateLimit-Reset"?: number;
                         /** @description Seconds until the next request is accepted */
                         "Retry-After"?: number;
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ProblemBody"];
-                    };
-                };
-                501: {
-                    headers: {
                         [name: string]: unknown;
                     };
                     content: {
@@ -5382,7 +5688,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Restore an earlier version of a workflow. Not available in this release. */
+        /** Return a workflow to a definition of its history. */
         post: {
             parameters: {
                 query?: never;
@@ -5392,8 +5698,29 @@ export interface paths {
                 };
                 cookie?: never;
             };
-            requestBody?: never;
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["RollbackRequest"];
+                };
+            };
             responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RolledBack"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
                 401: {
                     headers: {
@@ -5412,6 +5739,50 @@ export interface paths {
                         "application/json": components["schemas"]["ProblemBody"];
                     };
                 };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
                 /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
                 429: {
                     headers: {
@@ -5423,14 +5794,6 @@ export interface paths {
                         "RateLimit-Reset"?: number;
                         /** @description Seconds until the next request is accepted */
                         "Retry-After"?: number;
-                        [name: string]: unknown;
-                    };
-                    content: {
-                        "application/json": components["schemas"]["ProblemBody"];
-                    };
-                };
-                501: {
-                    headers: {
                         [name: string]: unknown;
                     };
                     content: {
@@ -6084,6 +6447,24 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An application of a proposal. */
+        AppliedBody: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description Id of the member who applied it. */
+            by: string;
+            /** @description The version of the workflow. */
+            version: string;
+        };
+        /** @description An applied proposal with the state of the workflow. */
+        AppliedProposal: {
+            /** @description State after the application. */
+            proposal: components["schemas"]["DetailedProposal"];
+            /** @description The workflow after the change. */
+            workflow: components["schemas"]["SavedBody"];
+        };
+        /** @description An empty request. */
+        ApplyRequest: Record<string, unknown>;
         /** @description An open approval. */
         Approval: components["schemas"]["ApprovalTimeout"] & {
             /** @description Named approvers with their current membership. Without names, the execution's owner and the admins decide. */
@@ -6212,6 +6593,33 @@ export interface components {
             reason: string;
         };
         /**
+         * @description A proposed change. The result of `workflow propose` is accepted as it is: its risk and its difference are replaced by
+         *     those that the server computes.
+         */
+        Change: {
+            /** @description If given, it must equal `baseWorkflowHash`. */
+            baseHash?: string | null;
+            /** @description Difference as the author sees it. The server computes the difference. */
+            diff?: string | null;
+            /** @description The proposed definition. */
+            proposedWorkflow: Record<string, unknown>;
+            /** @description Reasons for the change. */
+            rationale?: string | null;
+            /** @description Risk as the author sees it. The server computes the risk. */
+            riskLevel?: string | null;
+            /** @description One sentence: what changes. */
+            summary?: string | null;
+        };
+        /** @description The change of a proposal. */
+        ChangeBody: {
+            /** @description The proposed definition. */
+            proposedWorkflow: Record<string, unknown>;
+            /** @description Reasons of the author. */
+            rationale?: string | null;
+            /** @description One sentence of the author. */
+            summary?: string | null;
+        };
+        /**
          * @description Machine-readable error code.
          * @enum {string}
          */
@@ -6228,18 +6636,16 @@ export interface components {
              */
             status: string;
         };
-        /** @description A credential to create. */
+        /** @description A proposal to create. */
         Create: {
-            /** @description Expiration time, such as 2026-02-07T12:00:00Z; by default the credential does not expire. */
+            /** @description `workflowHash` of the definition that it changes. It must be the present one. */
+            baseWorkflowHash: string;
+            /** @description Id of the execution that led to it. A session proposes as its own execution. */
+            executionId?: string | null;
+            /** @description Time at which it expires, RFC 3339, at most 365 days away; default: in 14 days. */
             expiresAt?: string | null;
-            /** @description Display name. */
-            name: string;
-            /** @description Restricts the credential to these permissions; by default it has all permissions of the member. */
-            scopes?: components["schemas"]["Permission"][];
-            /** @description Id of the execution, for the credential of its session. Such a credential does not represent a person. */
-            sessionOf?: string | null;
-            /** @description Id of the member; default: the caller. Only admins can create credentials for other members. */
-            userId?: string | null;
+            /** @description The change. */
+            proposal: components["schemas"]["Change"];
         };
         /** @description A created credential. Only this response contains the token. */
         Created: {
@@ -6283,6 +6689,17 @@ export interface components {
         Definition: {
             /** @description Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. */
             definition: Record<string, unknown> | string;
+        };
+        /** @description A proposal with the subject of its review. */
+        DetailedProposal: components["schemas"]["ProposalBody"] & {
+            /** @description `{baseHash, proposedHash, risk, findings, findingsTotal, changes, changesTotal, diff}`. */
+            report?: Record<string, unknown> | null;
+            /** @description Hash over the report and over the definitions of all workflows that it starts. A review is bound to it. */
+            reviewHash?: string | null;
+            /** @description Names of the workflows that it starts, directly and through others, with their hashes; null for a missing one. */
+            workflows: {
+                [key: string]: string | null;
+            };
         };
         /** @description Fields of a workflow to change. Omitted fields keep their values; null clears an optional field. */
         Draft: {
@@ -6611,7 +7028,7 @@ export interface components {
          * @description A permission that a route requires.
          * @enum {string}
          */
-        Permission: "workflows:read" | "workflows:write" | "executions:read" | "executions:start" | "executions:control" | "scripts:run" | "executions:repair" | "executions:erase" | "executions:report" | "approvals:decide" | "members:read" | "members:write" | "tokens:own" | "audit:read" | "organization:read" | "organization:write" | "installation:write";
+        Permission: "workflows:read" | "workflows:write" | "proposals:write" | "executions:read" | "executions:start" | "executions:control" | "scripts:run" | "executions:repair" | "executions:erase" | "executions:report" | "approvals:decide" | "members:read" | "members:write" | "tokens:own" | "audit:read" | "organization:read" | "organization:write" | "installation:write";
         /** @description Bounds of an execution. Bounds in the definition's `constraints` cannot be exceeded. */
         PolicyBody: {
             /**
@@ -6666,6 +7083,46 @@ export interface components {
             details?: Record<string, unknown> | null;
             /** @description Message: what happened, and what to do. */
             error: string;
+        };
+        /** @description A proposal. */
+        ProposalBody: components["schemas"]["Times"] & {
+            applied?: components["schemas"]["AppliedBody"] | null;
+            /** @description Hash of the definition that it changes. */
+            baseWorkflowHash: string;
+            /** @description Id of the execution that led to it. */
+            executionId?: string | null;
+            /** @description Reason of a failed application. */
+            failure?: string | null;
+            /** @description Id, unique in the workflow. Ids sort by time. */
+            id: string;
+            /** @description The change. */
+            proposal: components["schemas"]["ChangeBody"];
+            /** @description Id of the member who proposed it, or for whom a session did. */
+            proposedBy: string;
+            /** @description Id of the session that proposed it. */
+            proposedBySessionId?: string | null;
+            /** @description Hash of the proposed definition. */
+            proposedWorkflowHash: string;
+            /** @description Notes of the last review. */
+            reviewNotes?: string | null;
+            /** @description Reviews, the oldest first. */
+            reviews: components["schemas"]["ReviewBody"][];
+            /** @description Status at the time of the response. */
+            status: components["schemas"]["ProposalStatus"];
+            /** @description Workflow, as in `/api/workflows/{id}`. */
+            workflowId: string;
+        };
+        /**
+         * @description Status of a proposal (second specification, `workflow_mutation_proposals`; the last two are additions).
+         * @enum {string}
+         */
+        ProposalStatus: "pending" | "approved" | "rejected" | "applied" | "failed" | "expired" | "superseded";
+        /** @description A page of proposals. */
+        Proposals: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Items, newest first. */
+            proposals: components["schemas"]["ProposalBody"][];
         };
         /** @description Desired state of a member. Omitted fields keep their values. */
         Put: {
@@ -6722,11 +7179,58 @@ export interface components {
             /** @description Steps of an ended execution; any JSON value. */
             steps?: unknown;
         };
+        /** @description A return of a workflow to a version of its history. */
+        ReturnBody: {
+            /** @description Time, RFC 3339. */
+            createdAt: string;
+            /** @description Id of the member who made the change. */
+            createdBy: string;
+            /** @description Hash of the definition before: `sha256:…`. */
+            fromHash: string;
+            /** @description The kind of change. */
+            source: components["schemas"]["Source"];
+            /** @description Id of the applied proposal. */
+            sourceProposalId?: string | null;
+        };
+        /** @description A review. */
+        ReviewBody: {
+            /** @description True for an approval. */
+            approve: boolean;
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description Id of the reviewer. */
+            by: string;
+            /** @description True if something that was reviewed has changed since. */
+            isVoid: boolean;
+            /** @description Notes of the reviewer. */
+            notes?: string | null;
+            /** @description Hash over all that was reviewed. */
+            reviewHash: string;
+        };
+        /** @description A review of a proposal. */
+        ReviewRequest: {
+            /** @description True to approve, false to reject. */
+            approve: boolean;
+            /** @description Notes for the author, recorded in the audit log. */
+            notes?: string | null;
+            /** @description `reviewHash` that the reviewer has seen. With it, the review fails if something has changed since. */
+            reviewHash?: string | null;
+        };
         /**
          * @description Role of a member in an organization.
          * @enum {string}
          */
         Role: "owner" | "admin" | "member" | "viewer" | "agent";
+        /** @description A version to return to. */
+        RollbackRequest: {
+            /** @description `workflowHash` of an entry of the history. */
+            workflowHash: string;
+        };
+        /** @description A workflow after a rollback. */
+        RolledBack: components["schemas"]["SavedBody"] & {
+            /** @description True if the workflow had this definition already. Nothing has changed then. */
+            alreadyAtVersion: boolean;
+        };
         /** @description A workflow to start, with its arguments. */
         Run: {
             /** @description Idempotency key of the request. A second request of the member with the same key returns the first execution. */
@@ -6866,6 +7370,15 @@ export interface components {
             /** @description Current state of the workflows, each with its warnings. */
             workflows: components["schemas"]["SavedBody"][];
         };
+        /** @description Times of a proposal. */
+        Times: {
+            /** @description Time of creation, RFC 3339. */
+            createdAt: string;
+            /** @description Time at which it expires, RFC 3339. */
+            expiresAt: string;
+            /** @description Time of the last change, RFC 3339. */
+            updatedAt: string;
+        };
         /** @description A credential without its token. */
         TokenBody: {
             /** @description Time of creation, RFC 3339. */
@@ -6896,7 +7409,10 @@ export interface components {
         };
         /** @description Settings to change. Omitted settings keep their values. */
         Update: {
-            /** @description Features by name: `workflow_runtime_v1`. */
+            /**
+             * @description Features by name: `workflow_runtime_v1` permits starts, `proposal_four_eyes` requires another member than the
+             *     author to approve a proposal.
+             */
             features?: {
                 [key: string]: boolean;
             } | null;
@@ -6926,6 +7442,11 @@ export interface components {
             id: string;
             /** @description Release notes of the author. */
             notes?: string | null;
+            /**
+             * @description Returns of the workflow to this version, such as rollbacks, newest first. The history shows the newest 200 returns
+             *     of a workflow, and the audit log has all.
+             */
+            returns: components["schemas"]["ReturnBody"][];
             /** @description Origin of the version. */
             source: components["schemas"]["Source"];
             /** @description Id of the proposal that created the version. */

@@ -35,6 +35,7 @@ mod organizations;
 mod pages;
 mod pagination;
 mod permissions;
+mod proposals;
 mod rate_limits;
 mod reach;
 mod refused;

@@ -17,8 +17,8 @@ use super::{
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
     response_schema_conformance,response_headers_conformance,unsupported_method";
 
-/// Excluded routes: streams and waits that last as long as an execution, and routes that respond with 501.
-const LEFT_OUT: &str = "/events$|/wait$|/proposals|/rollback$";
+/// Excluded routes: streams and waits that last as long as an execution.
+const LEFT_OUT: &str = "/events$|/wait$";
 
 /// Routes that revoke credentials or delete what other requests need.
 const TAKES_AWAY: &str = "/tokens|/members|/session$|/sign-in$|/sync-all$";

@@ -15,10 +15,11 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const ROLES: [&str; 5] = ["owner", "admin", "member", "viewer", "agent"];
 
 /// The roles of each permission, written independently of the code so that a change of either is noticed.
-const MAY: [(&str, &str); 18] = [
+const MAY: [(&str, &str); 19] = [
     ("credential", "owner admin member viewer agent"),
     ("workflows:read", "owner admin member viewer agent"),
     ("workflows:write", "owner admin member agent"),
+    ("proposals:write", "owner admin member agent"),
     ("executions:read", "owner admin member viewer agent"),
     ("executions:start", "owner admin member agent"),
     ("executions:control", "owner admin member agent"),
@@ -205,6 +206,9 @@ fn nothing_of_another_organization_is_there() {
         // The body is valid, so that only the missing resource is reported.
         let body = match (route.method.as_str(), route.path.rsplit('/').next().unwrap()) {
             ("GET" | "DELETE", _) => None,
+            (_, "proposals") => Some(r#"{"baseWorkflowHash": "sha256:0", "proposal": {"proposedWorkflow": {}}}"#),
+            (_, "review") => Some(r#"{"approve": true}"#),
+            (_, "rollback") => Some(r#"{"workflowHash": "sha256:0"}"#),
             (_, "approve") => Some(r#"{"approve": true, "resumeToken": "wrf_rt_0"}"#),
             (_, "decide") => Some(r#"{"approve": true}"#),
             _ if route.path.starts_with("/approve/") => Some("decision=approve&resumeToken=wrf_rt_0"),

@@ -146,8 +146,8 @@ fn what_cannot_be_read_is_refused_in_one_form() {
     assert_eq!(code(owner.get("/api/executions?status=done")), (400, "VALIDATION_ERROR".into()));
     assert_eq!(code(server.client("msp_0_0").get("/api/me")), (401, "UNAUTHORIZED".into()));
     assert_eq!(
-        code(owner.post("/api/workflows/x/rollback", &Value::map([("a", Value::Null)]))),
-        (501, "NOT_AVAILABLE".into())
+        code(owner.post("/api/workflows/x/rollback", &Value::map([("workflowHash", "sha256:0".into())]))),
+        (404, "NOT_FOUND".into())
     );
 }
 

@@ -11,7 +11,7 @@ use crate::{
     capability::capabilities,
     finding::{Finding, HIDDEN_TEXT, LOOK_ALIKE},
     outline::Outline,
-    report::Version,
+    version::Version,
 };
 
 pub(super) fn find(sides: Sides<'_, '_>, found: &mut Vec<Finding>) {

@@ -29,6 +29,9 @@ pub enum Permission {
     /// Create, change and delete workflows.
     #[serde(rename = "workflows:write")]
     WorkflowsWrite,
+    /// Propose changes of workflows that permit proposals.
+    #[serde(rename = "proposals:write")]
+    ProposalsWrite,
     /// Read executions with all details.
     #[serde(rename = "executions:read")]
     ExecutionsRead,
@@ -81,9 +84,10 @@ use Role::*;
 
 /// All permissions with the roles that have them. Operators of an installation have `installation:write` in addition to
 /// their role.
-pub const PERMISSIONS: [(Permission, &str, &[Role]); 17] = [
+pub const PERMISSIONS: [(Permission, &str, &[Role]); 18] = [
     (WorkflowsRead, "workflows:read", &[Owner, Admin, Member, Viewer, Agent]),
     (WorkflowsWrite, "workflows:write", &[Owner, Admin, Member, Agent]),
+    (ProposalsWrite, "proposals:write", &[Owner, Admin, Member, Agent]),
     (ExecutionsRead, "executions:read", &[Owner, Admin, Member, Viewer, Agent]),
     (ExecutionsStart, "executions:start", &[Owner, Admin, Member, Agent]),
     (ExecutionsControl, "executions:control", &[Owner, Admin, Member, Agent]),

@@ -83,13 +83,18 @@ pub(crate) const RESERVED: [(Method, &str); 8] = [
     (Method::PUT, "/api/members/{id}"),
 ];
 
-/// Routes that compile definitions from the request.
-pub(crate) const COMPILING: [(Method, &str); 5] = [
+/// Routes that compile definitions from the request, or compare two stored ones.
+pub(crate) const COMPILING: [(Method, &str); 10] = [
     (Method::POST, "/api/definitions/validate"),
     (Method::POST, "/api/definitions/plan"),
     (Method::POST, "/api/workflows/sync"),
     (Method::POST, "/api/workflows/sync-all"),
     (Method::PUT, "/api/workflows/{id}"),
+    (Method::POST, "/api/workflows/{id}/proposals"),
+    (Method::GET, "/api/workflows/{id}/proposals/{proposalId}"),
+    (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/review"),
+    (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/apply"),
+    (Method::POST, "/api/workflows/{id}/rollback"),
 ];
 
 /// Prefix of the keys of addresses. Ids of organizations contain no slash.

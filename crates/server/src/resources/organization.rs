@@ -10,6 +10,12 @@ use crate::resources::repository::{Resource, Versioned};
 /// Feature that permits starting executions (first specification, 12.1).
 pub const RUNTIME_FEATURE: &str = "workflow_runtime_v1";
 
+/// Feature that requires another member than the author to approve a proposal.
+pub const FOUR_EYES_FEATURE: &str = "proposal_four_eyes";
+
+/// All features.
+pub const FEATURES: [&str; 2] = [RUNTIME_FEATURE, FOUR_EYES_FEATURE];
+
 /// Stored form of an organization.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -18,7 +18,7 @@ use crate::{
         timestamps,
     },
     resources::{
-        Limits, Organization, RUNTIME_FEATURE,
+        FEATURES, Limits, Organization,
         repository::{Repository, Stored, apply, entry},
     },
     services::bootstrap::{NewOrganization, check_id, check_member_id, organization_change},
@@ -66,7 +66,8 @@ struct Update {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
-    /// Features by name: `workflow_runtime_v1`.
+    /// Features by name: `workflow_runtime_v1` permits starts, `proposal_four_eyes` requires another member than the
+    /// author to approve a proposal.
     features: Option<BTreeMap<String, bool>>,
     /// Limits of concurrent executions.
     limits: Option<LimitsUpdate>,
@@ -170,9 +171,11 @@ fn check_name(name: Option<&str>) -> Result<()> {
 }
 
 fn check_features(features: Option<&BTreeMap<String, bool>>) -> Result<()> {
-    let mut others = features.into_iter().flat_map(BTreeMap::keys).filter(|name| *name != RUNTIME_FEATURE);
+    let mut others = features.into_iter().flat_map(BTreeMap::keys).filter(|name| !FEATURES.contains(&name.as_str()));
     match others.next() {
-        Some(other) => Err(Problem::field("features", format!("`{other}` is no feature; there is {RUNTIME_FEATURE}"))),
+        Some(other) => {
+            Err(Problem::field("features", format!("`{other}` is no feature; there are {}", FEATURES.join(", "))))
+        }
         None => Ok(()),
     }
 }

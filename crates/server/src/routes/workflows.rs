@@ -5,6 +5,7 @@ use axum::{
     extract::State,
     http::{HeaderMap, StatusCode},
 };
+use mainspring_store::ReadLimit;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -15,12 +16,12 @@ use crate::{
     http::{
         body::{Body, Data, Tagged, if_match, no_if_match},
         extract::{PathParams, QueryParams},
-        pagination::{PageQuery, most},
+        pagination::{PAGE_MAX, PageQuery, most},
         problem::{Problem, ProblemBody, Result},
         timestamps,
     },
     resources::{
-        Source, Version, Workflow,
+        Source, Version, VersionReturn, Workflow,
         repository::{Listing, Repository, Stored},
     },
     services::{
@@ -163,6 +164,25 @@ struct VersionBody {
     created_by: String,
     /// Time, RFC 3339.
     created_at: String,
+    /// Returns of the workflow to this version, such as rollbacks, newest first. The history shows the newest 200 returns
+    /// of a workflow, and the audit log has all.
+    returns: Vec<ReturnBody>,
+}
+
+/// A return of a workflow to a version of its history.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ReturnBody {
+    /// The kind of change.
+    source: Source,
+    /// Id of the applied proposal.
+    source_proposal_id: Option<String>,
+    /// Hash of the definition before: `sha256:…`.
+    from_hash: String,
+    /// Id of the member who made the change.
+    created_by: String,
+    /// Time, RFC 3339.
+    created_at: String,
 }
 
 /// A page of versions.
@@ -186,7 +206,7 @@ pub(super) struct Executions {
 }
 
 /// The workflow with this id or slug in the caller's organization.
-fn found(app: &App, caller: &Caller, name: &str) -> Result<Stored<Workflow>> {
+pub(super) fn found(app: &App, caller: &Caller, name: &str) -> Result<Stored<Workflow>> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
     resolve(repository, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))
 }
@@ -316,19 +336,38 @@ async fn history(
     app.run(move |app| {
         let repository = Repository::of(app.catalogue(), &caller.organization);
         let workflow = resolve(repository, &caller.user, &id)?.map_or(id, |stored| stored.id);
+        let returns = Listing {
+            name: Some(("workflow", workflow.clone())),
+            is_descending: true,
+            most: ReadLimit::of(PAGE_MAX),
+            ..Listing::default()
+        };
+        let returns: Vec<VersionReturn> =
+            repository.list(returns)?.rows.into_iter().map(|stored: Stored<VersionReturn>| stored.body).collect();
         let (name, is_first) = (Some(("workflow", workflow)), page.cursor.is_none());
         let found = repository.list::<Version>(Listing { name, after: page.cursor, is_descending: true, most })?;
         if found.rows.is_empty() && is_first {
             return Err(Problem::not_found("workflow"));
         }
         let next_cursor = found.next_cursor(|last| last.id.clone());
-        Ok(Json(History { history: found.rows.into_iter().map(version).collect(), next_cursor }))
+        Ok(Json(History {
+            history: found.rows.into_iter().map(|stored| version(stored, &returns)).collect(),
+            next_cursor,
+        }))
     })
     .await
 }
 
-fn version(stored: Stored<Version>) -> VersionBody {
+fn version(stored: Stored<Version>, returns: &[VersionReturn]) -> VersionBody {
     let body = stored.body;
+    let own = returns.iter().filter(|one| one.hash == body.hash).map(|one| ReturnBody {
+        source: one.source,
+        source_proposal_id: one.source_proposal_id.clone(),
+        from_hash: one.from_hash.clone(),
+        created_by: one.created_by.clone(),
+        created_at: timestamps::text(one.created_at),
+    });
+    let returns = own.collect();
     VersionBody {
         id: stored.id,
         workflow_id: body.workflow,
@@ -340,6 +379,7 @@ fn version(stored: Stored<Version>) -> VersionBody {
         notes: body.notes,
         created_by: body.created_by,
         created_at: timestamps::text(body.created_at),
+        returns,
     }
 }
 

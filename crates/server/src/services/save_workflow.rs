@@ -16,7 +16,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        ReservedName, Source, Version, Workflow,
+        ReservedName, Source, Version, VersionReturn, Workflow,
         repository::{Listing, Repository, Resource, Stored, apply, entry},
         version_id,
     },
@@ -100,6 +100,21 @@ impl Whole {
     }
 }
 
+/// The origin of a change, as the history has it.
+pub(crate) struct Origin {
+    /// The kind of change.
+    pub source: Source,
+    /// Id of the applied proposal.
+    pub proposal: Option<String>,
+}
+
+impl Origin {
+    /// A change without a proposal.
+    pub(crate) fn of(source: Source) -> Self {
+        Self { source, proposal: None }
+    }
+}
+
 /// A saved workflow.
 pub(crate) struct Saved {
     /// State after the change.
@@ -112,7 +127,7 @@ pub(crate) struct Saved {
 pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>) -> Result<Saved> {
     with_retries(app, || {
         let (id, stored) = target(app, caller, whole)?;
-        let prepared = prepare(app, caller, &id, stored, &whole.draft(&id), Source::Sync, seen)?;
+        let prepared = prepare(app, caller, &id, stored, &whole.draft(&id), &Origin::of(Source::Sync), seen)?;
         one(app, caller, prepared)
     })
 }
@@ -127,7 +142,7 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Result<(
             if prepared.iter().any(|other| other.stored.id == id) {
                 return Err(Problem::field("workflows", format!("two of them are `{id}`")));
             }
-            prepared.push(prepare(app, caller, &id, stored, &whole.draft(&id), Source::Sync, None)?);
+            prepared.push(prepare(app, caller, &id, stored, &whole.draft(&id), &Origin::of(Source::Sync), None)?);
         }
         let mut change = changes(app, &prepared);
         check_reserved(&change.puts)?;
@@ -165,9 +180,22 @@ pub(crate) fn update(
     with_retries(app, || {
         let stored = find()?;
         let id = stored.id.clone();
-        let prepared = prepare(app, caller, &id, Some(stored), draft, Source::Update, seen)?;
+        let prepared = prepare(app, caller, &id, Some(stored), draft, &Origin::of(Source::Update), seen)?;
         one(app, caller, prepared)
     })
+}
+
+/// Prepares the change that replaces fields of a workflow, for callers that commit more with it.
+pub(crate) fn replacement(
+    app: &App,
+    caller: &Caller,
+    stored: Stored<Workflow>,
+    draft: &Draft,
+    origin: &Origin,
+) -> Result<(Change, Saved)> {
+    let id = stored.id.clone();
+    let prepared = prepare(app, caller, &id, Some(stored), draft, origin, None)?;
+    one(app, caller, prepared)
 }
 
 /// Deletes a workflow. Its version history stays.
@@ -259,7 +287,7 @@ fn prepare(
     id: &str,
     stored: Option<Stored<Workflow>>,
     draft: &Draft,
-    source: Source,
+    origin: &Origin,
     seen: Option<Tag>,
 ) -> Result<Prepared> {
     check(draft)?;
@@ -291,9 +319,12 @@ fn prepare(
         workflow.version = numbering.version;
         if let Some(numbers) = numbering.puts {
             workflow.revision += 1;
-            let version = history(&workflow, id, caller, source, now);
+            let version = history(&workflow, id, caller, origin, now);
             puts.push(repository.put(&version_id(id, workflow.revision), &version, 0)?);
             puts.extend(numbers);
+        } else if let Some(before) = before.as_ref().filter(|before| before.hash != workflow.hash) {
+            let (own, from_hash) = (return_id(id, now)?, before.hash.clone());
+            puts.push(repository.put(&own, &returned(&workflow, id, from_hash, caller, origin, now), 0)?);
         }
     }
     puts.insert(0, repository.put(id, &workflow, version)?);
@@ -390,15 +421,39 @@ fn fill(workflow: &mut Workflow, draft: &Draft) {
     }
 }
 
-fn history(workflow: &Workflow, id: &str, caller: &Caller, source: Source, now: u64) -> Version {
+/// Ids of returns sort by time.
+fn return_id(workflow: &str, now: u64) -> Result<String> {
+    Ok(format!("{workflow}/{now:013}-{}", random(8)?))
+}
+
+fn returned(
+    workflow: &Workflow,
+    id: &str,
+    from_hash: String,
+    caller: &Caller,
+    origin: &Origin,
+    now: u64,
+) -> VersionReturn {
+    VersionReturn {
+        workflow: id.into(),
+        hash: workflow.hash.clone(),
+        from_hash,
+        source: origin.source,
+        source_proposal_id: origin.proposal.clone(),
+        created_by: caller.user.clone(),
+        created_at: now,
+    }
+}
+
+fn history(workflow: &Workflow, id: &str, caller: &Caller, origin: &Origin, now: u64) -> Version {
     Version {
         workflow: id.into(),
         revision: workflow.revision,
         version: workflow.version.clone(),
         hash: workflow.hash.clone(),
         data: workflow.data.clone(),
-        source,
-        source_proposal_id: None,
+        source: origin.source,
+        source_proposal_id: origin.proposal.clone(),
         notes: None,
         created_by: caller.user.clone(),
         created_at: now,

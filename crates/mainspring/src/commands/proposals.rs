@@ -1,0 +1,207 @@
+//! `mainspring proposals`: lists, shows, reviews and applies proposed changes of a workflow of a server.
+
+use clap::{Args, Subcommand, ValueEnum};
+use mainspring_kernel::{json::compact, value::Value};
+
+use crate::{
+    client::{Client, Repeat, address::route, response::Response},
+    context::{Context, block_on},
+    error::{CliError, Exit},
+    output::{
+        review::{print, rated},
+        terminal::{bold, dim, print_out},
+        text::{paragraph, shown},
+    },
+};
+
+/// Proposed changes of a workflow.
+#[derive(Debug, Args)]
+pub(crate) struct Proposals {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the proposals of a workflow, the newest first
+    List(List),
+    /// Show a proposal with its difference, its findings and its risk
+    Show(Which),
+    /// Approve a proposal
+    Approve(Reviewed),
+    /// Reject a proposal
+    Reject(Reviewed),
+    /// Apply an approved proposal
+    Apply(Which),
+}
+
+/// Selects proposals.
+#[derive(Debug, Args)]
+struct List {
+    /// The workflow: its slug or id
+    workflow: String,
+    /// Only proposals with this status
+    #[arg(long, value_enum)]
+    status: Option<Status>,
+    /// The maximum number of proposals
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
+    limit: u32,
+    /// Start after this cursor of the previous page
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+/// The status of a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Status {
+    Pending,
+    Approved,
+    Rejected,
+    Applied,
+    Failed,
+    Expired,
+    Superseded,
+}
+
+/// A proposal.
+#[derive(Debug, Args)]
+struct Which {
+    /// The workflow: its slug or id
+    workflow: String,
+    /// The proposal
+    id: String,
+}
+
+/// A review.
+#[derive(Debug, Args)]
+struct Reviewed {
+    #[command(flatten)]
+    which: Which,
+    /// Notes for the author, recorded in the audit log
+    #[arg(long, value_name = "TEXT")]
+    notes: Option<String>,
+    /// The `reviewHash` that `proposals show` has shown: the review is refused if something has changed since
+    #[arg(long, value_name = "HASH")]
+    review_hash: Option<String>,
+}
+
+pub(crate) fn proposals(proposals: &Proposals, context: &Context) -> Result<Exit, CliError> {
+    let client = context.global.client_of("proposals")?;
+    match &proposals.action {
+        Action::List(query) => list(query, &client, context),
+        Action::Show(which) => {
+            let found = block_on(async { Ok(client.get(&path(which, None)).await?) })?;
+            show(&client, &found, context)
+        }
+        Action::Approve(reviewed) => review(reviewed, true, &client, context),
+        Action::Reject(reviewed) => review(reviewed, false, &client, context),
+        Action::Apply(which) => apply(which, &client, context),
+    }
+}
+
+fn path(which: &Which, verb: Option<&str>) -> String {
+    let parts = ["api", "workflows", &which.workflow, "proposals", &which.id];
+    route(&parts.into_iter().chain(verb).collect::<Vec<_>>(), &[])
+}
+
+fn list(query: &List, client: &Client, context: &Context) -> Result<Exit, CliError> {
+    let (limit, status) = (query.limit.to_string(), query.status.and_then(|status| status.to_possible_value()));
+    let mut parameters = vec![("limit", limit.as_str())];
+    parameters.extend(status.iter().map(|status| ("status", status.get_name())));
+    parameters.extend(query.cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
+    let route = route(&["api", "workflows", &query.workflow, "proposals"], &parameters);
+    let page = block_on(async { Ok(client.get(&route).await?) })?;
+    if context.global.json {
+        print_out!("{}", compact(&page));
+        return Ok(Exit::Fine);
+    }
+    let answer = Response::new(client, "a page of proposals", &page);
+    let rows = answer.objects("proposals", "a proposal")?;
+    for row in &rows {
+        let summary = row.object("proposal", "a change")?.maybe_text("summary")?.unwrap_or_default();
+        let by = dim(&shown(&format!("{} {}", row.text("proposedBy")?, row.text("createdAt")?)));
+        print_out!("{} {} {by}", bold(&shown(&row.text("id")?)), shown(&row.text("status")?));
+        if !summary.is_empty() {
+            print_out!("  {}", paragraph(&summary));
+        }
+    }
+    match answer.maybe_text("nextCursor")? {
+        Some(cursor) => context.terminal.note(&format!("more with --cursor {}", shown(&cursor))),
+        None if rows.is_empty() => print_out!("{}", dim("none")),
+        None => {}
+    }
+    Ok(Exit::Fine)
+}
+
+/// Prints a proposal with its review.
+fn show(client: &Client, found: &Value, context: &Context) -> Result<Exit, CliError> {
+    if context.global.json {
+        print_out!("{}", compact(found));
+        return Ok(Exit::Fine);
+    }
+    let answer = Response::new(client, "a proposal", found);
+    let change = answer.object("proposal", "a change")?;
+    print_out!("{} {}", bold(&shown(&answer.text("id")?)), shown(&answer.text("status")?));
+    print_out!("by {} at {}", shown(&answer.text("proposedBy")?), shown(&answer.text("createdAt")?));
+    for key in ["summary", "rationale"] {
+        if let Some(text) = change.maybe_text(key)? {
+            print_out!("{}", paragraph(&text));
+        }
+    }
+    if let Some(failure) = answer.maybe_text("failure")? {
+        print_out!("failed: {}", paragraph(&failure));
+    }
+    print_out!("");
+    print(&answer.any("report"));
+    if let Some(hash) = answer.maybe_text("reviewHash")? {
+        print_out!("{}", dim(&shown(&format!("review hash: {hash}"))));
+    }
+    Ok(Exit::Fine)
+}
+
+/// Reviews the state that is read here, or the state with the given hash.
+fn review(reviewed: &Reviewed, approve: bool, client: &Client, context: &Context) -> Result<Exit, CliError> {
+    let Reviewed { which, notes, review_hash } = reviewed;
+    let done = block_on(async {
+        let hash = match review_hash {
+            Some(hash) => Some(hash.clone()),
+            None => {
+                let found = client.get(&path(which, None)).await?;
+                Response::new(client, "a proposal", &found).maybe_text("reviewHash")?
+            }
+        };
+        let optional = |text: Option<&str>| text.map_or(Value::Null, Value::from);
+        let body = Value::map([
+            ("approve", Value::from(approve)),
+            ("notes", optional(notes.as_deref())),
+            ("reviewHash", optional(hash.as_deref())),
+        ]);
+        Ok(client.post(&path(which, Some("review")), &body, Repeat::MustNot).await?)
+    })?;
+    if context.global.json {
+        print_out!("{}", compact(&done));
+        return Ok(Exit::Fine);
+    }
+    let answer = Response::new(client, "a proposal", &done);
+    let risk = answer.object("report", "a report")?.text("risk")?;
+    print_out!("{} {}, risk: {}", bold(&shown(&answer.text("id")?)), shown(&answer.text("status")?), rated(&risk));
+    if approve {
+        print_out!("{}", dim(&shown(&format!("mainspring proposals apply {} {}", which.workflow, which.id))));
+    }
+    Ok(Exit::Fine)
+}
+
+fn apply(which: &Which, client: &Client, context: &Context) -> Result<Exit, CliError> {
+    let body = Value::map::<String>([]);
+    let done = block_on(async { Ok(client.post(&path(which, Some("apply")), &body, Repeat::MustNot).await?) })?;
+    if context.global.json {
+        print_out!("{}", compact(&done));
+        return Ok(Exit::Fine);
+    }
+    let answer = Response::new(client, "an applied proposal", &done);
+    let workflow = answer.object("workflow", "a workflow")?;
+    let (version, hash) = (workflow.text("version")?, workflow.text("workflowHash")?);
+    print_out!("{} {} {}", bold(&shown(&which.workflow)), shown(&version), dim(&shown(&hash)));
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,525 @@
+//! Proposals of changes: creates, reviews and applies them, and returns workflows to earlier definitions.
+
+use mainspring_engine::clock::now_ms;
+use mainspring_kernel::{document::Document, hash::Hash, limits::REASON_CHARS_MAX, value::Value};
+use mainspring_store::{Change, ReadLimit};
+
+use crate::{
+    app::App,
+    auth::{
+        caller::{Caller, Kind},
+        execution_access::visible_execution,
+        token::random,
+    },
+    http::{
+        body::Data,
+        problem::{Code, Problem, Result},
+    },
+    resources::{
+        Applied, Author, FOUR_EYES_FEATURE, Organization, Proposal, ProposalStatus, ProposedChange, Review, Source,
+        Workflow, proposal_key,
+        repository::{Listing, Repository, Stored, entry, with_retries},
+    },
+    services::{
+        compile::{compile, plan_of},
+        proposal_review::{self, Subject, subject},
+        proposal_status::{Move, after, status_at},
+        save_workflow::{Draft, Origin, Saved, replacement},
+    },
+};
+
+/// Attempts of a change that conflicts with concurrent ones.
+const TRIES: usize = 5;
+
+/// Milliseconds until a proposal expires (first specification, 12.1).
+pub(crate) const EXPIRY_DEFAULT_MS: u64 = 14 * 24 * 3_600_000;
+
+/// Longest time until a proposal expires: the retention of proposals in the first specification, 12.1.
+const EXPIRY_MAX_MS: u64 = 365 * 24 * 3_600_000;
+
+/// Most open proposals of one workflow: more than people review, and few enough that a program that proposes in a loop is
+/// stopped.
+const OPEN_MAX: usize = 100;
+
+/// Most characters of a rationale.
+const RATIONALE_CHARS_MAX: usize = 10_000;
+
+/// A proposal to create.
+pub(crate) struct NewProposal {
+    pub base_hash: String,
+    pub data: Data,
+    pub summary: Option<String>,
+    pub rationale: Option<String>,
+    pub execution: Option<String>,
+    /// Milliseconds since 1970; `None` for the default.
+    pub expires_at: Option<u64>,
+}
+
+/// A review to record.
+pub(crate) struct NewReview {
+    pub approve: bool,
+    pub notes: Option<String>,
+    /// The hash that the reviewer has seen; `None` for the present one.
+    pub hash: Option<String>,
+}
+
+/// A proposal with its present status and the subject of its review.
+pub(crate) struct Shown {
+    pub id: String,
+    pub body: Proposal,
+    pub status: ProposalStatus,
+    pub subject: Option<Subject>,
+}
+
+/// The result of a change that is committed even if the request is rejected.
+struct Outcome<T>(Result<T>);
+
+/// Checks the permission, the base and the definition, and creates a proposal.
+pub(crate) fn create(
+    app: &App,
+    caller: &Caller,
+    new: &NewProposal,
+    find: impl Fn() -> Result<Stored<Workflow>>,
+) -> Result<Shown> {
+    let now = now_ms();
+    check_text("proposal.summary", new.summary.as_deref(), REASON_CHARS_MAX)?;
+    check_text("proposal.rationale", new.rationale.as_deref(), RATIONALE_CHARS_MAX)?;
+    let expires_at = expiry(new.expires_at, now)?;
+    let workflow = find()?;
+    let author = author(app, caller, new.execution.as_deref(), &workflow)?;
+    check_permits(app, caller, &workflow)?;
+    check_base(&new.base_hash, &workflow)?;
+    let compiled = compile(app, &caller.organization, &Document::placeless(new.data.0.clone()))?;
+    let hash = compiled.workflow_hash.prefixed();
+    if hash == workflow.body.hash {
+        return Err(Problem::field("proposal.proposedWorkflow", "it is the present definition"));
+    }
+    let NewProposal { base_hash, data, summary, rationale, .. } = new;
+    let change = ProposedChange {
+        base_hash: base_hash.clone(),
+        hash,
+        data: data.clone(),
+        summary: summary.clone(),
+        rationale: rationale.clone(),
+    };
+    let body = Proposal {
+        workflow: workflow.id.clone(),
+        workflow_created_at: workflow.body.created_at,
+        author,
+        change,
+        status: ProposalStatus::Pending,
+        reviews: Vec::new(),
+        applied: None,
+        failure: None,
+        expires_at,
+        created_at: now,
+        updated_at: now,
+    };
+    let id = format!("pr-{now:013}-{}", random(8)?);
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let subject = subject(app, repository, &workflow.body.user, &body)?;
+    with_retries(app.catalogue(), TRIES, || {
+        let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
+        let open = expire(repository, caller, &workflow, now, &mut change)?;
+        if open >= OPEN_MAX {
+            let message = format!("The workflow `{}` has {open} open proposals: review or reject some.", workflow.id);
+            return Err(Problem::new(Code::RateLimited, message));
+        }
+        change.puts.push(repository.put(&proposal_key(&workflow.id, &id), &body, 0)?);
+        change.audit.push(audit(
+            caller,
+            "proposal.create",
+            &id,
+            &body,
+            [("risk", Value::from(subject.report.risk.name())), ("reviewHash", subject.hash.as_str().into())],
+        ));
+        Ok((change, ()))
+    })?;
+    Ok(Shown { status: body.status, id, body, subject: Some(subject) })
+}
+
+/// Returns a proposal with the subject of its review.
+pub(crate) fn show(app: &App, caller: &Caller, workflow: &Stored<Workflow>, id: &str) -> Result<Shown> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let stored = repository.require::<Proposal>(&proposal_key(&workflow.id, id))?;
+    let status = status_at(&stored.body, workflow, now_ms());
+    let subject = subject(app, repository, &workflow.body.user, &stored.body)?;
+    Ok(Shown { id: id.into(), body: stored.body, status, subject: Some(subject) })
+}
+
+/// Records a review.
+pub(crate) fn review(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    new: &NewReview,
+    find: impl Fn() -> Result<Stored<Workflow>>,
+) -> Result<Shown> {
+    check_text("notes", new.notes.as_deref(), REASON_CHARS_MAX)?;
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let outcome = with_retries(app.catalogue(), TRIES, || {
+        let workflow = find()?;
+        check_decides(caller, &workflow)?;
+        let mut stored = repository.require::<Proposal>(&proposal_key(&workflow.id, id))?;
+        let now = now_ms();
+        let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
+        if let Some(problem) = closed(repository, caller, id, &mut stored, &workflow, now, &mut change)? {
+            return Ok((change, Outcome(Err(problem))));
+        }
+        if new.approve && stored.body.author.user == caller.user && needs_four_eyes(app, caller)? {
+            let message =
+                "You have proposed this change, and the organization requires that another member approves it.";
+            return Err(Problem::new(Code::Forbidden, message));
+        }
+        let step = if new.approve { Move::Approve } else { Move::Reject };
+        let Some(status) = after(stored.body.status, step) else {
+            let message = format!("The proposal is already {}.", stored.body.status.name());
+            return Err(Problem::new(Code::Conflict, message));
+        };
+        let subject = subject(app, repository, &workflow.body.user, &stored.body)?;
+        if new.hash.as_ref().is_some_and(|seen| *seen != subject.hash) {
+            let message = "Something that you reviewed has changed: read the proposal again for its new `reviewHash`.";
+            return Err(Problem::new(Code::Conflict, message));
+        }
+        let (by, notes, hash) = (caller.user.clone(), new.notes.clone(), subject.hash.clone());
+        stored.body.reviews.push(Review { by, approve: new.approve, notes, hash, is_void: false, at: now });
+        stored.body.status = status;
+        stored.body.updated_at = now;
+        change.puts.push(repository.put(&stored.id, &stored.body, stored.version)?);
+        let action = if new.approve { "proposal.approve" } else { "proposal.reject" };
+        change.audit.push(audit(
+            caller,
+            action,
+            id,
+            &stored.body,
+            [
+                ("reviewHash", Value::from(subject.hash.as_str())),
+                ("reason", new.notes.as_deref().map_or(Value::Null, Value::from)),
+            ],
+        ));
+        Ok((change, Outcome(Ok(Shown { id: id.into(), status, body: stored.body, subject: Some(subject) }))))
+    })?;
+    outcome.0
+}
+
+/// Applies an approved proposal. The definition, the version and the status of the proposal are one transaction.
+pub(crate) fn apply(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    find: impl Fn() -> Result<Stored<Workflow>>,
+) -> Result<(Shown, Saved)> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let outcome = with_retries(app.catalogue(), TRIES, || {
+        let workflow = find()?;
+        check_decides(caller, &workflow)?;
+        let mut stored = repository.require::<Proposal>(&proposal_key(&workflow.id, id))?;
+        let now = now_ms();
+        let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
+        if stored.body.status != ProposalStatus::Approved {
+            return Err(not_approved(&status_at(&stored.body, &workflow, now)));
+        }
+        stored.body.updated_at = now;
+        if now >= stored.body.expires_at {
+            let problem = Problem::new(Code::Conflict, "The proposal has expired.");
+            let moved = moved(repository, caller, id, stored, Move::Expire, &problem.message, &mut change);
+            return moved.map(|()| (change, Outcome(Err(problem))));
+        }
+        match applied(app, caller, repository, id, &stored.body, &workflow) {
+            Ok((mut change, saved, subject)) => {
+                let version = saved.stored.body.version.clone();
+                stored.body.applied = Some(Applied { by: caller.user.clone(), version, at: now });
+                stored.body.status = after(stored.body.status, Move::Apply).unwrap_or(stored.body.status);
+                change.puts.push(repository.put(&stored.id, &stored.body, stored.version)?);
+                change.audit.push(audit(
+                    caller,
+                    "proposal.apply",
+                    id,
+                    &stored.body,
+                    [
+                        ("reviewHash", Value::from(subject.hash.as_str())),
+                        ("version", saved.stored.body.version.as_str().into()),
+                    ],
+                ));
+                let status = stored.body.status;
+                let shown = Shown { id: id.into(), status, body: stored.body, subject: Some(subject) };
+                Ok((change, Outcome(Ok((shown, saved)))))
+            }
+            Err(Refusal::Later(problem)) => Err(problem),
+            Err(Refusal::Void(problem)) => {
+                stored.body.reviews.iter_mut().for_each(|review| review.is_void = true);
+                moved(repository, caller, id, stored, Move::Void, &problem.message, &mut change)?;
+                Ok((change, Outcome(Err(problem))))
+            }
+            Err(Refusal::Failed(problem)) => {
+                stored.body.failure = Some(problem.message.clone());
+                moved(repository, caller, id, stored, Move::Fail, &problem.message, &mut change)?;
+                Ok((change, Outcome(Err(problem))))
+            }
+        }
+    })?;
+    outcome.0
+}
+
+/// Returns a workflow to a definition of its history. `None` if it has that definition already.
+pub(crate) fn rollback(
+    app: &App,
+    caller: &Caller,
+    hash: &str,
+    find: impl Fn() -> Result<Stored<Workflow>>,
+) -> Result<(Saved, bool)> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    with_retries(app.catalogue(), TRIES, || {
+        let workflow = find()?;
+        let Some(target) = proposal_review::entry(repository, &workflow.id, hash)? else {
+            return Err(Problem::not_found("version"));
+        };
+        let is_there = workflow.body.hash == hash;
+        // A rollback to the present definition checks the caller as well, and writes only the audit entry.
+        let draft = Draft { data: Some(target.data), ..Draft::default() };
+        let from = workflow.body.hash.clone();
+        let (mut change, saved) = replacement(app, caller, workflow, &draft, &Origin::of(Source::Rollback))?;
+        if is_there {
+            return Ok((Change { sealing: *app.engine.key(), ..Change::default() }, (saved, true)));
+        }
+        let detail = Value::map([("hash", Value::from(hash)), ("from", from.as_str().into())]);
+        change.audit.push(entry(caller, "workflow.rollback", &saved.stored.id, detail));
+        Ok((change, (saved, false)))
+    })
+}
+
+/// The reason for which an approved proposal is not applied.
+enum Refusal {
+    /// The request can be repeated: nothing is written.
+    Later(Problem),
+    /// The review is void.
+    Void(Problem),
+    /// The proposal has failed.
+    Failed(Problem),
+}
+
+/// Prepares the change that applies a proposal, after all checks.
+fn applied(
+    app: &App,
+    caller: &Caller,
+    repository: Repository<'_>,
+    id: &str,
+    proposal: &Proposal,
+    workflow: &Stored<Workflow>,
+) -> Result<(Change, Saved, Subject), Refusal> {
+    let failed = |problem: Problem| match problem.code {
+        Code::Unavailable | Code::InternalError | Code::RateLimited | Code::Forbidden => Refusal::Later(problem),
+        _ => Refusal::Failed(problem),
+    };
+    check_base(&proposal.change.base_hash, workflow).map_err(failed)?;
+    if proposal.workflow_created_at != workflow.body.created_at {
+        let message = "The proposal is for a deleted workflow of this id.";
+        return Err(Refusal::Failed(Problem::new(Code::Conflict, message)));
+    }
+    check_permits(app, caller, workflow).map_err(failed)?;
+    let subject = subject(app, repository, &workflow.body.user, proposal).map_err(failed)?;
+    let approvals = || proposal.reviews.iter().filter(|review| review.approve && !review.is_void);
+    if !approvals().any(|review| review.hash == subject.hash) {
+        let message = "The review is void: a workflow that this one starts, or the report, has changed since. Review the proposal again.";
+        return Err(Refusal::Void(Problem::new(Code::Conflict, message)));
+    }
+    // A proposal that was approved before the organization required four eyes has no sufficient review.
+    let is_by_another = approvals().any(|review| review.by != proposal.author.user);
+    if !is_by_another && needs_four_eyes(app, caller).map_err(failed)? {
+        let message = "The review is void: the organization requires that another member than the author approves.";
+        return Err(Refusal::Void(Problem::new(Code::Conflict, message)));
+    }
+    let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
+    let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()) };
+    let (change, saved) = replacement(app, caller, workflow.clone(), &draft, &origin).map_err(failed)?;
+    Ok((change, saved, subject))
+}
+
+/// Writes a move that ends a request with an error.
+fn moved(
+    repository: Repository<'_>,
+    caller: &Caller,
+    id: &str,
+    mut stored: Stored<Proposal>,
+    step: Move,
+    reason: &str,
+    change: &mut Change,
+) -> Result<()> {
+    let Some(status) = after(stored.body.status, step) else { return Ok(()) };
+    stored.body.status = status;
+    change.puts.push(repository.put(&stored.id, &stored.body, stored.version)?);
+    let action = match step {
+        Move::Expire => "proposal.expire",
+        Move::Void => "proposal.void",
+        _ => "proposal.fail",
+    };
+    change.audit.push(audit(caller, action, id, &stored.body, [("reason", Value::from(reason))]));
+    Ok(())
+}
+
+/// Returns the error for a proposal that can no longer be reviewed, and writes its expiry.
+fn closed(
+    repository: Repository<'_>,
+    caller: &Caller,
+    id: &str,
+    stored: &mut Stored<Proposal>,
+    workflow: &Stored<Workflow>,
+    now: u64,
+    change: &mut Change,
+) -> Result<Option<Problem>> {
+    let status = status_at(&stored.body, workflow, now);
+    let message = match status {
+        ProposalStatus::Pending | ProposalStatus::Approved => return Ok(None),
+        ProposalStatus::Expired if stored.body.status.is_open() => {
+            stored.body.updated_at = now;
+            moved(repository, caller, id, stored.clone(), Move::Expire, "The proposal has expired.", change)?;
+            "The proposal has expired.".into()
+        }
+        ProposalStatus::Superseded => {
+            "The workflow has another definition than the one that the proposal changes: propose again.".into()
+        }
+        other => format!("The proposal is already {}.", other.name()),
+    };
+    Ok(Some(Problem::new(Code::Conflict, message)))
+}
+
+fn not_approved(status: &ProposalStatus) -> Problem {
+    let message = match status {
+        ProposalStatus::Applied => "The proposal is already applied.".into(),
+        ProposalStatus::Expired => "The proposal has expired.".into(),
+        other => format!("The proposal must be approved before it is applied; it is {}.", other.name()),
+    };
+    Problem::new(Code::Conflict, message)
+}
+
+/// Marks the open proposals of a workflow whose time is over, and counts the others.
+fn expire(
+    repository: Repository<'_>,
+    caller: &Caller,
+    workflow: &Stored<Workflow>,
+    now: u64,
+    change: &mut Change,
+) -> Result<usize> {
+    let listing =
+        Listing { name: Some(("open", workflow.id.clone())), most: ReadLimit::of(OPEN_MAX * 2), ..Listing::default() };
+    let mut open = 0;
+    for mut stored in repository.list::<Proposal>(listing)?.rows {
+        match status_at(&stored.body, workflow, now) {
+            ProposalStatus::Expired => {
+                stored.body.updated_at = now;
+                let id = stored.id.rsplit('/').next().unwrap_or_default().to_string();
+                moved(repository, caller, &id, stored, Move::Expire, "The proposal has expired.", change)?;
+            }
+            // A superseded proposal counts: a rollback can make it current again.
+            _ => open += 1,
+        }
+    }
+    Ok(open)
+}
+
+/// The author of a proposal. A session proposes for the workflow of its own execution only.
+fn author(app: &App, caller: &Caller, execution: Option<&str>, workflow: &Stored<Workflow>) -> Result<Author> {
+    let user = caller.user.clone();
+    let (execution, session) = match &caller.kind {
+        Kind::Person => (execution, None),
+        Kind::Session { execution: own } => {
+            if execution.is_some_and(|named| named != own) {
+                return Err(Problem::new(Code::Forbidden, "A session proposes as its own execution only."));
+            }
+            (Some(own.as_str()), Some(caller.token.clone()))
+        }
+    };
+    if let Some(execution) = execution {
+        let row = visible_execution(app, caller, execution)?;
+        if row.workflow_id.as_deref() != Some(&workflow.id) {
+            let message = format!("executionId: it is no execution of the workflow `{}`", workflow.id);
+            return Err(Problem::new(Code::Forbidden, message));
+        }
+    }
+    Ok(Author { user, execution: execution.map(String::from), session })
+}
+
+fn check_permits(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
+    if plan_of(app, &caller.organization, &workflow.body)?.plan.constraints.allow_self_modification {
+        return Ok(());
+    }
+    let message = format!(
+        "Self-modification is disabled for the workflow `{}`: its definition must have `constraints.allowSelfModification: true`.",
+        workflow.id
+    );
+    Err(Problem::new(Code::Conflict, message))
+}
+
+fn check_base(base_hash: &str, workflow: &Stored<Workflow>) -> Result<()> {
+    if Hash::parse(base_hash).is_none() {
+        return Err(Problem::field("baseWorkflowHash", "it must be `sha256:` and 64 hexadecimal digits"));
+    }
+    if base_hash == workflow.body.hash {
+        return Ok(());
+    }
+    let message = format!(
+        "The base hash does not match: the proposal changes {base_hash}, and the workflow `{}` has {}.",
+        workflow.id, workflow.body.hash
+    );
+    Err(Problem::new(Code::Conflict, message))
+}
+
+/// Checks that the caller may review and apply: the owner of the workflow or an admin, in person.
+fn check_decides(caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
+    if caller.is_person() && caller.may_act_for(&workflow.body.user) {
+        return Ok(());
+    }
+    let message = format!("Proposals for the workflow `{}` are decided by its owner and by admins.", workflow.id);
+    Err(Problem::new(Code::Forbidden, message))
+}
+
+fn needs_four_eyes(app: &App, caller: &Caller) -> Result<bool> {
+    let organization = Repository::of(app.catalogue(), "").require::<Organization>(&caller.organization)?;
+    Ok(organization.body.has(FOUR_EYES_FEATURE))
+}
+
+fn expiry(given: Option<u64>, now: u64) -> Result<u64> {
+    match given {
+        None => Ok(now + EXPIRY_DEFAULT_MS),
+        Some(at) if at <= now => Err(Problem::field("expiresAt", "it is in the past")),
+        Some(at) if at > now + EXPIRY_MAX_MS => Err(Problem::field("expiresAt", "it is more than 365 days away")),
+        Some(at) => Ok(at),
+    }
+}
+
+fn check_text(field: &str, text: Option<&str>, most: usize) -> Result<()> {
+    match text {
+        Some(text) if text.chars().count() > most => {
+            Err(Problem::field(field, format!("it has more than {most} characters")))
+        }
+        Some(text) if text.trim().is_empty() => Err(Problem::field(field, "it is blank: leave it out")),
+        _ => Ok(()),
+    }
+}
+
+fn audit<const N: usize>(
+    caller: &Caller,
+    action: &str,
+    id: &str,
+    proposal: &Proposal,
+    details: [(&'static str, Value); N],
+) -> mainspring_store::AuditEntry {
+    let own = [
+        ("workflow", Value::from(proposal.workflow.as_str())),
+        ("base", proposal.change.base_hash.as_str().into()),
+        ("hash", proposal.change.hash.as_str().into()),
+    ];
+    entry(caller, action, id, Value::map(own.into_iter().chain(details)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expiry_is_within_its_bounds() {
+        assert_eq!(expiry(None, 5), Ok(5 + EXPIRY_DEFAULT_MS));
+        assert_eq!(expiry(Some(6), 5), Ok(6));
+        assert!(expiry(Some(5), 5).is_err() && expiry(Some(6 + EXPIRY_MAX_MS), 5).is_err());
+    }
+}
