@@ -76,6 +76,8 @@ pub enum ToolError {
     InputRequired(String),
     /// The arguments are not a JSON object.
     InvalidArguments(String),
+    /// The arguments do not match the schema of the tool: its name, and the mismatches. Nothing was called.
+    ArgumentsMismatch(String, String),
     /// Too many calls wait for the server.
     TooManyCalls(String, usize),
 }
@@ -99,7 +101,7 @@ impl ToolError {
             Self::NotAuthorized(_) => (Class::Failed, "tool_server_not_authorized"),
             Self::InvalidAnswer(..) => (Class::Invalid, "tool_answer_invalid"),
             Self::InputRequired(_) => (Class::Policy, "tool_input_required"),
-            Self::InvalidArguments(_) => (Class::Invalid, "tool_arguments_invalid"),
+            Self::InvalidArguments(_) | Self::ArgumentsMismatch(..) => (Class::Invalid, "tool_arguments_invalid"),
             Self::TooManyCalls(..) => (Class::Unavailable, "tool_server_busy"),
         }
     }
@@ -169,6 +171,9 @@ impl fmt::Display for ToolError {
             ),
             Self::InvalidArguments(tool) => {
                 write!(out, "the arguments of the tool `{tool}` are not an object: write `arguments: {{name: value}}`")
+            }
+            Self::ArgumentsMismatch(tool, why) => {
+                write!(out, "the arguments do not match the schema of the tool `{tool}`: {}", quoted(why))
             }
             Self::TooManyCalls(server, max) => write!(
                 out,

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor};
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
-    value::Value,
+    value::{Map, Value},
 };
 
 use crate::{
@@ -13,24 +13,37 @@ use crate::{
     error::ToolError,
     limits::LOOKUP_TIMEOUT,
     lookup::find,
-    pool::Pool,
+    pool::{Lease, Pool},
 };
 
 /// Performs the attempts of `tool` steps at the configured servers.
 pub struct Tools {
     pool: Arc<Pool>,
     lookup_timeout: Duration,
+    checks: Option<Arc<dyn CheckArguments>>,
+}
+
+/// Checks arguments against the schema of a tool. The schema comes from the tool server, so it is untrusted. The call
+/// blocks.
+pub trait CheckArguments: Send + Sync {
+    /// Returns the mismatches as a sentence, for a call of an organization.
+    fn check(&self, organization: Option<&str>, schema: &Value, arguments: &Value) -> Result<(), String>;
 }
 
 impl Tools {
     /// Makes an executor.
     pub fn new(pool: Arc<Pool>) -> Self {
-        Self { pool, lookup_timeout: LOOKUP_TIMEOUT }
+        Self { pool, lookup_timeout: LOOKUP_TIMEOUT, checks: None }
     }
 
     /// Changes the time in which all servers must list their tools for a name without its server.
     pub fn with_lookup_timeout(self, lookup_timeout: Duration) -> Self {
         Self { lookup_timeout, ..self }
+    }
+
+    /// Checks the arguments of each call before it is sent.
+    pub fn with_checks(self, checks: Arc<dyn CheckArguments>) -> Self {
+        Self { checks: Some(checks), ..self }
     }
 
     async fn run(&self, attempt: &Attempt, mut stop: CancelSignal) -> Result<Outcome, ToolError> {
@@ -39,15 +52,34 @@ impl Tools {
         }
         let scope = Scope { organization: attempt.organization.clone(), workspace: attempt.workspace.clone() };
         let name = attempt.params.get("tool").and_then(Value::as_text).unwrap_or_default();
+        let arguments = attempt.params.get("arguments").unwrap_or(&Value::Null);
+        let checked = async {
+            let (connection, tool) = find(&self.pool, name, &scope, self.lookup_timeout).await?;
+            self.check(&connection, &tool, arguments, &scope).await?;
+            Ok::<_, ToolError>((connection, tool))
+        };
         let found = tokio::select! {
             biased;
-            found = find(&self.pool, name, &scope, self.lookup_timeout) => found?,
+            found = checked => found?,
             () = stop.requested() => return Ok(Outcome::Stopped(Value::Null)),
         };
         let (connection, tool) = found;
-        let arguments = attempt.params.get("arguments").unwrap_or(&Value::Null);
         let call = Call { tool: &tool, arguments, intent: attempt.intent, step: &attempt.step };
         connection.call(call, &mut stop).await
+    }
+
+    /// Checks the arguments against the schema that the server lists for the tool. A tool that the server does not list
+    /// is called without a check: the server answers for it.
+    async fn check(&self, connection: &Lease, tool: &str, arguments: &Value, scope: &Scope) -> Result<(), ToolError> {
+        let Some(checks) = self.checks.clone() else { return Ok(()) };
+        let listed = connection.tools().await?;
+        let Some(schema) = listed.get(tool).map(|tool| tool.input_schema.clone()) else { return Ok(()) };
+        let arguments = if *arguments == Value::Null { Value::Map(Map::new()) } else { arguments.clone() };
+        let organization = scope.organization.clone();
+        let checked = move || checks.check(organization.as_deref(), &schema, &arguments);
+        // A check that panicked says nothing about the arguments, which the server checks as well.
+        let checked = tokio::task::spawn_blocking(checked).await.unwrap_or(Ok(()));
+        checked.map_err(|why| ToolError::ArgumentsMismatch(tool.to_owned(), why))
     }
 }
 

@@ -84,12 +84,10 @@ impl Pool {
         if !self.is_swept.swap(true, Ordering::SeqCst) {
             tokio::spawn(sweep(Arc::downgrade(self), self.idle_max));
         }
-        let (entry, closed) = self.entry(server, scope).await?;
+        let (entry, user, closed) = self.entry(server, scope).await?;
         for connection in closed {
             close(connection).await;
         }
-        // Registered before the connection opens, so that no other call closes it as idle.
-        let user = User::of(&entry.users);
         let opened = entry
             .connection
             .get_or_try_init(|| {
@@ -100,8 +98,9 @@ impl Pool {
         Ok(Lease { connection: opened?.clone(), _user: user })
     }
 
-    /// Finds or makes the entry of a server, and takes out the connections that are to be closed.
-    async fn entry(&self, server: &ServerConfig, scope: &Scope) -> Result<(Entry, Vec<Entry>), ToolError> {
+    /// Finds or makes the entry of a server, and takes out the connections that are to be closed. The caller is a user of
+    /// the entry from then on, so no other call takes it out as idle before the connection is open.
+    async fn entry(&self, server: &ServerConfig, scope: &Scope) -> Result<(Entry, User, Vec<Entry>), ToolError> {
         let key = (scope.clone(), server.name.clone());
         let now = Instant::now();
         let mut entries = self.entries.lock().await;
@@ -112,7 +111,7 @@ impl Pool {
         });
         if let Some(entry) = entries.get_mut(&key) {
             entry.used_at = now;
-            return Ok((entry.clone(), closed));
+            return Ok((entry.clone(), User::of(&entry.users), closed));
         }
         let of_organization = entries.iter().filter(|((other, _), _)| other.organization == scope.organization).count();
         if of_organization >= CONNECTIONS_MAX {
@@ -126,7 +125,8 @@ impl Pool {
         }
         let entry = Entry { connection: Arc::default(), users: Arc::default(), used_at: now };
         entries.insert(key, entry.clone());
-        Ok((entry, closed))
+        let user = User::of(&entry.users);
+        Ok((entry, user, closed))
     }
 
     /// Closes the connections that had no call for the idle time.
@@ -183,5 +183,41 @@ async fn close(entry: Entry) {
     let connection = Arc::into_inner(connection).and_then(OnceCell::into_inner).and_then(Arc::into_inner);
     if let Some(connection) = connection {
         connection.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_effects::http::{SystemResolver, TlsRoots};
+
+    use super::*;
+    use crate::{
+        config::{StdioConfig, TransportConfig},
+        http::HttpAccess,
+        process::Uncontained,
+    };
+
+    #[tokio::test]
+    async fn an_entry_that_was_found_is_in_use() {
+        let http = HttpAccess {
+            allow: "127.0.0.1".parse().unwrap(),
+            trust: TlsRoots::default(),
+            resolver: Arc::new(SystemResolver),
+            connect_timeout: Duration::from_secs(1),
+        };
+        let stdio = StdioConfig { command: "none".into(), args: Vec::new(), env: BTreeMap::new(), cwd: None };
+        let server = ServerConfig { name: "s".into(), transport: TransportConfig::Stdio(stdio) };
+        let access = Access { start: Arc::new(Uncontained), http };
+        let pool = Pool::new(vec![server.clone()], access, Duration::ZERO);
+        let (_, first, _) = pool.entry(&server, &Scope::default()).await.unwrap();
+        pool.close_idle().await;
+        assert_eq!(pool.connection_count().await, 1, "the entry was found and is not used yet");
+        let (_, second, _) = pool.entry(&server, &Scope::default()).await.unwrap();
+        drop(first);
+        pool.close_idle().await;
+        assert_eq!(pool.connection_count().await, 1, "another call still uses it");
+        drop(second);
+        pool.close_idle().await;
+        assert_eq!(pool.connection_count().await, 0);
     }
 }

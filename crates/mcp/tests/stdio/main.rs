@@ -25,7 +25,7 @@ use mainspring_kernel::{
 use mainspring_mcp::{
     config::{ServerConfig, StdioConfig, TransportConfig},
     connection::{Access, Connection, Scope},
-    executor::Tools,
+    executor::{CheckArguments, Tools},
     http::HttpAccess,
     pool::Pool,
     process::Uncontained,
@@ -72,6 +72,9 @@ fn main() {
         trial("a_server_that_exits_is_quoted", a_server_that_exits_is_quoted),
         trial("idle_connections_close", idle_connections_close),
         trial("a_process_ends_with_its_connection", a_process_ends_with_its_connection),
+        trial("a_wait_for_a_server_that_starts_is_canceled", a_wait_for_a_server_that_starts_is_canceled),
+        trial("an_answer_of_100_mb_is_no_answer", an_answer_of_100_mb_is_no_answer),
+        trial("arguments_are_checked_before_the_call", arguments_are_checked_before_the_call),
     ];
     libtest_mimic::run(&Arguments::from_args(), tests).exit();
 }
@@ -99,6 +102,16 @@ impl Bench {
 
     fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// Counts the running servers of this test.
+    fn process_count(&self) -> usize {
+        let marker = self.log_path().display().to_string();
+        let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
+            let environment = std::fs::read(entry.ok()?.path().join("environ")).ok()?;
+            String::from_utf8_lossy(&environment).contains(&marker).then_some(())
+        });
+        processes.count()
     }
 
     fn pool(&self, servers: Vec<ServerConfig>) -> Arc<Pool> {
@@ -367,17 +380,74 @@ fn idle_connections_close(bench: &Bench) {
 
 fn a_process_ends_with_its_connection(bench: &Bench) {
     let config = bench.server("test", "legacy");
-    let count = || {
-        let marker = bench.log_path().display().to_string();
-        let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| {
-            let environment = std::fs::read(entry.ok()?.path().join("environ")).ok()?;
-            String::from_utf8_lossy(&environment).contains(&marker).then_some(())
-        });
-        processes.count()
-    };
+    let count = || bench.process_count();
     let connection =
         bench.runtime.block_on(async { Connection::open(&config, &Scope::default(), &access()).await.unwrap() });
     assert_eq!(count(), 1);
     bench.runtime.block_on(async { drop(connection) });
     bench.runtime.block_on(until(|| count() == 0));
+}
+
+/// The call ends at once, the server is killed, and its connection holds no place of the organization.
+fn a_wait_for_a_server_that_starts_is_canceled(bench: &Bench) {
+    let pool = Arc::new(Pool::new(vec![bench.server("test", "silent")], access(), Duration::ZERO));
+    let tools = Tools::new(pool.clone());
+    let attempt = bench.attempt("test.echo", "{}");
+    let (stopper, stop) = CancelHandle::pair();
+    bench.runtime.spawn({
+        let log = bench.log_path();
+        async move {
+            until(|| std::fs::read_to_string(&log).is_ok_and(|log| log.contains("silent"))).await;
+            stopper.cancel();
+        }
+    });
+    assert_eq!(shown(&bench.perform_until(&tools, &attempt, stop)), "stopped");
+    bench.runtime.block_on(async {
+        pool.close_idle().await;
+        assert_eq!(pool.connection_count().await, 0, "nothing uses the connection");
+        until(|| bench.process_count() == 0).await;
+    });
+}
+
+/// Accepts objects with the key `a` only.
+struct OnlyA;
+
+impl CheckArguments for OnlyA {
+    fn check(&self, organization: Option<&str>, schema: &Value, arguments: &Value) -> Result<(), String> {
+        assert_eq!((organization, schema.get("type").and_then(Value::as_text)), (None, Some("object")));
+        let keys: Vec<_> = arguments.as_map().unwrap().keys().map(String::as_str).collect();
+        if keys == ["a"] { Ok(()) } else { Err(format!("the keys are {keys:?}\u{1b}")) }
+    }
+}
+
+fn arguments_are_checked_before_the_call(bench: &Bench) {
+    let tools = bench.tools().with_checks(Arc::new(OnlyA));
+    check(bench, &tools, "test.echo", r#"{"b": 1}"#, "failed invalid tool_arguments_invalid");
+    check(bench, &tools, "echo", "null", "schema of the tool `echo`: the keys are []\\u{1b}");
+    assert_eq!(bench.log(), "", "nothing was called");
+    check(bench, &tools, "test.echo", r#"{"a": 1}"#, "done");
+}
+
+/// A line of 100 MB is read and dropped. The call has no answer, so the timeout of its step ends it.
+fn an_answer_of_100_mb_is_no_answer(bench: &Bench) {
+    let tools = bench.tools();
+    let attempt = bench.attempt("test.flood", "{}");
+    let (stopper, stop) = CancelHandle::pair();
+    bench.runtime.spawn({
+        let log = bench.log_path();
+        async move {
+            until(|| std::fs::read_to_string(&log).is_ok_and(|log| log.contains("flooded"))).await;
+            stopper.cancel();
+        }
+    });
+    assert_eq!(shown(&bench.perform_until(&tools, &attempt, stop)), "stopped");
+    assert!(peak_memory_kib() < 200 * 1024, "{} KiB", peak_memory_kib());
+    check(bench, &tools, "test.echo", "{}", "done [");
+}
+
+/// The peak memory of this process, which other tests share.
+fn peak_memory_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
