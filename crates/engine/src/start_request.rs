@@ -8,6 +8,7 @@ use std::{
 
 use mainspring_kernel::{
     decide::unfit_input,
+    effect_policy::EffectPolicy,
     evaluation::{Check, Evaluation},
     failure::Failure,
     hash::Hash,
@@ -146,6 +147,19 @@ impl StartRequest {
             workspace: None,
             audit: None,
         }
+    }
+
+    /// Applies a policy to the calls of the plan and of all children, as the execution pins them.
+    pub fn guarded(mut self, policy: &EffectPolicy, organization: Option<&str>) -> Self {
+        let plan = policy.guarded(&self.plan, organization);
+        if !Arc::ptr_eq(&plan, &self.plan) {
+            self.stored_plan = stored_plan(&plan);
+            self.plan = plan;
+        }
+        for child in self.workflows.values_mut() {
+            *child = policy.guarded(child, organization);
+        }
+        self
     }
 
     /// Checks input and variables against the plan. An execution does this at its start and fails otherwise, so a

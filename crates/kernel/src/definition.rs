@@ -29,6 +29,7 @@ use root::Root;
 mod bounds;
 mod conditions;
 pub mod convert;
+mod denied_calls;
 pub mod edges;
 mod expression_hints;
 mod fields;
@@ -51,6 +52,7 @@ mod step_work;
 mod steps;
 mod suggest;
 
+pub use denied_calls::denied_calls;
 pub use inspector::{Complaint, Inspector, Unread};
 pub use notation::Notation;
 
@@ -166,6 +168,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         workflow_hash: Hash::of(json::canonical(&normalised).as_bytes()),
         constraints: root.constraints,
         policy: root.policy,
+        effect_rules: root.effect_rules,
         input_schema: root.input_schema,
         variables: root.variables,
         default_context: root.default_context,

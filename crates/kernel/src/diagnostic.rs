@@ -51,7 +51,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 29] = [
+pub const CODES: [&str; 30] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -81,6 +81,7 @@ pub const CODES: [&str; 29] = [
     REFERENCE_TO_OUTPUT_VARIABLE,
     FOREIGN_REFERENCE,
     INEXACT_NUMBER,
+    POLICY_DENIED,
 ];
 
 /// See [`CODES`].
@@ -141,6 +142,8 @@ pub const REFERENCE_TO_OUTPUT_VARIABLE: &str = "reference_to_output_variable";
 pub const FOREIGN_REFERENCE: &str = "foreign_reference";
 /// See [`CODES`].
 pub const INEXACT_NUMBER: &str = "inexact_number";
+/// See [`CODES`].
+pub const POLICY_DENIED: &str = "policy_denied";
 
 /// Maximum number of characters shown of a source line. A definition may be one line of a megabyte.
 const SHOWN_CHARS_MAX: usize = 100;

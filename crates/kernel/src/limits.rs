@@ -201,6 +201,12 @@ pub const TURN_BYTES_PER_STEP: usize = 24;
 /// enough to be written and read in one piece, and no execution can occupy its shard for long.
 pub const TURN_RECORDS_MAX: usize = 4_096;
 
+/// Maximum number of rules in one part of a policy of effects. Judging a plan compares each of its calls with each rule.
+pub const EFFECT_RULES_MAX: usize = 200;
+
+/// Maximum length of a pattern for names of calls, in bytes: the longest name of a tool.
+pub const EFFECT_PATTERN_BYTES_MAX: usize = 256;
+
 const _: () = assert!(PLAN_DEPTH_MAX * 3 < DEPTH_MAX, "a nested plan must fit into a value");
 const _: () = assert!(SHELL_TIMEOUT_DEFAULT_MS <= SHELL_TIMEOUT_MAX_MS);
 const _: () = assert!(SHELL_TIMEOUT_MAX_MS < WAIT_MAX_MS);

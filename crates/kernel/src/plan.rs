@@ -19,6 +19,7 @@ use crate::{
 
 mod certain;
 mod decode;
+mod effect_rules;
 mod encode;
 mod graph;
 mod retry;
@@ -26,6 +27,8 @@ mod variables;
 mod work;
 
 pub use certain::endless;
+pub(crate) use effect_rules::RuleReader;
+pub use effect_rules::{ClassSource, EffectClass, Guard, Pattern, RuleError, Verdict, VerdictRules};
 pub use encode::PlanError;
 pub use graph::{Edge, EdgeKind, Graph, Pull, SourceEnd};
 pub use retry::{Backoff, Delay, Matcher, Retry, is_code};
@@ -45,6 +48,8 @@ pub struct Plan {
     pub constraints: Constraints,
     /// The failures after which an execution fails.
     pub policy: FailurePolicy,
+    /// The rules of the workflow for its calls. They can only tighten those of the installation.
+    pub effect_rules: VerdictRules,
     /// The JSON Schema of the input.
     pub input_schema: Option<Value>,
     /// The declared variables. `None` if the definition declares none; it then accepts any variable.
@@ -153,6 +158,8 @@ pub struct Step {
     pub priority: i32,
     /// True if each attempt has its own idempotency key; otherwise all attempts share one.
     pub key_per_attempt: bool,
+    /// The decision of the policy about the step's call, set when an execution starts. `None` if the call is allowed.
+    pub guard: Option<Guard>,
 }
 
 /// The consequence of a step's failure.

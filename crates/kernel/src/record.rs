@@ -417,6 +417,8 @@ pub enum Purpose {
     Approval,
     /// Permission to repeat an attempt with an unknown outcome.
     Interrupted,
+    /// Permission for a call, because a policy requires it.
+    Call,
 }
 
 impl Record {

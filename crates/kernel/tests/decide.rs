@@ -6,6 +6,8 @@ mod children;
 mod evaluations;
 #[path = "decide/failures.rs"]
 mod failures;
+#[path = "decide/policy.rs"]
+mod policy;
 #[path = "decide/signals.rs"]
 mod signals;
 
@@ -241,7 +243,11 @@ fn what_waits_in_no_queue() {
 /// Processes the inputs of a case, each at its time in milliseconds, and compares the records with the expected ones.
 /// Returns the final state.
 fn check(steps: &str, picture: &str) -> State {
-    let mut state = fresh(KEY, steps);
+    check_from(fresh(KEY, steps), picture)
+}
+
+/// The same, for an execution that has not begun.
+fn check_from(mut state: State, picture: &str) -> State {
     let plan = state.plan.clone();
     let drawn: Vec<String> =
         picture.lines().map(|line| line.trim().into()).filter(|line: &String| !line.is_empty()).collect();

@@ -71,6 +71,8 @@ enum Command {
     Cancel(commands::cancel::Cancel),
     /// Send a named message to an execution
     Signal(commands::signal::Signal),
+    /// Record calls of tools as the steps of a workflow
+    Record(commands::record::Record),
     /// List the tools of the configured MCP servers, or call one
     Tools(commands::tools::ToolsArgs),
     /// Upgrade the store of an older release to the format of this one
@@ -153,6 +155,7 @@ impl Command {
                 Some("`backup` copies the store of this machine's folder; run it on the server's machine")
             }
             Self::Tools(_) => Some("`tools` uses the tool servers of this machine's configuration"),
+            Self::Record(_) => Some("`record` calls the tool servers of this machine's configuration"),
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Review(_) => {
                 Some("`review` compares files of this machine; `proposals show` shows the review of a server")
@@ -216,6 +219,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Deny(deny) => commands::decide::deny(&deny, context),
         Command::Cancel(cancel) => commands::cancel::cancel(&cancel, context),
         Command::Signal(signal) => commands::signal::signal(&signal, context),
+        Command::Record(record) => commands::record::record(&record, context),
         Command::Tools(tools) => commands::tools::tools(&tools, context),
         Command::Upgrade(upgrade) => commands::upgrade::upgrade(&upgrade, context),
         Command::Quarantine(quarantine) => commands::quarantine::quarantine(&quarantine, context),

@@ -17,6 +17,7 @@ pub(crate) mod plan;
 pub(crate) mod proposals;
 pub(crate) mod propose;
 pub(crate) mod quarantine;
+pub(crate) mod record;
 pub(crate) mod resume;
 pub(crate) mod review;
 pub(crate) mod rollback;

@@ -13,6 +13,8 @@ pub mod idempotency;
 pub mod output;
 pub mod paths;
 pub mod read_limited;
+#[cfg(feature = "tools")]
+mod recording_file;
 pub mod runner;
 mod scripts;
 mod server_settings;
@@ -24,5 +26,6 @@ mod telemetry;
 #[path = "telemetry/disabled.rs"]
 mod telemetry;
 mod tls;
+mod tool_policy;
 mod tool_servers;
 pub mod workflow_cli;

@@ -70,6 +70,20 @@ const KEYS: [(&str, &str); 21] = [
 /// The key of the tool servers. They have no flag and no variable.
 const TOOL_SERVERS: &str = "mcpServers";
 
+/// The rules for calls, which only the file has.
+const POLICY: &str = "policy";
+
+/// The settings that are objects, which only the file has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ObjectSettings {
+    /// The file, for messages.
+    pub(crate) path: PathBuf,
+    /// `mcpServers`; null without one.
+    pub(crate) tool_servers: Value,
+    /// `policy`; null without one.
+    pub(crate) policy: Value,
+}
+
 /// The flags of commands that run a server or show its settings.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ServerFlags {
@@ -140,8 +154,8 @@ pub(crate) struct Settings {
     pub(crate) keep_minutes: u64,
     /// The OpenID Connect provider, if one is configured.
     pub(crate) oidc: Option<mainspring_server::auth::oidc::Settings>,
-    /// True if the file configures tool servers.
-    pub(crate) has_tool_servers: bool,
+    /// The settings that are objects.
+    pub(crate) objects: ObjectSettings,
     /// The global flags with the effective data folder and store.
     pub(crate) global: Global,
 }
@@ -188,9 +202,8 @@ impl Settings {
         if let Some(url) = base_url.iter().find(|url| !url.starts_with("http") || origin(url).is_none()) {
             return Err(bad("baseUrl", format!("`{url}` is no address like https://mainspring.example.com")));
         }
-        let has_tool_servers = file.value.get(TOOL_SERVERS).is_some();
         Ok(Self {
-            has_tool_servers,
+            objects: file.objects(),
             base_url,
             listen,
             lease_seconds,
@@ -297,12 +310,9 @@ fn settings_file(flag: Option<&Path>) -> Option<(PathBuf, bool)> {
     named.map(|path| (path, true)).or_else(usual)
 }
 
-/// Reads the value of `mcpServers` from the settings file of the environment or of the default location; null without
-/// one. Returns the path for messages.
-pub(crate) fn tool_servers() -> Result<(PathBuf, Value), CliError> {
-    let File { path, value } = File::read(settings_file(None))?;
-    let servers = value.get(TOOL_SERVERS).cloned().unwrap_or_default();
-    Ok((path, servers))
+/// Reads the settings that are objects from the file of the environment or of the default location.
+pub(crate) fn object_settings() -> Result<ObjectSettings, CliError> {
+    Ok(File::read(settings_file(None))?.objects())
 }
 
 /// The parsed settings file.
@@ -333,11 +343,16 @@ impl File {
             document.map_err(|found| refused(&path, &format!("{}: {}", found.path, found.message)))?.value
         };
         let Value::Map(map) = &value else { return Err(refused(&path, "it must be an object of settings")) };
-        let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS]).collect();
+        let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS, POLICY]).collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
         }
         Ok(Self { path, value })
+    }
+
+    fn objects(&self) -> ObjectSettings {
+        let part = |name: &str| self.value.get(name).cloned().unwrap_or_default();
+        ObjectSettings { path: self.path.clone(), tool_servers: part(TOOL_SERVERS), policy: part(POLICY) }
     }
 
     fn get(&self, name: &str) -> Result<Option<String>, CliError> {

@@ -2,67 +2,237 @@
 
 use std::sync::Arc;
 
-use mainspring_effects::Executor;
+use mainspring_effects::{Executor, shell::contain::Scripts};
+#[cfg(not(feature = "tools"))]
+use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_kernel::value::Value;
 
-use crate::{error::CliError, server_settings};
+use crate::{error::CliError, server_settings::ObjectSettings};
 
 #[cfg(feature = "tools")]
-pub(crate) use enabled::pool;
+pub(crate) use enabled::{annotated, call_once, pool, scope};
 
-/// Returns the executor of `tool` steps; `None` if no tool server is configured.
-pub(crate) fn executor() -> Result<Option<Arc<dyn Executor>>, CliError> {
-    let (path, servers) = server_settings::tool_servers()?;
-    match servers {
+/// Returns the executor of `tool` steps; `None` if no tool server is configured. Mistakes in the configuration of the
+/// servers concern `tool` steps alone, so they are failures of such steps. The processes of stdio servers have the
+/// rights that `scripts` gives to scripts.
+pub(crate) fn executor(settings: &ObjectSettings, scripts: &Scripts) -> Result<Option<Arc<dyn Executor>>, CliError> {
+    match settings.tool_servers {
         Value::Null => Ok(None),
         #[cfg(feature = "tools")]
-        _ => Ok(Some(Arc::new(mainspring_mcp::executor::Tools::new(enabled::pool_of(&path, &servers)?)))),
+        _ => Ok(Some(enabled::executor(settings, scripts)?)),
         #[cfg(not(feature = "tools"))]
         _ => {
-            let message = format!("{}: `mcpServers` needs a build with the feature `tools`", path.display());
+            let _ = scripts;
+            let path = settings.path.display();
+            let message = format!("{path}: `mcpServers` needs a build with the feature `tools`");
             Err(CliError::bad_input("no_tools", message))
         }
     }
 }
 
+/// Returns the policy as it is: a build without tools has no annotations.
+#[cfg(not(feature = "tools"))]
+pub(crate) fn annotated(policy: EffectPolicy, _: &ObjectSettings) -> Result<EffectPolicy, CliError> {
+    Ok(policy)
+}
+
 #[cfg(feature = "tools")]
 mod enabled {
-    use std::{path::Path, sync::Arc};
+    use std::sync::Arc;
 
-    use mainspring_effects::http::{CONNECT_TIMEOUT_DEFAULT, SystemResolver, TlsRoots};
-    use mainspring_kernel::value::Value;
+    use mainspring_effects::{
+        Adopted, AttemptName, BoxFuture, CancelHandle, CancelSignal, Executor,
+        http::{CONNECT_TIMEOUT_DEFAULT, SystemResolver, TlsRoots},
+        shell::contain::Scripts,
+    };
+    use mainspring_engine::evaluator::{ForTenant, evaluate};
+    use mainspring_kernel::{
+        effect::{Attempt, Outcome},
+        effect_policy::EffectPolicy,
+        evaluation::{Check, Evaluation},
+        failure::{Class, Failure},
+        hash::Hash,
+        json::compact,
+        key::ExecutionKey,
+        value::Value,
+    };
     use mainspring_mcp::{
-        config, connection::Access, http::HttpAccess, limits::IDLE_TIMEOUT, pool::Pool, process::Uncontained,
+        config,
+        connection::{Access, Scope},
+        executor::{CheckArguments, Tools},
+        http::HttpAccess,
+        limits::IDLE_TIMEOUT,
+        pool::Pool,
+        process::{ProcessSpec, StartProcess, Started, Uncontained},
     };
 
-    use crate::{error::CliError, runner::http_allow, server_settings};
+    use crate::{
+        context::{Context, block_on},
+        error::CliError,
+        evaluator::evaluator,
+        runner::http_allow,
+        server_settings::{ObjectSettings, object_settings},
+    };
 
     /// Returns a pool of the configured servers. None is started before its first use.
     pub(crate) fn pool() -> Result<Arc<Pool>, CliError> {
-        let (path, servers) = server_settings::tool_servers()?;
-        if servers == Value::Null {
+        let settings = object_settings()?;
+        if settings.tool_servers == Value::Null {
             let message = format!(
                 "no tool servers are configured: add `mcpServers: {{NAME: {{command: PROGRAM, args: [...]}}}}` to {}",
-                path.display()
+                settings.path.display()
             );
             return Err(CliError::bad_input("no_tool_servers", message));
         }
-        pool_of(&path, &servers)
+        let servers = servers(&settings).map_err(|message| CliError::bad_input("bad_settings", message))?;
+        pool_of(servers, Arc::new(Uncontained))
     }
 
-    /// Reads the servers of a settings file.
-    pub(super) fn pool_of(path: &Path, servers: &Value) -> Result<Arc<Pool>, CliError> {
-        let servers = config::servers(servers).map_err(|errors| {
+    /// The scope of a command: its working directory is the workspace of the servers.
+    pub(crate) fn scope() -> Result<Scope, CliError> {
+        let folder = std::env::current_dir().map_err(|error| CliError::internal("no_directory", error.to_string()))?;
+        Ok(Scope { organization: None, workspace: Some(folder.display().to_string()) })
+    }
+
+    /// Calls a tool through the executor of `tool` steps, so that a step behaves the same. A signal cancels the call.
+    pub(crate) async fn call_once(
+        pool: &Arc<Pool>,
+        tool: &str,
+        arguments: Value,
+        intent: Hash,
+        context: &Context,
+    ) -> Result<Outcome, CliError> {
+        let attempt = Attempt {
+            execution: ExecutionKey::new(0, [0; 10]),
+            root: ExecutionKey::new(0, [0; 10]),
+            execution_id: "tools-call".into(),
+            organization: None,
+            step: "call".into(),
+            number: 1,
+            effect: "tool".into(),
+            params: Value::map([("tool", tool.into()), ("arguments", arguments)]),
+            intent,
+            key_per_attempt: false,
+            handed_out_at: 0,
+            workspace: scope()?.workspace,
+        };
+        let (handle, signal) = CancelHandle::pair();
+        let tools = Tools::new(pool.clone()).with_checks(Arc::new(InSandbox));
+        let mut performed = tools.perform(&attempt, signal);
+        Ok(tokio::select! {
+            outcome = &mut performed => outcome,
+            () = context.signals.any() => {
+                handle.cancel();
+                performed.await
+            }
+        })
+    }
+
+    /// Reads the servers of a settings file. The error is the message for all mistakes.
+    fn servers(settings: &ObjectSettings) -> Result<Vec<config::ServerConfig>, String> {
+        config::servers(&settings.tool_servers).map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            let message = format!("the settings in {}: {}", path.display(), errors.join("\n"));
-            CliError::bad_input("bad_settings", message)
-        })?;
+            format!("the settings in {}: {}", settings.path.display(), errors.join("\n"))
+        })
+    }
+
+    fn pool_of(servers: Vec<config::ServerConfig>, start: Arc<dyn StartProcess>) -> Result<Arc<Pool>, CliError> {
         let http = HttpAccess {
             allow: http_allow()?,
             trust: TlsRoots::default(),
             resolver: Arc::new(SystemResolver),
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
         };
-        Ok(Arc::new(Pool::new(servers, Access { start: Arc::new(Uncontained), http }, IDLE_TIMEOUT)))
+        Ok(Arc::new(Pool::new(servers, Access { start, http }, IDLE_TIMEOUT)))
+    }
+
+    /// Returns the executor of the configured servers.
+    pub(super) fn executor(settings: &ObjectSettings, scripts: &Scripts) -> Result<Arc<dyn Executor>, CliError> {
+        let start: Arc<dyn StartProcess> = match scripts {
+            Scripts::Uncontained => Arc::new(Uncontained),
+            Scripts::Contained(_) => Arc::new(Refused(
+                "stdio servers do not run in containers in this build: use a server with `url`, or say `--scripts \
+                 uncontained` if the members of all organizations may have the rights of this user"
+                    .into(),
+            )),
+            Scripts::Off(why) => {
+                Arc::new(Refused(format!("processes are off, because {why}: use a server with `url`")))
+            }
+        };
+        Ok(match servers(settings) {
+            Ok(servers) => Arc::new(Tools::new(pool_of(servers, start)?).with_checks(Arc::new(InSandbox))),
+            Err(message) => Arc::new(Misconfigured(message)),
+        })
+    }
+
+    /// Adds the classes that trusted servers give their tools. A server that does not answer leaves its tools without
+    /// a class, so that calls of them ask.
+    pub(crate) fn annotated(policy: EffectPolicy, settings: &ObjectSettings) -> Result<EffectPolicy, CliError> {
+        let Ok(mut servers) = servers(settings) else { return Ok(policy) };
+        servers.retain(|server| policy.trusted_servers().any(|trusted| trusted == server.name));
+        let scope = scope()?;
+        let pool = pool_of(servers, Arc::new(Uncontained))?;
+        let tools = block_on(async {
+            let mut tools = Vec::new();
+            for server in pool.servers() {
+                let Ok(connection) = pool.connection(server, &scope).await else { continue };
+                let Ok(listed) = connection.tools().await else { continue };
+                let classes = listed.tools().iter().map(|tool| (server.name.clone(), tool.name.clone(), tool.class()));
+                tools.extend(classes);
+            }
+            pool.close_all().await;
+            Ok(tools)
+        })?;
+        Ok(policy.with_annotations(tools))
+    }
+
+    /// Starts no process, with the reason.
+    struct Refused(String);
+
+    impl StartProcess for Refused {
+        fn start<'a>(&'a self, _: &'a ProcessSpec) -> BoxFuture<'a, Result<Started, String>> {
+            Box::pin(async { Err(self.0.clone()) })
+        }
+    }
+
+    /// Checks arguments in the sandbox, since the schema is a tool server's.
+    struct InSandbox;
+
+    impl CheckArguments for InSandbox {
+        fn check(&self, organization: Option<&str>, schema: &Value, arguments: &Value) -> Result<(), String> {
+            let tenant = organization.unwrap_or_default();
+            let (schema, value) = (schema.clone(), arguments.clone());
+            let check = Evaluation::Check(Check { schema, value, fills_defaults: false });
+            let evaluator = evaluator();
+            let checked = evaluate(&check, &ForTenant { evaluator: &*evaluator, tenant });
+            match checked.outcome {
+                Err(failure) if failure.details.get("errors").is_some() => {
+                    Err(format!("{}: {}", failure.message, compact(&failure.details)))
+                }
+                // The sandbox is not available, or the schema cannot be read: the server checks its arguments itself.
+                _ => Ok(()),
+            }
+        }
+    }
+
+    /// Fails each `tool` step, because the configuration of the servers has mistakes.
+    struct Misconfigured(String);
+
+    impl Executor for Misconfigured {
+        fn performs(&self, attempt: &Attempt) -> bool {
+            attempt.effect == "tool"
+        }
+
+        fn perform<'a>(&'a self, attempt: &'a Attempt, _: CancelSignal) -> BoxFuture<'a, Outcome> {
+            let message = format!("step `{}`: {}", attempt.step, self.0);
+            let failure = Failure::new(Class::Invalid, "tool_settings_invalid", message);
+            Box::pin(async { Outcome::Failed(failure) })
+        }
+
+        fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
+            Box::pin(async { Adopted::Interrupted })
+        }
+
+        fn forget(&self, _: AttemptName<'_>) {}
     }
 }

@@ -48,7 +48,17 @@ impl Bench {
     }
 }
 
-const CONFIG: &str = "mcpServers:\n  hello: {command: bash, args: [../server.sh]}\n";
+const CONFIG: &str =
+    "mcpServers:\n  hello: {command: bash, args: [../server.sh]}\npolicy:\n  classes: {hello.greet: write}\n";
+
+/// The same server, about whose tools nothing is known.
+const UNCLASSIFIED: &str = "mcpServers:\n  hello: {command: bash, args: [../server.sh]}\n";
+
+const GREETS: &str = r#"
+steps:
+  - {id: greet, type: tool, tool: hello.greet, arguments: {name: "Ada"}}
+  - {id: done, type: return, input: {said: "@greet.text"}}
+"#;
 
 #[test]
 fn tools_are_listed_and_called() {
@@ -70,12 +80,7 @@ fn tools_are_listed_and_called() {
 #[test]
 fn a_step_calls_a_tool_once_and_passes_its_result_on() {
     let bench = Bench::new(CONFIG);
-    let definition = r#"
-steps:
-  - {id: greet, type: tool, tool: hello.greet, arguments: {name: "Ada"}}
-  - {id: done, type: return, input: {said: "@greet.text"}}
-"#;
-    fs::write(bench.dir.workspace().join("wf.yaml"), definition).unwrap();
+    fs::write(bench.dir.workspace().join("wf.yaml"), GREETS).unwrap();
     let ran = call(bench.mainspring(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
     assert_eq!(ran.exit, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains(r#"{"said":"hello"}"#), "{}", ran.stdout);
@@ -98,4 +103,160 @@ fn a_wrong_configuration_is_named_with_its_place() {
     check(CONFIG, &["tools", "other"], "no tool server is named `other`; there are hello");
     check("mcpServers: {a: {command: no-such-program}}", &["tools"], "`no-such-program` is not in PATH");
     check(CONFIG, &["tools", "call", "great"], "mainspring tools");
+}
+
+impl Bench {
+    /// A workspace with `wf.yaml`, which greets.
+    fn greeting(config: &str) -> Self {
+        let bench = Self::new(config);
+        fs::write(bench.dir.workspace().join("wf.yaml"), GREETS).unwrap();
+        bench
+    }
+
+    /// Runs a command and returns its exit code and everything that it prints.
+    fn said(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let answer = call(self.mainspring(arguments), b"");
+        (answer.exit, format!("{}{}", answer.stdout, answer.stderr))
+    }
+
+    fn calls(&self) -> usize {
+        fs::read_to_string(self.dir.workspace().join("calls")).unwrap_or_default().lines().count()
+    }
+}
+
+#[test]
+fn a_tool_that_nobody_classified_waits_for_an_approval_of_the_call() {
+    let bench = Bench::greeting(UNCLASSIFIED);
+    let (_, said) = bench.said(&["run", "wf.yaml", "--id", "e1", "--json"]);
+    assert!(said.contains("waiting_approval"), "{said}");
+    let prompt = "Step `greet` calls the tool `hello.greet`. Its class is destructive, which is assumed";
+    for (command, parts) in
+        [(&["approvals", "--json"][..], &[prompt][..]), (&["show", "e1", "--json"], &[prompt, "Ada", "inputHash"])]
+    {
+        let (_, gates) = bench.said(command);
+        parts.iter().for_each(|part| assert!(gates.contains(part), "{gates} does not contain {part}"));
+    }
+    assert_eq!(bench.calls(), 0, "nothing is called before the approval");
+    let (exit, said) = bench.said(&["approve", "e1", "--json"]);
+    assert_eq!(exit, Some(0), "{said}");
+    assert!(said.contains(r#"{"said":"hello"}"#), "{said}");
+    assert_eq!(bench.calls(), 1);
+    let (exit, said) = bench.said(&["verify", "e1"]);
+    assert_eq!(exit, Some(0), "{said}");
+}
+
+#[test]
+fn a_denied_tool_is_a_diagnostic_and_nothing_runs() {
+    let bench = Bench::greeting(&format!("{UNCLASSIFIED}policy: {{verdicts: {{\"hello.*\": deny}}}}\n"));
+    for command in [&["run", "wf.yaml"][..], &["validate", "wf.yaml"], &["plan", "wf.yaml"]] {
+        let (exit, said) = bench.said(command);
+        assert_eq!(exit, Some(10), "{said}");
+        assert!(said.contains("policy_denied") && said.contains("wf.yaml:3:5"), "{said}");
+    }
+    assert_eq!(bench.calls(), 0);
+}
+
+#[test]
+fn the_plan_shows_class_and_verdict_of_each_call() {
+    let check = |config: &str, expected: &str| {
+        let (exit, said) = Bench::greeting(config).said(&["plan", "wf.yaml"]);
+        assert_eq!(exit, Some(0), "{said}");
+        assert!(said.contains(expected), "{said} does not contain {expected}");
+    };
+    check(UNCLASSIFIED, "ask greet  destructive, assumed");
+    check(CONFIG, "allow greet  write, by a rule");
+    let (_, said) = Bench::greeting(CONFIG).said(&["plan", "wf.yaml", "--json"]);
+    let calls = json::value(said.as_bytes()).unwrap().get("calls").cloned().unwrap();
+    assert_eq!(json::canonical(&calls), r#"[{"class":"write","source":"by a rule","step":"greet","verdict":"allow"}]"#);
+}
+
+/// The annotations of a server count if the installation trusts it. This server gives none, so its tool is destructive.
+#[test]
+fn the_annotations_of_a_trusted_server_give_the_class() {
+    let trusted = format!("{UNCLASSIFIED}policy: {{trusted: [hello]}}\n");
+    let (exit, said) = Bench::greeting(&trusted).said(&["plan", "wf.yaml"]);
+    assert_eq!(exit, Some(0), "{said}");
+    assert!(said.contains("ask greet  destructive, by the annotations of its server"), "{said}");
+}
+
+#[test]
+fn a_mistake_in_the_settings_stops_what_it_concerns() {
+    let run = |config: &str, steps: &str| {
+        let bench = Bench::new(config);
+        fs::write(bench.dir.workspace().join("wf.yaml"), steps).unwrap();
+        bench.said(&["run", "wf.yaml", "--yes", "--json"])
+    };
+    let broken = "mcpServers: {hello: {command: 1}}\n";
+    let (exit, said) = run(broken, "steps: [{id: a, type: bash, command: echo fine}]");
+    assert_eq!(exit, Some(0), "no step uses a tool: {said}");
+    let (exit, said) = run(broken, GREETS);
+    assert_ne!(exit, Some(0), "{said}");
+    assert!(said.contains("tool_settings_invalid") && said.contains("mcpServers.hello.command"), "{said}");
+    let (exit, said) =
+        run("policy: {verdicts: {execute: never}}\n", "steps: [{id: a, type: bash, command: echo fine}]");
+    assert_eq!(exit, Some(10), "a policy that cannot be read permits nothing: {said}");
+    assert!(said.contains("policy.verdicts.execute"), "{said}");
+}
+
+#[test]
+fn calls_are_recorded_as_a_workflow_that_runs() {
+    let bench = Bench::new(CONFIG);
+    let fine = |arguments: &[&str]| {
+        let (exit, said) = bench.said(arguments);
+        assert_eq!(exit, Some(0), "{arguments:?}: {said}");
+        said
+    };
+    fine(&["record", "start", "rec.jsonl", "--input", r#"{"name": "Ada"}"#]);
+    let said = fine(&["record", "call", "rec.jsonl", "hello.greet", "--args", r#"{"name": "@input.name"}"#, "--json"]);
+    assert_eq!(said.trim(), r#"{"result":{"text":"hello"},"step":"hello_greet_1"}"#);
+    fine(&["record", "set", "rec.jsonl", "known", "--output", r#"{"to": "me@example.com"}"#]);
+    let session = br#"{"call": "hello.greet", "args": {"name": "@hello_greet_1.text", "to": "@known.to"}}
+{"call": "hello.greet", "args": {"name": "@nobody_1.id"}}
+{"call": "hello.other"}
+{"calls": 1}
+{"set": "more", "output": [1]}
+"#;
+    let answered = call(bench.mainspring(&["record", "session", "rec.jsonl"]), session);
+    let answers: Vec<&str> = answered.stdout.lines().collect();
+    assert_eq!(answers.len(), 5, "{} {}", answered.stdout, answered.stderr);
+    for (answer, part) in answers.iter().zip([
+        r#"{"result":{"text":"hello"},"step":"hello_greet_2"}"#,
+        "`@nobody_1.id` leads nowhere",
+        "policy_denied",
+        "write {",
+        r#"{"step":"more"}"#,
+    ]) {
+        assert!(answer.contains(part), "{answer} does not contain {part}");
+    }
+    assert_eq!(bench.calls(), 2, "what is refused is not called");
+    fine(&["record", "save", "rec.jsonl", "-o", "recorded.yaml"]);
+    let saved = fs::read_to_string(bench.dir.workspace().join("recorded.yaml")).unwrap();
+    assert!(
+        saved.contains("@input.name") && saved.contains("@known.to") && saved.contains("me@@example.com"),
+        "{saved}"
+    );
+    fine(&["run", "recorded.yaml", "--input", r#"{"name": "Bob"}"#, "--json"]);
+    assert_eq!(bench.calls(), 4, "the recorded workflow makes the same calls");
+}
+
+#[test]
+fn a_recording_survives_the_end_of_its_process_amid_a_call() {
+    let bench = Bench::new(CONFIG);
+    let path = bench.dir.workspace().join("rec.jsonl");
+    let (exit, said) = bench.said(&["record", "start", "rec.jsonl"]);
+    assert_eq!(exit, Some(0), "{said}");
+    let (exit, said) = bench.said(&["record", "start", "rec.jsonl"]);
+    assert!(exit == Some(10) && said.contains("it exists"), "{said}");
+    let begun = fs::read_to_string(&path).unwrap();
+    let calling = r#"{"calling":{"args":{},"intent":"00","tool":"hello.greet"}}"#;
+    fs::write(&path, format!("{begun}{calling}\n{{\"step\":{{\"na")).unwrap();
+    let (exit, said) = bench.said(&["record", "save", "rec.jsonl"]);
+    assert_eq!(exit, Some(0), "{said}");
+    assert!(said.contains("is not recorded and is not repeated") && !said.contains("hello_greet_1"), "{said}");
+    let (exit, said) = bench.said(&["record", "call", "rec.jsonl", "hello.greet", "--json"]);
+    assert!(exit == Some(0) && said.contains("hello_greet_1"), "{said}");
+    assert_eq!(bench.calls(), 1);
+    fs::write(&path, format!("{begun}{{\"step\":{{\"name\":\"x\"}}}}\n")).unwrap();
+    let (exit, said) = bench.said(&["record", "save", "rec.jsonl"]);
+    assert!(exit == Some(10) && said.contains("line 2: this entry cannot stand here"), "{said}");
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use mainspring_kernel::{
     hash::Hash,
     json,
+    plan::EffectClass,
     value::{Map, Value},
 };
 
@@ -84,6 +85,16 @@ impl Tool {
         };
         read.digest = Hash::of(json::canonical(&read.to_value()).as_bytes());
         Ok(read)
+    }
+
+    /// Returns the side-effect class that the annotations give the tool. Absent hints have the defaults of the protocol:
+    /// a tool changes data, and may delete it.
+    pub fn class(&self) -> EffectClass {
+        match (self.hints.read_only, self.hints.destructive) {
+            (Some(true), _) => EffectClass::Read,
+            (_, Some(false)) => EffectClass::Write,
+            _ => EffectClass::Destructive,
+        }
     }
 
     /// Returns `{name, title, description, inputSchema, outputSchema, annotations}`, without what the server leaves out.

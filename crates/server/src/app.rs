@@ -7,6 +7,7 @@ use std::{
 };
 
 use mainspring_engine::{Engine, evaluator::Evaluator};
+use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_store::Catalogue;
 use tokio::time::timeout;
 
@@ -46,6 +47,8 @@ pub struct Settings {
     pub oidc: Option<Arc<Provider>>,
     /// The highest audit entry seen per organization; `None` without a folder to store it in.
     pub marks: Option<Arc<Marks>>,
+    /// The rules for calls of workflows.
+    pub effect_policy: Arc<EffectPolicy>,
 }
 
 /// Handle on the server. Cloning is cheap, and all clones share one state.

@@ -58,13 +58,19 @@ impl Decider<'_> {
             return self.fail_for_size(instance);
         }
         let intent = self.intent(instance, name, &encoded);
-        self.started(instance, params, Some(intent))?;
-        self.hand_out(instance, 1)
+        match plan.step(instance.step).guard {
+            None => {
+                self.started(instance, params, Some(intent))?;
+                self.hand_out(instance, 1)
+            }
+            Some(guard) if guard.is_denied => self.fail_for_policy(instance, guard),
+            Some(guard) => self.open_call(instance, guard, params, intent),
+        }
     }
 
     /// Ends the execution and returns true if no calls are left. First attempts and retries both count. Running
     /// attempts are awaited.
-    fn is_out_of_calls(&mut self) -> Result<bool, IllegalTransition> {
+    pub(super) fn is_out_of_calls(&mut self) -> Result<bool, IllegalTransition> {
         let Some(max_calls) = self.calls_used_up() else { return Ok(false) };
         let message = format!("more than {max_calls} calls were to be made; raise maxCalls if that is meant");
         let fault = fault(Class::Policy, &format!("max_calls_exceeded:{max_calls}"), message);

@@ -5,9 +5,12 @@ use alloc::{format, string::ToString};
 use crate::{
     apply::IllegalTransition,
     cbor,
+    effect_policy::Call,
+    failure::{Class, Failure},
+    hash::Hash,
     instance::Instance,
     limits::APPROVAL_TTL_DEFAULT_MS,
-    plan::{Decision, Gate},
+    plan::{Decision, Gate, Guard},
     record::{Ending, Payload, Purpose, Record},
     state::{GateState, Status},
     value::Value,
@@ -69,6 +72,57 @@ impl Decider<'_> {
         })
     }
 
+    /// Opens a gate before a call that the policy asks about. The items are the resolved parameters, which all attempts
+    /// of the step use, and their hash; no text of a tool or a model is among them.
+    pub(super) fn open_call(
+        &mut self,
+        instance: &Instance,
+        guard: Guard,
+        params: Value,
+        intent: Hash,
+    ) -> Result<(), IllegalTransition> {
+        let plan = self.state.plan.clone();
+        let step = plan.step(instance.step);
+        let call = match Call::of(&step.work) {
+            Some(Call::Tool(tool)) => format!("the tool `{tool}`"),
+            _ => format!("`{}`", step.work.kind()),
+        };
+        let class = guard.class.name();
+        let why = if guard.is_assumed { ", which is assumed because no rule classifies the tool" } else { "" };
+        let prompt = format!("Step `{}` calls {call}. Its class is {class}{why}. Allow this call?", step.id);
+        let items = Value::map([
+            ("class", class.into()),
+            ("effect", step.work.kind().into()),
+            ("input", params.clone()),
+            ("inputHash", Hash::of(&cbor::encode(&params)).prefixed().into()),
+        ]);
+        let question = Value::map([("prompt", Value::Text(prompt)), ("items", items)]);
+        if self.is_bounded() && self.is_too_large(&question, cbor::byte_count(&question)) {
+            return self.fail_for_size(instance);
+        }
+        self.started(instance, params, Some(intent))?;
+        self.record(Record::GateOpened {
+            instance: instance.clone(),
+            gate: 1,
+            question: question.into(),
+            approvers: alloc::vec::Vec::new(),
+            count: 1,
+            expires_at: self.agenda.now.saturating_add(APPROVAL_TTL_DEFAULT_MS),
+            on_timeout: Decision::Deny,
+            purpose: Purpose::Call,
+        })
+    }
+
+    /// Fails a step whose call the policy denies. Nothing was called.
+    pub(super) fn fail_for_policy(&mut self, instance: &Instance, guard: Guard) -> Result<(), IllegalTransition> {
+        let id = self.state.plan.id(instance.step);
+        let message = format!(
+            "step `{id}`: the policy denies calls of the class {}; change the rule, or remove the step",
+            guard.class.name()
+        );
+        self.fail(instance, Failure::new(Class::Policy, "policy_denied", message))
+    }
+
     /// Processes a decision. It counts if the gate is open and not expired, and if the user may decide and has not
     /// approved yet.
     pub(super) fn decision(
@@ -117,6 +171,7 @@ impl Decider<'_> {
         match purpose {
             Purpose::Interrupted if !self.may_try_again(instance) => Ok(()),
             Purpose::Interrupted => self.hand_out(instance, attempt + 1),
+            Purpose::Call => self.allowed(instance),
             Purpose::Approval => {
                 let gate = step.and_then(|step| step.gate.as_ref());
                 let by = gate.map(|gate| gate.approved_by.iter().map(|by| Value::from(by.as_str())).collect());
@@ -125,6 +180,15 @@ impl Decider<'_> {
                 self.complete(instance, Value::map([("decision", "approve".into()), ("by", by), ("at", at)]))
             }
         }
+    }
+
+    /// Starts the first attempt of a call that a person has allowed, unless the execution is ending or has used up its
+    /// calls in the meantime.
+    fn allowed(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
+        if !self.may_try_again(instance) || self.is_out_of_calls()? {
+            return Ok(());
+        }
+        self.hand_out(instance, 1)
     }
 
     /// Processes a denial. At an approval step it cancels the execution. For an interrupted attempt it only means that
@@ -136,7 +200,7 @@ impl Decider<'_> {
                 let failure = interruption(self.state.plan.id(instance.step), attempt);
                 self.fail(instance, failure)
             }
-            Purpose::Approval => self.cancel_for_denial(instance, reason),
+            Purpose::Approval | Purpose::Call => self.cancel_for_denial(instance, reason),
         }
     }
 

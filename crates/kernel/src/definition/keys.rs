@@ -15,7 +15,7 @@ pub const CONSTRAINTS: [&str; 7] =
     ["maxSteps", "maxParallel", "maxCalls", "maxExecutions", "maxOutputBytes", "timeoutMs", "allowSelfModification"];
 
 /// `policy` at the root.
-pub const POLICY: [&str; 3] = ["failOpen", "maxNodeFailures", "maxRetriesExhausted"];
+pub const POLICY: [&str; 4] = ["failOpen", "maxNodeFailures", "maxRetriesExhausted", "effects"];
 
 /// The declaration of a variable.
 pub const VARIABLE: [&str; 4] = ["type", "required", "default", "description"];

@@ -371,7 +371,7 @@ impl Omitted {
 }
 
 /// Keys that belong inside another key and are often written beside it.
-const HELD: [(&str, &str); 26] = [
+const HELD: [(&str, &str); 27] = [
     ("concurrency", "forEach"),
     ("maxAttempts", "retry"),
     ("initialDelayMs", "retry"),
@@ -397,6 +397,7 @@ const HELD: [(&str, &str); 26] = [
     ("failOpen", "policy"),
     ("maxNodeFailures", "policy"),
     ("maxRetriesExhausted", "policy"),
+    ("effects", "policy"),
     ("ref", "forEach"),
 ];
 

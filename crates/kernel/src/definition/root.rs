@@ -20,7 +20,7 @@ use crate::{
     diagnostic::{self, quoted},
     json,
     limits::{EXECUTION_STEPS_MAX, EXECUTIONS_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, WAIT_MAX_MS},
-    plan::{Constraints, FailurePolicy, Output, VARIABLE_TYPES, Variable, VariableType},
+    plan::{Constraints, FailurePolicy, Output, VARIABLE_TYPES, Variable, VariableType, VerdictRules},
     reference::is_name,
     value::{Map, Value},
 };
@@ -36,6 +36,7 @@ pub(super) struct Root {
     pub order: OrderWord,
     pub constraints: Constraints,
     pub policy: FailurePolicy,
+    pub effect_rules: VerdictRules,
     pub input_schema: Option<Value>,
     pub variables: Option<Vec<Variable>>,
     pub default_context: Map,
@@ -57,6 +58,7 @@ impl Root {
             order,
             constraints: constraints(fields, report),
             policy: policy(fields, report),
+            effect_rules: effect_rules(fields, report),
             input_schema: schema(fields, "inputSchema", report).cloned(),
             variables: variables(fields, report),
             default_context: report
@@ -120,6 +122,25 @@ fn policy(fields: &Fields<'_>, report: &mut Report<'_>) -> FailurePolicy {
         max_node_failures: report.whole_32(&fields, "maxNodeFailures", 1..=FAILURES_MAX),
         max_retries_exhausted: report.whole_32(&fields, "maxRetriesExhausted", 1..=FAILURES_MAX),
     }
+}
+
+/// Reads `policy.effects`: a map from classes and names of calls to verdicts.
+fn effect_rules(fields: &Fields<'_>, report: &mut Report<'_>) -> VerdictRules {
+    let path = fields.path.key("policy").key("effects");
+    let Some(value) = fields.get("policy").and_then(|policy| policy.get("effects")) else {
+        return VerdictRules::default();
+    };
+    if value.as_map().is_none() {
+        report.wrong_kind(&path, "effects", "an object", value);
+        return VerdictRules::default();
+    }
+    VerdictRules::read("", value).unwrap_or_else(|errors| {
+        for error in errors {
+            let path = error.path.strip_prefix('.').map_or_else(|| path.clone(), |key| path.key(key));
+            report.error(diagnostic::WRONG_VALUE, &path, error.message, error.help);
+        }
+        VerdictRules::default()
+    })
 }
 
 /// Reads `variables`. If it is there, the names in `defaultContext` count as declared too; otherwise any variable may

@@ -90,6 +90,7 @@ impl Reader<'_, '_> {
                 .and_then(|n| i32::try_from(n.as_whole()?).ok())
                 .unwrap_or(0),
             key_per_attempt: !is_loop && fields.get("keyPer").and_then(Value::as_text) == Some("attempt"),
+            guard: None,
             work,
         })
     }

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 108] = [
+pub(super) static CODES: [ErrorCode; 111] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -291,6 +291,24 @@ pub(super) static CODES: [ErrorCode; 108] = [
     ),
     command("no_tool_servers", 10, "No tool servers are configured.", "Add `mcpServers` to the settings file."),
     command("no_tools", 10, "This build has no tool servers.", "Use a build with the feature `tools`."),
+    command(
+        "bad_recording",
+        10,
+        "The file of a recording cannot be read or written.",
+        "Name the file that `mainspring record start` made.",
+    ),
+    command(
+        "recording_refused",
+        10,
+        "A call or a result cannot be recorded. Nothing was called.",
+        "Correct the reference or the name in the message.",
+    ),
+    command(
+        "policy_denied",
+        30,
+        "The policy of this machine denies the call, or asks about it.",
+        "Change the rule, or repeat the command with --yes if the policy asks.",
+    ),
     command("unknown_tool_server", 10, "No tool server has this name.", "Use a name of `mcpServers`."),
 ];
 

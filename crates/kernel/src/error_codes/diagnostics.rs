@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 31] = [
+pub(super) static CODES: [ErrorCode; 32] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -107,6 +107,11 @@ pub(super) static CODES: [ErrorCode; 31] = [
         "Write a reference with `@`.",
     )
     .with_example("\"@{fetch.body}\""),
+    error(
+        "policy_denied",
+        "A step makes a call that the policy denies.",
+        "Remove the step, or change the rule that the policy has for its class or its name.",
+    ),
     warning("inexact_number", "A whole number that the hash of the definition sees rounded.", "Write it as text."),
     warning(
         "approver_cannot_decide",

@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 104] = [
+pub(super) static CODES: [ErrorCode; 106] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -33,6 +33,13 @@ pub(super) static CODES: [ErrorCode; 104] = [
         "This build has no executor for the type of the step.",
         "Use `bash`, `http` or `code`.",
     ),
+    execution(
+        "policy_denied",
+        Policy,
+        "The policy of the installation, the organization or the workflow denies the call. Nothing was called.",
+        "Remove the step, or change the rule that the policy has for its class or its name.",
+    )
+    .with_example("policy: {effects: {payment: deny}}"),
     execution(
         "reference_not_found",
         Invalid,
@@ -462,6 +469,12 @@ pub(super) static CODES: [ErrorCode; 104] = [
         Unavailable,
         "No process could be started to run the function.",
         "See the log of the node.",
+    ),
+    execution(
+        "tool_settings_invalid",
+        Invalid,
+        "The configuration of the tool servers has mistakes.",
+        "Correct `mcpServers` in the settings file, as the message says.",
     ),
     execution(
         "tool_unknown",

@@ -159,6 +159,7 @@ variants! { StopReason,
 variants! { Purpose,
     0 Approval {}
     1 Interrupted {}
+    2 Call {}
 }
 
 variants! { Queue,

@@ -196,8 +196,24 @@ fn fourth_frames() -> Vec<Frame> {
     inputs.into_iter().map(|input| Frame { records: records.clone(), ..frame(input) }).collect()
 }
 
+/// The gate before a call, added with policies of effects.
+fn fifth_frame() -> Frame {
+    let gate = Record::GateOpened {
+        instance: instance(),
+        gate: 1,
+        question: Payload::Known(text("question")),
+        approvers: Vec::new(),
+        count: 1,
+        expires_at: 3,
+        on_timeout: Decision::Deny,
+        purpose: Purpose::Call,
+    };
+    Frame { records: vec![gate], ..frame(Input::Continue) }
+}
+
 fn frames() -> Vec<Frame> {
-    inputs().into_iter().map(frame).chain([second_frame()]).chain(third_frames()).chain(fourth_frames()).collect()
+    let later = [second_frame()].into_iter().chain(third_frames()).chain(fourth_frames()).chain([fifth_frame()]);
+    inputs().into_iter().map(frame).chain(later).collect()
 }
 
 #[test]
@@ -223,6 +239,8 @@ fn the_bytes_are_frozen() {
     let fourth = fourth_frames().into_iter().map(|frame| frame.store(&salt_of).1.hex()).collect::<Vec<_>>();
     let fourth = Hash::of(fourth.concat().as_bytes()).hex();
     assert_eq!(fourth, include_str!("frozen-4.txt").trim(), "frames changed: a stored journal could not be read");
+    let fifth = fifth_frame().store(&salt_of).1.hex();
+    assert_eq!(fifth, include_str!("frozen-5.txt").trim(), "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));

@@ -15,8 +15,9 @@ use crate::{
     hash::Hash,
     limits::{DEPTH_MAX, PLAN_STEPS_MAX},
     plan::{
-        Backoff, Block, Constraints, Decision, Delay, Edge, EdgeKind, FailurePolicy, Gate, Graph, Loop, Matcher,
-        OnError, OnInterrupted, Order, Output, Over, Plan, Retry, Step, VARIABLE_TYPES, Variable, Work,
+        Backoff, Block, Constraints, Decision, Delay, Edge, EdgeKind, EffectClass, FailurePolicy, Gate, Graph, Guard,
+        Loop, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan, Retry, Step, VARIABLE_TYPES, Variable,
+        Verdict, VerdictRules, Work,
     },
     reference::{self, Reference, Root},
     template::{Piece, Template},
@@ -30,6 +31,7 @@ const PLAN_KEYS: &[&str] = &[
     "workflowHash",
     "constraints",
     "policy",
+    "effectRules",
     "inputSchema",
     "variables",
     "defaultContext",
@@ -54,6 +56,7 @@ const STEP_KEYS: &[&str] = &[
     "transform",
     "priority",
     "keyPer",
+    "guard",
     "edges",
 ];
 const RETRY_KEYS: &[&str] = &["maxAttempts", "delay", "jitterPermille", "retryOn", "neverOn"];
@@ -85,6 +88,7 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
         workflow_hash: workflow_hash(&part.field("workflowHash")?)?,
         constraints: part.optional("constraints", constraints)?.unwrap_or_default(),
         policy: part.optional("policy", policy)?.unwrap_or_default(),
+        effect_rules: part.optional("effectRules", effect_rules)?.unwrap_or_default(),
         input_schema: part.get("inputSchema").map(|schema| schema.value.clone()),
         variables: part.optional("variables", |part| part.items()?.map(|item| variable(&item)).collect())?,
         default_context: part.optional("defaultContext", |part| part.map().cloned())?.unwrap_or_default(),
@@ -225,6 +229,26 @@ fn policy(part: &Part<'_>) -> Result<FailurePolicy, PlanError> {
     })
 }
 
+fn effect_rules(part: &Part<'_>) -> Result<VerdictRules, PlanError> {
+    let rules = VerdictRules::read("effectRules", part.value);
+    let rules = rules.map_err(|errors| part.error(errors.first().map(ToString::to_string).unwrap_or_default()))?;
+    if rules.is_empty() { Err(part.error("no rule is here")) } else { Ok(rules) }
+}
+
+fn guard(part: &Part<'_>) -> Result<Guard, PlanError> {
+    part.known(&[&["class", "verdict", "isAssumed"]])?;
+    let is_denied = |word: &str| match Verdict::parse(word)? {
+        Verdict::Allow => None,
+        Verdict::Ask => Some(false),
+        Verdict::Deny => Some(true),
+    };
+    Ok(Guard {
+        class: part.field("class")?.word(EffectClass::parse)?,
+        is_denied: part.field("verdict")?.word(is_denied)?,
+        is_assumed: part.optional("isAssumed", Part::bool)?.unwrap_or_default(),
+    })
+}
+
 fn variable(part: &Part<'_>) -> Result<Variable, PlanError> {
     part.known(&[&["name", "type", "required", "default"]])?;
     let kind = |word: &str| VARIABLE_TYPES.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind);
@@ -283,6 +307,7 @@ impl Reader {
             key_per_attempt: part
                 .optional("keyPer", |part| part.word(|word| (word == "attempt").then_some(())))?
                 .is_some(),
+            guard: part.optional("guard", guard)?,
         })
     }
 

@@ -22,8 +22,8 @@ use alloc::{
 use core::fmt;
 
 use super::{
-    Constraints, Delay, EdgeKind, FailurePolicy, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan,
-    Retry, Step, Variable, Work, decode,
+    Constraints, Delay, EdgeKind, FailurePolicy, Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over,
+    Plan, Retry, Step, Variable, Work, decode,
 };
 use crate::{
     cbor,
@@ -69,6 +69,7 @@ impl Plan {
             map.insert("constraints".into(), constraints(&self.constraints));
         }
         put(&mut map, "policy", (self.policy != FailurePolicy::default()).then(|| policy(&self.policy)));
+        put(&mut map, "effectRules", (!self.effect_rules.is_empty()).then(|| self.effect_rules.to_value()));
         put(&mut map, "inputSchema", self.input_schema.clone());
         put(&mut map, "variables", self.variables.as_deref().map(variables));
         put(&mut map, "defaultContext", (!self.default_context.is_empty()).then(|| self.default_context.clone()));
@@ -177,7 +178,16 @@ fn step(plan: &Plan, step: &Step) -> Value {
     put(&mut map, "transform", step.transform.as_deref());
     put(&mut map, "priority", (step.priority != 0).then_some(i64::from(step.priority)));
     put(&mut map, "keyPer", step.key_per_attempt.then_some("attempt"));
+    put(&mut map, "guard", step.guard.map(guard));
     work(plan, &step.work, &mut map);
+    Value::Map(map)
+}
+
+fn guard(guard: Guard) -> Value {
+    let mut map = Map::new();
+    map.insert("class".into(), guard.class.name().into());
+    map.insert("verdict".into(), guard.verdict().name().into());
+    put(&mut map, "isAssumed", guard.is_assumed.then_some(true));
     Value::Map(map)
 }
 

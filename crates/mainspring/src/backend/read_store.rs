@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use mainspring_effects::shell::contain::Scripts;
 use mainspring_engine::{Engine, EngineError, EngineScope, journal_loader::Loader, keys, start_request::is_child};
 use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
-use crate::{context::Global, error::CliError, paths, runner, store_location::StoreLocation, tool_servers};
+use crate::{
+    context::Global, error::CliError, paths, runner, server_settings::object_settings, store_location::StoreLocation,
+    tool_servers,
+};
 
 /// Rows that are searched for the beginning of a name.
 const ROWS_SEARCHED: usize = 10_000;
@@ -67,7 +71,10 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 
 /// Locks the data folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
-    let rules = runner::Rules { tools: tool_servers::executor()?, ..runner::Rules::default() };
+    let rules = runner::Rules {
+        tools: tool_servers::executor(&object_settings()?, &Scripts::Uncontained)?,
+        ..runner::Rules::default()
+    };
     engine_with(global, reach, rules).await
 }
 

@@ -31,6 +31,7 @@ use crate::{
     },
     paths, read_limited,
     store_location::StoreLocation,
+    tool_policy,
 };
 
 /// Compiles the definition, and checks the request. Prints the diagnostics of an invalid definition, and returns
@@ -44,9 +45,14 @@ pub(super) fn prepare(
         return Err(CliError::contract("no_server", message));
     }
     let Some(compiled) = compiled(request.workflow, context)? else { return Ok(None) };
+    let policy = tool_policy::of_machine(&[&compiled.plan])?;
+    if !tool_policy::is_permitted(&compiled, &policy, request.workflow, context)? {
+        return Ok(None);
+    }
     let plan = Arc::new(compiled.plan);
     let workflows = subworkflows::find(&plan, request.workflow, request.subworkflows, context)?;
     let start = StartRequest { workflows, ..engine_request(request, with_calls(plan, request.bounds.max_calls))? };
+    let start = start.guarded(&policy, None);
     start.admit(&*evaluator()).map_err(CliError::unfit)?;
     let fingerprint = RequestFingerprint::of(&start, request.workspace.is_some());
     Ok(Some((start, fingerprint)))

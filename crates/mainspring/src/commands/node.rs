@@ -17,9 +17,10 @@ use crate::{
     output::terminal::print_out,
     runner::{self, REACH_HELP, Rules, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
-    server_settings::LEASE_SECONDS,
+    server_settings::{LEASE_SECONDS, object_settings},
     store_location::StoreLocation,
     telemetry::Metrics,
+    tool_servers,
 };
 
 /// Run executions until stopped
@@ -55,7 +56,8 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     // An execution that was enqueued with the key, and not by a server, has a workspace only if its request named
     // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
-    let rules = Rules { scripts, needs_workspace, tools: None };
+    let tools = tool_servers::executor(&object_settings()?, &scripts)?;
+    let rules = Rules { scripts, needs_workspace, tools };
     block_on(async {
         context.signals.install()?;
         let location = StoreLocation::of(&context.global)?;

@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use mainspring_kernel::{json, value::Value};
 
 use super::validate::checked;
 use crate::{
     context::Context,
     error::{CliError, Exit},
-    output::draw,
-    output::terminal::print_out,
+    output::{
+        draw,
+        terminal::{bold, dim, print_out},
+        text::shown,
+    },
+    tool_policy::{is_configured, judgments, of_machine},
 };
 
 /// Draw a plan.
@@ -37,16 +42,37 @@ enum Format {
 
 pub(crate) fn plan(plan: &Plan, context: &Context) -> Result<Exit, CliError> {
     let Some((compiled, _)) = checked(&plan.file, context)? else { return Ok(Exit::BadInput) };
+    let calls = judgments(&compiled.plan, &of_machine(&[&compiled.plan])?);
     let format = if context.global.json { Format::Json } else { plan.format };
     let drawing = match format {
         Format::Text => draw::terminal(
             &compiled.plan,
             &draw::Style { color: context.terminal.color, width: context.terminal.width, ascii: false },
         ),
-        Format::Json => mainspring_kernel::json::pretty(&compiled.plan.to_value()),
+        Format::Json => json::pretty(&with_calls(compiled.plan.to_value(), &calls)),
         Format::Mermaid => draw::mermaid(&compiled.plan),
         Format::Dot => draw::dot(&compiled.plan),
     };
     print_out!("{}", drawing.trim_end());
+    if format == Format::Text && is_configured()? {
+        print_calls(&calls);
+    }
     Ok(Exit::Fine)
+}
+
+/// Prints the class and the verdict of each call.
+fn print_calls(calls: &[Value]) {
+    print_out!("");
+    for call in calls {
+        let text = |key: &str| shown(call.get(key).and_then(Value::as_text).unwrap_or_default());
+        let reason = dim(&format!("{}, {}", text("class"), text("source")));
+        print_out!("{} {}  {reason}", text("verdict"), bold(&text("step")));
+    }
+}
+
+fn with_calls(mut plan: Value, calls: &[Value]) -> Value {
+    if let Value::Map(plan) = &mut plan {
+        plan.insert("calls".into(), calls.to_vec().into());
+    }
+    plan
 }

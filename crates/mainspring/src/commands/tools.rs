@@ -51,15 +51,13 @@ pub(crate) use enabled::tools;
 mod enabled {
     use std::sync::Arc;
 
-    use mainspring_effects::{CancelHandle, Executor};
     use mainspring_kernel::{
-        effect::{Attempt, Outcome},
+        effect::Outcome,
         hash::Hash,
         json::{compact, pretty},
-        key::ExecutionKey,
         value::Value,
     };
-    use mainspring_mcp::{connection::Scope, executor::Tools, pool::Pool, tool::ToolList};
+    use mainspring_mcp::{pool::Pool, tool::ToolList};
 
     use super::{Action, Call, ToolsArgs};
     use crate::{
@@ -70,7 +68,7 @@ mod enabled {
             terminal::{bold, dim, print_out},
             text::shown,
         },
-        tool_servers::pool,
+        tool_servers::{call_once, pool, scope},
     };
 
     /// Runs the command.
@@ -84,12 +82,6 @@ mod enabled {
             pool.close_all().await;
             done
         })
-    }
-
-    /// The scope of a command: its working directory is the workspace of the servers.
-    fn scope() -> Result<Scope, CliError> {
-        let folder = std::env::current_dir().map_err(|error| CliError::internal("no_directory", error.to_string()))?;
-        Ok(Scope { organization: None, workspace: Some(folder.display().to_string()) })
     }
 
     /// Prints the tools of all servers, or of one. A server that fails does not hide the others.
@@ -144,31 +136,8 @@ mod enabled {
         let arguments = input(wanted.input.as_deref(), Some(&Value::map([("type", "object".into())])))?;
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| CliError::internal("no_randomness", error.to_string()))?;
-        let attempt = Attempt {
-            execution: ExecutionKey::new(0, [0; 10]),
-            root: ExecutionKey::new(0, [0; 10]),
-            execution_id: "tools-call".into(),
-            organization: None,
-            step: "call".into(),
-            number: 1,
-            effect: "tool".into(),
-            params: Value::map([("tool", wanted.name.as_str().into()), ("arguments", arguments)]),
-            intent: Hash::of(&random),
-            key_per_attempt: false,
-            handed_out_at: 0,
-            workspace: scope()?.workspace,
-        };
         context.signals.install()?;
-        let (handle, signal) = CancelHandle::pair();
-        let tools = Tools::new(pool.clone());
-        let mut performed = tools.perform(&attempt, signal);
-        let outcome = tokio::select! {
-            outcome = &mut performed => outcome,
-            () = context.signals.any() => {
-                handle.cancel();
-                performed.await
-            }
-        };
+        let outcome = call_once(pool, &wanted.name, arguments, Hash::of(&random), context).await?;
         match outcome {
             Outcome::Done(value) if context.global.json => print_out!("{}", compact(&value)),
             Outcome::Done(value) => print_out!("{}", shown(&pretty(&value))),

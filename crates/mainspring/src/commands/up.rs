@@ -11,7 +11,7 @@ use std::{
 use clap::Args;
 use mainspring_effects::shell::contain::{Scripts, remove_workspace};
 use mainspring_engine::{Engine, EngineScope, clock::now_ms, limits::FILES_KEPT};
-use mainspring_kernel::{json::compact, value::Value};
+use mainspring_kernel::{effect_policy::EffectPolicy, json::compact, value::Value};
 use mainspring_server::{
     App, Settings as Served,
     auth::oidc,
@@ -39,6 +39,7 @@ use crate::{
     server_settings::{ServerFlags, Settings, files_max},
     store_location::StoreLocation,
     telemetry::Metrics,
+    tool_policy, tool_servers,
 };
 
 /// Open files of an effect on average: a request has one, a script up to four.
@@ -87,13 +88,7 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
     let global = &settings.global;
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
-    let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools: None };
-    if settings.has_tool_servers {
-        terminal.note(
-            "The tool servers of `mcpServers` are not used: a server does not call tools in this build. `mainspring run` on \
-             this machine does.",
-        );
-    }
+    let (rules, effect_policy) = rules(settings, &scripts)?;
     let location = StoreLocation::of(global)?;
     let engine = match &location {
         StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,
@@ -107,8 +102,16 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
     let oidc = settings.oidc.clone().map(provider).transpose()?;
     let (base_url, rates, connections_max) =
         (base.clone(), settings.rates.clone(), connections_max(settings.effects_at_a_time));
-    let served =
-        Served { base: base_url, workspaces, release, rates, connections_max, oidc, marks: Some(marks.clone()) };
+    let served = Served {
+        base: base_url,
+        workspaces,
+        release,
+        rates,
+        connections_max,
+        oidc,
+        marks: Some(marks.clone()),
+        effect_policy,
+    };
     let app = App::new(engine.clone(), evaluator(), served);
     let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
         .map_err(|problem| CliError::internal("first_start", problem.full_message()))?;
@@ -141,6 +144,13 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
         Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),
         None => Ok(Exit::Fine),
     }
+}
+
+/// The rules for effects, and the policy for calls.
+fn rules(settings: &Settings, scripts: &Scripts) -> Result<(Rules, Arc<EffectPolicy>), CliError> {
+    let tools = tool_servers::executor(&settings.objects, scripts)?;
+    let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools };
+    Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?)))
 }
 
 fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, CliError> {

@@ -16,6 +16,7 @@ use crate::{
         text::shown,
     },
     read_limited,
+    tool_policy::{is_permitted, of_machine},
 };
 
 /// Check a definition.
@@ -56,6 +57,9 @@ pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, C
 /// not asked, because a file needs none.
 pub(crate) fn checked(file: &Path, context: &Context) -> Result<Option<(Compiled, Vec<Value>)>, CliError> {
     let Some(compiled) = compiled(file, context)? else { return Ok(None) };
+    if !is_permitted(&compiled, &of_machine(&[&compiled.plan])?, file, context)? {
+        return Ok(None);
+    }
     let client = if context.global.server.is_some() { context.global.client()? } else { None };
     let Some(client) = client else { return Ok(Some((compiled, Vec::new()))) };
     let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;

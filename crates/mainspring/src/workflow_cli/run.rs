@@ -24,7 +24,9 @@ use crate::{
     paths, read_limited,
     runner::print_event,
     runner::{self, Followed, Snapshot},
+    server_settings::object_settings,
     signals::Signals,
+    tool_policy,
 };
 
 pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
@@ -60,6 +62,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
         workspace: Some(paths::text(&workspace)?),
         ..StartRequest::new(plan, paths::user())
     };
+    let request = request.guarded(&tool_policy::of_settings(&object_settings()?)?, None);
     request.admit(&*evaluator()).map_err(CliError::unfit)?;
     let first = match &request.idempotency_key {
         Some(key) => {

@@ -44,6 +44,7 @@ mod sessions;
 mod shows;
 mod start;
 mod tls;
+mod tools;
 mod unreachable_server;
 mod unread;
 mod up;

@@ -73,7 +73,6 @@ fn main() {
         trial("idle_connections_close", idle_connections_close),
         trial("a_process_ends_with_its_connection", a_process_ends_with_its_connection),
         trial("a_wait_for_a_server_that_starts_is_canceled", a_wait_for_a_server_that_starts_is_canceled),
-        trial("an_answer_of_100_mb_is_no_answer", an_answer_of_100_mb_is_no_answer),
         trial("arguments_are_checked_before_the_call", arguments_are_checked_before_the_call),
     ];
     libtest_mimic::run(&Arguments::from_args(), tests).exit();
@@ -426,28 +425,4 @@ fn arguments_are_checked_before_the_call(bench: &Bench) {
     check(bench, &tools, "echo", "null", "schema of the tool `echo`: the keys are []\\u{1b}");
     assert_eq!(bench.log(), "", "nothing was called");
     check(bench, &tools, "test.echo", r#"{"a": 1}"#, "done");
-}
-
-/// A line of 100 MB is read and dropped. The call has no answer, so the timeout of its step ends it.
-fn an_answer_of_100_mb_is_no_answer(bench: &Bench) {
-    let tools = bench.tools();
-    let attempt = bench.attempt("test.flood", "{}");
-    let (stopper, stop) = CancelHandle::pair();
-    bench.runtime.spawn({
-        let log = bench.log_path();
-        async move {
-            until(|| std::fs::read_to_string(&log).is_ok_and(|log| log.contains("flooded"))).await;
-            stopper.cancel();
-        }
-    });
-    assert_eq!(shown(&bench.perform_until(&tools, &attempt, stop)), "stopped");
-    assert!(peak_memory_kib() < 200 * 1024, "{} KiB", peak_memory_kib());
-    check(bench, &tools, "test.echo", "{}", "done [");
-}
-
-/// The peak memory of this process, which other tests share.
-fn peak_memory_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
 }

@@ -189,16 +189,6 @@ impl Server {
             }
             "large" => text(&"x".repeat(1024 * 1024)),
             "huge" => text(&"x".repeat(9 * 1024 * 1024)),
-            "flood" => {
-                let part = "x".repeat(1024 * 1024);
-                let mut output = std::io::stdout().lock();
-                for _ in 0..100 {
-                    output.write_all(part.as_bytes()).expect("the client reads");
-                }
-                output.write_all(b"\n").and_then(|()| output.flush()).expect("the client reads");
-                log("flooded");
-                return None;
-            }
             "new-block" => json!({"content": [{"type": "hologram", "data": [1, 2]}]}),
             "input" => json!({"resultType": "input_required", "inputRequests": {}, "requestState": "s"}),
             "task" => json!({"resultType": "task", "task": {}}),

@@ -7,7 +7,7 @@ use mainspring_engine::{
     start_request::{StartRequest, endless_circle, plan_tree, starts},
 };
 use mainspring_kernel::{
-    definition::{Compiled, compile_with},
+    definition::{Compiled, compile_with, denied_calls},
     diagnostic::{Diagnostic, Severity},
     document::Document,
     input::{NAME_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
@@ -62,7 +62,11 @@ impl From<CompileError> for Problem {
 /// Compiles a definition that an organization sends, and checks its functions and schemas in the sandbox.
 pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, CompileError> {
     debug_assert!(app.may_compile(), "add this route to those that compile, in `slots`");
-    compile_within(app, organization, document, false)
+    let compiled = compile_within(app, organization, document, false)?;
+    match denied_calls(&compiled, document, &app.settings.effect_policy, Some(organization)) {
+        denied if denied.is_empty() => Ok(compiled),
+        denied => Err(CompileError::Invalid(denied)),
+    }
 }
 
 fn compile_within(app: &App, tenant: &str, document: &Document, is_stored: bool) -> Result<Compiled, CompileError> {
@@ -132,7 +136,8 @@ pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workf
     if let Some(why) = endless_circle(&plan, &workflows) {
         return Err(Problem::field("workflow", why));
     }
-    let mut request = StartRequest { workflows, ..StartRequest::of(plan, stored, by) };
+    let request = StartRequest { workflows, ..StartRequest::of(plan, stored, by) };
+    let mut request = request.guarded(&app.settings.effect_policy, Some(repository.organization()));
     if let (Value::Map(trigger), false) = (&mut request.trigger, known.is_empty()) {
         trigger.insert(WORKFLOWS_IN_TRIGGER.into(), known.into());
     }

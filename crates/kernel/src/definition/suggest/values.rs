@@ -13,12 +13,13 @@ use crate::{
 };
 
 /// Examples of the objects of the language, by key.
-const OBJECTS: [(&str, &str); 12] = [
+const OBJECTS: [(&str, &str); 13] = [
     ("retry", "{maxAttempts: 3}"),
     ("retryPolicy", "{maxAttempts: 3}"),
     ("config", "{maxAttempts: 3}"),
     ("constraints", "{maxSteps: 100}"),
     ("policy", "{failOpen: true}"),
+    ("effects", "{payment: deny}"),
     ("variables", "{name: {type: string}}"),
     ("defaultContext", "{name: value}"),
     ("env", "{NAME: value}"),

@@ -23,7 +23,16 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
     let rates = Rates { per_token: 0, per_address: 0, trusted_proxies: Vec::new() };
     let (workspaces, release) = (folder.join("workspaces"), env!("CARGO_PKG_VERSION"));
     let connections_max = connections_max(0);
-    let settings = Settings { base, workspaces, release, rates, connections_max, oidc: None, marks: None };
+    let settings = Settings {
+        base,
+        workspaces,
+        release,
+        rates,
+        connections_max,
+        oidc: None,
+        marks: None,
+        effect_policy: std::sync::Arc::default(),
+    };
     let app = App::new(engine.clone(), evaluator(), settings);
     let token = bootstrap::create_first_organization(app.catalogue(), &KEY)
         .map_err(|problem| CliError::internal("bench_failed", problem.full_message()))?;

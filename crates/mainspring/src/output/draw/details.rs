@@ -6,7 +6,8 @@ use mainspring_kernel::{
         SHELL_TIMEOUT_DEFAULT_MS, TOOL_TIMEOUT_DEFAULT_MS,
     },
     plan::{
-        Backoff, Constraints, Decision, Delay, Gate, Matcher, OnError, OnInterrupted, Order, Plan, Retry, Step, Work,
+        Backoff, Constraints, Decision, Delay, Gate, Matcher, OnError, OnInterrupted, Order, Plan, Retry, Step,
+        Verdict, Work,
     },
     reference::Reference,
 };
@@ -55,6 +56,10 @@ pub(super) fn deviations(plan: &Plan, step: &Step, worker: &Step) -> Vec<String>
         OnInterrupted::Retry => {}
         other => remarks.push(format!("if interrupted: {}", other.name())),
     }
+    remarks.extend(worker.guard.map(|guard| match guard.verdict() {
+        Verdict::Deny => format!("denied: {}", guard.class.name()),
+        _ => format!("asks first: {}", guard.class.name()),
+    }));
     remarks.extend(worker.transform.is_some().then(|| "transforms the result".into()));
     remarks.extend(worker.output_schema.is_some().then(|| "output is checked by a schema".into()));
     remarks.extend(worker.key_per_attempt.then(|| "a key for each attempt".into()));

@@ -1,0 +1,281 @@
+//! The policy of effects: the calls of a plan that run, that wait for a person, and that fail.
+//!
+//! A call has a side-effect class. Rules of three levels give a verdict for a class or for a name: those of the
+//! installation, of the organization, and of the workflow. The verdict of a call is the strictest one of all rules that
+//! match, so a lower level can only tighten. The default applies where the installation has no rule.
+
+use alloc::{
+    borrow::ToOwned,
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    sync::Arc,
+    vec::Vec,
+};
+
+use crate::{
+    limits::EFFECT_RULES_MAX,
+    plan::{ClassSource, EffectClass, Guard, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules, Work},
+    template::Template,
+    value::Value,
+};
+
+/// The keys of `policy` in a settings file.
+const KEYS: [&str; 4] = ["classes", "trusted", "verdicts", "organizations"];
+
+/// The policy of an installation. The rules of a workflow are part of its plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EffectPolicy {
+    /// Classes of tools by name.
+    classes: BTreeMap<Pattern, EffectClass>,
+    /// The tool servers whose annotations are believed.
+    trusted: BTreeSet<String>,
+    installation: VerdictRules,
+    organizations: BTreeMap<String, VerdictRules>,
+    /// The configured tool servers.
+    servers: BTreeSet<String>,
+    /// The classes that trusted servers give their tools, by full name.
+    annotated: BTreeMap<String, EffectClass>,
+}
+
+/// The decision about one call, and its reasons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Judgment {
+    /// The class of the call.
+    pub class: EffectClass,
+    /// The origin of the class.
+    pub source: ClassSource,
+    /// The decision.
+    pub verdict: Verdict,
+}
+
+/// A call that a policy judges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call<'a> {
+    /// A tool, by the name in the step: `SERVER.TOOL`, or a name that one server has.
+    Tool(&'a str),
+    /// Another effect, by its step type, with the class that its parameters imply.
+    BuiltIn(&'a str, EffectClass),
+}
+
+impl<'a> Call<'a> {
+    /// Returns the call of a step. `None` if the step makes none.
+    pub fn of(work: &'a Work) -> Option<Self> {
+        let Work::Effect { effect, params } = work else { return None };
+        let text = |key: &str| match params {
+            Template::Literal(value) => value.get(key).and_then(Value::as_text),
+            Template::Map(fields) => fields.iter().find(|(name, _)| name == key).and_then(|(_, field)| match field {
+                Template::Literal(value) => value.as_text(),
+                _ => None,
+            }),
+            _ => None,
+        };
+        Some(match effect.as_str() {
+            "tool" => Self::Tool(text("tool").unwrap_or_default()),
+            "bash" => Self::BuiltIn(effect, EffectClass::Execute),
+            "http" => Self::BuiltIn(effect, of_method(text("method"))),
+            _ => Self::BuiltIn(effect, EffectClass::Model),
+        })
+    }
+}
+
+/// Returns the class of a request (RFC 9110, 9.2.1: safe methods). An unknown method may delete.
+fn of_method(method: Option<&str>) -> EffectClass {
+    match method {
+        Some("GET" | "HEAD" | "OPTIONS") => EffectClass::Read,
+        Some("POST" | "PUT" | "PATCH") => EffectClass::Write,
+        _ => EffectClass::Destructive,
+    }
+}
+
+impl EffectPolicy {
+    /// Reads the value of `policy` in a settings file. Null is the default policy. All errors are returned.
+    pub fn read(value: &Value) -> Result<Self, Vec<RuleError>> {
+        let mut reader = RuleReader::default();
+        let mut policy = Self::default();
+        for (key, value) in reader.map("policy", value) {
+            match key.as_str() {
+                "classes" => policy.classes = classes(&mut reader, value),
+                "trusted" => policy.trusted = trusted(&mut reader, value),
+                "verdicts" => policy.installation = reader.verdicts("policy.verdicts", value),
+                "organizations" => policy.organizations = organizations(&mut reader, value),
+                _ => {
+                    let help = format!("the keys are {}", KEYS.join(", "));
+                    reader.refuse(format!("policy.{key}"), "this key is not known", help);
+                }
+            }
+        }
+        reader.finish(policy)
+    }
+}
+
+impl EffectPolicy {
+    /// Takes the names of the configured tool servers.
+    pub fn with_servers(mut self, servers: impl IntoIterator<Item = String>) -> Self {
+        self.servers = servers.into_iter().collect();
+        self
+    }
+
+    /// Takes the classes that servers give their tools by annotations. Those of servers that are not trusted are
+    /// ignored.
+    pub fn with_annotations(mut self, tools: impl IntoIterator<Item = (String, String, EffectClass)>) -> Self {
+        let trusted = tools.into_iter().filter(|(server, _, _)| self.trusted.contains(server));
+        self.annotated = trusted.map(|(server, tool, class)| (format!("{server}.{tool}"), class)).collect();
+        self
+    }
+
+    /// The servers whose annotations are believed.
+    pub fn trusted_servers(&self) -> impl Iterator<Item = &str> {
+        self.trusted.iter().map(String::as_str)
+    }
+
+    /// Judges a call of an organization's workflow; the command line has no organization.
+    pub fn judge(&self, call: Call<'_>, organization: Option<&str>, workflow: &VerdictRules) -> Judgment {
+        match call {
+            Call::Tool(name) => {
+                let names = self.full_names(name);
+                let judged = names.iter().map(|name| self.judge_tool(name, organization, workflow));
+                // A short name may mean a tool of any server, so the strictest judgment applies.
+                judged.max_by_key(|judged| (judged.verdict, judged.class)).unwrap_or(Judgment {
+                    class: EffectClass::Destructive,
+                    source: ClassSource::Assumed,
+                    verdict: Verdict::Deny,
+                })
+            }
+            Call::BuiltIn(name, class) => {
+                let verdict = self.verdict(name, class, ClassSource::StepType, organization, workflow);
+                Judgment { class, source: ClassSource::StepType, verdict }
+            }
+        }
+    }
+
+    /// Returns the tools that a name in a step can mean, as the executor of `tool` steps finds them.
+    fn full_names(&self, name: &str) -> Vec<String> {
+        match name.split_once('.') {
+            Some((server, _)) if self.servers.contains(server) => Vec::from([name.to_owned()]),
+            _ if self.servers.is_empty() => Vec::from([name.to_owned()]),
+            _ => self.servers.iter().map(|server| format!("{server}.{name}")).collect(),
+        }
+    }
+
+    fn judge_tool(&self, name: &str, organization: Option<&str>, workflow: &VerdictRules) -> Judgment {
+        let rules = self.classes.iter().filter(|(pattern, _)| pattern.matches(name));
+        // The most specific rule decides, and of two the more careful one.
+        let by_rule = rules.max_by_key(|(pattern, class)| (pattern.literal_length(), **class)).map(|(_, class)| *class);
+        let by_annotations = || self.annotated.get(name).copied();
+        let (class, source) = match by_rule {
+            Some(class) => (class, ClassSource::Rule),
+            None => match by_annotations() {
+                Some(class) => (class, ClassSource::Annotations),
+                None => (EffectClass::Destructive, ClassSource::Assumed),
+            },
+        };
+        Judgment { class, source, verdict: self.verdict(name, class, source, organization, workflow) }
+    }
+
+    fn verdict(
+        &self,
+        name: &str,
+        class: EffectClass,
+        source: ClassSource,
+        organization: Option<&str>,
+        workflow: &VerdictRules,
+    ) -> Verdict {
+        let usual = match source {
+            // Steps of these types ran before there was a policy, and continue to.
+            ClassSource::StepType => Verdict::Allow,
+            ClassSource::Assumed => Verdict::Ask,
+            ClassSource::Rule | ClassSource::Annotations => class.verdict_default(),
+        };
+        let of_installation = self.installation.verdict(name, class, source).unwrap_or(usual);
+        let of_organization = organization.and_then(|organization| self.organizations.get(organization));
+        let lower = [of_organization, Some(workflow)].into_iter().flatten();
+        lower.filter_map(|rules| rules.verdict(name, class, source)).fold(of_installation, Verdict::max)
+    }
+
+    /// Judges a step of a plan. `None` if the step makes no call, or calls a tool where no tool server is configured.
+    pub fn judge_step(&self, plan: &Plan, step: u32, organization: Option<&str>) -> Option<Judgment> {
+        let call = Call::of(&plan.step(step).work)?;
+        if matches!(call, Call::Tool(_)) && self.servers.is_empty() {
+            return None;
+        }
+        Some(self.judge(call, organization, &plan.effect_rules))
+    }
+
+    /// Returns the guards of a plan's steps, by number. A call that is allowed needs none.
+    pub fn guards(&self, plan: &Plan, organization: Option<&str>) -> BTreeMap<u32, Guard> {
+        let steps = 0..plan.steps.len() as u32;
+        let guarded = steps.filter_map(|step| {
+            let Judgment { class, source, verdict } = self.judge_step(plan, step, organization)?;
+            let is_assumed = source == ClassSource::Assumed;
+            let is_denied = verdict == Verdict::Deny;
+            (verdict != Verdict::Allow).then_some((step, Guard { class, is_assumed, is_denied }))
+        });
+        guarded.collect()
+    }
+
+    /// Returns a plan with the guards of this policy, as an execution pins it.
+    pub fn guarded(&self, plan: &Arc<Plan>, organization: Option<&str>) -> Arc<Plan> {
+        let guards = self.guards(plan, organization);
+        if guards.is_empty() {
+            return plan.clone();
+        }
+        let mut plan = Plan::clone(plan);
+        for (step, guard) in guards {
+            plan.steps[step as usize].guard = Some(guard);
+        }
+        Arc::new(plan)
+    }
+
+    /// Returns the steps that the policy certainly denies, as `(step, class)`.
+    pub fn denied(&self, plan: &Plan, organization: Option<&str>) -> Vec<(u32, EffectClass)> {
+        let guards = self.guards(plan, organization);
+        guards.into_iter().filter(|(_, guard)| guard.is_denied).map(|(step, guard)| (step, guard.class)).collect()
+    }
+}
+
+/// Reads `policy.classes`.
+fn classes(reader: &mut RuleReader, value: &Value) -> BTreeMap<Pattern, EffectClass> {
+    let known = EffectClass::ALL.map(EffectClass::name);
+    let mut classes = BTreeMap::new();
+    for (key, value) in reader.map("policy.classes", value) {
+        let class = reader.word(format!("policy.classes.{key}"), value, EffectClass::parse, &known);
+        if let (Some(pattern), Some(class)) = (reader.pattern("policy.classes", key), class) {
+            classes.insert(pattern, class);
+        }
+    }
+    classes
+}
+
+/// Reads `policy.organizations`.
+fn organizations(reader: &mut RuleReader, value: &Value) -> BTreeMap<String, VerdictRules> {
+    let mut organizations = BTreeMap::new();
+    for (name, value) in reader.map("policy.organizations", value) {
+        organizations.insert(name.clone(), reader.verdicts(&format!("policy.organizations.{name}"), value));
+    }
+    organizations
+}
+
+/// Reads `policy.trusted`.
+fn trusted(reader: &mut RuleReader, value: &Value) -> BTreeSet<String> {
+    let Some(items) = value.as_list().filter(|items| items.len() <= EFFECT_RULES_MAX) else {
+        let message = "this is not a list of servers, or too long";
+        reader.refuse("policy.trusted".into(), message, "write `[NAME]`, names of `mcpServers`");
+        return BTreeSet::new();
+    };
+    let mut trusted = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        match item.as_text() {
+            Some(name) => drop(trusted.insert(name.to_owned())),
+            None => {
+                let message = format!("this is {}, not text", item.kind());
+                reader.refuse(
+                    format!("policy.trusted[{index}]"),
+                    message,
+                    "write the name of a server of `mcpServers`",
+                );
+            }
+        }
+    }
+    trusted
+}

@@ -1,0 +1,188 @@
+//! Tests of the policy of effects: the table of classes, levels and outcomes, names, and mistakes in rules.
+
+use mainspring_kernel::{
+    definition::{Syntax, compile, denied_calls, read},
+    effect_policy::{Call, EffectPolicy},
+    plan::{EffectClass, Verdict, VerdictRules},
+    value::Value,
+};
+
+fn value(text: &str) -> Value {
+    read(text.as_bytes(), Syntax::Yaml).expect("it reads").value
+}
+
+fn policy(text: &str) -> EffectPolicy {
+    let policy = EffectPolicy::read(&value(text)).expect("a policy");
+    policy.with_servers(["s", "t"].map(String::from))
+}
+
+fn rules(text: &str) -> VerdictRules {
+    VerdictRules::read("", &value(text)).expect("rules")
+}
+
+/// Each combination of a class with the verdicts of three levels, or no rule at a level. The verdict is the strictest
+/// one, and the default counts only where the installation has no rule.
+#[test]
+fn the_strictest_level_decides_for_each_class() {
+    let levels: Vec<Option<Verdict>> = [None].into_iter().chain(Verdict::ALL.map(Some)).collect();
+    let mut checked = 0;
+    for class in EffectClass::ALL {
+        let asks = matches!(class, EffectClass::Message | EffectClass::Payment | EffectClass::Destructive);
+        let usual = if asks { Verdict::Ask } else { Verdict::Allow };
+        for installation in &levels {
+            for organization in &levels {
+                for workflow in &levels {
+                    let rule = |verdict: &Option<Verdict>| match verdict {
+                        Some(verdict) => format!("{{{}: {}}}", class.name(), verdict.name()),
+                        None => "{}".into(),
+                    };
+                    let text = format!(
+                        "classes: {{s.x: {}}}\nverdicts: {}\norganizations: {{acme: {}, other: {{s.x: deny}}}}",
+                        class.name(),
+                        rule(installation),
+                        rule(organization)
+                    );
+                    let judged = policy(&text).judge(Call::Tool("s.x"), Some("acme"), &rules(&rule(workflow)));
+                    let lower = [*organization, *workflow].into_iter().flatten();
+                    let expected = lower.fold(installation.unwrap_or(usual), Verdict::max);
+                    assert_eq!((judged.class, judged.verdict), (class, expected), "{text} {}", rule(workflow));
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(checked, 7 * 4 * 4 * 4);
+}
+
+/// The verdict of one call under a policy, as `CLASS SOURCE VERDICT`.
+fn judged(text: &str, call: Call<'_>) -> String {
+    let judged = policy(text).judge(call, None, &VerdictRules::default());
+    format!("{} {:?} {}", judged.class.name(), judged.source, judged.verdict.name())
+}
+
+#[test]
+fn a_tool_without_a_rule_is_assumed_to_be_destructive_and_asks() {
+    let check = |text: &str, tool: &str, expected: &str| {
+        assert_eq!(judged(text, Call::Tool(tool)), expected, "{text} {tool}");
+    };
+    check("{}", "s.x", "destructive Assumed ask");
+    // Only a rule with the name allows a tool about which nothing is known.
+    check("verdicts: {destructive: allow}", "s.x", "destructive Assumed ask");
+    check("verdicts: {\"s.*\": allow}", "s.x", "destructive Assumed allow");
+    check("verdicts: {destructive: deny}", "s.x", "destructive Assumed deny");
+    check("verdicts: {\"*\": deny, s.x: allow}", "s.x", "destructive Assumed deny");
+    // The most specific class applies.
+    check("classes: {\"s.*\": payment, \"s.get_*\": read}", "s.get_all", "read Rule allow");
+    check("classes: {\"s.*\": payment, \"s.get_*\": read}", "s.pay", "payment Rule ask");
+    check("classes: {\"s.a*\": read, \"s.*b\": destructive}", "s.ab", "destructive Rule ask");
+}
+
+/// A name without a server can mean a tool of each server, so a rule for one of them applies.
+#[test]
+fn a_short_name_is_judged_as_the_strictest_of_its_meanings() {
+    let check = |text: &str, tool: &str, expected: &str| {
+        assert_eq!(judged(text, Call::Tool(tool)), expected, "{text} {tool}");
+    };
+    check("verdicts: {s.x: deny, t.x: allow}", "x", "destructive Assumed deny");
+    check("verdicts: {s.x: allow, t.x: allow}", "x", "destructive Assumed allow");
+    check("verdicts: {s.x: allow}", "x", "destructive Assumed ask");
+    // The part before the dot names no server, so the tool's own name has a dot.
+    check("verdicts: {t.u.x: deny}", "u.x", "destructive Assumed deny");
+    check("verdicts: {t.u.x: deny}", "s.u.x", "destructive Assumed ask");
+}
+
+#[test]
+fn annotations_count_for_trusted_servers_only() {
+    let annotated = |text: &str| {
+        let tools = [("s", EffectClass::Read), ("t", EffectClass::Read)];
+        policy(text).with_annotations(tools.map(|(server, class)| (server.into(), "x".into(), class)))
+    };
+    let check = |text: &str, tool: &str, expected: Verdict| {
+        let judged = annotated(text).judge(Call::Tool(tool), None, &VerdictRules::default());
+        assert_eq!(judged.verdict, expected, "{text} {tool}");
+    };
+    check("trusted: [s]", "s.x", Verdict::Allow);
+    check("trusted: [s]", "t.x", Verdict::Ask);
+    check("{}", "s.x", Verdict::Ask);
+    // A rule of the installation goes before the server's word.
+    check("{trusted: [s], classes: {s.x: payment}}", "s.x", Verdict::Ask);
+}
+
+#[test]
+fn steps_of_other_types_run_unless_a_rule_names_them() {
+    let check = |text: &str, step: &str, expected: &str| {
+        let text_of = format!("steps: [{step}]");
+        let document = read(text_of.as_bytes(), Syntax::Yaml).expect("it reads");
+        let plan = compile(&document).expect("it compiles").plan;
+        let judged = policy(text).judge_step(&plan, 0, None);
+        let said = judged.map(|judged| format!("{} {}", judged.class.name(), judged.verdict.name()));
+        assert_eq!(said.as_deref().unwrap_or("none"), expected, "{text} {step}");
+    };
+    let http = |method: &str| format!("{{type: http, url: \"https://example.com\", method: {method}}}");
+    check("{}", "{type: bash, command: ls}", "execute allow");
+    check("verdicts: {execute: deny}", "{type: bash, command: ls}", "execute deny");
+    check("verdicts: {bash: ask}", "{type: bash, command: ls}", "execute ask");
+    check("{}", &http("GET"), "read allow");
+    check("{}", &http("POST"), "write allow");
+    check("{}", &http("DELETE"), "destructive allow");
+    check("verdicts: {destructive: ask}", &http("DELETE"), "destructive ask");
+    check("verdicts: {http: deny}", &http("GET"), "read deny");
+    check("{}", "{type: sleep, durationMs: 1}", "none");
+}
+
+#[test]
+fn a_denial_that_is_certain_is_a_diagnostic() {
+    let text = "policy: {effects: {payment: deny}}\nsteps:\n  - {id: ok, type: tool, tool: s.get}\n  - {id: pay, type: tool, tool: s.pay}\n";
+    let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
+    let compiled = compile(&document).expect("it compiles");
+    let found = |text: &str, organization| denied_calls(&compiled, &document, &policy(text), organization);
+    let errors = found("classes: {s.pay: payment, s.get: read}", None);
+    let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        ["4:5 steps[1]: the policy denies the call of the step \"pay\", which is of the class payment \
+          [policy_denied]; remove the step, or change the rule of `policy` that denies it"]
+    );
+    assert_eq!(found("{}", None).len(), 0, "the workflow's rule is for payments");
+    let organization = "organizations: {acme: {\"*\": deny}}";
+    assert_eq!((found(organization, None).len(), found(organization, Some("acme")).len()), (0, 2));
+    // Without a tool server, the step fails as having no executor.
+    let none = EffectPolicy::read(&value("verdicts: {\"*\": deny}")).expect("a policy");
+    assert_eq!(denied_calls(&compiled, &document, &none, None).len(), 0);
+}
+
+#[test]
+fn mistakes_in_rules_are_named_with_their_place() {
+    let check = |text: &str, expected: &str| {
+        let errors = EffectPolicy::read(&value(text)).expect_err("a mistake");
+        let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        assert!(shown.iter().any(|error| error.contains(expected)), "{text}: {shown:?}");
+    };
+    check("[]", "policy: this is");
+    check("verdict: {}", "policy.verdict: this key is not known; the keys are classes, trusted, verdicts");
+    check("verdicts: {payment: maybe}", "policy.verdicts.payment: `maybe` is not known here; write allow, ask, deny");
+    check("verdicts: {payment: 1}", "policy.verdicts.payment: ");
+    check("verdicts: {\"a b\": ask}", "policy.verdicts.a b: a pattern has no spaces");
+    check("classes: {s.x: reads}", "policy.classes.s.x: `reads` is not known here; write read, model, write");
+    check("trusted: s", "policy.trusted: this is not a list");
+    check("trusted: [1]", "policy.trusted[0]: ");
+    check("organizations: {acme: {payment: no}}", "policy.organizations.acme.payment: ");
+    let many: String = (0..201).map(|number| format!("t{number}: ask, ")).collect();
+    check(&format!("verdicts: {{{many}}}"), "more than 200");
+}
+
+#[test]
+fn mistakes_in_the_rules_of_a_workflow_are_diagnostics() {
+    let check = |rule: &str, expected: &str| {
+        let text = format!("policy: {{effects: {rule}}}\nsteps: [{{type: bash, command: ls}}]");
+        let found = compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect_err("a mistake");
+        let shown: Vec<_> = found.iter().map(ToString::to_string).collect();
+        assert!(shown.iter().any(|error| error.contains(expected)), "{rule}: {shown:?}");
+    };
+    check("deny", "policy.effects: ");
+    check(
+        "{payment: never}",
+        "policy.effects.payment: `never` is not known here [wrong_value]; write allow, ask, deny",
+    );
+    check("{\"a b\": deny}", "a pattern has no spaces");
+}

@@ -1,0 +1,86 @@
+//! The policy of this machine's settings file: the rules for the calls of workflows.
+
+use std::path::Path;
+
+use mainspring_engine::envelope;
+use mainspring_kernel::{
+    definition::{Compiled, denied_calls, read},
+    effect_policy::{Call, EffectPolicy},
+    json::compact,
+    plan::Plan,
+    value::Value,
+};
+
+use crate::{
+    context::Context,
+    definitions::{show, syntax_of},
+    error::CliError,
+    output::terminal::print_out,
+    read_limited,
+    server_settings::{ObjectSettings, object_settings},
+    tool_servers,
+};
+
+/// Reads the policy of a settings file. A policy with mistakes is an error for every workflow: none may run under
+/// fewer rules than the file has.
+pub(crate) fn of_settings(settings: &ObjectSettings) -> Result<EffectPolicy, CliError> {
+    let policy = EffectPolicy::read(&settings.policy).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let message = format!("the settings in {}: {}", settings.path.display(), errors.join("\n"));
+        CliError::bad_input("bad_settings", message)
+    })?;
+    let servers = settings.tool_servers.as_map().into_iter().flatten().map(|(name, _)| name.clone());
+    Ok(policy.with_servers(servers))
+}
+
+/// Reads the policy of this machine, and the annotations of trusted servers that one of the plans may use.
+pub(crate) fn of_machine(plans: &[&Plan]) -> Result<EffectPolicy, CliError> {
+    let settings = object_settings()?;
+    let policy = of_settings(&settings)?;
+    let calls = plans.iter().flat_map(|plan| plan.steps.iter().filter_map(|step| Call::of(&step.work)));
+    match policy.trusted_servers().next().is_some() && calls.into_iter().any(|call| matches!(call, Call::Tool(_))) {
+        true => tool_servers::annotated(policy, &settings),
+        false => Ok(policy),
+    }
+}
+
+/// True if the settings file has a policy or tool servers.
+pub(crate) fn is_configured() -> Result<bool, CliError> {
+    let settings = object_settings()?;
+    Ok(settings.policy != Value::Null || settings.tool_servers != Value::Null)
+}
+
+/// Prints an error for each step whose call the policy denies, and returns false if there is one.
+pub(crate) fn is_permitted(
+    compiled: &Compiled,
+    policy: &EffectPolicy,
+    file: &Path,
+    context: &Context,
+) -> Result<bool, CliError> {
+    if policy.denied(&compiled.plan, None).is_empty() {
+        return Ok(true);
+    }
+    let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
+    let document = read(&text, syntax_of(file)).map_err(|why| CliError::bad_input("unreadable", why.to_string()))?;
+    let denied = denied_calls(compiled, &document, policy, None);
+    show(&denied, &String::from_utf8_lossy(&text), file);
+    if context.global.json {
+        print_out!("{}", compact(&envelope::of_diagnostics(&denied)));
+    }
+    Ok(false)
+}
+
+/// The judgments of a plan's calls, for people and programs: `{step, class, source, verdict}`.
+pub(crate) fn judgments(plan: &Plan, policy: &EffectPolicy) -> Vec<Value> {
+    let steps = 0..plan.steps.len() as u32;
+    let judged = steps.filter_map(|step| {
+        let judged = policy.judge_step(plan, step, None)?;
+        Some(Value::map([
+            ("step", plan.id(step).into()),
+            ("class", judged.class.name().into()),
+            ("source", judged.source.words().into()),
+            ("verdict", judged.verdict.name().into()),
+        ]))
+    });
+    judged.collect()
+}
