@@ -36,10 +36,19 @@ pub(super) struct Server<'a> {
 
 impl Server<'_> {
     /// Changes a quarantined execution. An unreadable execution must be named by its whole id.
-    fn change_quarantined(&self, id: &str, verb: &str, reason: &str) -> Result<QuarantineChange, CliError> {
+    fn change_quarantined(&self, name: &str, verb: &str, reason: &str) -> Result<QuarantineChange, CliError> {
         let body = Value::map([("reason", reason.into())]);
-        let route = route(&["api", "executions", id, verb], &[]);
-        let done = block_on(async { Ok(self.client.post(&route, &body, Repeat::MustNot).await?) })?;
+        let path = |id: &str| route(&["api", "executions", id, verb], &[]);
+        let done = block_on(async {
+            // Sent as an id first: an execution that cannot be read is found by nothing else.
+            match self.client.post(&path(name), &body, Repeat::MustNot).await {
+                Err(error) if error.is("NOT_FOUND") => {
+                    let id = find(&self.client, name).await?;
+                    Ok(self.client.post(&path(&id), &body, Repeat::MustNot).await?)
+                }
+                done => Ok(done?),
+            }
+        })?;
         let answer = Response::new(&self.client, "what came of it", &done);
         let (id, status) = (answer.text("executionId")?, answer.text("status")?);
         let message = match status.as_str() {

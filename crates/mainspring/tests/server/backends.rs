@@ -175,7 +175,9 @@ fn every_command(backend: &Backend) -> Vec<(&'static str, BTreeSet<String>)> {
     let verified: Vec<_> = verified.iter().filter(|line| line.get("executionId").is_some()).collect();
     assert!(verified.len() == 4 && verified.iter().all(|line| line.get("ok") == Some(&Value::Bool(true))));
     assert_eq!(backend.fine(&["quarantine", "list"]).stdout, "none\n");
-    backend.refused(&["quarantine", "release", &id, "--reason", "x"], 20, &["quarantine"]);
+    for name in [&id, &id[..id.len() - 1], "last"] {
+        backend.refused(&["quarantine", "release", name, "--reason", "x"], 20, &["quarantine"]);
+    }
     shapes
 }
 
