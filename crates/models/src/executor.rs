@@ -1,0 +1,233 @@
+//! The executor of `agent` steps: one attempt is one request to a model.
+
+use std::sync::Arc;
+
+use mainspring_effects::{
+    Adopted, AttemptName, BoxFuture, CancelSignal, Executor,
+    http::{Http, HttpOptions},
+};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    failure::Failure,
+    json,
+    value::{Map, Value},
+};
+
+use crate::{
+    answer::Answer,
+    config::{ModelConfig, Temperature, find},
+    error::{ModelError, quoted},
+    limits::{ANSWER_BYTES_MAX, ANSWER_TOKENS_DEFAULT, TOOLS_MAX},
+    request::{Request, messages},
+    tools::{ToolDefinition, ToolSource, WireNames, built_in, wire_name},
+};
+
+/// The parameters of an attempt. The kernel adds `tools` and `turns` to those of the step.
+const PARAMS: [&str; 10] =
+    ["context", "goal", "instructions", "maxTokens", "model", "outputSchema", "seed", "temperature", "tools", "turns"];
+
+/// Texts by which providers report a conversation that is too long; they share no code.
+const TOO_LONG: [&str; 5] =
+    ["prompt is too long", "context_length_exceeded", "context length", "context window", "maximum number of tokens"];
+
+/// Performs the attempts of `agent` steps at the configured models.
+pub struct Agents {
+    models: Vec<ModelConfig>,
+    http: Http,
+    tools: Option<Arc<dyn ToolSource>>,
+}
+
+impl Agents {
+    /// Makes an executor. The addresses of the models have to be permitted by `http`; `tools` describes the tools of
+    /// servers.
+    pub fn new(models: Vec<ModelConfig>, http: HttpOptions, tools: Option<Arc<dyn ToolSource>>) -> Self {
+        Self { models, http: Http::new(http), tools }
+    }
+
+    async fn run(&self, attempt: &Attempt, stop: CancelSignal) -> Result<Outcome, Failure> {
+        let named = |error: ModelError| error.to_failure(&attempt.step);
+        let config = self.model_of(&attempt.params).map_err(named)?;
+        let tools = self.tools_of(attempt).await?;
+        let names = WireNames::of(tools.iter().map(|tool| tool.name.as_str()));
+        let request = request(&attempt.params, config, &tools).map_err(named)?;
+        let call = http_attempt(attempt, config, &request).map_err(named)?;
+        match self.http.perform(&call, stop).await {
+            Outcome::Done(result) => {
+                let body = result.get("body").unwrap_or(&Value::Null);
+                let answer = config.provider.answer(body).map_err(named)?;
+                Ok(Outcome::Done(output(attempt, answer, &names)))
+            }
+            // The request may have been received and paid for, so only `onInterrupted` may repeat it.
+            Outcome::Failed(failure) if failure.code == "http_connection_lost" => Ok(Outcome::Interrupted),
+            Outcome::Failed(failure) => Err(translated(failure, &attempt.step)),
+            other => Ok(other),
+        }
+    }
+
+    fn model_of(&self, params: &Value) -> Result<&ModelConfig, ModelError> {
+        let Some(map) = params.as_map() else {
+            return Err(ModelError::RequestInvalid(format!("the parameters are {} and no object", params.kind())));
+        };
+        if let Some(unknown) = map.keys().find(|key| !PARAMS.contains(&key.as_str())) {
+            let known = PARAMS.join(", ");
+            return Err(ModelError::RequestInvalid(format!("`{unknown}` is no parameter of `agent`; it has {known}")));
+        }
+        match map.get("model") {
+            None | Some(Value::Null) => find(&self.models, None),
+            Some(Value::Text(name)) => find(&self.models, Some(name)),
+            Some(other) => Err(ModelError::RequestInvalid(format!("`model` is {} and no name", other.kind()))),
+        }
+    }
+
+    async fn tools_of(&self, attempt: &Attempt) -> Result<Vec<ToolDefinition>, Failure> {
+        let listed = attempt.params.get("tools").and_then(Value::as_list).unwrap_or_default();
+        let listed: Vec<String> = listed.iter().filter_map(Value::as_text).map(Into::into).collect();
+        let mut tools: Vec<ToolDefinition> = listed.iter().filter_map(|name| built_in(name)).collect();
+        let of_servers: Vec<String> = listed.into_iter().filter(|name| built_in(name).is_none()).collect();
+        if !of_servers.is_empty() {
+            let Some(source) = &self.tools else {
+                let why = format!("no tool server is configured, and the step lists {}", of_servers.join(", "));
+                return Err(ModelError::RequestInvalid(why).to_failure(&attempt.step));
+            };
+            tools.extend(source.describe(&of_servers, attempt).await?);
+        }
+        if tools.len() > TOOLS_MAX {
+            let why = format!("the step lists {} tools and a request has at most {TOOLS_MAX}", tools.len());
+            return Err(ModelError::RequestInvalid(why).to_failure(&attempt.step));
+        }
+        Ok(tools)
+    }
+}
+
+/// Builds the request of an attempt.
+fn request(params: &Value, config: &ModelConfig, tools: &[ToolDefinition]) -> Result<Request, ModelError> {
+    let mut instructions = match params.get("instructions") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::Text(text)) => text.clone(),
+        Some(other) => {
+            return Err(ModelError::RequestInvalid(format!("`instructions` is {} and no text", other.kind())));
+        }
+    };
+    if let Some(schema) = params.get("outputSchema").filter(|schema| **schema != Value::Null) {
+        if !instructions.is_empty() {
+            instructions.push_str("\n\n");
+        }
+        instructions.push_str("Your final answer is one JSON value that matches this JSON Schema, and nothing else:\n");
+        instructions.push_str(&json::compact(schema));
+    }
+    let temperature = match (params.get("temperature"), &config.temperature) {
+        (Some(value @ Value::Number(_)), _) => Some(value.clone()),
+        (_, Temperature::Value(number)) => Some(Value::Number(*number)),
+        (_, Temperature::Omitted) => None,
+    };
+    let max_tokens = params.get("maxTokens").and_then(Value::as_u64);
+    Ok(Request {
+        model: config.model.clone(),
+        instructions,
+        messages: messages(params, &wire_name)?,
+        tools: tools.iter().map(|tool| ToolDefinition { name: wire_name(&tool.name), ..tool.clone() }).collect(),
+        temperature,
+        max_tokens: max_tokens.or(config.max_tokens).unwrap_or(ANSWER_TOKENS_DEFAULT),
+        seed: params.get("seed").and_then(Value::as_u64),
+    })
+}
+
+/// Returns the attempt of the `http` executor that sends the request. The key is part of it and of nothing that is
+/// recorded.
+fn http_attempt(attempt: &Attempt, config: &ModelConfig, request: &Request) -> Result<Attempt, ModelError> {
+    let call = config.provider.call(request, &config.base_url);
+    let key = config.key()?.map(|key| config.provider.key_header(&key));
+    let headers = call.headers.into_iter().chain(key);
+    let headers: Map = headers.map(|(name, value)| (name.to_owned(), value.into())).collect();
+    let params = Value::map([
+        ("method", "POST".into()),
+        ("url", format!("{}{}", config.base_url, call.path).into()),
+        ("headers", headers.into()),
+        ("body", call.body),
+        ("followRedirects", false.into()),
+        ("maxResponseBytes", (ANSWER_BYTES_MAX as u64).into()),
+    ]);
+    Ok(Attempt { effect: "http".into(), params, ..attempt.clone() })
+}
+
+/// Returns the output of the attempt: the answer as the kernel reads it, or that of a step without a conversation.
+fn output(attempt: &Attempt, mut answer: Answer, names: &WireNames) -> Value {
+    for call in &mut answer.tool_calls {
+        call.name = names.full(&call.name).to_owned();
+    }
+    match attempt.params.get("turns") {
+        Some(_) => answer.to_value(),
+        None => answer.to_output(),
+    }
+}
+
+/// Translates the failure of a request. A failure before a response keeps its code, such as `http_connect_failed`.
+fn translated(failure: Failure, step: &str) -> Failure {
+    let status = failure.code.strip_prefix("http_status:").and_then(|status| status.parse::<u16>().ok());
+    let retry_after_ms = failure.details.get("retryAfterMs").and_then(Value::as_u64);
+    let body = failure.details.get("body").unwrap_or(&Value::Null);
+    let error = match (status, failure.code.as_str()) {
+        (Some(status), _) => of_status(status, body, retry_after_ms),
+        (None, "http_response_too_large") => ModelError::AnswerTooLarge(failure.message),
+        (None, "http_response_invalid") => ModelError::AnswerInvalid(failure.message),
+        (None, _) => {
+            let message = format!("step `{step}`: {}", failure.message);
+            return Failure { message, details: Value::Null, ..failure };
+        }
+    };
+    error.to_failure(step)
+}
+
+fn of_status(status: u16, body: &Value, retry_after_ms: Option<u64>) -> ModelError {
+    let error = body.get("error").unwrap_or(body);
+    let part = |key: &str| error.get(key).and_then(Value::as_text).unwrap_or_default();
+    let said = match (part("message"), error) {
+        ("", Value::Text(text)) => quoted(text),
+        (message, _) => quoted(message),
+    };
+    let message = if said.is_empty() { format!("status {status}") } else { format!("{said} (status {status})") };
+    let code = format!("{} {}", part("code"), part("type"));
+    let is_too_long = || TOO_LONG.iter().any(|text| said.to_lowercase().contains(text) || code.contains(text));
+    match status {
+        401 | 403 => ModelError::NotAuthorized(message),
+        429 if code.contains("insufficient_quota") => ModelError::NotAuthorized(message),
+        429 => ModelError::RateLimited { message, retry_after_ms },
+        408 | 425 | 500..600 => ModelError::Unavailable { message, retry_after_ms },
+        413 => ModelError::ContextTooLong(message),
+        400 | 422 if is_too_long() => ModelError::ContextTooLong(message),
+        400 if code.contains("content_filter") => ModelError::Filtered(message),
+        _ => ModelError::Rejected(message),
+    }
+}
+
+impl Executor for Agents {
+    fn performs(&self, attempt: &Attempt) -> bool {
+        attempt.effect == "agent"
+    }
+
+    /// The result is `{text, toolCalls, stopReason, usage, model, raw}` for a call of a conversation, whose parameters
+    /// have `turns`; otherwise `{text, value, usage, turns, stopReason}`.
+    fn perform<'a>(&'a self, attempt: &'a Attempt, mut stop: CancelSignal) -> BoxFuture<'a, Outcome> {
+        Box::pin(async move {
+            if stop.is_requested() {
+                return Outcome::Stopped(Value::Null);
+            }
+            let run = self.run(attempt, stop.clone());
+            tokio::pin!(run);
+            // The request itself ends with `stop`; the lists of tools do not.
+            let outcome = tokio::select! {
+                biased;
+                outcome = &mut run => outcome,
+                () = stop.requested() => return Outcome::Stopped(Value::Null),
+            };
+            outcome.unwrap_or_else(Outcome::Failed)
+        })
+    }
+
+    /// A request is not recorded before it is sent, so every attempt of an earlier process may have been paid for.
+    fn adopt<'a>(&'a self, _: &'a Attempt) -> BoxFuture<'a, Adopted> {
+        Box::pin(std::future::ready(Adopted::Interrupted))
+    }
+
+    fn forget(&self, _: AttemptName<'_>) {}
+}

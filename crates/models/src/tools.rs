@@ -1,0 +1,123 @@
+//! The tools that a model may call, as requests describe them.
+
+use std::collections::BTreeMap;
+
+use mainspring_effects::BoxFuture;
+use mainspring_kernel::{
+    effect::Attempt,
+    failure::Failure,
+    hash::Hash,
+    value::{Map, Value},
+};
+
+use crate::limits::TOOL_NAME_BYTES_MAX;
+
+/// A tool in a request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDefinition {
+    /// The full name, such as `issues.get`, `http` or `bash`.
+    pub name: String,
+    /// The purpose, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Value,
+}
+
+/// Describes tools by their names.
+pub trait ToolSource: Send + Sync {
+    /// Returns the definitions of the named tools: `SERVER.TOOL`, or `SERVER.*` for all tools of a server.
+    fn describe<'a>(
+        &'a self,
+        names: &'a [String],
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, Failure>>;
+}
+
+/// The tools that need no server.
+pub(crate) fn built_in(name: &str) -> Option<ToolDefinition> {
+    let text = || Value::map([("type", Value::from("string"))]);
+    let (description, properties, required) = match name {
+        "http" => (
+            "Sends one HTTP request. The result has status, headers and body.",
+            Value::map([
+                ("method", Value::map([("type", "string".into()), ("description", "GET by default".into())])),
+                ("url", text()),
+                ("query", Value::map([("type", Value::from("object"))])),
+                ("headers", Value::map([("type", Value::from("object"))])),
+                ("body", Value::Map(Map::new())),
+            ]),
+            "url",
+        ),
+        "bash" => (
+            "Runs a script with bash in the workspace. The result has exitCode, stdout and stderr.",
+            Value::map([("command", text())]),
+            "command",
+        ),
+        _ => return None,
+    };
+    let input_schema = Value::map([
+        ("type", "object".into()),
+        ("properties", properties),
+        ("required", vec![Value::from(required)].into()),
+        ("additionalProperties", false.into()),
+    ]);
+    Some(ToolDefinition { name: name.into(), description: description.into(), input_schema })
+}
+
+/// The names of tools in requests. Providers accept letters, digits, `_` and `-` only, up to 64 of them.
+#[derive(Debug, Default)]
+pub(crate) struct WireNames {
+    full: BTreeMap<String, String>,
+}
+
+impl WireNames {
+    pub(crate) fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { full: names.into_iter().map(|name| (wire_name(name), name.to_owned())).collect() }
+    }
+
+    /// Returns the full name of a tool that a model has named; the given name if no tool has it.
+    pub(crate) fn full<'a>(&'a self, wire: &'a str) -> &'a str {
+        self.full.get(wire).map_or(wire, String::as_str)
+    }
+}
+
+/// Returns the name of a tool in requests. A name that has to change ends with a part of its hash, so two names never
+/// become one.
+pub(crate) fn wire_name(name: &str) -> String {
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    if name.len() <= TOOL_NAME_BYTES_MAX && !name.is_empty() && name.chars().all(is_allowed) && !name.contains("__") {
+        return name.into();
+    }
+    let plain = name.replacen('.', "__", 1);
+    let is_plain = name.matches('.').count() == 1 && !name.contains("__") && plain.chars().all(is_allowed);
+    if is_plain && plain.len() <= TOOL_NAME_BYTES_MAX {
+        return plain;
+    }
+    let hash = Hash::of(name.as_bytes()).hex();
+    let kept = name.chars().map(|letter| if is_allowed(letter) { letter } else { '_' });
+    format!("{}__{}", kept.take(TOOL_NAME_BYTES_MAX - 12).collect::<String>(), &hash[..10])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_requests_are_accepted_by_all_providers_and_distinct() {
+        let long = "x".repeat(200);
+        let names = ["bash", "issues.get", "issues__get", "issues.get.all", "a b", "é", long.as_str()];
+        let wires: Vec<String> = names.iter().map(|name| wire_name(name)).collect();
+        for wire in &wires {
+            assert!(
+                wire.len() <= 64 && wire.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)),
+                "{wire}"
+            );
+        }
+        let distinct: std::collections::BTreeSet<_> = wires.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{wires:?}");
+        assert_eq!(wires[1], "issues__get");
+        let all = WireNames::of(names);
+        assert!(names.iter().zip(&wires).all(|(name, wire)| all.full(wire) == *name));
+        assert_eq!(all.full("other"), "other");
+    }
+}
