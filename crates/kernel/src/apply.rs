@@ -11,7 +11,7 @@ use crate::{
     decide_version::BOUNDS_SINCE,
     input::Timer,
     instance::{Instance, Scope},
-    plan::Work,
+    plan::{AgentPart, Loop, Over, Work},
     record::{FailureDisposition, Fault, Payload, Record},
     state::{ChildState, GateState, Signal, Started, State, Status, StepState, StepTimes},
     value::Value,
@@ -40,6 +40,7 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Running, Record::BranchTaken { .. } | Record::ChildWaits { .. }) => Running,
         (Running, Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }) => Running,
         (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. } | Record::StepLogged { .. }) => Running,
+        (Running, Record::AnswerRejected { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
         (Running, Record::GateOpened { .. }) => WaitingApproval,
 
@@ -250,6 +251,10 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
             state.blocks.scopes.get(&Scope::of_round(instance, of.block, *round)).is_some_and(|scope| scope.open == 0)
         }
         (Record::RoundStarted { .. } | Record::RoundEnded { .. }, _) => false,
+        (Record::AnswerRejected { .. }, Work::Loop(Loop { over: Over::Turns(_), .. })) => {
+            state.blocks.loops.get(instance).is_some_and(|turns| turns.open == 0 && !turns.outputs.is_empty())
+        }
+        (Record::AnswerRejected { .. }, _) => false,
         (
             Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. },
             Work::Subworkflow { .. },
@@ -283,7 +288,9 @@ fn pending(now: u64) -> StepState {
 fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: &Record) {
     match record {
         Record::StepStarted { input, intent, .. } => {
-            state.counts.visits = state.counts.visits.saturating_add(1);
+            // The calls of an agent have limits of their own.
+            let is_visit = state.plan.agent_part(instance.step).is_none();
+            state.counts.visits = state.counts.visits.saturating_add(u32::from(is_visit));
             step.attempt = 1;
             step.intent = *intent;
             step.input = known(state, input);
@@ -294,6 +301,10 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             blocks::begin_round(state, instance, *round);
         }
         Record::RoundEnded { round, .. } => blocks::end_round(state, instance, *round),
+        Record::AnswerRejected { reason, .. } => {
+            let reason = known(state, reason);
+            blocks::reject_answer(state, instance, reason);
+        }
         Record::AttemptStarted { attempt, timeout_at, .. } => {
             // An attempt of a function runs in the sandbox and is not counted as a call.
             let goes_out = state.plan.step(instance.step).work.goes_out();
@@ -356,7 +367,8 @@ fn take_signal(state: &mut State, id: &str) {
 fn count_failure(state: &mut State, instance: &Instance, attempt: u32, fault: &Fault) {
     let plan = state.plan.clone();
     let step = plan.step(instance.step);
-    if step.work.is_container() {
+    // A failed tool call is a result that the model gets.
+    if step.work.is_container() || plan.agent_part(instance.step) == Some(AgentPart::Call) {
         return;
     }
     state.counts.node_failures = state.counts.node_failures.saturating_add(1);
@@ -407,6 +419,7 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
             | Record::ExecutionsReturned { .. }
             | Record::RoundStarted { .. }
             | Record::RoundEnded { .. }
+            | Record::AnswerRejected { .. }
     );
     if !ends_attempt {
         return;

@@ -5,6 +5,7 @@
 //! are dispatched last, when everything else of the turn is settled. A `return` that can run therefore ends the
 //! execution before its siblings make calls, and the order of calls does not depend on the order of bookkeeping.
 
+mod agents;
 mod begin;
 mod blocks;
 mod children;
@@ -41,7 +42,7 @@ use crate::{
         TURN_BYTES_PER_STEP, TURN_EVALUATIONS_MAX, TURN_RECORDS_MAX, TURN_RESULTS_MAX, UNCOUNTED_MAX, VALUE_BYTES_MAX,
         VALUE_MEMORY_BYTES_MAX,
     },
-    plan::{OnError, Work},
+    plan::{AgentPart, OnError, Work},
     record::{Ending, FailureDisposition, Fault, Payload, Record},
     state::{ExecutionStatus, State, Status, View},
     value::{Map, Value},
@@ -209,6 +210,14 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
     let start = state.start.as_ref()?;
     let planned = state.plan.step(instance.step);
     let Work::Effect { effect, .. } = &planned.work else { return None };
+    let (effect, params) = match state.plan.agent_part(instance.step) {
+        None => (effect.clone(), step.input.clone()),
+        Some(AgentPart::Call) => {
+            let effect = step.input.get("effect").and_then(Value::as_text).unwrap_or(effect);
+            (effect.into(), step.input.get("params").cloned().unwrap_or_default())
+        }
+        Some(_) => (effect.clone(), agents::model_params(state, instance)?),
+    };
     Some(Attempt {
         execution: state.key,
         root: state.root(),
@@ -216,8 +225,8 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         organization: start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into),
         step: instance.name(&state.plan),
         number: step.attempt,
-        effect: effect.clone(),
-        params: step.input.clone(),
+        effect,
+        params,
         intent: step.intent?,
         key_per_attempt: planned.key_per_attempt,
         handed_out_at: step.times.handed_out_at,
@@ -509,7 +518,9 @@ impl Decider<'_> {
 
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
-        let disposition = if self.is_handled(instance) || self.ends_well() {
+        // A failed tool call of an agent is a result that the model gets.
+        let is_result = plan.agent_part(instance.step) == Some(AgentPart::Call);
+        let disposition = if is_result || self.is_handled(instance) || self.ends_well() {
             FailureDisposition::Handled
         } else if plan.step(instance.step).on_error == OnError::Continue || plan.policy.fail_open {
             FailureDisposition::Tolerated

@@ -2,7 +2,7 @@
 
 /// Version of the rules in [`decide`](crate::decide). An execution pins the version at its start. A change that makes an input
 /// produce other records is made under a higher version only, or replays of older journals would fail.
-pub const DECIDE_VERSION: u32 = 6;
+pub const DECIDE_VERSION: u32 = 7;
 
 /// Decide version that introduced these rules:
 ///
@@ -34,3 +34,6 @@ pub const BOUNDS_SINCE: u32 = 5;
 /// - a completing execution stops children that wait for approvals, and its deadline is not suspended;
 /// - a quarantined child keeps its share of the execution budget.
 pub const MEMORY_SINCE: u32 = 6;
+
+/// Version since which an agent is a loop of turns, with a step instance for each call.
+pub(crate) const AGENTS_SINCE: u32 = 7;

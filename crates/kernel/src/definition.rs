@@ -26,6 +26,7 @@ use outline::Outline;
 use report::{Report, has_inexact_numbers};
 use root::Root;
 
+mod agents;
 mod bounds;
 mod conditions;
 pub mod convert;

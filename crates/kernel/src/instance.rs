@@ -4,7 +4,7 @@
 use alloc::{format, string::String, vec::Vec};
 use core::ops::Range;
 
-use crate::plan::{Plan, Work};
+use crate::plan::{AgentPart, Loop, Over, Plan, Work};
 
 /// A step instance: a step of the plan and a round number for each loop around it, outermost first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,18 +58,28 @@ impl Instance {
     }
 
     /// Returns the public name, such as `deploy`. A step in a loop is `L[1].b`; the body of a for-each step is
-    /// `each[1]`.
+    /// `each[1]`. The third model call of an agent is `ask#3`, and the second tool call after it `ask#3.2`.
     pub fn name(&self, plan: &Plan) -> String {
         if self.rounds.is_empty() {
             return plan.id(self.step).into();
         }
         let loops: Vec<_> = plan.loops_around(self.step).collect();
-        let rounds = loops.iter().rev().zip(&self.rounds).map(|(step, round)| format!("{}[{round}]", plan.id(*step)));
-        let mut parts: Vec<String> = rounds.collect();
-        if !plan.is_body_of_each(self.step) {
-            parts.push(plan.id(self.step).into());
+        let mut name = String::new();
+        for (step, round) in loops.iter().rev().zip(&self.rounds) {
+            match &plan.step(*step).work {
+                Work::Loop(Loop { over: Over::Turns(_), .. }) => {
+                    push_own(&mut name, plan, *step);
+                    name.push_str(&format!("#{}", round + 1));
+                }
+                Work::Loop(Loop { over: Over::Calls, .. }) => name.push_str(&format!(".{}", round + 1)),
+                _ => {
+                    push_part(&mut name, plan.id(*step));
+                    name.push_str(&format!("[{round}]"));
+                }
+            }
         }
-        parts.join(".")
+        push_own(&mut name, plan, self.step);
+        name
     }
 
     /// Parses a public name; `None` if the plan has no step instance of that name.
@@ -119,18 +129,58 @@ impl Scope {
     }
 }
 
+/// The end of the name of the loop over an agent's tool calls: `ask#3.calls`.
+const CALLS: &str = ".calls";
+
+fn push_part(name: &mut String, part: &str) {
+    if !name.is_empty() {
+        name.push('.');
+    }
+    name.push_str(part);
+}
+
+/// Adds the name of a step itself, if it has one: the body of a for-each step and the calls of an agent have none.
+fn push_own(name: &mut String, plan: &Plan, step: u32) {
+    match plan.agent_part(step) {
+        Some(AgentPart::Model | AgentPart::Call) => {}
+        Some(AgentPart::Calls) => name.push_str(CALLS),
+        None if plan.is_body_of_each(step) => {}
+        None => push_part(name, plan.id(step)),
+    }
+}
+
 /// Parses a name as an instance of the given step: each enclosing loop with its round number, then the step.
 fn parse_step(name: &str, plan: &Plan, step: u32) -> Option<Instance> {
     let mut loops: Vec<_> = plan.loops_around(step).collect();
     loops.reverse();
     let (mut rest, mut rounds) = (name, Vec::new());
     for (at, around) in loops.iter().enumerate() {
+        if let Work::Loop(Loop { over: over @ (Over::Turns(_) | Over::Calls), .. }) = &plan.step(*around).work {
+            let (own, mark) = match over {
+                Over::Turns(_) if !plan.is_body_of_each(*around) => (plan.id(*around), '#'),
+                Over::Turns(_) => ("", '#'),
+                _ => ("", '.'),
+            };
+            let after = rest.strip_prefix(own)?.strip_prefix(mark)?;
+            let end = after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len());
+            let number = &after[..end];
+            rounds.push(number.parse::<u32>().ok().filter(|_| !number.starts_with('0'))?.checked_sub(1)?);
+            rest = &after[end..];
+            continue;
+        }
         let after = rest.strip_prefix(plan.id(*around))?.strip_prefix('[')?;
         let (round, after) = after.split_once(']')?;
         rounds.push(round.parse().ok()?);
-        let is_last = at + 1 == loops.len() && plan.is_body_of_each(step);
+        // The body of a for-each step has no name of its own, even if it is an agent with steps inside.
+        let next = loops.get(at + 1).copied().unwrap_or(step);
+        let is_last = plan.is_body_of_each(next);
         rest = if is_last { after } else { after.strip_prefix('.')? };
     }
-    let own = if plan.is_body_of_each(step) { "" } else { plan.id(step) };
+    let own = match plan.agent_part(step) {
+        Some(AgentPart::Model | AgentPart::Call) => "",
+        Some(AgentPart::Calls) => CALLS,
+        None if plan.is_body_of_each(step) => "",
+        None => plan.id(step),
+    };
     (rest == own).then_some(Instance { step, rounds })
 }

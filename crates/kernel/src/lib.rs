@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod agent;
 pub mod apply;
 pub mod cbor;
 pub mod condition;

@@ -113,6 +113,31 @@ pub const TOOL_TIMEOUT_DEFAULT_MS: u64 = 30_000;
 /// the second specification.
 pub const AGENT_TIMEOUT_DEFAULT_MS: u64 = 900_000;
 
+/// Default number of turns of an agent. A conversation that is longer has most likely lost its way.
+pub const AGENT_TURNS_DEFAULT: u32 = 20;
+
+/// Maximum number of turns of an agent.
+pub const AGENT_TURNS_MAX: u32 = 10_000;
+
+/// Default number of tool calls of an agent.
+pub const AGENT_TOOL_CALLS_DEFAULT: u32 = 50;
+
+/// Maximum number of tool calls of an agent.
+pub const AGENT_TOOL_CALLS_MAX: u32 = 10_000;
+
+/// Number of tools that an agent may list. A provider accepts 128, and one entry may stand for several.
+pub const AGENT_TOOLS_MAX: usize = 128;
+
+/// Number of further turns in which a model may correct its final answer.
+pub const AGENT_REPAIRS_MAX: usize = 2;
+
+/// Maximum size of an agent's conversation, in encoded bytes. The largest context windows take about four million
+/// characters.
+pub const AGENT_CONVERSATION_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Maximum tokens of one answer of a model.
+pub const AGENT_TOKENS_MAX: u64 = 1_000_000;
+
 /// Minimum timeout of `agent_message`, in milliseconds (second specification).
 pub const AWAIT_MIN_MS: u64 = 1000;
 

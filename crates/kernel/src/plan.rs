@@ -17,6 +17,7 @@ use crate::{
     value::{Map, Value},
 };
 
+mod agent;
 mod certain;
 mod decode;
 mod effect_rules;
@@ -26,6 +27,7 @@ mod retry;
 mod variables;
 mod work;
 
+pub use agent::{Agent, AgentPart};
 pub use certain::endless;
 pub(crate) use effect_rules::RuleReader;
 pub use effect_rules::{ClassSource, EffectClass, Guard, Pattern, RuleError, Verdict, VerdictRules};

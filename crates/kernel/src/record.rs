@@ -229,6 +229,13 @@ pub enum Record {
         /// A list of `{level, text}`.
         lines: Payload,
     },
+    /// The final answer of an agent was rejected, and the model gets another turn.
+    AnswerRejected {
+        /// The agent.
+        instance: Instance,
+        /// The message to the model.
+        reason: Payload,
+    },
     /// A loop started a round.
     RoundStarted {
         /// The loop.
@@ -444,6 +451,7 @@ impl Record {
             | Self::StepFailed { instance, .. }
             | Self::StepCancelled { instance, .. }
             | Self::StepLogged { instance, .. }
+            | Self::AnswerRejected { instance, .. }
             | Self::RoundStarted { instance, .. }
             | Self::RoundEnded { instance, .. }
             | Self::ChildWaits { instance, .. }

@@ -336,6 +336,8 @@ pub struct LoopState {
     pub memory_bytes: u64,
     /// Size of the outputs, in encoded bytes.
     pub output_bytes: u64,
+    /// For an agent, the hash of its turns.
+    pub conversation: Hash,
     /// The step whose failure fails the loop.
     pub failed: Option<Instance>,
     /// True if a failure inside will fail the loop. No further round starts.

@@ -97,6 +97,17 @@ steps:
       - {id: first, type: tool, tool: FIRST, bail: true}
 "#;
 
+/// Changes in version 7 of `decide`: agents.
+const AGENT: &str = r#"
+steps:
+  - id: ask
+    type: agent
+    goal: "Look at @vars.who"
+    tools: [web.*]
+    outputSchema: {type: object, required: [score]}
+    retry: {maxAttempts: 2, initialDelayMs: 1000}
+"#;
+
 /// A workflow with a golden journal: its inputs with their times, and the results of its evaluations.
 struct Golden {
     plan: Plan,
@@ -110,7 +121,7 @@ fn plan_of(text: &str) -> Plan {
     compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan
 }
 
-fn goldens() -> [Golden; 5] {
+fn goldens() -> [Golden; 6] {
     let plan = plan_of(DEFINITION);
     let first = Golden { inputs: inputs(&plan), plan, results: Vec::new(), yields_at: None };
     let plan = plan_of(GRAPH);
@@ -128,7 +139,32 @@ fn goldens() -> [Golden; 5] {
     let plan = plan_of(BOUNDED);
     let results = vec![Evaluated::of(Ok(1u64.into())), Evaluated::of(Ok(2u64.into()))];
     let fifth = Golden { inputs: inputs_within_bounds(&plan), plan, results, yields_at: Some(1) };
-    [first, second, third, fourth, fifth]
+    let plan = plan_of(AGENT);
+    let mismatch = Failure::new(Class::Invalid, "schema_mismatch", "`score` is missing");
+    let results = vec![Evaluated::of(Err(mismatch)), Evaluated::of(Ok(Value::Null))];
+    let sixth = Golden { inputs: inputs_of_agent(&plan), plan, results, yields_at: None };
+    [first, second, third, fourth, fifth, sixth]
+}
+
+fn inputs_of_agent(plan: &Plan) -> Vec<(u64, Input)> {
+    let at = |name: &str| Instance::parse(name, plan).expect("an instance of the plan");
+    let receipt = |name: &str, attempt, outcome| Input::Receipt { instance: at(name), attempt, outcome };
+    let answer = |text: &str| Outcome::Done(json::value(text.as_bytes()).expect("JSON"));
+    let busy = Failure::new(Class::Unavailable, "model_unavailable", "overloaded");
+    let calls = r#"{"text": "", "toolCalls": [{"id": "a", "name": "web.read", "arguments": {"url": "x"}},
+        {"id": "b", "name": "bash", "arguments": {}}, {"id": "c", "name": "web.find", "arguments": {}}],
+        "usage": {"inputTokens": 5, "outputTokens": 2}}"#;
+    vec![
+        (0, start(plan)),
+        (10, receipt("ask#1", 1, Outcome::Failed(busy))),
+        (1010, Input::Timer(Timer::Retry(at("ask#1"), 2))),
+        (1020, receipt("ask#1", 2, answer(calls))),
+        (1030, receipt("ask#1.3", 1, Outcome::Failed(Failure::new(Class::Failed, "tool_error", "no network")))),
+        (1040, receipt("ask#1.1", 1, Outcome::Done("page".into()))),
+        (1050, receipt("ask#2", 1, answer(r#"{"text": "I cannot say"}"#))),
+        (1060, receipt("ask#3", 1, answer(r#"{"text": "{}", "usage": {"inputTokens": 9, "outputTokens": 1}}"#))),
+        (1070, receipt("ask#4", 1, answer(r#"{"text": "{\"score\": 3}", "usage": {"inputTokens": 9}}"#))),
+    ]
 }
 
 fn inputs_within_bounds(plan: &Plan) -> Vec<(u64, Input)> {
@@ -407,6 +443,7 @@ fn nearly_every_kind_of_record_is_in_it() {
         "ExecutionsGiven",
         "ExecutionsReturned",
         "TurnYielded",
+        "AnswerRejected",
     ];
     let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());

@@ -114,6 +114,7 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
             format!("{step} failed {}{disposition}", fault.code)
         }
         Record::StepLogged { .. } => format!("{step} logs"),
+        Record::AnswerRejected { .. } => format!("{step} answer rejected"),
         Record::ChildWaits { count, .. } => format!("{step} child {}", waiting_word(*count)),
         Record::ParentNotified => "parent told".into(),
         Record::Queued { queue } => format!("queued behind {}", queue.name()),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{
-    plan::{Plan, Work},
+    plan::{Loop, Over, Plan, Work},
     state::{ExecutionStatus, Status},
     template::Template,
     value::Value,
@@ -48,6 +48,10 @@ fn callable(plans: &[Arc<Plan>]) -> BTreeSet<&str> {
         if let Work::Effect { effect, params } = &step.work {
             names.extend([step.id.as_str(), effect.as_str()]);
             names.extend(tool(params).filter(|_| effect == "tool"));
+        }
+        if let Work::Loop(Loop { over: Over::Turns(agent), .. }) = &step.work {
+            names.extend([step.id.as_str(), "agent"]);
+            names.extend(agent.tools.iter().map(String::as_str));
         }
     }
     names

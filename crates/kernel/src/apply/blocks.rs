@@ -1,10 +1,11 @@
 //! Updates the blocks and loops around and inside a step when a record changes the step.
 
-use alloc::vec;
+use alloc::{vec, vec::Vec};
 use core::cmp::Reverse;
 
 use super::size;
 use crate::{
+    agent::{ended_turn, extended},
     cbor,
     instance::{Instance, Scope},
     plan::{EdgeKind, OnError, Order, Over, Plan, Work},
@@ -42,8 +43,15 @@ pub(super) fn open_inside(state: &mut State, instance: &Instance, input: &Value)
     match &plan.step(instance.step).work {
         Work::Parallel { block } => open(state, Scope::inside(instance, *block)),
         Work::Loop(of) => {
-            let count = matches!(of.over, Over::Items(_)).then(|| input.as_list().map_or(0, <[_]>::len) as u32);
-            let outputs = vec![Value::Null; count.unwrap_or(1) as usize];
+            let is_over_list = matches!(of.over, Over::Items(_) | Over::Calls);
+            let count = is_over_list.then(|| input.as_list().map_or(0, <[_]>::len) as u32);
+            let outputs = match of.over {
+                Over::Items(_) | Over::While { .. } | Over::Until { .. } => {
+                    vec![Value::Null; count.unwrap_or(1) as usize]
+                }
+                // The turns are added as they end, and the results of calls are part of their turn.
+                Over::Turns(_) | Over::Calls => Vec::new(),
+            };
             let memory_bytes = size::of_loop(outputs.len());
             state.counts.memory_bytes += memory_bytes;
             let rounds = LoopState { count, outputs, memory_bytes, ..LoopState::default() };
@@ -111,10 +119,30 @@ pub(super) fn end_round(state: &mut State, instance: &Instance, round: u32) {
     let Work::Loop(of) = &plan.step(instance.step).work else { return };
     let scope = Scope::of_round(instance, of.block, round);
     let last = plan.block(of.block).steps.last().map(|step| scope.instance(*step));
-    let output = last.and_then(|last| state.steps.get(&last)).map(|step| step.output.clone()).unwrap_or_default();
+    let output = match of.over {
+        Over::Turns(_) => ended_turn(state, &scope),
+        _ => last.and_then(|last| state.steps.get(&last)).map(|step| step.output.clone()).unwrap_or_default(),
+    };
     let failed = close(state, &scope).and_then(|scope| scope.failed);
     let Some(rounds) = state.blocks.loops.get_mut(instance) else { return };
     rounds.open -= 1;
+    match of.over {
+        Over::Turns(_) => {
+            let memory_bytes = value_size::of_value(&output);
+            rounds.conversation = extended(&rounds.conversation, &output);
+            rounds.output_bytes += cbor::byte_count(&output) as u64;
+            rounds.memory_bytes += memory_bytes;
+            rounds.outputs.push(output);
+            rounds.failed = rounds.failed.take().or(failed);
+            state.counts.memory_bytes += memory_bytes;
+            return;
+        }
+        Over::Calls => {
+            rounds.failed = rounds.failed.take().or(failed);
+            return;
+        }
+        Over::Items(_) | Over::While { .. } | Over::Until { .. } => {}
+    }
     let slot = if rounds.count.is_some() { round as usize } else { 0 };
     let former = core::mem::replace(&mut rounds.outputs[slot], output);
     let output = &rounds.outputs[slot];
@@ -125,18 +153,37 @@ pub(super) fn end_round(state: &mut State, instance: &Instance, round: u32) {
     rounds.failed = rounds.failed.take().or(failed);
 }
 
+/// Adds the reason why the last answer of an agent was rejected.
+pub(super) fn reject_answer(state: &mut State, instance: &Instance, reason: Value) {
+    let Some(turns) = state.blocks.loops.get_mut(instance) else { return };
+    turns.conversation = extended(&turns.conversation, &reason);
+    turns.output_bytes += cbor::byte_count(&reason) as u64;
+    let Some(last) = turns.outputs.last_mut() else { return };
+    let before = value_size::of_value(last);
+    if let Value::Map(turn) = last {
+        turn.insert("rejected".into(), reason);
+    }
+    let memory_bytes = value_size::of_value(last) - before;
+    turns.memory_bytes += memory_bytes;
+    state.counts.memory_bytes += memory_bytes;
+}
+
 /// Removes the steps of a round that no reference can reach any more. The condition of a loop reads the last round
 /// until the next one starts. Failed steps are kept, because the failure of the loop or of the execution may name them.
 pub(super) fn forget_ended_round(state: &mut State, instance: &Instance, record: &Record) {
     let Work::Loop(of) = &state.plan.step(instance.step).work else { return };
-    let is_over_items = matches!(of.over, Over::Items(_));
+    let is_over_items = matches!(of.over, Over::Items(_) | Over::Turns(_));
+    let is_turn = matches!(of.over, Over::Turns(_));
     let ended = match record {
+        // The turn takes the results of its calls when it ends.
+        _ if matches!(of.over, Over::Calls) => return,
         Record::RoundEnded { round, .. } if is_over_items => *round,
         Record::RoundStarted { round, .. } if !is_over_items && *round > 0 => round - 1,
         _ => return,
     };
     let plan = state.plan.clone();
-    let is_over = |step: &StepState| matches!(step.status, Status::Completed | Status::Skipped);
+    let is_over =
+        |step: &StepState| matches!(step.status, Status::Completed | Status::Skipped) || (is_turn && step.is_handled);
     for range in instance.steps_of_round(&plan, ended) {
         let ended = state.steps.extract_if(range, |_, step| is_over(step));
         let bytes: u64 = ended.map(|(_, step)| step.memory_bytes).sum();

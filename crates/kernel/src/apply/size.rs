@@ -81,6 +81,7 @@ pub(super) fn in_journal(record: &Record) -> u64 {
         | Record::StepFailed { fault: Fault { text: payload, .. }, .. }
         | Record::AttemptFailed { fault: Fault { text: payload, .. }, .. }
         | Record::StepLogged { lines: payload, .. }
+        | Record::AnswerRejected { reason: payload, .. }
         | Record::SignalKept { payload, .. }
         | Record::EndingBegun { ending: Ending::Completed { output: payload } } => payload,
         _ => return RECORD_BYTES,

@@ -33,6 +33,12 @@ impl Decider<'_> {
             return Ok(());
         }
         let plan = self.state.plan.clone();
+        if let Some(part) = plan.agent_part(instance.step) {
+            return match self.agent_call(instance, part) {
+                Ok((effect, input)) => self.start_effect(instance, &effect, input),
+                Err(failure) => self.fail(instance, failure),
+            };
+        }
         let (name, params) = match &plan.step(instance.step).work {
             Work::Effect { effect, params } => (effect.as_str(), params.resolve(&self.view(instance))),
             Work::Subworkflow { workflow, input, variables, waits } => {
@@ -52,6 +58,11 @@ impl Decider<'_> {
             Ok(params) => params,
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
+        self.start_effect(instance, name, params)
+    }
+
+    /// Starts the first attempt of a step with its resolved parameters.
+    fn start_effect(&mut self, instance: &Instance, name: &str, params: Value) -> Result<(), IllegalTransition> {
         let encoded = cbor::encode(&params);
         self.count_bytes(encoded.len());
         if self.is_too_large(&params, encoded.len()) {

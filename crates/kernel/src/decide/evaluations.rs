@@ -26,7 +26,7 @@ pub(super) struct Task {
 }
 
 #[derive(Debug)]
-enum Purpose {
+pub(super) enum Purpose {
     /// Input check of an execution that is starting.
     Beginning(Box<Start>),
     /// Function of a code step, with the attempt number.
@@ -35,6 +35,8 @@ enum Purpose {
     Transform(Instance),
     /// Check of a step's output against its output schema.
     Promise(Instance, Value),
+    /// Check of an agent's final answer against its schema.
+    Answer(Instance, Value),
 }
 
 impl Task {
@@ -46,7 +48,10 @@ impl Task {
     pub(super) fn instance(&self) -> Option<&Instance> {
         match &self.purpose {
             Purpose::Beginning(_) => None,
-            Purpose::Code(instance, _) | Purpose::Transform(instance) | Purpose::Promise(instance, _) => Some(instance),
+            Purpose::Code(instance, _)
+            | Purpose::Transform(instance)
+            | Purpose::Promise(instance, _)
+            | Purpose::Answer(instance, _) => Some(instance),
         }
     }
 }
@@ -185,6 +190,10 @@ impl Decider<'_> {
                     self.fail(&instance, failure)
                 }
             },
+            Purpose::Answer(instance, value) => match outcome {
+                Ok(_) => self.complete_agent(&instance, value),
+                Err(failure) => self.reject_answer(&instance, &failure.message),
+            },
             Purpose::Promise(instance, output) => match outcome {
                 Ok(_) => self.complete(&instance, output),
                 Err(failure) => {
@@ -193,6 +202,17 @@ impl Decider<'_> {
                 }
             },
         }
+    }
+
+    /// Requests the check of a value against a schema.
+    pub(super) fn ask_check(&mut self, schema: Value, value: Value, purpose: Purpose) {
+        let evaluation = Evaluation::Check(Check { schema, value, fills_defaults: false });
+        self.agenda.tasks.push(Task { purpose, evaluation });
+    }
+
+    /// True if an evaluation of the step instance has no result yet.
+    pub(super) fn is_asked(&self, instance: &Instance) -> bool {
+        self.agenda.tasks.iter().any(|task| task.instance() == Some(instance))
     }
 
     fn named(&self, instance: &Instance, what: &str, failure: Failure) -> Failure {

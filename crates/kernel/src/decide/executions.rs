@@ -106,6 +106,8 @@ impl Decider<'_> {
         let rounds = match (&of.over, waits) {
             (Over::Items(_), true) => count.unwrap_or(1).min(of.concurrency).min(self.max_parallel()),
             (Over::Items(_), false) => count.unwrap_or(1),
+            // No step inside an agent starts an execution.
+            (Over::Turns(_) | Over::Calls, _) => 1,
             (Over::While { .. } | Over::Until { .. }, true) => 1,
             (Over::While { max_rounds, .. } | Over::Until { max_rounds, .. }, false) => (*max_rounds).min(max_steps),
         };

@@ -23,6 +23,8 @@ impl Decider<'_> {
         match &of.over {
             Over::Items(list) => self.begin_items(instance, list),
             Over::While { .. } | Over::Until { .. } => self.started(instance, Value::Null, None),
+            Over::Turns(agent) => self.begin_agent(instance, agent),
+            Over::Calls => self.begin_calls(instance),
         }
     }
 
@@ -87,6 +89,8 @@ impl Decider<'_> {
                 self.next_round(instance, rounds.begun, condition, *max_rounds, false)
             }
             Over::While { .. } | Over::Until { .. } => Ok(()),
+            Over::Turns(agent) => self.consider_agent(instance, agent),
+            Over::Calls => self.consider_calls(instance, of),
         }
     }
 

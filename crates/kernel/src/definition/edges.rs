@@ -9,7 +9,7 @@ use super::{
     fields::Fields,
     keys,
     notation::OrderWord,
-    outline::{Outline, Role},
+    outline::Outline,
     reachability::Ways,
     references::Reader,
     report::{Report, named},
@@ -61,7 +61,7 @@ impl<'a> Edges<'a> {
         for (at, edge) in report.list(root, "edges").unwrap_or_default().iter().enumerate() {
             edges.edge(edge, &root.path.key("edges").index(at), outline, report);
         }
-        for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
+        for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.is_first()) {
             let Some(to) = place_around(number as u32, outline) else { continue };
             for (from, path) in needs(&entry.fields, outline, report) {
                 // An inner step that needs the step around it would wait forever: that step ends after it.
@@ -247,7 +247,7 @@ fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &
 
 /// Checks `needs` in a sequence: a needed step must stand before the step that needs it.
 pub(super) fn check_needs<'a>(outline: &Outline<'a>, report: &mut Report<'a>) {
-    for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
+    for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.is_first()) {
         let own = place_around(number as u32, outline);
         for (place, path) in needs(&entry.fields, outline, report) {
             if own == Some(place) {

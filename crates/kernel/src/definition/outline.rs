@@ -10,6 +10,7 @@ use alloc::{
 };
 
 use super::{
+    agents::is_conversation,
     fields::Fields,
     keys,
     notation::{ACTIONS, Notation},
@@ -24,7 +25,7 @@ use crate::{
     diagnostic::{self, quoted},
     document::Path,
     limits::{NAME_CHARS_MAX, PLAN_DEPTH_MAX, PLAN_STEPS_MAX},
-    plan::{Block, Order},
+    plan::{AgentPart, Block, Order},
     reference::{RESERVED_NAMES, is_name},
     value::{Map, Value},
 };
@@ -77,7 +78,8 @@ pub(super) struct Entry<'a> {
     pub role: Role,
 }
 
-/// The part of a written step that an entry stands for. A step with `forEach` has two entries.
+/// The part of a written step that an entry stands for. A step with `forEach` has two entries, and an agent with turns has
+/// three more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// The whole step.
@@ -86,6 +88,8 @@ pub(super) enum Role {
     Each,
     /// The body of a step with `forEach`: the work for one item.
     Body,
+    /// A step inside an agent.
+    Agent(AgentPart),
 }
 
 /// The loop names that the enclosing loops define.
@@ -98,6 +102,11 @@ pub(super) struct InLoop {
 }
 
 impl Entry<'_> {
+    /// True if the entry is the first one of a written step.
+    pub(super) fn is_first(&self) -> bool {
+        matches!(self.role, Role::Whole | Role::Each)
+    }
+
     /// True if the inner steps run in rounds.
     pub(super) fn is_loop(&self) -> bool {
         self.role == Role::Each || self.kind.is_some_and(|kind| kind.name == "loop")
@@ -185,6 +194,7 @@ impl<'a> Outline<'a> {
             let own = if is_loop { around.inside } else { inside };
             let number = self.entry(&written, block, own, Role::Whole);
             self.branches(number, &written, around.depth, inside, report);
+            self.agent(number, &written, own);
             return;
         }
         let each = self.entry(&written, block, around.inside, Role::Each);
@@ -192,6 +202,29 @@ impl<'a> Outline<'a> {
         self.entries[each as usize].branches.push(("steps", body));
         let number = self.entry(&written, body, inside, Role::Body);
         self.branches(number, &written, around.depth, inside, report);
+        self.agent(number, &written, inside);
+    }
+
+    /// Adds the steps inside an agent with turns: the model call, and the loop of tool calls with its step.
+    fn agent(&mut self, number: u32, written: &Written<'a>, inside: InLoop) {
+        if !is_conversation(written.kind, &written.fields) {
+            return;
+        }
+        let turn = self.open(Some(number), Order::Sequence);
+        self.entries[number as usize].branches.push(("steps", turn));
+        self.agent_part(turn, written, inside, AgentPart::Model);
+        let calls = self.agent_part(turn, written, inside, AgentPart::Calls);
+        let call = self.open(Some(calls), Order::Sequence);
+        self.entries[calls as usize].branches.push(("steps", call));
+        self.agent_part(call, written, inside, AgentPart::Call);
+    }
+
+    fn agent_part(&mut self, block: u32, written: &Written<'a>, inside: InLoop, part: AgentPart) -> u32 {
+        let number = self.entry(written, block, inside, Role::Agent(part));
+        let entry = &mut self.entries[number as usize];
+        // No reference reaches a step whose id has `#`.
+        (entry.id, entry.has_own_id) = (format!("{}{}", written.id, part.suffix()), true);
+        number
     }
 
     fn entry(&mut self, written: &Written<'a>, block: u32, inside: InLoop, role: Role) -> u32 {
@@ -256,7 +289,7 @@ impl<'a> Outline<'a> {
     /// Reports an output variable that two parallel branches write: the final value would depend on timing.
     fn check_output_variables(&self, report: &mut Report<'_>) {
         let mut writers: BTreeMap<(&str, u32), (u32, u32)> = BTreeMap::new();
-        for (number, entry) in self.entries.iter().enumerate().filter(|(_, entry)| entry.role != Role::Body) {
+        for (number, entry) in self.entries.iter().enumerate().filter(|(_, entry)| entry.is_first()) {
             let Some(name) = entry.fields.get("outputVariable").and_then(Value::as_text) else { continue };
             let number = number as u32;
             let mut clash = None;

@@ -68,7 +68,25 @@ pub(super) static KINDS: [Kind; 16] = [
         ],
         ..NONE
     },
-    Kind { name: "agent", modifiers: EFFECT, keys: &["goal", "content", "message", "context"], ..NONE },
+    Kind {
+        name: "agent",
+        modifiers: EFFECT,
+        keys: &[
+            "goal",
+            "content",
+            "message",
+            "context",
+            "instructions",
+            "model",
+            "tools",
+            "maxTurns",
+            "maxToolCalls",
+            "maxTokens",
+            "temperature",
+            "seed",
+        ],
+        ..NONE
+    },
     Kind {
         name: "agent_message",
         modifiers: EFFECT,

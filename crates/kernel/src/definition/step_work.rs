@@ -7,7 +7,8 @@ use alloc::{
 };
 
 use super::{
-    fields::Fields, notation::Notation, references::Reader, report::named, step_types::Kind, steps::refuse_type,
+    agents::is_conversation, fields::Fields, notation::Notation, references::Reader, report::named, step_types::Kind,
+    steps::refuse_type,
 };
 use crate::{
     diagnostic::{self, quoted},
@@ -50,6 +51,7 @@ impl Reader<'_, '_> {
             "code" => self.code(action.as_ref().unwrap_or(fields), fields),
             "subworkflow" => self.subworkflow(fields),
             "loop" => self.loop_step(fields),
+            "agent" if is_conversation(Some(kind), fields) => self.conversation(fields),
             "agent" => self.agent(fields),
             "agent_message" => self.agent_message(fields),
             "conditional" => self.conditional(fields),
@@ -173,7 +175,7 @@ impl Reader<'_, '_> {
     }
 
     /// Reads the text under exactly one of several keys. The first key is the recommended one.
-    fn one_text(&mut self, fields: &Fields<'_>, keys: [&str; 3], purpose: &str) -> Option<Template> {
+    pub(super) fn one_text(&mut self, fields: &Fields<'_>, keys: [&str; 3], purpose: &str) -> Option<Template> {
         let given: Vec<&str> = keys.into_iter().filter(|key| fields.has(key)).collect();
         match given.as_slice() {
             [] => {

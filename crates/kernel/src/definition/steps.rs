@@ -7,6 +7,7 @@ use alloc::{
 };
 
 use super::{
+    agents::{Attempts, is_conversation},
     edges::Edges,
     fields::Fields,
     keys,
@@ -35,19 +36,32 @@ use crate::{
 /// reported.
 pub(super) fn read<'a>(outline: &Outline<'a>, edges: Option<&Edges<'a>>, report: &mut Report<'a>) -> Vec<Step> {
     let mut steps = Vec::new();
-    let mut when_of_body = None;
+    let mut carried = Carried::default();
     for number in 0..outline.entries.len() as u32 {
         let mut reader = Reader::new(outline, edges, number, report);
-        steps.extend(reader.step(&mut when_of_body));
+        steps.extend(reader.step(&mut carried));
     }
     steps
+}
+
+/// The parts of a step that its later entries use.
+#[derive(Default)]
+struct Carried {
+    /// The condition of the body of a `forEach` step.
+    when_of_body: Option<Condition>,
+    /// The attempts of the calls of an agent.
+    of_agent: Option<Attempts>,
 }
 
 impl Reader<'_, '_> {
     /// Reads a step. A step with `forEach` is read in two parts, the loop and its body. Its keys are checked once, and
     /// each key applies to one of the parts.
-    fn step(&mut self, when_of_body: &mut Option<Condition>) -> Option<Step> {
-        let Entry { fields, kind, id, block, role, .. } = &self.outline.entries[self.number as usize];
+    fn step(&mut self, carried: &mut Carried) -> Option<Step> {
+        let entry = &self.outline.entries[self.number as usize];
+        let Entry { fields, kind, id, block, role, .. } = entry;
+        if let Role::Agent(part) = role {
+            return self.agent_part(entry, *part, carried.of_agent.as_ref()?);
+        }
         if *role != Role::Body {
             self.check_step(*kind, fields);
         }
@@ -55,16 +69,25 @@ impl Reader<'_, '_> {
         let on_error = if *role == Role::Body { quiet_on_error(fields) } else { self.on_error(fields) };
         let (is_loop, is_outer) = (*role == Role::Each, *role != Role::Body);
         let when = match role {
-            Role::Body => when_of_body.take(),
+            Role::Body | Role::Agent(_) => carried.when_of_body.take(),
             Role::Whole => self.when(fields),
             Role::Each => {
                 let (own, of_body) = self.split_when(fields);
-                *when_of_body = of_body;
+                carried.when_of_body = of_body;
                 own
             }
         };
         let (retry, timeout_ms, on_interrupted) =
             if is_loop { (Retry::never(), None, OnInterrupted::Retry) } else { self.attempts(kind, fields) };
+        let is_agent = !is_loop && is_conversation(Some(kind), fields);
+        let (retry, timeout_ms, on_interrupted) = if is_agent {
+            // An answer that was paid for and lost is not bought again unless the author says so.
+            let on_interrupted = if fields.has("onInterrupted") { on_interrupted } else { OnInterrupted::Fail };
+            carried.of_agent = Some(Attempts { retry, timeout_ms, on_interrupted });
+            (Retry::never(), None, OnInterrupted::Retry)
+        } else {
+            (retry, timeout_ms, on_interrupted)
+        };
         let work = if is_loop { self.each(fields) } else { self.work(kind, fields) };
         let bail = if is_outer { self.bail(fields) } else { None };
         let work = work?;
@@ -82,14 +105,14 @@ impl Reader<'_, '_> {
                 .and_then(Value::as_text)
                 .map(ToString::to_string),
             bail,
-            output_schema: fields.get("outputSchema").filter(|_| !is_loop).cloned(),
+            output_schema: fields.get("outputSchema").filter(|_| !is_loop && !is_agent).cloned(),
             transform: if is_loop { None } else { self.transform(fields) },
             priority: fields
                 .get("priority")
                 .and_then(Value::as_number)
                 .and_then(|n| i32::try_from(n.as_whole()?).ok())
                 .unwrap_or(0),
-            key_per_attempt: !is_loop && fields.get("keyPer").and_then(Value::as_text) == Some("attempt"),
+            key_per_attempt: !is_loop && !is_agent && fields.get("keyPer").and_then(Value::as_text) == Some("attempt"),
             guard: None,
             work,
         })

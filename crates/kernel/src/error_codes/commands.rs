@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 111] = [
+pub(super) static CODES: [ErrorCode; 112] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -71,6 +71,12 @@ pub(super) static CODES: [ErrorCode; 111] = [
     command("bad_server", 10, "The address of the server is invalid.", "Give `http://` or `https://` and a host."),
     command("bad_setting", 10, "A setting is invalid.", "Correct the setting that the message names."),
     command("bad_settings", 10, "The file of settings cannot be read.", "Correct the place that the message names."),
+    command(
+        "bad_script",
+        10,
+        "The script of the scripted model cannot be used.",
+        "Correct the part that the message names.",
+    ),
     command("bad_store", 10, "The address of the store is invalid.", "Give a `postgres://` address."),
     command(
         "listen",

@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 106] = [
+pub(super) static CODES: [ErrorCode; 124] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -561,6 +561,109 @@ pub(super) static CODES: [ErrorCode; 106] = [
         Unavailable,
         "Too many calls wait for the tool server.",
         "Lower `maxParallel`, or retry later.",
+    ),
+    execution(
+        "model_unknown",
+        Invalid,
+        "No configured model has the name, or none is the default.",
+        "Correct `model`; `mainspring models` lists the models.",
+    ),
+    execution(
+        "model_key_missing",
+        Invalid,
+        "The key of a model cannot be read.",
+        "Set the variable or the file of `apiKey`; `mainspring doctor` checks each.",
+    ),
+    execution(
+        "model_request_invalid",
+        Invalid,
+        "The parameters of an `agent` step cannot be sent to a model.",
+        "Correct the parameters that the message names.",
+    ),
+    execution(
+        "model_request_rejected",
+        Invalid,
+        "The provider rejected the request.",
+        "Read the provider's message; it names the parameter or the model.",
+    ),
+    execution(
+        "model_not_authorized",
+        Failed,
+        "The provider does not accept the key, or the account has no credit.",
+        "Correct `apiKey`; `mainspring models try NAME` checks it.",
+    ),
+    execution(
+        "model_rate_limited",
+        RateLimited,
+        "The provider answered with HTTP status 429.",
+        "Lower `maxParallel`, or retry later.",
+    ),
+    execution(
+        "model_unavailable",
+        Unavailable,
+        "The provider is overloaded or has a fault, such as HTTP status 529.",
+        "Retry later; the retry policy of the step does.",
+    ),
+    execution(
+        "model_context_too_long",
+        Policy,
+        "The conversation does not fit into the context window of the model.",
+        "Give less context, lower `maxTurns`, or use a model with a larger window.",
+    ),
+    execution("model_refused", Policy, "The model refused to answer.", "Change the goal or the instructions."),
+    execution(
+        "model_content_filtered",
+        Policy,
+        "A content filter of the provider blocked the request or the answer.",
+        "Change the goal or the context.",
+    ),
+    execution(
+        "model_answer_invalid",
+        Invalid,
+        "The answer of the provider does not have the form of its API.",
+        "Compare `provider` and `baseUrl` with the service.",
+    ),
+    execution(
+        "model_answer_too_large",
+        Policy,
+        "The answer of the provider is larger than an output can be.",
+        "Lower `maxTokens`.",
+    ),
+    execution(
+        "agents_need_upgrade",
+        Unavailable,
+        "The execution started while a node of an older release was running, which knows no agents.",
+        "Upgrade every node, and start the execution again.",
+    ),
+    execution(
+        "tool_not_listed",
+        Policy,
+        "The model asked for a tool that the step does not list. The call was not made, and the model got this failure as its result.",
+        "Add the tool to `tools` if the model may use it.",
+    ),
+    execution(
+        "max_turns_exceeded",
+        Policy,
+        "An agent has not given a final answer within `maxTurns`.",
+        "Raise `maxTurns`, or give a smaller goal.",
+    ),
+    execution(
+        "max_tool_calls_exceeded",
+        Policy,
+        "The model of an agent asked for more tool calls than `maxToolCalls`.",
+        "Raise `maxToolCalls`, or give a smaller goal.",
+    ),
+    execution(
+        "agent_conversation_too_large",
+        Policy,
+        "The answers and tool results of an agent take more memory than a conversation may.",
+        "Have the tools return less.",
+    ),
+    execution(
+        "agent_answer_invalid",
+        Invalid,
+        "The final answer of an agent does not match `outputSchema`, even after two repairs.",
+        "Simplify the schema, or use a stronger model.",
     ),
 ];
 

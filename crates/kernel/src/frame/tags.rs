@@ -102,6 +102,7 @@ variants! { Record,
     31 ExecutionsGiven { instance instance, count count }
     32 ExecutionsReturned { instance instance, count count }
     33 TurnYielded { results results }
+    34 AnswerRejected { instance instance, reason reason }
 }
 
 variants! { Input,

@@ -15,8 +15,8 @@ use crate::{
     hash::Hash,
     limits::{DEPTH_MAX, PLAN_STEPS_MAX},
     plan::{
-        Backoff, Block, Constraints, Decision, Delay, Edge, EdgeKind, EffectClass, FailurePolicy, Gate, Graph, Guard,
-        Loop, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan, Retry, Step, VARIABLE_TYPES, Variable,
+        Agent, Backoff, Block, Constraints, Decision, Delay, Edge, EdgeKind, EffectClass, FailurePolicy, Gate, Graph,
+        Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan, Retry, Step, VARIABLE_TYPES, Variable,
         Verdict, VerdictRules, Work,
     },
     reference::{self, Reference, Root},
@@ -82,6 +82,7 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
     if part.optional("order", |part| part.word(|word| (word == "edges").then_some(())))?.is_some() {
         reader.blocks[0].order = Order::Edges(reader.graph(&steps)?);
     }
+    reader.check_agents(&steps)?;
     Ok(Plan {
         name: part.optional("name", Part::text)?,
         version: part.optional("version", Part::text)?,
@@ -187,8 +188,8 @@ fn learn_names(
     for step in steps.items()? {
         let number = *count;
         *count += 1;
-        // A `forEach` step counts twice: its body is an entry that the author did not write.
-        if number >= 2 * PLAN_STEPS_MAX {
+        // A `forEach` step counts twice, and an agent in it five times: these steps are not written by the author.
+        if number >= 5 * PLAN_STEPS_MAX {
             return Err(step.error("too many steps"));
         }
         if !is_body && names.insert(step.field("id")?.text()?, number as u32).is_some() {
@@ -370,7 +371,16 @@ impl Reader {
             }
             "loop" | "each" => {
                 let is_each = kind.text()? == "each";
-                keys(&["forEach", "while", "until", "maxRounds", "concurrency", if is_each { BODY } else { "steps" }])?;
+                keys(&[
+                    "forEach",
+                    "while",
+                    "until",
+                    "maxRounds",
+                    "concurrency",
+                    "turns",
+                    "calls",
+                    if is_each { BODY } else { "steps" },
+                ])?;
                 self.loop_of(part, number, is_each)?
             }
             "code" => {
@@ -417,6 +427,29 @@ impl Reader {
         Ok(Work::Loop(Loop { block, over, concurrency, is_each }))
     }
 
+    /// Checks that an agent has a model call and the loop of tool calls, and that this loop stands in no other place.
+    fn check_agents(&self, steps: &Part<'_>) -> Result<(), PlanError> {
+        let work = |step: u32| &self.steps[step as usize].work;
+        let is_effect = |step: u32| matches!(work(step), Work::Effect { .. });
+        let is_calls = |step: u32| matches!(work(step), Work::Loop(Loop { over: Over::Calls, .. }));
+        for block in &self.blocks {
+            let owner = block.owner.map(work);
+            let fits = match (owner, block.steps.as_slice()) {
+                (Some(Work::Loop(Loop { over: Over::Turns(_), is_each: false, .. })), [model, calls]) => {
+                    is_effect(*model) && is_calls(*calls)
+                }
+                (Some(Work::Loop(Loop { over: Over::Turns(_), .. })), _) => false,
+                (Some(Work::Loop(Loop { over: Over::Calls, is_each: false, .. })), [call]) => is_effect(*call),
+                (Some(Work::Loop(Loop { over: Over::Calls, .. })), _) => false,
+                (_, inside) => !inside.iter().any(|step| is_calls(*step)),
+            };
+            if !fits {
+                return Err(steps.error("a block that is not that of an agent"));
+            }
+        }
+        Ok(())
+    }
+
     fn over(&self, part: &Part<'_>) -> Result<Over, PlanError> {
         let max_rounds = || part.field("maxRounds")?.positive();
         if let Some(list) = part.get("forEach") {
@@ -424,10 +457,27 @@ impl Reader {
             let reference = text.strip_prefix('@').map(|text| self.reference(text, &list));
             return Ok(Over::Items(reference.unwrap_or_else(|| Err(list.error("a reference should be here")))?));
         }
+        if let Some(turns) = part.get("turns") {
+            return Ok(Over::Turns(Box::new(self.agent(&turns)?)));
+        }
+        if let Some(calls) = part.get("calls") {
+            return if calls.bool()? { Ok(Over::Calls) } else { Err(calls.error("true should be here")) };
+        }
         if let Some(condition) = part.optional("while", |condition| self.condition(condition, 0))? {
             return Ok(Over::While { condition, max_rounds: max_rounds()? });
         }
         Ok(Over::Until { condition: self.condition(&part.field("until")?, 0)?, max_rounds: max_rounds()? })
+    }
+
+    fn agent(&self, part: &Part<'_>) -> Result<Agent, PlanError> {
+        part.known(&[&["settings", "tools", "maxTurns", "maxToolCalls", "answerSchema"]])?;
+        Ok(Agent {
+            settings: self.template(&part.field("settings")?)?,
+            tools: part.field("tools")?.items()?.map(|item| item.text()).collect::<Result<_, _>>()?,
+            max_turns: part.field("maxTurns")?.positive()?,
+            max_tool_calls: part.field("maxToolCalls")?.u32()?,
+            answer_schema: part.get("answerSchema").map(|schema| schema.value.clone()),
+        })
     }
 
     fn gate(&self, part: &Part<'_>) -> Result<Gate, PlanError> {

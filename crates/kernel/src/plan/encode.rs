@@ -22,7 +22,7 @@ use alloc::{
 use core::fmt;
 
 use super::{
-    Constraints, Delay, EdgeKind, FailurePolicy, Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over,
+    Agent, Constraints, Delay, EdgeKind, FailurePolicy, Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over,
     Plan, Retry, Step, Variable, Work, decode,
 };
 use crate::{
@@ -195,6 +195,7 @@ fn work(plan: &Plan, work: &Work, map: &mut Map) {
     let kind = match work {
         Work::Effect { .. } => "effect",
         Work::Loop(of) if of.is_each => "each",
+        Work::Loop(_) => "loop",
         _ => work.kind(),
     };
     let kind = kind.to_string();
@@ -253,6 +254,8 @@ fn work(plan: &Plan, work: &Work, map: &mut Map) {
 fn over(of: &Loop, map: &mut Map) {
     match &of.over {
         Over::Items(list) => put(map, "forEach", Some(format!("{list}"))),
+        Over::Turns(of) => put(map, "turns", Some(agent(of))),
+        Over::Calls => put(map, "calls", Some(true)),
         Over::While { condition: asked, max_rounds } => {
             put(map, "while", Some(condition(asked)));
             put(map, "maxRounds", Some(*max_rounds));
@@ -263,6 +266,16 @@ fn over(of: &Loop, map: &mut Map) {
         }
     }
     put(map, "concurrency", (of.concurrency != 1).then_some(of.concurrency));
+}
+
+fn agent(agent: &Agent) -> Value {
+    let mut map = Map::new();
+    map.insert("settings".into(), template(&agent.settings));
+    map.insert("tools".into(), texts(agent.tools.iter().map(String::as_str)));
+    map.insert("maxTurns".into(), agent.max_turns.into());
+    map.insert("maxToolCalls".into(), agent.max_tool_calls.into());
+    put(&mut map, "answerSchema", agent.answer_schema.clone());
+    Value::Map(map)
 }
 
 fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Value {

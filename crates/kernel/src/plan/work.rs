@@ -1,7 +1,8 @@
 //! The work of steps: one variant for each kind of step, with its parameters.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
+use super::Agent;
 use crate::{condition::Condition, reference::Reference, template::Template};
 
 /// The work of a step.
@@ -97,6 +98,10 @@ pub enum Over {
         /// The number of rounds after which the loop fails.
         max_rounds: u32,
     },
+    /// Rounds until a model gives its final answer.
+    Turns(Box<Agent>),
+    /// The tool calls of an agent's answer, one round for each. Stands inside of an agent only.
+    Calls,
     /// Rounds until a condition holds, evaluated after each round.
     Until {
         /// The condition. A reference to a step inside the loop reads the last round.
@@ -154,6 +159,7 @@ impl Work {
             Self::Effect { effect, .. } => effect,
             Self::Conditional { .. } => "conditional",
             Self::Parallel { .. } => "parallel",
+            Self::Loop(Loop { over: Over::Turns(_), .. }) => "agent",
             Self::Loop(_) => "loop",
             Self::Code { .. } => "code",
             Self::Subworkflow { .. } => "subworkflow",
@@ -175,6 +181,11 @@ impl Work {
             Self::Parallel { block } | Self::Loop(Loop { block, .. }) => alloc::vec![("steps", *block)],
             _ => Vec::new(),
         }
+    }
+
+    /// True for an agent, whose inner steps the author has not written.
+    pub fn is_agent(&self) -> bool {
+        matches!(self, Self::Loop(Loop { over: Over::Turns(_), .. }))
     }
 
     /// True if the work consists of inner steps only.
@@ -213,6 +224,8 @@ impl Work {
             Self::Loop(Loop { over, .. }) => match over {
                 Over::Items(list) => found.push(list),
                 Over::While { condition, .. } | Over::Until { condition, .. } => condition.references(found),
+                Over::Turns(agent) => agent.settings.references(found),
+                Over::Calls => {}
             },
             Self::Code { input, .. } => input.references(found),
             Self::Subworkflow { input, variables, .. } => {

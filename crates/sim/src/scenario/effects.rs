@@ -80,9 +80,11 @@ impl Script {
 }
 
 /// Lists the names by which the script of an attempt is searched; the first match counts. In a loop, a script can be
-/// for one round, as `each[0]`, or for all of them, by the step's id.
+/// for one round, as `each[0]`, or for all of them, by the step's id. The model calls of an agent have the agent's id.
 pub(crate) fn names<'a>(attempt: &'a Attempt, id: &'a str) -> impl Iterator<Item = &'a str> {
-    [Some(attempt.step.as_str()), Some(id), tool(attempt), Some(attempt.effect.as_str())].into_iter().flatten()
+    let of_agent = id.strip_suffix("#model");
+    let names = [Some(attempt.step.as_str()), of_agent, Some(id), tool(attempt), Some(attempt.effect.as_str())];
+    names.into_iter().flatten()
 }
 
 /// Returns the tool that an attempt calls, or the kind of another effect.

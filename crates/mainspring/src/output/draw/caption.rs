@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use mainspring_kernel::{
     condition::Condition,
-    plan::{Gate, Plan, Step, Work},
+    plan::{Agent, Gate, Loop, Over, Plan, Step, Work},
     script::{VARIABLE_PREFIX, without_prologue},
     template::Template,
     value::Value,
@@ -142,7 +142,10 @@ fn kind(plan: &Plan, work: &Work) -> String {
         }
         Work::Sleep { duration_ms } => format!("sleep {} ms", data(duration_ms)),
         Work::SleepUntil { time } => format!("sleep until {}", data(time)),
-        Work::Loop(of) => rounds(of),
+        Work::Loop(of) => match &of.over {
+            Over::Turns(agent) => format!("agent, at most {} turns", agent.max_turns),
+            _ => rounds(of),
+        },
         Work::Code { .. } => "code".into(),
         Work::Subworkflow { workflow, waits, .. } => {
             format!("{} {workflow}", if *waits { "runs" } else { "starts" })
@@ -150,6 +153,15 @@ fn kind(plan: &Plan, work: &Work) -> String {
         Work::Signal { name } => format!("signal {name}"),
         Work::Approval(_) | Work::Return { .. } => work.kind().to_string(),
     }
+}
+
+fn agent_body(agent: &Agent, glyphs: &Glyphs) -> Vec<String> {
+    let mut body: Vec<String> =
+        param(&agent.settings, "goal").map(|goal| glyphs.quoted(&prose(&goal))).into_iter().collect();
+    if !agent.tools.is_empty() {
+        body.push(format!("tools {}", agent.tools.join(", ")));
+    }
+    body
 }
 
 fn work(work: &Work, glyphs: &Glyphs) -> Vec<String> {
@@ -169,6 +181,7 @@ fn work(work: &Work, glyphs: &Glyphs) -> Vec<String> {
             let variables = (!variables.is_empty()).then(|| format!("variables {variables}"));
             Some(input).filter(|input| !input.is_empty()).into_iter().chain(variables).collect()
         }
+        Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent_body(agent, glyphs),
         Work::Conditional { .. }
         | Work::Parallel { .. }
         | Work::Loop(_)

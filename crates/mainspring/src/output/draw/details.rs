@@ -26,7 +26,7 @@ const DELAY_BOUND_DEFAULT_MS: u64 = 24 * 3_600_000;
 /// like. Conditions are omitted, since their text names their sources.
 pub(super) fn sources(step: &Step) -> Vec<String> {
     let mut found: Vec<&Reference> = Vec::new();
-    if !matches!(step.work, Work::Conditional { .. } | Work::Loop(_)) {
+    if step.work.is_agent() || !matches!(step.work, Work::Conditional { .. } | Work::Loop(_)) {
         step.work.references(&mut found);
     }
     let mut seen = std::collections::BTreeSet::new();

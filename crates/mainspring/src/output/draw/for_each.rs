@@ -17,6 +17,8 @@ pub(super) fn rounds(of: &Loop) -> String {
     match &of.over {
         Over::Items(list) if of.concurrency > 1 => format!("for each of {list}, {} at a time", of.concurrency),
         Over::Items(list) => format!("for each of {list}, one after another"),
+        Over::Turns(agent) => format!("at most {} turns", agent.max_turns),
+        Over::Calls => "for each tool call".into(),
         Over::While { condition, max_rounds } => {
             format!("while {}, at most {max_rounds} rounds", condition_text(condition))
         }

@@ -214,7 +214,7 @@ impl Layout<'_> {
         let name = Name::Step(number);
         let Caption { id, kind, reads, body, remarks, .. } = Caption::of(self.plan, number, Glyphs::of(false));
         let (item, mut exits) = match &worker.work {
-            Work::Loop(of) => {
+            Work::Loop(of) if !worker.work.is_agent() => {
                 let lines = short([id].into_iter().chain(body).chain([remarks.join(" · ")]));
                 self.rounds(number, of.block, lines, short([kind]))
             }
@@ -303,6 +303,7 @@ fn drawn(edge: &plan::Edge) -> (Stroke, Vec<String>) {
 fn shape(work: &Work) -> Shape {
     match work {
         Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => Shape::Work,
+        work if work.is_agent() => Shape::Work,
         Work::Conditional { .. } | Work::Loop(_) => Shape::Choice,
         Work::Parallel { .. } => Shape::Bar,
         Work::Approval(_) => Shape::Gate,

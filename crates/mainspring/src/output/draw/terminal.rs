@@ -273,6 +273,7 @@ fn mark(work: &Work, glyphs: &Glyphs) -> (&'static str, Tone) {
     match work {
         Work::Effect { .. } | Work::Code { .. } | Work::Subworkflow { .. } => (glyphs.marks.work, Tone::Work),
         Work::Conditional { .. } => (glyphs.marks.choice, Tone::Way),
+        work if work.is_agent() => (glyphs.marks.work, Tone::Work),
         Work::Loop(_) => (glyphs.marks.again, Tone::Way),
         Work::Parallel { .. } => (glyphs.marks.parallel, Tone::Way),
         Work::Approval(_) => (glyphs.marks.gate, Tone::Gate),

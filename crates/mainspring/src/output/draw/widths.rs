@@ -44,6 +44,7 @@ pub(super) fn lanes(plan: &Plan, number: u32) -> Vec<&[u32]> {
     let steps = |block: u32| plan.block(block).steps.as_slice();
     match &plan.step(worker(plan, number)).work {
         Work::Parallel { block } => steps(*block).chunks(1).collect(),
+        work if work.is_agent() => Vec::new(),
         Work::Loop(of) => vec![steps(of.block)],
         Work::Conditional { then, otherwise, .. } => vec![steps(*then), otherwise.map_or(&[], steps)],
         _ => Vec::new(),

@@ -1,0 +1,87 @@
+//! Agents: a loop of turns. A turn is a call of a model, and then the tool calls that the model asks for.
+//!
+//! An agent is a [`Loop`](super::Loop) over [`Over::Turns`]. Its block has two steps: the model call, and a loop over the
+//! tool calls ([`Over::Calls`]) with one step, the call of one tool. Each call is a step instance with an intent,
+//! attempts and a receipt of its own.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::{Over, Plan, Work};
+use crate::{template::Template, value::Value};
+
+/// The settings and bounds of a conversation with a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// The parameters of every model call, as `{goal, context, instructions, model, …}`. They are resolved once.
+    pub settings: Template,
+    /// The tools that the model may call: `SERVER.TOOL`, `SERVER.*`, `http` and `bash`.
+    pub tools: Vec<String>,
+    /// The number of turns after which the agent fails.
+    pub max_turns: u32,
+    /// The number of tool calls after which the agent fails.
+    pub max_tool_calls: u32,
+    /// The JSON Schema of the final answer.
+    pub answer_schema: Option<Value>,
+}
+
+impl Agent {
+    /// True if the model may call the tool.
+    pub fn permits(&self, tool: &str) -> bool {
+        self.tools.iter().any(|listed| match listed.strip_suffix('*') {
+            Some(server) => tool.len() > server.len() && tool.starts_with(server),
+            None => listed == tool,
+        })
+    }
+}
+
+/// The part of an agent that a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentPart {
+    /// The call of the model.
+    Model,
+    /// The loop over the tool calls of an answer.
+    Calls,
+    /// The call of one tool.
+    Call,
+}
+
+impl AgentPart {
+    /// Returns the end of the step's id. No id that is written in a definition contains `#`.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Model => "#model",
+            Self::Calls => "#calls",
+            Self::Call => "#call",
+        }
+    }
+}
+
+impl Plan {
+    /// Returns the part of an agent that a step is; `None` for steps outside of agents.
+    pub fn agent_part(&self, step: u32) -> Option<AgentPart> {
+        let Work::Loop(around) = &self.step(self.parent(step)?).work else { return None };
+        match (&around.over, &self.step(step).work) {
+            (Over::Turns(_), Work::Loop(_)) => Some(AgentPart::Calls),
+            (Over::Turns(_), _) => Some(AgentPart::Model),
+            (Over::Calls, _) => Some(AgentPart::Call),
+            _ => None,
+        }
+    }
+
+    /// Returns the steps inside an agent's block, the model call and the loop of tool calls with its step.
+    pub(crate) fn agent_steps(&self, block: u32) -> Option<AgentSteps> {
+        let [model, calls] = self.block(block).steps.as_slice() else { return None };
+        let Work::Loop(of) = &self.step(*calls).work else { return None };
+        let call = *self.block(of.block).steps.first()?;
+        Some(AgentSteps { model: *model, calls: *calls, call })
+    }
+}
+
+/// The numbers of the steps inside an agent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AgentSteps {
+    pub(crate) model: u32,
+    pub(crate) calls: u32,
+    pub(crate) call: u32,
+}
