@@ -75,6 +75,10 @@ enum Command {
     Record(commands::record::Record),
     /// List the tools of the configured MCP servers, or call one
     Tools(commands::tools::ToolsArgs),
+    /// List the configured models, or ask one
+    Models(commands::models::Models),
+    /// Start a server for development, such as a scripted model
+    Dev(commands::dev::Dev),
     /// Upgrade the store of an older release to the format of this one
     Upgrade(commands::upgrade::Upgrade),
     /// List, release or end quarantined executions
@@ -156,6 +160,8 @@ impl Command {
             }
             Self::Tools(_) => Some("`tools` uses the tool servers of this machine's configuration"),
             Self::Record(_) => Some("`record` calls the tool servers of this machine's configuration"),
+            Self::Models(_) => Some("`models` uses the models of this machine's configuration"),
+            Self::Dev(_) => Some("`dev` starts a server on this machine"),
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Review(_) => {
                 Some("`review` compares files of this machine; `proposals show` shows the review of a server")
@@ -221,6 +227,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Signal(signal) => commands::signal::signal(&signal, context),
         Command::Record(record) => commands::record::record(&record, context),
         Command::Tools(tools) => commands::tools::tools(&tools, context),
+        Command::Models(models) => commands::models::models(&models, context),
+        Command::Dev(dev) => commands::dev::dev(&dev, context),
         Command::Upgrade(upgrade) => commands::upgrade::upgrade(&upgrade, context),
         Command::Quarantine(quarantine) => commands::quarantine::quarantine(&quarantine, context),
         Command::Erase(erase) => commands::erase::erase(&erase, context),

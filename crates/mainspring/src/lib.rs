@@ -10,6 +10,7 @@ mod definitions;
 pub mod error;
 pub mod evaluator;
 pub mod idempotency;
+mod models;
 pub mod output;
 pub mod paths;
 pub mod read_limited;

@@ -62,6 +62,8 @@ pub struct Rules {
     pub needs_workspace: bool,
     /// The executor of `tool` steps, if tool servers are configured.
     pub tools: Option<Arc<dyn Executor>>,
+    /// The executor of `agent` steps, where models are available.
+    pub agents: Option<Arc<dyn Executor>>,
 }
 
 /// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
@@ -72,7 +74,7 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
         hidden_env.extend(HIDDEN_WITH_TRACES.map(String::from));
     }
     let grace: Duration = GRACE_DEFAULT;
-    let Rules { scripts, needs_workspace, tools } = rules;
+    let Rules { scripts, needs_workspace, tools, agents } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
@@ -80,6 +82,7 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     let http = Http::new(HttpOptions { allow, traces, ..HttpOptions::default() });
     let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(Shell::new(options)), Arc::new(http)];
     executors.extend(tools);
+    executors.extend(agents);
     Executors::new(executors)
 }
 

@@ -73,6 +73,9 @@ const TOOL_SERVERS: &str = "mcpServers";
 /// The rules for calls, which only the file has.
 const POLICY: &str = "policy";
 
+/// The key of the models. They have no flag and no variable either.
+const MODELS: &str = "models";
+
 /// The settings that are objects, which only the file has.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ObjectSettings {
@@ -80,6 +83,8 @@ pub(crate) struct ObjectSettings {
     pub(crate) path: PathBuf,
     /// `mcpServers`; null without one.
     pub(crate) tool_servers: Value,
+    /// `models`; null without one.
+    pub(crate) models: Value,
     /// `policy`; null without one.
     pub(crate) policy: Value,
 }
@@ -315,6 +320,12 @@ pub(crate) fn object_settings() -> Result<ObjectSettings, CliError> {
     Ok(File::read(settings_file(None))?.objects())
 }
 
+/// Reads the value of `models` from the file that the flags name, or that of [`object_settings`].
+pub(crate) fn models(flags: Option<&ServerFlags>) -> Result<(PathBuf, Value), CliError> {
+    let objects = File::read(flags.map_or_else(|| settings_file(None), ServerFlags::file))?.objects();
+    Ok((objects.path, objects.models))
+}
+
 /// The parsed settings file.
 struct File {
     path: PathBuf,
@@ -343,7 +354,7 @@ impl File {
             document.map_err(|found| refused(&path, &format!("{}: {}", found.path, found.message)))?.value
         };
         let Value::Map(map) = &value else { return Err(refused(&path, "it must be an object of settings")) };
-        let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS, POLICY]).collect();
+        let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS, MODELS, POLICY]).collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
         }
@@ -352,7 +363,12 @@ impl File {
 
     fn objects(&self) -> ObjectSettings {
         let part = |name: &str| self.value.get(name).cloned().unwrap_or_default();
-        ObjectSettings { path: self.path.clone(), tool_servers: part(TOOL_SERVERS), policy: part(POLICY) }
+        ObjectSettings {
+            path: self.path.clone(),
+            tool_servers: part(TOOL_SERVERS),
+            models: part(MODELS),
+            policy: part(POLICY),
+        }
     }
 
     fn get(&self, name: &str) -> Result<Option<String>, CliError> {

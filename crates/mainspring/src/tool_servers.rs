@@ -6,20 +6,30 @@ use mainspring_effects::{Executor, shell::contain::Scripts};
 #[cfg(not(feature = "tools"))]
 use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_kernel::value::Value;
+use mainspring_models::tools::ToolSource;
 
 use crate::{error::CliError, server_settings::ObjectSettings};
 
 #[cfg(feature = "tools")]
 pub(crate) use enabled::{annotated, call_once, pool, scope};
 
-/// Returns the executor of `tool` steps; `None` if no tool server is configured. Mistakes in the configuration of the
-/// servers concern `tool` steps alone, so they are failures of such steps. The processes of stdio servers have the
-/// rights that `scripts` gives to scripts.
-pub(crate) fn executor(settings: &ObjectSettings, scripts: &Scripts) -> Result<Option<Arc<dyn Executor>>, CliError> {
+/// The configured tool servers, for steps and for agents. Both use the same connections.
+#[derive(Default)]
+pub(crate) struct ToolServers {
+    /// The executor of `tool` steps; `None` if no tool server is configured.
+    pub(crate) executor: Option<Arc<dyn Executor>>,
+    /// The descriptions of the tools.
+    pub(crate) source: Option<Arc<dyn ToolSource>>,
+}
+
+/// Returns the configured tool servers. None is started before its first use. Mistakes in their configuration concern
+/// `tool` steps alone, so they are failures of such steps. The processes of stdio servers have the rights that `scripts`
+/// gives to scripts.
+pub(crate) fn open(settings: &ObjectSettings, scripts: &Scripts) -> Result<ToolServers, CliError> {
     match settings.tool_servers {
-        Value::Null => Ok(None),
+        Value::Null => Ok(ToolServers::default()),
         #[cfg(feature = "tools")]
-        _ => Ok(Some(enabled::executor(settings, scripts)?)),
+        _ => enabled::open(settings, scripts),
         #[cfg(not(feature = "tools"))]
         _ => {
             let _ = scripts;
@@ -57,7 +67,7 @@ mod enabled {
         value::Value,
     };
     use mainspring_mcp::{
-        config,
+        ToolError, config,
         connection::{Access, Scope},
         executor::{CheckArguments, Tools},
         http::HttpAccess,
@@ -65,7 +75,9 @@ mod enabled {
         pool::Pool,
         process::{ProcessSpec, StartProcess, Started, Uncontained},
     };
+    use mainspring_models::tools::{ToolDefinition, ToolSource};
 
+    use super::ToolServers;
     use crate::{
         context::{Context, block_on},
         error::CliError,
@@ -73,6 +85,50 @@ mod enabled {
         runner::http_allow,
         server_settings::{ObjectSettings, object_settings},
     };
+
+    /// Describes the tools of the configured servers to models.
+    pub(super) struct Descriptions(pub(super) Arc<Pool>);
+
+    impl Descriptions {
+        async fn of(&self, names: &[String], attempt: &Attempt) -> Result<Vec<ToolDefinition>, Failure> {
+            let scope = Scope { organization: attempt.organization.clone(), workspace: attempt.workspace.clone() };
+            let mut found: Vec<ToolDefinition> = Vec::new();
+            for name in names {
+                let unknown = || {
+                    let message = format!("step `{}`: no configured tool server has the tool `{name}`", attempt.step);
+                    Failure::new(Class::Invalid, "tool_unknown", message)
+                };
+                let (server, wanted) = name.split_once('.').ok_or_else(unknown)?;
+                let config = self.0.servers().iter().find(|config| config.name == server).ok_or_else(unknown)?;
+                let failed = |error: ToolError| error.to_failure(&attempt.step);
+                let connection = self.0.connection(config, &scope).await.map_err(failed)?;
+                let tools = connection.tools().await.map_err(failed)?;
+                let matching = tools.tools().iter().filter(|tool| wanted == "*" || tool.name == wanted);
+                let before = found.len();
+                for tool in matching {
+                    let name = format!("{server}.{}", tool.name);
+                    if found.iter().all(|other| other.name != name) {
+                        let description = tool.description.clone().or_else(|| tool.title.clone()).unwrap_or_default();
+                        found.push(ToolDefinition { name, description, input_schema: tool.input_schema.clone() });
+                    }
+                }
+                if found.len() == before && wanted != "*" && !tools.tools().iter().any(|tool| tool.name == wanted) {
+                    return Err(unknown());
+                }
+            }
+            Ok(found)
+        }
+    }
+
+    impl ToolSource for Descriptions {
+        fn describe<'a>(
+            &'a self,
+            names: &'a [String],
+            attempt: &'a Attempt,
+        ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, Failure>> {
+            Box::pin(self.of(names, attempt))
+        }
+    }
 
     /// Returns a pool of the configured servers. None is started before its first use.
     pub(crate) fn pool() -> Result<Arc<Pool>, CliError> {
@@ -146,8 +202,8 @@ mod enabled {
         Ok(Arc::new(Pool::new(servers, Access { start, http }, IDLE_TIMEOUT)))
     }
 
-    /// Returns the executor of the configured servers.
-    pub(super) fn executor(settings: &ObjectSettings, scripts: &Scripts) -> Result<Arc<dyn Executor>, CliError> {
+    /// Returns the executor of the configured servers and the descriptions of their tools.
+    pub(super) fn open(settings: &ObjectSettings, scripts: &Scripts) -> Result<ToolServers, CliError> {
         let start: Arc<dyn StartProcess> = match scripts {
             Scripts::Uncontained => Arc::new(Uncontained),
             Scripts::Contained(_) => Arc::new(Refused(
@@ -160,8 +216,12 @@ mod enabled {
             }
         };
         Ok(match servers(settings) {
-            Ok(servers) => Arc::new(Tools::new(pool_of(servers, start)?).with_checks(Arc::new(InSandbox))),
-            Err(message) => Arc::new(Misconfigured(message)),
+            Ok(servers) => {
+                let pool = pool_of(servers, start)?;
+                let executor = Arc::new(Tools::new(pool.clone()).with_checks(Arc::new(InSandbox)));
+                ToolServers { executor: Some(executor), source: Some(Arc::new(Descriptions(pool))) }
+            }
+            Err(message) => ToolServers { executor: Some(Arc::new(Misconfigured(message))), source: None },
         })
     }
 

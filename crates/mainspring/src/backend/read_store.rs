@@ -8,8 +8,12 @@ use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
 use crate::{
-    context::Global, error::CliError, paths, runner, server_settings::object_settings, store_location::StoreLocation,
-    tool_servers,
+    context::Global,
+    error::CliError,
+    models, paths, runner,
+    server_settings::object_settings,
+    store_location::StoreLocation,
+    tool_servers::{self, ToolServers},
 };
 
 /// Rows that are searched for the beginning of a name.
@@ -71,10 +75,9 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 
 /// Locks the data folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
-    let rules = runner::Rules {
-        tools: tool_servers::executor(&object_settings()?, &Scripts::Uncontained)?,
-        ..runner::Rules::default()
-    };
+    let ToolServers { executor, source } = tool_servers::open(&object_settings()?, &Scripts::Uncontained)?;
+    let agents = Some(models::executor(source));
+    let rules = runner::Rules { tools: executor, agents, ..runner::Rules::default() };
     engine_with(global, reach, rules).await
 }
 

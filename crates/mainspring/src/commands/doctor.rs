@@ -14,6 +14,7 @@ mod gates;
 mod host;
 mod http_reach;
 mod integrity;
+mod models;
 mod oidc;
 mod open_files;
 mod server;
@@ -120,6 +121,7 @@ pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliErro
     let holder = held.holder();
     let installation = Installation { settings: settings.ok(), global, location, home, holder, is_deep: doctor.deep };
     report.add(settings::tokens());
+    report.add(models::check(&doctor.flags));
     folder::check(&installation, &mut report);
     match &installation.location {
         StoreLocation::Folder(_) => of_file(&installation, &mut report),

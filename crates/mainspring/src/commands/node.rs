@@ -56,7 +56,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     // An execution that was enqueued with the key, and not by a server, has a workspace only if its request named
     // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
-    let tools = tool_servers::executor(&object_settings()?, &scripts)?;
+    let tools = tool_servers::open(&object_settings()?, &scripts)?.executor;
     let rules = Rules { scripts, needs_workspace, tools };
     block_on(async {
         context.signals.install()?;

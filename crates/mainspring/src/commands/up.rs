@@ -88,6 +88,12 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
     let global = &settings.global;
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
+    if settings.objects.models != Value::Null {
+        terminal.note(
+            "The models of `models` are not used: a server does not perform agents in this build. `mainspring run` on this \
+             machine does.",
+        );
+    }
     let (rules, effect_policy) = rules(settings, &scripts)?;
     let location = StoreLocation::of(global)?;
     let engine = match &location {
@@ -148,8 +154,8 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
 
 /// The rules for effects, and the policy for calls.
 fn rules(settings: &Settings, scripts: &Scripts) -> Result<(Rules, Arc<EffectPolicy>), CliError> {
-    let tools = tool_servers::executor(&settings.objects, scripts)?;
-    let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools };
+    let tools = tool_servers::open(&settings.objects, scripts)?.executor;
+    let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools, agents: None };
     Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?)))
 }
 

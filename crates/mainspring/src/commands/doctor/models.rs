@@ -1,0 +1,34 @@
+//! Checks the configured models: their settings and their keys. No request is sent.
+
+use super::check::Check;
+use crate::{
+    models,
+    server_settings::{self, ServerFlags},
+};
+
+/// Checks the settings and the keys. `mainspring models try` checks the connection, which may cost money.
+pub(super) fn check(flags: &ServerFlags) -> Check {
+    let Ok((path, value)) = server_settings::models(Some(flags)) else {
+        return Check::skipped("models", "see settings");
+    };
+    let models = match models::parse(&path, &value) {
+        Ok(models) => models,
+        Err(error) => {
+            let help = "correct the named setting; docs/how-to/agents.md describes `models`";
+            return Check::broken("models", error.failure.message, help);
+        }
+    };
+    if models.is_empty() {
+        return Check::ok("models", "no model is configured");
+    }
+    let missing = models.iter().find_map(|model| model.key().err());
+    let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
+    match missing {
+        Some(error) => {
+            let message = error.to_failure("models").message;
+            let message = message.strip_prefix("step `models`: ").unwrap_or(&message).to_owned();
+            Check::warning("models", message, "set the variable or the file of `apiKey`; steps that use the model fail")
+        }
+        None => Check::ok("models", format!("{} configured: {}", names.len(), names.join(", "))),
+    }
+}

@@ -1,0 +1,133 @@
+//! `mainspring models`: lists the configured models, and asks one.
+
+use clap::{Args, Subcommand};
+use mainspring_effects::{CancelHandle, Executor};
+use mainspring_kernel::{
+    effect::{Attempt, Outcome},
+    hash::Hash,
+    json::compact,
+    key::ExecutionKey,
+    value::Value,
+};
+use mainspring_models::config::{self, ModelConfig};
+
+use crate::{
+    context::{Context, Global, block_on},
+    error::{CliError, Exit},
+    models,
+    output::{
+        terminal::{bold, dim, print_out},
+        text::shown,
+    },
+};
+
+/// List the configured models, or ask one
+#[derive(Debug, Args)]
+pub(crate) struct Models {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Send one short question to a model, and print its answer and the tokens
+    Try(Try),
+}
+
+/// The model to ask.
+#[derive(Debug, Args)]
+struct Try {
+    /// The name of the model [default: the default model]
+    name: Option<String>,
+    /// The question
+    #[arg(long, default_value = "Answer with the word OK.")]
+    goal: String,
+}
+
+/// Runs the command.
+pub(crate) fn models(command: &Models, context: &Context) -> Result<Exit, CliError> {
+    let configured = models::models()?;
+    match &command.action {
+        None => {
+            configured.iter().for_each(|model| print(model, &context.global));
+            if configured.is_empty() && !context.global.json {
+                print_out!("{}", dim("no model is configured; docs/how-to/agents.md shows how"));
+            }
+            Ok(Exit::Fine)
+        }
+        Some(Action::Try(wanted)) => ask(configured, wanted, context),
+    }
+}
+
+fn print(model: &ModelConfig, global: &Global) {
+    let provider = model.provider.name();
+    if global.json {
+        let line = Value::map([
+            ("name", model.name.as_str().into()),
+            ("provider", provider.into()),
+            ("model", model.model.as_str().into()),
+            ("baseUrl", model.base_url.as_str().into()),
+            ("default", model.is_default.into()),
+            ("hasKey", model.key().is_ok_and(|key| key.is_some()).into()),
+        ]);
+        print_out!("{}", compact(&line));
+        return;
+    }
+    let mark = if model.is_default { " (default)" } else { "" };
+    let key = match model.key() {
+        Ok(Some(_)) => "with a key",
+        Ok(None) => "without a key",
+        Err(_) => "its key is missing",
+    };
+    let rest = format!("{provider}  {}  {}  {key}", model.model, model.base_url);
+    print_out!("{}{mark}  {}", bold(&shown(&model.name)), dim(&shown(&rest)));
+}
+
+/// Asks a model through the executor of `agent` steps, so that a step behaves the same.
+fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<Exit, CliError> {
+    let refused =
+        |error: mainspring_models::ModelError| CliError { exit: Exit::Failed, failure: error.to_failure("try") };
+    let name = config::find(&configured, wanted.name.as_deref()).map_err(refused)?.name.clone();
+    let agents = models::executor_of(configured, None)?;
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| CliError::internal("no_randomness", error.to_string()))?;
+    let attempt = Attempt {
+        execution: ExecutionKey::new(0, [0; 10]),
+        root: ExecutionKey::new(0, [0; 10]),
+        execution_id: "models-try".into(),
+        organization: None,
+        step: "try".into(),
+        number: 1,
+        effect: "agent".into(),
+        params: Value::map([("goal", wanted.goal.as_str().into()), ("model", name.as_str().into())]),
+        intent: Hash::of(&random),
+        key_per_attempt: false,
+        handed_out_at: 0,
+        workspace: None,
+    };
+    context.signals.install()?;
+    let outcome = block_on(async {
+        let (handle, signal) = CancelHandle::pair();
+        let mut performed = agents.perform(&attempt, signal);
+        tokio::select! {
+            outcome = &mut performed => Ok(outcome),
+            () = context.signals.any() => {
+                handle.cancel();
+                Ok(performed.await)
+            }
+        }
+    })?;
+    match outcome {
+        Outcome::Done(value) if context.global.json => print_out!("{}", compact(&value)),
+        Outcome::Done(value) => {
+            let text = value.get("text").and_then(Value::as_text).unwrap_or_default();
+            print_out!("{}", shown(text));
+            let usage = value.get("usage").map(compact).unwrap_or_default();
+            print_out!("{}", dim(&format!("{name}  {usage}")));
+        }
+        Outcome::Failed(failure) => return Err(CliError { exit: Exit::Failed, failure }),
+        _ => return Err(CliError::internal("cancelled", "the call has no answer; it may have been paid for")),
+    }
+    Ok(Exit::Fine)
+}

@@ -1,0 +1,183 @@
+//! Agents at the command line against the scripted model: the example, tools of a server, a killed process.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use mainspring_kernel::{json, value::Value};
+
+mod support;
+use support::{TestDir, call, spawn};
+
+/// A tool server with one tool, which appends a line to `calls` for each call.
+const SERVER: &str = r#"
+while read -r line; do
+  [[ $line =~ \"id\":([0-9]+) ]] || continue
+  id=${BASH_REMATCH[1]}
+  reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+  case $line in
+    *'"method":"initialize"'*)
+      reply '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}' ;;
+    *'"method":"tools/list"'*)
+      reply '{"tools":[{"name":"get","description":"Reads an issue","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/call"'*)
+      echo called >> calls
+      reply '{"content":[{"type":"text","text":"the build crashes"}]}' ;;
+    *) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+/// A data folder, and a running scripted model.
+struct Bench {
+    dir: TestDir,
+    model: Child,
+    address: String,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.model.kill();
+        let _ = self.model.wait();
+    }
+}
+
+impl Bench {
+    fn new(script: &Path) -> Self {
+        let dir = TestDir::new();
+        let mut command =
+            dir.mainspring(&["dev", "model", script.to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"]);
+        let mut model = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(model.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = json::value(line.trim().as_bytes()).unwrap();
+        let address = url.get("url").and_then(Value::as_text).unwrap().strip_prefix("http://").unwrap().to_owned();
+        fs::write(dir.root().join("server.sh"), SERVER).unwrap();
+        let config = format!(
+            "models: {{test: {{provider: openai, model: m, baseUrl: 'http://{address}/v1'}}}}\n\
+             mcpServers: {{issues: {{command: bash, args: [../server.sh]}}}}\n"
+        );
+        fs::write(dir.root().join("config.yaml"), config).unwrap();
+        Self { dir, model, address }
+    }
+
+    fn with(script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("script.yaml");
+        fs::write(&path, script).unwrap();
+        Self::new(&path)
+    }
+
+    fn mainspring(&self, arguments: &[&str]) -> Command {
+        let mut command = self.dir.mainspring(arguments);
+        command.env("MAINSPRING_CONFIG", self.dir.root().join("config.yaml"));
+        command.current_dir(self.dir.workspace());
+        command
+    }
+
+    /// The number of requests that the model has received.
+    fn requests(&self) -> u64 {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(b"GET /requests HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let report = json::value(response.split_once("\r\n\r\n").unwrap().1.as_bytes()).unwrap();
+        report.get("count").and_then(Value::as_u64).unwrap()
+    }
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+#[test]
+fn the_example_runs_to_its_end_without_a_key() {
+    let bench = Bench::new(&examples().join("models/agent.yaml"));
+    let example = examples().join("agent.yaml");
+    let ran = call(bench.mainspring(&["run", example.to_str().unwrap(), "--id", "e1", "--yes", "--json"]), b"");
+    assert_eq!(ran.exit, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains(r#"{"severity":"low","tokens":46,"turns":2}"#), "{}", ran.stdout);
+    assert_eq!(bench.dir.file("rating.txt"), "low\nNothing in the folder is urgent.\n");
+    assert_eq!(bench.requests(), 2);
+    let verified = call(bench.mainspring(&["verify", "e1"]), b"");
+    assert_eq!(verified.exit, Some(0), "{}", verified.stderr);
+}
+
+const TRIAGE: &str = r#"
+steps:
+  - {id: ask, type: agent, goal: Read issue 7, tools: ["issues.*"], outputVariable: out}
+"#;
+
+#[test]
+fn an_agent_calls_a_tool_of_a_server() {
+    let bench = Bench::with(
+        "answers:\n  - {toolCalls: [{name: issues.get, arguments: {id: 7}}]}\n  - {when: the build crashes, text: It crashes.}\n",
+    );
+    fs::write(bench.dir.workspace().join("wf.yaml"), TRIAGE).unwrap();
+    let ran = call(bench.mainspring(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
+    assert_eq!(ran.exit, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("It crashes."), "{}", ran.stdout);
+    assert_eq!(bench.dir.file("calls").lines().count(), 1);
+}
+
+#[test]
+fn a_killed_agent_repeats_no_call_and_does_not_buy_a_lost_answer_again() {
+    let bench = Bench::with("answers:\n  - {toolCalls: [{name: issues.get, arguments: {id: 7}}]}\n  - {hang: true}\n");
+    fs::write(bench.dir.workspace().join("wf.yaml"), TRIAGE).unwrap();
+    let mut running = spawn(bench.mainspring(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
+    while bench.requests() < 2 {
+        assert_eq!(running.try_wait().unwrap(), None, "it waits for the second answer");
+        std::thread::yield_now();
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let resumed = call(bench.mainspring(&["resume", "e1", "--json"]), b"");
+    assert_eq!(resumed.exit, Some(40), "{}{}", resumed.stdout, resumed.stderr);
+    assert!(resumed.stdout.contains("interrupted"), "{}", resumed.stdout);
+    assert_eq!(bench.requests(), 2, "the first answer has a receipt, and the second is not bought again");
+    assert_eq!(bench.dir.file("calls").lines().count(), 1, "the tool call has a receipt");
+    let verified = call(bench.mainspring(&["verify", "e1"]), b"");
+    assert_eq!(verified.exit, Some(0), "{}", verified.stderr);
+}
+
+#[test]
+fn models_are_listed_asked_and_checked() {
+    let bench = Bench::with("answers: [{text: OK}]");
+    let listed = call(bench.mainspring(&["models", "--json"]), b"");
+    assert_eq!(listed.exit, Some(0), "{}", listed.stderr);
+    assert!(
+        listed.stdout.contains(r#""default":true"#) && listed.stdout.contains(r#""name":"test""#),
+        "{}",
+        listed.stdout
+    );
+    let asked = call(bench.mainspring(&["models", "try", "--json"]), b"");
+    assert_eq!(asked.exit, Some(0), "{}", asked.stderr);
+    assert!(asked.stdout.contains(r#""text":"OK""#), "{}", asked.stdout);
+    let unknown = call(bench.mainspring(&["models", "try", "other", "--json"]), b"");
+    assert_eq!(unknown.exit, Some(40));
+    assert!(unknown.stdout.contains("no model is named `other`; there are test"), "{}", unknown.stdout);
+}
+
+#[test]
+fn wrong_settings_of_models_fail_only_agents() {
+    let dir = TestDir::new();
+    fs::write(dir.root().join("config.yaml"), "models: {a: {provider: none, model: m}}\n").unwrap();
+    let mainspring = |arguments: &[&str]| {
+        let mut command = dir.mainspring(arguments);
+        command.env("MAINSPRING_CONFIG", dir.root().join("config.yaml")).current_dir(dir.workspace());
+        call(command, b"")
+    };
+    fs::write(dir.workspace().join("plain.yaml"), "steps: [{id: a, type: bash, command: 'true'}]\n").unwrap();
+    fs::write(dir.workspace().join("agent.yaml"), "steps: [{id: a, type: agent, goal: g}]\n").unwrap();
+    let plain = mainspring(&["run", "plain.yaml", "--json"]);
+    assert_eq!(plain.exit, Some(0), "{}{}", plain.stdout, plain.stderr);
+    let agent = mainspring(&["run", "agent.yaml", "--json"]);
+    assert_eq!(agent.exit, Some(40), "{}{}", agent.stdout, agent.stderr);
+    assert!(agent.stdout.contains("models.a.provider"), "{}", agent.stdout);
+    let listed = mainspring(&["models"]);
+    assert_eq!(listed.exit, Some(10), "{}{}", listed.stdout, listed.stderr);
+}
