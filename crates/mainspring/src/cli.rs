@@ -47,6 +47,8 @@ enum Command {
     Proposals(commands::proposals::Proposals),
     /// Return a workflow of a server to an earlier version
     Rollback(commands::rollback::Rollback),
+    /// List, create, run and change the triggers of a server: webhooks and schedules
+    Triggers(commands::triggers::Triggers),
     /// Create a token for a member of the server
     Token(commands::token::Token),
     /// Show the server's settings and the source of each
@@ -210,6 +212,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Propose(propose) => commands::propose::propose(&propose, context),
         Command::Proposals(proposals) => commands::proposals::proposals(&proposals, context),
         Command::Rollback(rollback) => commands::rollback::rollback(&rollback, context),
+        Command::Triggers(triggers) => commands::triggers::triggers(&triggers, context),
         Command::Token(token) => commands::token::token(&token, context),
         Command::Config(config) => commands::config::config(&config, context),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor, context),

@@ -112,6 +112,11 @@ impl Client {
         self.send(Method::POST, route, Some(body), HEAD_TIMEOUT, repeat).await
     }
 
+    /// Sends a DELETE request once.
+    pub(crate) async fn delete(&self, route: &str) -> Result<(), ClientError> {
+        self.send(Method::DELETE, route, None, HEAD_TIMEOUT, Repeat::MustNot).await.map(drop)
+    }
+
     /// Long-polls an execution: returns it once it has settled, or unsettled after [`WAIT_MS`].
     pub(crate) async fn wait(&self, id: &str) -> Result<Value, ClientError> {
         let route = address::route(&["api", "executions", id, "wait"], &[("timeoutMs", &WAIT_MS.to_string())]);

@@ -33,6 +33,7 @@ pub(crate) mod tail;
 pub(crate) mod test;
 pub(crate) mod token;
 pub(crate) mod tools;
+pub(crate) mod triggers;
 pub(crate) mod up;
 pub(crate) mod upgrade;
 pub(crate) mod validate;

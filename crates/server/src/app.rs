@@ -27,7 +27,9 @@ use crate::{
         request_slots::{Kind, Slot, Slots, WAIT_MAX, current},
         response_memory::{Responses, responses_unread},
     },
-    services::{audit_marks::Marks, compile_budget::Budget, event_feed::Feeds, plan_cache::Plans},
+    services::{
+        audit_marks::Marks, compile_budget::Budget, event_feed::Feeds, plan_cache::Plans, run_log::PendingRuns,
+    },
 };
 
 /// Settings of the server, fixed at its start.
@@ -49,6 +51,8 @@ pub struct Settings {
     pub marks: Option<Arc<Marks>>,
     /// The rules for calls of workflows.
     pub effect_policy: Arc<EffectPolicy>,
+    /// The clock of triggers: milliseconds since 1970. Tests replace it by virtual time.
+    pub clock: fn() -> u64,
 }
 
 /// Handle on the server. Cloning is cheap, and all clones share one state.
@@ -76,11 +80,18 @@ pub struct Shared {
     pub(crate) credential_cache: CredentialCache,
     pub(crate) catalogue_watch: CatalogueWatch,
     pub(crate) policies: OnceLock<RoutePolicies>,
-    slots: Slots,
-    pub(crate) bodies: Bodies,
+    pub(crate) requests: RequestBounds,
     pub(crate) responses: Responses,
     pub(crate) refusals: Refusals,
     pub(crate) readiness: Readiness,
+    pub(crate) pending_runs: PendingRuns,
+}
+
+/// Bounds of the requests in progress.
+#[derive(Default)]
+pub(crate) struct RequestBounds {
+    slots: Slots,
+    pub(crate) bodies: Bodies,
 }
 
 impl App {
@@ -93,7 +104,7 @@ impl App {
             (Limiter::new(settings.rates.clone(), clock.clone()), CredentialCache::new(clock.clone()));
         let refusals = Refusals::new(clock);
         let (catalogue_watch, policies) = (CatalogueWatch::of(engine.clone()), OnceLock::new());
-        let (slots, bodies, responses) = (Slots::default(), Bodies::default(), Responses::default());
+        let (requests, responses) = (RequestBounds::default(), Responses::default());
         let shared = Shared {
             engine,
             evaluator,
@@ -105,11 +116,11 @@ impl App {
             credential_cache,
             catalogue_watch,
             policies,
-            slots,
-            bodies,
+            requests,
             responses,
             refusals,
             readiness: Readiness::default(),
+            pending_runs: PendingRuns::default(),
         };
         Self { shared: Arc::new(shared), budget: None, kind: None }
     }
@@ -117,6 +128,11 @@ impl App {
     /// The catalogue of the store. Changes made through it invalidate the credential cache.
     pub fn catalogue(&self) -> &dyn Catalogue {
         &self.catalogue_watch
+    }
+
+    /// The present time for triggers, in milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        (self.settings.clock)()
     }
 
     /// The same server with a new compile budget, for one request.
@@ -160,12 +176,12 @@ impl App {
     async fn slot(&self) -> Result<Slot> {
         let account = current();
         if account.kind == Kind::Reserved {
-            return self.slots.take().await;
+            return self.requests.slots.take().await;
         }
         let acquired = async {
             loop {
                 self.responses.room(&account).await;
-                let slot = self.slots.take().await?;
+                let slot = self.requests.slots.take().await?;
                 // Several requests may have waited for the same room.
                 if self.responses.has_room(&account) {
                     return Ok(slot);

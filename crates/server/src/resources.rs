@@ -1,6 +1,7 @@
 //! Stored forms of the server's resources, one file per resource, with the fields by which they are indexed, and the
 //! repository that stores them.
 
+mod due_schedule;
 mod identity;
 mod member;
 mod organization;
@@ -10,11 +11,15 @@ pub mod repository;
 mod reserved_name;
 mod revoked_token;
 mod token;
+mod trigger;
+mod trigger_state;
 mod version;
 mod version_number;
 mod version_return;
+mod webhook_path;
 mod workflow;
 
+pub use due_schedule::{DueSchedule, due_id, due_ms};
 pub use identity::Identity;
 pub use member::Member;
 pub use organization::{FEATURES, FOUR_EYES_FEATURE, Limits, Organization, RUNTIME_FEATURE};
@@ -23,7 +28,13 @@ pub use removed_member::RemovedMember;
 pub use reserved_name::ReservedName;
 pub use revoked_token::RevokedToken;
 pub use token::{SignIn, Token};
+pub use trigger::{
+    Missed, Overlap, Respond, ScheduleConfig, SignatureAlgorithm, SignatureConfig, SignatureEncoding, SignatureScheme,
+    Trigger, TriggerConfig, WebhookConfig,
+};
+pub use trigger_state::{Run, RunOutcome, Stopped, TriggerState};
 pub use version::{Source, Version, version_id};
 pub use version_number::{VersionNumber, version_number_id};
 pub use version_return::VersionReturn;
+pub use webhook_path::WebhookPath;
 pub use workflow::Workflow;

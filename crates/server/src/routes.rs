@@ -18,6 +18,9 @@ mod proposals;
 mod quarantine;
 mod session;
 mod tokens;
+mod trigger_runs;
+mod triggers;
+mod webhooks;
 mod workflows;
 
 use std::any::Any;
@@ -79,6 +82,9 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(proposals::routes())
         .merge(definitions::routes())
         .merge(manual_triggers::routes())
+        .merge(triggers::routes())
+        .merge(trigger_runs::routes())
+        .merge(webhooks::routes())
         .merge(executions::routes())
         .merge(execution_history::routes())
         .merge(execution_commands::routes())
@@ -104,6 +110,9 @@ pub fn description() -> Description {
     let cookie = ApiKey::Cookie(ApiKeyValue::with_description("mainspring", text));
     components.add_security_scheme("cookie", SecurityScheme::ApiKey(cookie));
     description.paths.paths.values_mut().for_each(common_responses::describe);
+    // OpenAPI has no path parameter of several segments.
+    let paths = std::mem::take(&mut description.paths.paths);
+    description.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     description
 }
 

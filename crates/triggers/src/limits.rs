@@ -47,4 +47,52 @@ pub const FOUND_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a part of a session key.
 pub const SESSION_PART_BYTES_MAX: usize = 256;
 
+/// Triggers of one workflow. Its deletion removes all of them in one transaction.
+pub const TRIGGERS_PER_WORKFLOW_MAX: usize = 100;
+
+/// Triggers of one organization. A node reads the due schedules of all organizations each second.
+pub const TRIGGERS_PER_ORGANIZATION_MAX: usize = 2_000;
+
+/// Bytes of the path of a webhook, below the bound of a resource id.
+pub const WEBHOOK_PATH_BYTES_MAX: usize = 200;
+
+/// Bytes of the body of a webhook delivery. Its values become part of a frame, which is stored as a whole.
+pub const WEBHOOK_BODY_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of one secret. Keys of HMAC-SHA512 have 128.
+pub const SECRET_BYTES_MAX: usize = 1_024;
+
+/// Required headers of one webhook.
+pub const REQUIRED_HEADERS_MAX: usize = 8;
+
+/// Variables of one mapping.
+pub const VARIABLES_MAX: usize = 100;
+
+/// Bytes of the id of a delivery, which becomes part of an idempotency key.
+pub const DELIVERY_ID_BYTES_MAX: usize = 200;
+
+/// Headers of a delivery that its event has.
+pub const EVENT_HEADERS_MAX: usize = 64;
+
+/// Bytes of a header value in an event; longer ones are left out.
+pub const EVENT_HEADER_BYTES_MAX: usize = 1_024;
+
+/// Entries of the run log of a trigger, the newest. The log is one row that is written as a whole.
+pub const RUN_LOG_ENTRIES_MAX: usize = 100;
+
+/// Characters of the reason in an entry of the run log.
+pub const RUN_REASON_CHARS_MAX: usize = 500;
+
+/// Milliseconds in which a delivery without an id is recognized as repeated (first specification, 12.1).
+pub const REPEATED_WITHIN_MS: u64 = 24 * 3_600_000;
+
+/// Ticks of one schedule that start in one pass, so that a long outage of one schedule does not delay the others.
+pub const TICKS_PER_PASS_MAX: usize = 30;
+
+/// Milliseconds until a queued tick checks again if the previous execution has ended.
+pub const QUEUED_TICK_RETRY_MS: u64 = 5_000;
+
+/// Next runs of a schedule that a response shows.
+pub const NEXT_RUNS_MAX: usize = 5;
+
 const _: () = assert!(ON_TIME_MS <= CATCH_UP_WINDOW_MS_MAX);

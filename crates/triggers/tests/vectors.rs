@@ -8,7 +8,8 @@ use serde_json::Value;
 
 const FILE: &str = "vectors/cron.json";
 
-/// Cases about the executions that a dispatcher starts, which the store decides.
+/// Cases about the executions that a dispatcher starts, which the store decides. `schedules.rs` of the server's tests
+/// covers them.
 const OF_THE_DISPATCHER: [&str; 2] = ["ao-t01", "dag-i01"];
 
 fn instant(text: &str) -> u64 {
@@ -45,7 +46,7 @@ fn schedules() {
         let id = case["id"].as_str().unwrap();
         let is_listed = uncovered.lines().any(|line| line.trim() == format!("{FILE} :: {id}"));
         match (OF_THE_DISPATCHER.contains(&id), is_listed) {
-            (true, true) => {}
+            (true, false) => {}
             (false, false) => wrong.extend(check(case).err().map(|why| format!("{id}: {why}"))),
             _ => wrong.push(format!("{id}: the test and uncovered.txt disagree")),
         }

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of error responses.
-pub(super) static CODES: [ErrorCode; 18] = [
+pub(super) static CODES: [ErrorCode; 20] = [
     response(
         "VALIDATION_ERROR",
         400,
@@ -50,6 +50,20 @@ pub(super) static CODES: [ErrorCode; 18] = [
         "An owner enables it with `PATCH /api/organization`.",
     ),
     response("WORKFLOW_DISABLED", 409, 20, "The workflow is disabled.", "Enable it, or start another."),
+    response(
+        "TRIGGER_DISABLED",
+        409,
+        20,
+        "The trigger is disabled and starts nothing.",
+        "Enable it with `mainspring triggers enable`.",
+    ),
+    response(
+        "TRIGGER_OWNER_REMOVED",
+        409,
+        20,
+        "The owner of the trigger's workflow is no longer a member, so that the trigger starts nothing.",
+        "Save the workflow as a present member, and create the trigger anew.",
+    ),
     response(
         "INVALID_RESUME_TOKEN",
         409,

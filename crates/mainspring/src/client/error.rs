@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 
 /// Error codes of the API with exit code, class and help. Other codes, which a newer server may send, are
 /// classified by the HTTP status.
-const PROBLEMS: [(&str, Exit, Class, &str); 18] = [
+const PROBLEMS: [(&str, Exit, Class, &str); 20] = [
     ("VALIDATION_ERROR", Exit::BadInput, Class::Invalid, ""),
     ("INVALID_DEFINITION", Exit::BadInput, Class::Invalid, ""),
     ("NOT_FOUND", Exit::BadInput, Class::Invalid, ""),
@@ -47,6 +47,8 @@ const PROBLEMS: [(&str, Exit, Class, &str); 18] = [
     ("CONFLICT", Exit::Contract, Class::Policy, ""),
     ("WORKFLOW_RUNTIME_DISABLED", Exit::Contract, Class::Policy, "an owner enables it with PATCH /api/organization"),
     ("WORKFLOW_DISABLED", Exit::Contract, Class::Policy, ""),
+    ("TRIGGER_DISABLED", Exit::Contract, Class::Policy, ""),
+    ("TRIGGER_OWNER_REMOVED", Exit::Contract, Class::Policy, ""),
     ("INVALID_RESUME_TOKEN", Exit::Contract, Class::Policy, ""),
     ("PRECONDITION_FAILED", Exit::Contract, Class::Policy, ""),
     ("RATE_LIMITED", Exit::Policy, Class::RateLimited, "try again later"),

@@ -107,7 +107,7 @@ impl Bounds {
     }
 }
 
-fn variables(given: &[String]) -> Result<Map, CliError> {
+pub(super) fn variables(given: &[String]) -> Result<Map, CliError> {
     let mut variables = Map::new();
     for pair in given {
         let refused = |why: &str| CliError::bad_input("bad_variable", format!("--var {pair}: {why}"));

@@ -20,7 +20,7 @@ use mainspring_server::{
         repository::{Listing, Repository},
     },
     serve,
-    services::{audit_marks, bootstrap, workspaces},
+    services::{audit_marks, bootstrap, scheduler, workspaces},
 };
 use mainspring_store::{Catalogue, ReadLimit};
 use tokio::{net::TcpListener, time::MissedTickBehavior};
@@ -103,21 +103,7 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
     let engine = Arc::new(engine);
     engine.limit_effects(settings.effects_at_a_time);
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
-    let workspaces = global.home()?.folder().join("workspaces");
-    let release = env!("CARGO_PKG_VERSION");
-    let oidc = settings.oidc.clone().map(provider).transpose()?;
-    let (base_url, rates, connections_max) =
-        (base.clone(), settings.rates.clone(), connections_max(settings.effects_at_a_time));
-    let served = Served {
-        base: base_url,
-        workspaces,
-        release,
-        rates,
-        connections_max,
-        oidc,
-        marks: Some(marks.clone()),
-        effect_policy,
-    };
+    let served = served(settings, base.clone(), marks.clone(), effect_policy)?;
     let app = App::new(engine.clone(), evaluator(), served);
     let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
         .map_err(|problem| CliError::internal("first_start", problem.full_message()))?;
@@ -132,6 +118,7 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
     let sweeping =
         tokio::spawn(sweep(engine.clone(), global.home()?.folder().join("workspaces"), settings.keep_minutes));
     let token = token.map(|token| FirstToken::of(token, global.home()?.folder(), terminal)).transpose()?;
+    let schedules = tokio::spawn(scheduler::run(app.clone()));
     greet(&base, token.as_ref(), &scripts, settings, terminal);
     let (stopped, signals) = (stopped(engine.clone()), context.signals.clone());
     let served = serve(listener, app, async move {
@@ -141,6 +128,7 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
         }
     });
     let served = served.await;
+    schedules.abort();
     engine.drain().await;
     marks_task.abort();
     sweeping.abort();
@@ -157,6 +145,26 @@ fn rules(settings: &Settings, scripts: &Scripts) -> Result<(Rules, Arc<EffectPol
     let tools = tool_servers::open(&settings.objects, scripts)?.executor;
     let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools, agents: None };
     Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?)))
+}
+
+/// The settings of the HTTP server.
+fn served(
+    settings: &Settings,
+    base: String,
+    marks: Arc<audit_marks::Marks>,
+    effect_policy: Arc<EffectPolicy>,
+) -> Result<Served, CliError> {
+    Ok(Served {
+        base,
+        workspaces: settings.global.home()?.folder().join("workspaces"),
+        release: env!("CARGO_PKG_VERSION"),
+        rates: settings.rates.clone(),
+        connections_max: connections_max(settings.effects_at_a_time),
+        oidc: settings.oidc.clone().map(provider).transpose()?,
+        marks: Some(marks),
+        effect_policy,
+        clock: now_ms,
+    })
 }
 
 fn has_several_organizations(catalogue: &dyn Catalogue) -> Result<bool, CliError> {

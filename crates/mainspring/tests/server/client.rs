@@ -71,6 +71,11 @@ impl Client {
         Self { address: self.address.clone(), token: None, cookie: Some(cookie) }
     }
 
+    /// Another credential at the same server.
+    pub(crate) fn with_token(&self, token: &str) -> Self {
+        Self::new(&self.address, Some(token))
+    }
+
     /// The same credential at another address of the server.
     pub(crate) fn moved_to(&self, address: &str) -> Self {
         Self { address: address.into(), ..self.clone() }

@@ -9,6 +9,7 @@ use super::{
     client::Client,
     process::{Organization, Server},
     start::{echo, save, start},
+    triggers::create,
 };
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -38,7 +39,7 @@ const MAY: [(&str, &str); 19] = [
 ];
 
 /// The status of public routes for a request without meaning.
-const OPEN: [(&str, &str, u16); 7] = [
+const OPEN: [(&str, &str, u16); 11] = [
     ("POST", "/api/session", 400),
     ("DELETE", "/api/session", 204),
     ("GET", "/healthz", 200),
@@ -46,6 +47,10 @@ const OPEN: [(&str, &str, u16); 7] = [
     ("POST", "/sign-in", 415),
     ("GET", "/sign-in/oidc", 404),
     ("GET", "/sign-in/oidc/callback", 404),
+    ("GET", "/webhooks/{path}", 404),
+    ("POST", "/webhooks/{path}", 404),
+    ("PUT", "/webhooks/{path}", 404),
+    ("PATCH", "/webhooks/{path}", 404),
 ];
 
 /// A route with its permission.
@@ -82,7 +87,9 @@ fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
     let tokens = ours.owner.get("/api/tokens").expect(200).json();
     let token = &tokens.get("tokens").and_then(Value::as_list).unwrap()[0];
     let token = token.get("id").and_then(Value::as_text).unwrap().to_string();
+    let trigger = create(&ours.owner, "flow", r#"{"type": "manual"}"#, "").expect(201).text_at("id");
     BTreeMap::from([
+        ("/api/triggers/", trigger),
         ("/api/workflows/", "flow".to_string()),
         ("/api/executions/", execution),
         ("/approve/", approval.clone()),
@@ -94,7 +101,7 @@ fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
 
 fn path_of(route: &Route, things: &BTreeMap<&'static str, String>) -> String {
     let thing = things.iter().find(|(prefix, _)| route.path.starts_with(**prefix)).map(|(_, id)| id.as_str());
-    route.path.replace("{id}", thing.unwrap_or("none")).replace("{proposalId}", "p1")
+    route.path.replace("{id}", thing.unwrap_or("none")).replace("{proposalId}", "p1").replace("{deliveryId}", "d1")
 }
 
 /// The path for a permitted caller. Deletions and streams get a missing resource, so that nothing is deleted and no

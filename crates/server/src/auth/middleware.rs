@@ -87,7 +87,9 @@ pub(crate) async fn authorize(
     let received = match admitted {
         // Safe methods have no body.
         Ok(caller) if is_safe(&parts.method) => Ok((caller, body, None)),
-        Ok(caller) => receive(&app.bodies, body, &account).await.map(|(body, memory)| (caller, body, memory)),
+        Ok(caller) => receive(&app.requests.bodies, body, &account, requirement == Some(Requirement::Webhook))
+            .await
+            .map(|(body, memory)| (caller, body, memory)),
         Err(problem) => Err(problem),
     };
     let response = match received {
@@ -126,7 +128,7 @@ async fn decide(
     let permission = match requirement {
         None => return refuse(Problem::new(Code::Forbidden, "This route has no permission and is closed.")),
         Some(Requirement::Health) => return Decision { verdict: None, admitted: Ok(None), owner: None },
-        Some(Requirement::Public) => {
+        Some(Requirement::Public | Requirement::Webhook) => {
             let (verdict, room) = charge_anonymous(app, logged.from);
             return Decision { verdict: Some(verdict), admitted: room.map(|()| None), owner: None };
         }

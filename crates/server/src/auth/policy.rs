@@ -25,6 +25,8 @@ pub(crate) enum Requirement {
     Health,
     /// None: the route is public.
     Public,
+    /// None at the route: the webhook of the path verifies the delivery. Bodies may be larger than those of public routes.
+    Webhook,
     /// An authenticated caller, without a permission.
     Credential,
     /// An authenticated caller with this permission.
@@ -54,7 +56,8 @@ impl RoutePolicies {
     /// The requirement of a route by its method and its path pattern; `None` for a closed route.
     pub(crate) fn requirement(&self, method: &Method, path: &str) -> Option<Requirement> {
         let method = if method == Method::HEAD { &Method::GET } else { method };
-        let (_, requirement) = self.0.get(path)?.iter().find(|(known, _)| known == method)?;
+        // The description writes a path parameter with several segments as an ordinary one.
+        let (_, requirement) = self.0.get(&path.replace("{*", "{"))?.iter().find(|(known, _)| known == method)?;
         Some(*requirement)
     }
 }
@@ -63,6 +66,7 @@ fn requirement_of(operation: &Operation) -> Option<Requirement> {
     let name = operation.extensions.as_ref()?.get(PERMISSION_EXTENSION)?.as_str()?;
     match name {
         "public" if is_health(operation) => Some(Requirement::Health),
+        "public" if has_tag(operation, "webhooks") => Some(Requirement::Webhook),
         "public" => Some(Requirement::Public),
         CREDENTIAL => Some(Requirement::Credential),
         name => Permission::parse(name).map(Requirement::Permission),
@@ -71,5 +75,9 @@ fn requirement_of(operation: &Operation) -> Option<Requirement> {
 
 /// True for operations that are never rate-limited.
 pub(crate) fn is_health(operation: &Operation) -> bool {
-    operation.tags.iter().flatten().any(|tag| tag == "health")
+    has_tag(operation, "health")
+}
+
+fn has_tag(operation: &Operation, name: &str) -> bool {
+    operation.tags.iter().flatten().any(|tag| tag == name)
 }

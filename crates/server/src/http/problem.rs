@@ -41,6 +41,10 @@ pub enum Code {
     WorkflowRuntimeDisabled,
     /// The workflow is disabled and cannot be started.
     WorkflowDisabled,
+    /// The trigger is disabled and starts nothing.
+    TriggerDisabled,
+    /// The owner of the trigger's workflow is no longer a member, so that the trigger starts nothing.
+    TriggerOwnerRemoved,
     /// No open gate has this resume token: it is wrong, used or expired.
     InvalidResumeToken,
     /// The resource has changed since the version in `If-Match`.
@@ -60,7 +64,7 @@ pub enum Code {
 }
 
 /// All codes with their statuses.
-pub(crate) const STATUSES: [(Code, StatusCode); 18] = [
+pub(crate) const STATUSES: [(Code, StatusCode); 20] = [
     (Code::ValidationError, StatusCode::BAD_REQUEST),
     (Code::InvalidDefinition, StatusCode::BAD_REQUEST),
     (Code::Unauthorized, StatusCode::UNAUTHORIZED),
@@ -71,6 +75,8 @@ pub(crate) const STATUSES: [(Code, StatusCode); 18] = [
     (Code::Conflict, StatusCode::CONFLICT),
     (Code::WorkflowRuntimeDisabled, StatusCode::CONFLICT),
     (Code::WorkflowDisabled, StatusCode::CONFLICT),
+    (Code::TriggerDisabled, StatusCode::CONFLICT),
+    (Code::TriggerOwnerRemoved, StatusCode::CONFLICT),
     (Code::InvalidResumeToken, StatusCode::CONFLICT),
     (Code::PreconditionFailed, StatusCode::PRECONDITION_FAILED),
     (Code::PayloadTooLarge, StatusCode::PAYLOAD_TOO_LARGE),

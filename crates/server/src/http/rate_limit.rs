@@ -138,6 +138,11 @@ impl Limiter {
         lock(&self.recently_valid).set(credential, now + RECENTLY_VALID_US, now);
     }
 
+    /// Refunds a charge to an address, for a request that proved in another way that it is welcome.
+    pub(crate) fn refund_anonymous(&self, address: IpAddr) {
+        lock(&self.anonymous).refund(&address, (self.clock)());
+    }
+
     /// True if a credential was valid recently. It is looked up even if its address is over the limit; otherwise a
     /// guessing client could lock out all others behind the same address.
     pub(crate) fn was_valid(&self, credential: &Hash) -> bool {

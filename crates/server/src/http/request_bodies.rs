@@ -8,6 +8,7 @@ use std::{
 
 use axum::body::{Body, HttpBody};
 use http_body_util::BodyExt;
+use mainspring_triggers::limits::WEBHOOK_BODY_BYTES_MAX;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -24,6 +25,9 @@ pub(crate) const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most bytes of an unauthenticated body; sign-ins are short. Bodies up to this size have shares of their own, so that
 /// a decision or a revocation never waits for large bodies.
 const SMALL_BYTES_MAX: usize = 16 * 1024;
+
+// A delivery of the largest size fits into the share of its address.
+const _: () = assert!(WEBHOOK_BODY_BYTES_MAX <= 16 * SMALL_BYTES_MAX);
 
 /// Bytes beyond the bound that are read and discarded, so that the client reads the error.
 const SURPLUS_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -140,8 +144,14 @@ impl Bodies {
 }
 
 /// Receives a body and reserves its memory until the handler is done with it.
-pub(crate) async fn receive(bodies: &Bodies, body: Body, account: &Account) -> Result<(Body, Option<BodyReservation>)> {
+pub(crate) async fn receive(
+    bodies: &Bodies,
+    body: Body,
+    account: &Account,
+    is_webhook: bool,
+) -> Result<(Body, Option<BodyReservation>)> {
     let (bytes_max, time_limit) = match account.is_anonymous() {
+        true if is_webhook => (WEBHOOK_BODY_BYTES_MAX, ANONYMOUS_BODY_TIMEOUT),
         true => (SMALL_BYTES_MAX, ANONYMOUS_BODY_TIMEOUT),
         false => (BODY_BYTES_MAX, BODY_TIMEOUT),
     };
@@ -224,7 +234,7 @@ mod tests {
     async fn anonymous_bodies_end_at_sixteen_kib_and_those_of_callers_at_four_mib() {
         let bodies = Bodies::default();
         for (account, bytes_max) in [(Account::anonymous("192.0.2.1"), 16 * 1024), (member("ada"), BODY_BYTES_MAX)] {
-            let of = |bytes: usize| receive(&bodies, Body::from(vec![b'a'; bytes]), &account);
+            let of = |bytes: usize| receive(&bodies, Body::from(vec![b'a'; bytes]), &account, false);
             assert!(of(bytes_max).await.is_ok(), "{account:?}");
             let refused = of(bytes_max + 1).await.map(drop).unwrap_err();
             assert_eq!(refused.code, Code::PayloadTooLarge, "{account:?}");
@@ -236,18 +246,18 @@ mod tests {
         let bodies = Bodies::default();
         let large = || Body::from(vec![b'a'; BODY_BYTES_MAX]);
         let (ada, bob, eve) = (member("ada"), member("bob"), member("eve"));
-        let one = receive(&bodies, large(), &ada).await.unwrap();
-        let refused = receive(&bodies, large(), &ada).await.map(drop).unwrap_err();
+        let one = receive(&bodies, large(), &ada, false).await.unwrap();
+        let refused = receive(&bodies, large(), &ada, false).await.map(drop).unwrap_err();
         assert_eq!(refused.code, Code::Unavailable);
         // A stream may reach any length up to the bound.
         let stream = || Body::from_stream(iter([Ok::<_, io::Error>(Bytes::from("ab"))]));
-        assert!(receive(&bodies, stream(), &ada).await.is_err());
-        let two = receive(&bodies, large(), &bob).await.unwrap();
-        assert!(receive(&bodies, large(), &eve).await.is_err(), "two of an organization");
-        assert!(receive(&bodies, Body::from(vec![b'a'; SMALL_BYTES_MAX]), &ada).await.is_ok());
+        assert!(receive(&bodies, stream(), &ada, false).await.is_err());
+        let two = receive(&bodies, large(), &bob, false).await.unwrap();
+        assert!(receive(&bodies, large(), &eve, false).await.is_err(), "two of an organization");
+        assert!(receive(&bodies, Body::from(vec![b'a'; SMALL_BYTES_MAX]), &ada, false).await.is_ok());
         let globex = Account::of(&Method::POST, "/", "globex", "ada");
-        assert!(receive(&bodies, large(), &globex).await.is_ok());
-        let (next, ()) = tokio::join!(receive(&bodies, large(), &ada), async { drop(one) });
+        assert!(receive(&bodies, large(), &globex, false).await.is_ok());
+        let (next, ()) = tokio::join!(receive(&bodies, large(), &ada, false), async { drop(one) });
         assert!(next.is_ok());
         drop((next, two));
         drop(bodies.share(Share::Anonymous));
@@ -257,7 +267,7 @@ mod tests {
     /// Reserves as many small bodies as an account may have.
     async fn small(bodies: &Bodies, account: &Account) -> Vec<BodyReservation> {
         let mut reserved = Vec::new();
-        while let Ok((_, Some(more))) = receive(bodies, Body::from(vec![b'a'; SMALL_BYTES_MAX]), account).await {
+        while let Ok((_, Some(more))) = receive(bodies, Body::from(vec![b'a'; SMALL_BYTES_MAX]), account, false).await {
             reserved.push(more);
         }
         reserved
@@ -279,7 +289,7 @@ mod tests {
             anonymous.push(own);
         }
         assert_eq!(small(&bodies, &Account::of(&Method::POST, "/", "globex", "ada")).await.len(), 16);
-        let nothing = receive(&bodies, Body::empty(), &member("u5")).await;
+        let nothing = receive(&bodies, Body::empty(), &member("u5"), false).await;
         assert!(nothing.is_ok_and(|(_, reserved)| reserved.is_none()), "a request without a body reserves nothing");
     }
 }

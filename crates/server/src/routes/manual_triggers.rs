@@ -148,14 +148,14 @@ struct RunQuery {
 /// A started execution: its result envelope so far (first specification, 6.2).
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Started {
+pub(super) struct Started {
     /// False if the execution was started by an earlier request and has failed.
     ok: bool,
     /// Status of the execution. With `wait` the status of the envelope: `ok`, `needs_approval`, `cancelled`, `failed`,
     /// or `running` if the execution was still pending or running after the timeout.
     status: String,
     /// Execution, as in `/api/executions/{id}`.
-    execution_id: String,
+    pub(super) execution_id: String,
     /// Workflow, as in `/api/workflows/{id}`.
     workflow_id: Option<String>,
     /// Hash of the definition at the start: `sha256:…`.
@@ -165,7 +165,7 @@ struct Started {
     #[schema(value_type = Option<Object>)]
     variables: Data,
     /// True if an earlier request with the same id started the execution.
-    existed: bool,
+    pub(super) existed: bool,
     /// Output, or the output variables so far. Null if there is none, and for credentials without `executions:read`;
     /// the same holds for `requiresApproval` and `error`.
     #[schema(value_type = serde_json::Value)]
@@ -198,7 +198,7 @@ struct Started {
     outcome: Option<&'static str>,
 }
 
-fn object(field: &str, data: Data) -> Result<Map> {
+pub(super) fn object(field: &str, data: Data) -> Result<Map> {
     match data.0 {
         Value::Null => Ok(Map::new()),
         Value::Map(map) => Ok(map),
@@ -283,7 +283,18 @@ async fn begin(app: &App, caller: &Caller, run: Run) -> Result<(StatusCode, Star
     };
     let mut metadata = metadata;
     metadata.insert("clientRequestId".into(), client_request.into());
-    let starting = Starting { trigger: "manual", metadata, idempotency_key, variables, input, bounds };
+    let starting =
+        Starting { trigger: "manual", trigger_id: None, metadata, idempotency_key, variables, input, bounds };
+    launch(app, caller, *workflow, starting).await
+}
+
+/// Starts an execution as the caller, and returns its envelope so far.
+pub(super) async fn launch(
+    app: &App,
+    caller: &Caller,
+    workflow: Stored<Workflow>,
+    starting: Starting,
+) -> Result<(StatusCode, Started)> {
     let (asker, id, is_light) =
         (caller.clone(), workflow.id.clone(), is_light(app, &caller.organization, &workflow.body));
     let work = move |app: &App| prepare(app, &asker, &workflow, starting);
@@ -364,7 +375,7 @@ fn earlier_by_ambiguous_slug(
 }
 
 /// The response for an execution that an earlier request has started.
-fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Result<Started> {
+pub(super) fn repeated(app: &App, caller: &Caller, row: &ExecutionRow) -> Result<Started> {
     let state = app.engine.state(row.key)?;
     // A credential without read permission learns only that the execution exists.
     let may_see = caller.has(Permission::ExecutionsRead);

@@ -83,7 +83,7 @@ pub(crate) struct ExecutionWorkflow {
 pub(crate) struct ExecutionTrigger {
     /// Id of the trigger; null without one.
     pub trigger_id: Option<String>,
-    /// Display name of the trigger. Null in this release, which has no triggers.
+    /// Display name of the trigger. Null in this release.
     pub trigger_name: Option<String>,
     /// `manual`, `webhook`, `schedule`, `subworkflow`, or `subworkflow_detached` if the parent does not wait.
     pub trigger_type: String,

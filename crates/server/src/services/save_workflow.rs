@@ -24,6 +24,7 @@ use crate::{
         approvers::warnings_for_save,
         bootstrap::check_id,
         compile::{check_circle, compile, keep},
+        save_trigger::removals_of_workflow,
         version_numbers::{number, parts},
         workflow_names::PendingChange,
     },
@@ -150,8 +151,11 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Result<(
         for other in repository.all::<Workflow>(Some(("user", caller.user.clone()))) {
             let other = other?;
             if prepared.iter().all(|kept| kept.stored.id != other.id) {
+                let (triggers, audit) = removals_of_workflow(app, caller, &other.id)?;
                 change.removals.push(repository.removal(&other));
+                change.removals.extend(triggers);
                 change.audit.push(entry(caller, "workflow.delete", &other.id, Value::Null));
+                change.audit.extend(audit);
                 deleted.push(other.id);
             }
         }
@@ -198,7 +202,7 @@ pub(crate) fn replacement(
     one(app, caller, prepared)
 }
 
-/// Deletes a workflow. Its version history stays.
+/// Deletes a workflow and its triggers. Its version history stays.
 pub(crate) fn delete(
     app: &App,
     caller: &Caller,
@@ -209,8 +213,9 @@ pub(crate) fn delete(
         let stored = find()?;
         check_owner(caller, &stored)?;
         check_seen(seen, Some(stored.tag()))?;
-        let removals = vec![Repository::of(app.catalogue(), &caller.organization).removal(&stored)];
-        let audit = vec![entry(caller, "workflow.delete", &stored.id, Value::Null)];
+        let (mut removals, mut audit) = removals_of_workflow(app, caller, &stored.id)?;
+        removals.insert(0, Repository::of(app.catalogue(), &caller.organization).removal(&stored));
+        audit.insert(0, entry(caller, "workflow.delete", &stored.id, Value::Null));
         Ok((Change { removals, audit, sealing: *app.engine.key(), ..Change::default() }, ()))
     })
 }

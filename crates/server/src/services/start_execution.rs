@@ -6,7 +6,7 @@ use std::time::Duration;
 use mainspring_engine::{Submitted, evaluator::ForTenant, start_request::StartRequest};
 use mainspring_kernel::{
     diagnostic::Diagnostic,
-    input::WORKFLOWS_IN_TRIGGER,
+    input::{TRIGGER_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
     plan::{Constraints, Step, Work},
     value::{Map, Value},
 };
@@ -32,6 +32,8 @@ use crate::{
 pub(crate) struct Starting {
     /// `manual`, `webhook`, `schedule`.
     pub trigger: &'static str,
+    /// Id of the trigger resource; `None` for a start without one.
+    pub trigger_id: Option<String>,
     /// Metadata of the trigger.
     pub metadata: Map,
     /// Idempotency key: the workflow starts once per key.
@@ -79,7 +81,7 @@ pub(crate) fn prepare(
         return Err(Problem::new(Code::WorkflowDisabled, message));
     }
     let repository = Repository::of(app.catalogue(), &caller.organization);
-    let Starting { trigger, metadata, idempotency_key, variables, input, bounds } = starting;
+    let Starting { trigger, trigger_id, metadata, idempotency_key, variables, input, bounds } = starting;
     let request = request_of(app, repository, &workflow.body, &caller.user)?;
     check_bounds(&bounds, &request.plan.constraints)?;
     let own = [
@@ -89,7 +91,8 @@ pub(crate) fn prepare(
     ];
     let started = request.trigger.get(WORKFLOWS_IN_TRIGGER).cloned();
     let started = started.map(|workflows| (WORKFLOWS_IN_TRIGGER, workflows));
-    let trigger = Value::map(own.into_iter().chain(trigger_fields(workflow)).chain(started));
+    let by_trigger = trigger_id.map(|id| (TRIGGER_IN_TRIGGER, id.into()));
+    let trigger = Value::map(own.into_iter().chain(trigger_fields(workflow)).chain(started).chain(by_trigger));
     let idempotency_key = Some(idempotency_key);
     let request = StartRequest { variables, input, bounds, trigger, idempotency_key, ..request };
     let rejected = |failure: mainspring_kernel::failure::Failure| {
@@ -143,7 +146,8 @@ pub(crate) async fn submit(app: &App, caller: &Caller, request: StartRequest, wo
         let late = |_| {
             Problem::new(
                 Code::Unavailable,
-                "No node has started the execution yet. Repeat the request with the same `clientRequestId`; it is started once.",
+                "No node has started the execution yet. Repeat the request with the same `clientRequestId` or delivery id; it is \
+                 started once.",
             )
         };
         let row = started.await.map_err(late)??;

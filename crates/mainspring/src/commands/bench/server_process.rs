@@ -2,6 +2,7 @@
 
 use std::{io::Read, path::Path};
 
+use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{json::compact, value::Value};
 use mainspring_server::{App, Settings, http::rate_limit::Rates, serve as serve_app, services::bootstrap};
 use tokio::net::TcpListener;
@@ -32,6 +33,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         oidc: None,
         marks: None,
         effect_policy: std::sync::Arc::default(),
+        clock: now_ms,
     };
     let app = App::new(engine.clone(), evaluator(), settings);
     let token = bootstrap::create_first_organization(app.catalogue(), &KEY)

@@ -1,0 +1,290 @@
+//! Schedules on virtual time: nodes in this process with a clock that the tests set.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use mainspring_effects::Executors;
+use mainspring_engine::{
+    ClusterOptions, Engine, EngineResources, EngineScope, evaluator::InProcess, lease::LeaseTiming,
+};
+use mainspring_kernel::{
+    json::{self, compact},
+    time::parse_rfc3339,
+    value::Value,
+};
+use mainspring_server::{
+    App, Settings,
+    http::rate_limit::Rates,
+    serve,
+    services::{bootstrap, scheduler},
+};
+use mainspring_store::{
+    Filter, Store,
+    memory::MemoryStore,
+    postgres::{PostgresStore, server as postgres},
+};
+use tokio::{net::TcpListener, runtime::Runtime};
+
+use super::{
+    client::Client,
+    start::{save, start},
+};
+
+const KEY: [u8; 32] = [7; 32];
+const MINUTE_MS: u64 = 60_000;
+
+/// Nodes on one store.
+struct Nodes {
+    runtime: Runtime,
+    store: Arc<dyn Store>,
+    apps: Vec<App>,
+    owner: Client,
+    clock: &'static AtomicU64,
+}
+
+fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u64) -> App {
+    let limits = Some(Arc::new(mainspring_server::StoredLimits) as Arc<_>);
+    let resources = EngineResources { data_dir: None, sharing, spans: None, limits };
+    let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
+    let engine = Arc::new(Engine::run(store, KEY, workers, resources, EngineScope::All).unwrap());
+    let settings = Settings {
+        base: "http://127.0.0.1".into(),
+        workspaces: std::env::temp_dir(),
+        release: "test",
+        rates: Rates { per_token: 0, per_address: 0, trusted_proxies: Vec::new() },
+        connections_max: 64,
+        oidc: None,
+        marks: None,
+        clock,
+    };
+    App::new(engine, Arc::new(InProcess), settings)
+}
+
+impl Nodes {
+    /// Starts nodes, of which the first one serves requests.
+    fn start(count: usize, store: Arc<dyn Store>, (clock, read): (&'static AtomicU64, fn() -> u64)) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let sharing = |number: usize| {
+            let terms = LeaseTiming { lease_ms: 10_000 };
+            (count > 1).then(|| ClusterOptions { terms, place: format!("node {number}") })
+        };
+        let apps = runtime
+            .block_on(async { (0..count).map(|number| app(store.clone(), sharing(number), read)).collect::<Vec<_>>() });
+        let token = bootstrap::create_first_organization(apps[0].catalogue(), &KEY).unwrap().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        runtime.spawn(serve(listener, apps[0].clone(), std::future::pending()));
+        Self { runtime, store, apps, owner: Client::new(&address, Some(&token)), clock }
+    }
+
+    fn set(&self, time: &str) {
+        self.clock.store(parse_rfc3339(time).unwrap(), Ordering::SeqCst);
+    }
+
+    /// All nodes decide the due ticks at the same time.
+    fn poll(&self) {
+        let polls: Vec<_> = self
+            .apps
+            .iter()
+            .cloned()
+            .map(|app| {
+                self.runtime.spawn(async move { scheduler::poll(&app).await.map_err(|problem| problem.full_message()) })
+            })
+            .collect();
+        for poll in polls {
+            self.runtime.block_on(poll).unwrap().unwrap();
+        }
+    }
+
+    /// Creates a schedule of a workflow with further settings. Returns its id.
+    fn schedule(&self, workflow: &str, config: &str) -> String {
+        let body =
+            format!(r#"{{"workflowId": "{workflow}", "name": "n", "config": {{"type": "schedule", {config}}}}}"#);
+        self.owner.send("POST", "/api/triggers", &[], Some(&body)).expect(201).text_at("id")
+    }
+
+    /// The UTC minutes of the executions of a trigger, with their statuses.
+    fn ticks(&self, trigger: &str) -> Vec<(String, String)> {
+        let rows = self.store.executions(&Filter::default(), None, 1_000).unwrap();
+        let own = rows.into_iter().filter(|row| row.trigger_id.as_deref() == Some(trigger));
+        let mut ticks: Vec<_> = own
+            .map(|row| {
+                assert_eq!((row.trigger_type.as_str(), row.initiator_type.as_str()), ("schedule", "schedule"));
+                let key = row.idempotency_key.unwrap();
+                (key.strip_prefix(&format!("schedule:{trigger}:")).unwrap().to_string(), row.status)
+            })
+            .collect();
+        ticks.sort();
+        ticks
+    }
+
+    fn minutes(&self, trigger: &str) -> Vec<String> {
+        self.ticks(trigger).into_iter().map(|(minute, _)| minute).collect()
+    }
+
+    fn trigger(&self, id: &str) -> Value {
+        self.owner.get(&format!("/api/triggers/{id}")).expect(200).json()
+    }
+
+    /// Outcome and minute of the runs, the oldest first.
+    fn log(&self, trigger: &str) -> Vec<String> {
+        let told = self.owner.get(&format!("/api/triggers/{trigger}/deliveries")).expect(200).json();
+        let text = |run: &Value, key: &str| run.get(key).and_then(Value::as_text).unwrap_or("-").to_string();
+        let runs = told.get("deliveries").and_then(Value::as_list).unwrap().iter().rev();
+        runs.map(|run| format!("{} {}", text(run, "outcome"), text(run, "deliveryId"))).collect()
+    }
+}
+
+/// A workflow that waits for an approval, and one that ends at once.
+fn workflows(owner: &Client) {
+    let gate = [("id", "gate".into()), ("type", "approval".into()), ("prompt", "?".into())];
+    save(owner, "waits", Value::List(vec![Value::map(gate)]));
+    let nothing = [("type", "conditional".into()), ("condition", true.into()), ("then", Value::List(Vec::new()))];
+    save(owner, "ends", Value::List(vec![Value::map(nothing)]));
+}
+
+fn check_looks(store: Arc<dyn Store>, clock: (&'static AtomicU64, fn() -> u64)) {
+    clock.0.store(parse_rfc3339("2026-02-24T00:00:00Z").unwrap(), Ordering::SeqCst);
+    let nodes = Nodes::start(2, store, clock);
+    workflows(&nodes.owner);
+    let conformance = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
+    let cases = json::read(&fs::read(conformance.join("vectors/cron.json")).unwrap()).unwrap().value;
+    let mut checked = 0;
+    for case in cases.get("cases").and_then(Value::as_list).unwrap() {
+        let texts = |key: &str| -> Option<Vec<String>> {
+            case.get(key)?.as_list()?.iter().map(|text| text.as_text().map(Into::into)).collect()
+        };
+        let (Some(looks), Some(expected)) = (texts("looks"), texts("executions")) else { continue };
+        let text = |key: &str| case.get(key).and_then(Value::as_text).unwrap();
+        let first_ms = parse_rfc3339(&looks[0]).unwrap() / MINUTE_MS * MINUTE_MS;
+        clock.0.store(first_ms - 1, Ordering::SeqCst);
+        let config = format!(r#""cron": "{}", "timezone": "{}""#, text("expression"), text("timezone"));
+        let trigger = nodes.schedule("ends", &config);
+        for look in &looks {
+            nodes.set(look);
+            nodes.poll();
+        }
+        assert_eq!(nodes.minutes(&trigger), expected, "{}", compact(case));
+        let started = expected.iter().map(|minute| format!("started {minute}")).collect::<BTreeSet<_>>();
+        assert_eq!(nodes.log(&trigger).into_iter().collect::<BTreeSet<_>>(), started);
+        nodes.owner.send("DELETE", &format!("/api/triggers/{trigger}"), &[], None).expect(204);
+        checked += 1;
+    }
+    assert!(checked >= 2, "cases are never taken away");
+}
+
+#[test]
+fn a_tick_that_two_nodes_find_starts_one_execution() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    check_looks(Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
+}
+
+#[test]
+fn a_tick_that_two_nodes_find_starts_one_execution_on_postgresql() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    let options = postgres::Options { fsync: false, ..postgres::Options::default() };
+    let server = postgres::Server::start(options).unwrap();
+    let scratch = server.scratch();
+    let store = PostgresStore::open(&scratch.address()).unwrap();
+    check_looks(Arc::new(store), (&NOW, || NOW.load(Ordering::SeqCst)));
+}
+
+#[test]
+fn overlapping_and_missed_ticks_follow_the_settings() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    NOW.store(parse_rfc3339("2026-02-24T09:59:30Z").unwrap(), Ordering::SeqCst);
+    let nodes = Nodes::start(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
+    workflows(&nodes.owner);
+    let of = |policy: &str| nodes.schedule("waits", &format!(r#""cron": "* * * * *", {policy}"#));
+    let [allow, skip, queue, cancel] =
+        ["allow", "skip", "queue", "cancel_previous"].map(|overlap| of(&format!(r#""overlap": "{overlap}""#)));
+    for minute in 0..3 {
+        nodes.set(&format!("2026-02-24T10:0{minute}:05Z"));
+        nodes.poll();
+        nodes.poll();
+    }
+    let minutes = |minutes: &[u64]| minutes.iter().map(|minute| format!("2026-02-24T10:0{minute}")).collect::<Vec<_>>();
+    assert_eq!(nodes.minutes(&allow), minutes(&[0, 1, 2]));
+    assert_eq!(nodes.minutes(&skip), minutes(&[0]));
+    assert_eq!(nodes.log(&skip), ["started 2026-02-24T10:00", "skipped 2026-02-24T10:01", "skipped 2026-02-24T10:02"]);
+    assert_eq!(nodes.minutes(&queue), minutes(&[0]));
+    assert_eq!(nodes.minutes(&cancel), minutes(&[0, 1, 2]));
+    let is_active = |status: &String| !["completed", "cancelled", "failed"].contains(&status.as_str());
+    for row in nodes.store.executions(&Filter::default(), None, 100).unwrap() {
+        let is_last = row.idempotency_key.as_ref().is_some_and(|key| key.ends_with("10:02"));
+        if row.trigger_id.as_deref() == Some(&cancel) && !is_last {
+            nodes.owner.get(&format!("/api/executions/{}/wait", row.id)).expect(200);
+        }
+    }
+    let active = nodes.ticks(&cancel).into_iter().filter(|(_, status)| is_active(status)).map(|(minute, _)| minute);
+    assert_eq!(active.collect::<Vec<_>>(), minutes(&[2]), "the earlier ones are canceled");
+    // The queued ticks start one after another, each when the one before has ended.
+    for next in 1..3 {
+        for row in nodes.store.executions(&Filter::default(), None, 100).unwrap() {
+            if row.trigger_id.as_deref() == Some(&queue) && is_active(&row.status) {
+                nodes
+                    .owner
+                    .post(&format!("/api/executions/{}/cancel", row.id), &Value::map([("reason", Value::from("next"))]))
+                    .expect(200);
+                nodes.owner.get(&format!("/api/executions/{}/wait", row.id)).expect(200);
+            }
+        }
+        nodes.set(&format!("2026-02-24T10:02:{next}9Z"));
+        nodes.poll();
+        assert_eq!(nodes.minutes(&queue), minutes(&(0..=next).collect::<Vec<_>>()));
+    }
+    for id in [&allow, &skip, &queue, &cancel] {
+        nodes.owner.post(&format!("/api/triggers/{id}/disable"), &Value::map::<&str>([])).expect(200);
+    }
+    // No node runs for three minutes.
+    let of = |policy: &str| nodes.schedule("ends", &format!(r#""cron": "* * * * *", {policy}"#));
+    let [skip, once, all] = ["skip", "once", "all"].map(|missed| of(&format!(r#""missed": "{missed}""#)));
+    nodes.set("2026-02-24T10:05:30Z");
+    nodes.poll();
+    assert_eq!(nodes.minutes(&skip), minutes(&[5]));
+    assert_eq!(nodes.log(&skip), ["missed -", "started 2026-02-24T10:05"]);
+    assert_eq!(nodes.minutes(&once), minutes(&[5]));
+    assert_eq!(nodes.minutes(&all), minutes(&[3, 4, 5]));
+    assert_eq!(nodes.minutes(&allow), minutes(&[0, 1, 2]), "a disabled schedule starts nothing");
+}
+
+#[test]
+fn a_schedule_of_a_removed_owner_stops_and_says_so() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    NOW.store(parse_rfc3339("2026-02-24T09:59:30Z").unwrap(), Ordering::SeqCst);
+    let nodes = Nodes::start(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
+    let owner = &nodes.owner;
+    let body =
+        |pairs: &[(&str, &str)]| Value::map(pairs.iter().map(|(key, text)| (key.to_string(), Value::from(*text))));
+    owner.put("/api/members/bob", &body(&[("role", "member")])).expect(200);
+    let token = owner.post("/api/tokens", &body(&[("name", "t"), ("userId", "bob")])).expect(201).text_at("token");
+    let bob = owner.with_token(&token);
+    workflows(&bob);
+    let trigger = nodes.schedule("ends", r#""cron": "* * * * *""#);
+    assert_eq!(
+        nodes.trigger(&trigger).get("userId").and_then(Value::as_text),
+        Some("bob"),
+        "it runs as the workflow's owner"
+    );
+    nodes.set("2026-02-24T10:00:01Z");
+    nodes.poll();
+    assert_eq!(nodes.minutes(&trigger), ["2026-02-24T10:00"]);
+    let row = &nodes.store.executions(&Filter::default(), None, 1).unwrap()[0];
+    assert_eq!(row.initiator_user_id.as_deref(), Some("bob"));
+    owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
+    nodes.set("2026-02-24T10:01:01Z");
+    nodes.poll();
+    assert_eq!(nodes.minutes(&trigger), ["2026-02-24T10:00"]);
+    let shown = nodes.trigger(&trigger);
+    let code = shown.get("stopped").and_then(|stopped| stopped.get("code")).and_then(Value::as_text);
+    assert_eq!((code, shown.get("enabled")), (Some("TRIGGER_OWNER_REMOVED"), Some(&Value::Bool(false))));
+    assert_eq!(nodes.log(&trigger), ["started 2026-02-24T10:00", "refused 2026-02-24T10:01"]);
+    start(owner, "ends", "1", Default::default()).expect(202);
+}

@@ -1,0 +1,338 @@
+//! Saves triggers. A change of a trigger also writes the owner of its webhook path, its next tick and its state, in one
+//! transaction.
+
+use std::collections::BTreeMap;
+
+use mainspring_kernel::value::Value;
+use mainspring_store::{AuditEntry, Change, ReadLimit, Removal};
+use mainspring_triggers::{
+    catch_up::jitter_ms,
+    limits::{TRIGGERS_PER_ORGANIZATION_MAX, TRIGGERS_PER_WORKFLOW_MAX},
+    schedule::Schedule,
+};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::{
+    app::App,
+    auth::{caller::Caller, permission::Permission, token::random},
+    http::{
+        body::{Tag, check_seen, double_option},
+        problem::{Code, Problem, Result},
+    },
+    resources::{
+        DueSchedule, Trigger, TriggerConfig, TriggerState, WebhookPath, due_id,
+        repository::{Listing, Repository, Stored, entry, with_retries},
+    },
+    services::{
+        trigger_config::{ConfigBody, checked, parse_mapping},
+        workflow_names::resolve,
+    },
+};
+
+/// Attempts of a change that conflicts with concurrent ones.
+const TRIES: usize = 5;
+
+/// Characters of the display name.
+const NAME_MAX: usize = 200;
+
+/// Fields of the request that creates a trigger.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct NewTrigger {
+    /// Id or slug of the workflow. Only its owner and admins may create triggers of it.
+    pub workflow_id: Option<String>,
+    /// Display name.
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: String,
+    /// True (default) if events and ticks start executions.
+    pub enabled: Option<bool>,
+    /// The source of its events.
+    pub config: ConfigBody,
+    /// Paths into the event by the names of variables: `$.pr.number`, or JSONPath (RFC 9535).
+    pub variable_mapping: Option<BTreeMap<String, String>>,
+}
+
+/// Fields of a trigger to change. Omitted fields keep their values.
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TriggerDraft {
+    /// Display name.
+    #[schema(min_length = 1, max_length = 200)]
+    pub name: Option<String>,
+    /// True if events and ticks start executions.
+    pub enabled: Option<bool>,
+    /// The source of its events, as a whole.
+    pub config: Option<ConfigBody>,
+    /// Paths into the event by the names of variables; null for none.
+    #[serde(default, deserialize_with = "double_option")]
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    pub variable_mapping: Option<Option<BTreeMap<String, String>>>,
+}
+
+/// A stored trigger, and the state that its runs change.
+pub(crate) struct TriggerWithState {
+    pub stored: Stored<Trigger>,
+    pub state: TriggerState,
+}
+
+/// Reads a trigger of an organization; a missing one is a 404. Entries of the run log that are not written yet are left
+/// out.
+pub(crate) fn read(app: &App, organization: &str, id: &str) -> Result<TriggerWithState> {
+    let repository = Repository::of(app.catalogue(), organization);
+    let stored = repository.require::<Trigger>(id)?;
+    let state = repository.get::<TriggerState>(id)?.map(|stored| stored.body).unwrap_or_default();
+    Ok(TriggerWithState { stored, state })
+}
+
+/// Creates a trigger under a random id, for the owner of the workflow or an admin.
+pub(crate) fn create(app: &App, caller: &Caller, new: &NewTrigger) -> Result<TriggerWithState> {
+    check_name(&new.name)?;
+    caller.require(Permission::ExecutionsStart)?;
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let id = format!("trg-{}", random(8)?);
+    with_retries(app.catalogue(), TRIES, || {
+        let workflow = match &new.workflow_id {
+            Some(name) => resolve(repository, &caller.user, name)?.ok_or_else(|| Problem::not_found("workflow"))?,
+            None => return Err(Problem::field("workflowId", "name the workflow that the trigger starts")),
+        };
+        check_rights(caller, &workflow.body.user)?;
+        check_count(repository, &workflow.id)?;
+        let mapping = new.variable_mapping.clone().unwrap_or_default();
+        parse_mapping(&mapping)?;
+        let now = app.now_ms();
+        let trigger = Trigger {
+            workflow: workflow.id,
+            user: workflow.body.user,
+            name: new.name.clone(),
+            enabled: new.enabled.unwrap_or(true),
+            config: checked(new.config.clone(), None, app.engine.key(), (&caller.organization, &id))?,
+            variable_mapping: mapping,
+            scopes: caller.scopes.clone(),
+            created_by: caller.user.clone(),
+            created_at: now,
+            updated_at: now,
+        };
+        change_of(app, caller, Edit { id: &id, before: None, after: trigger, action: "trigger.create" })
+    })
+}
+
+/// Changes fields of a trigger.
+pub(crate) fn update(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    draft: &TriggerDraft,
+    seen: Option<Tag>,
+) -> Result<TriggerWithState> {
+    if let Some(name) = &draft.name {
+        check_name(name)?;
+    }
+    caller.require(Permission::ExecutionsStart)?;
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let action = match draft {
+        TriggerDraft { name: None, enabled: Some(true), config: None, variable_mapping: None } => "trigger.enable",
+        TriggerDraft { name: None, enabled: Some(false), config: None, variable_mapping: None } => "trigger.disable",
+        _ => "trigger.update",
+    };
+    with_retries(app.catalogue(), TRIES, || {
+        let stored = repository.require::<Trigger>(id)?;
+        check_rights(caller, &stored.body.user)?;
+        check_seen(seen, Some(stored.tag()))?;
+        let TriggerDraft { name, enabled, config, variable_mapping } = draft.clone();
+        let mut after = stored.body.clone();
+        after.name = name.unwrap_or(after.name);
+        after.enabled = enabled.unwrap_or(after.enabled);
+        after.variable_mapping = variable_mapping.map_or(after.variable_mapping, Option::unwrap_or_default);
+        parse_mapping(&after.variable_mapping)?;
+        if let Some(config) = config {
+            let key = app.engine.key();
+            after.config = checked(config, Some(&stored.body.config), key, (&caller.organization, id))?;
+        }
+        after.scopes.clone_from(&caller.scopes);
+        after.updated_at = app.now_ms();
+        change_of(app, caller, Edit { id, before: Some(stored), after, action })
+    })
+}
+
+/// Deletes a trigger. Its executions stay.
+pub(crate) fn delete(app: &App, caller: &Caller, id: &str, seen: Option<Tag>) -> Result<()> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    with_retries(app.catalogue(), TRIES, || {
+        let stored = repository.require::<Trigger>(id)?;
+        check_rights(caller, &stored.body.user)?;
+        check_seen(seen, Some(stored.tag()))?;
+        let removals = removals(app, &caller.organization, &stored)?;
+        let audit = vec![entry(caller, "trigger.delete", id, Value::Null)];
+        Ok((Change { removals, audit, sealing: *app.engine.key(), ..Change::default() }, ()))
+    })
+}
+
+/// The removals of all triggers of a workflow, which is deleted in the same change, with their audit entries.
+pub(crate) fn removals_of_workflow(
+    app: &App,
+    caller: &Caller,
+    workflow: &str,
+) -> Result<(Vec<Removal>, Vec<AuditEntry>)> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let (mut all, mut audit) = (Vec::new(), Vec::new());
+    for stored in repository.all::<Trigger>(Some(("workflow", workflow.into()))) {
+        let stored = stored?;
+        all.extend(removals(app, &caller.organization, &stored)?);
+        let detail = Value::map([("workflowId", workflow.into())]);
+        audit.push(entry(caller, "trigger.delete", &stored.id, detail));
+    }
+    Ok((all, audit))
+}
+
+/// The removals of a trigger and of everything that belongs to it.
+fn removals(app: &App, organization: &str, stored: &Stored<Trigger>) -> Result<Vec<Removal>> {
+    let (own, installation) = (Repository::of(app.catalogue(), organization), Repository::of(app.catalogue(), ""));
+    let mut removals = vec![own.removal(stored)];
+    if let Some(state) = own.get::<TriggerState>(&stored.id)? {
+        if let Some(due) = state.body.due.as_deref().map(|due| installation.get::<DueSchedule>(due)).transpose()? {
+            removals.extend(due.map(|due| installation.removal(&due)));
+        }
+        // A run may be logged at any time; the log goes with the trigger.
+        removals.push(Removal { expected: None, ..own.removal(&state) });
+    }
+    if let TriggerConfig::Webhook(webhook) = &stored.body.config {
+        let path = installation.get::<WebhookPath>(&webhook.path)?;
+        removals.extend(path.map(|path| installation.removal(&path)));
+    }
+    Ok(removals)
+}
+
+/// A change of a trigger.
+struct Edit<'a> {
+    id: &'a str,
+    before: Option<Stored<Trigger>>,
+    after: Trigger,
+    action: &'a str,
+}
+
+/// The writes of a change, and the trigger after it.
+fn change_of(app: &App, caller: &Caller, edit: Edit<'_>) -> Result<(Change, TriggerWithState)> {
+    let Edit { id, before, after, action } = edit;
+    let own = Repository::of(app.catalogue(), &caller.organization);
+    let (version, before) = before.map_or((0, None), |stored| (stored.version, Some(stored.body)));
+    let state = own.get::<TriggerState>(id)?;
+    let (state_version, mut state) = state.map_or((0, TriggerState::default()), |stored| (stored.version, stored.body));
+    let mut change = Change { puts: vec![own.put(id, &after, version)?], ..Change::default() };
+    move_path(app, (&caller.organization, id), before.as_ref(), &after, &mut change)?;
+    let is_same =
+        before.as_ref().is_some_and(|before| before.enabled == after.enabled && before.config == after.config);
+    if !is_same {
+        state.stopped = None;
+        let now = app.now_ms();
+        schedule(app, (&caller.organization, id), &after, &mut state, (now, now), &mut change)?;
+    }
+    change.puts.push(own.put(id, &state, state_version)?);
+    let detail = [("workflowId", after.workflow.as_str()), ("type", after.config.type_name()), ("name", &after.name)];
+    let detail = detail.map(|(key, text)| (key, Value::from(text))).into_iter();
+    let detail = Value::map(detail.chain([("enabled", after.enabled.into())]));
+    change.audit.push(entry(caller, action, id, detail));
+    change.sealing = *app.engine.key();
+    let stored = Stored { id: id.into(), version: version + 1, body: after };
+    Ok((change, TriggerWithState { stored, state }))
+}
+
+/// Assigns the path of a webhook to the trigger, and frees the former one.
+fn move_path(
+    app: &App,
+    (organization, id): (&str, &str),
+    before: Option<&Trigger>,
+    after: &Trigger,
+    change: &mut Change,
+) -> Result<()> {
+    let path = |trigger: &Trigger| match &trigger.config {
+        TriggerConfig::Webhook(webhook) => Some(webhook.path.clone()),
+        _ => None,
+    };
+    let (from, to) = (before.and_then(path), path(after));
+    if from == to {
+        return Ok(());
+    }
+    let installation = Repository::of(app.catalogue(), "");
+    if let Some(stored) = from.map(|from| installation.get::<WebhookPath>(&from)).transpose()?.flatten() {
+        change.removals.push(installation.removal(&stored));
+    }
+    if let Some(to) = to {
+        if installation.get::<WebhookPath>(&to)?.is_some() {
+            let message = format!("The webhook path `{to}` belongs to another trigger. Choose another path.");
+            return Err(Problem::new(Code::Conflict, message));
+        }
+        let owner = WebhookPath { organization: organization.into(), trigger: id.into() };
+        change.puts.push(installation.put(&to, &owner, 0)?);
+    }
+    Ok(())
+}
+
+/// Replaces the next tick of a schedule in a change. `(cursor_ms, not_before_ms)`: all ticks up to the cursor are
+/// decided, and the next look is not before the second time. A disabled trigger and other types have no next tick.
+pub(crate) fn schedule(
+    app: &App,
+    (organization, id): (&str, &str),
+    trigger: &Trigger,
+    state: &mut TriggerState,
+    (cursor_ms, not_before_ms): (u64, u64),
+    change: &mut Change,
+) -> Result<()> {
+    let installation = Repository::of(app.catalogue(), "");
+    let former = state.due.take().map(|due| installation.get::<DueSchedule>(&due)).transpose()?.flatten();
+    let next = match &trigger.config {
+        TriggerConfig::Schedule(config) if trigger.enabled => {
+            let schedule = Schedule::new(&config.cron, &config.timezone).map_err(|error| {
+                Problem::new(Code::InternalError, format!("The stored schedule cannot be read: {error}."))
+            })?;
+            let tick_ms = schedule.next_after(cursor_ms);
+            let delay_ms = jitter_ms(id, config.jitter_ms);
+            tick_ms.map(|tick_ms| due_id(tick_ms.saturating_add(delay_ms).max(not_before_ms), id))
+        }
+        _ => None,
+    };
+    let is_kept = |former: &Stored<DueSchedule>| Some(&former.id) == next.as_ref();
+    let version = former.as_ref().filter(|former| is_kept(former)).map_or(0, |former| former.version);
+    change.removals.extend(former.filter(|former| !is_kept(former)).map(|former| installation.removal(&former)));
+    if let Some(due) = &next {
+        let row = DueSchedule { organization: organization.into(), trigger: id.into(), cursor_ms };
+        change.puts.push(installation.put(due, &row, version)?);
+    }
+    state.due = next;
+    Ok(())
+}
+
+/// Rejects a change by a member who is neither the workflow's owner nor an admin: executions run as the owner.
+fn check_rights(caller: &Caller, owner: &str) -> Result<()> {
+    if caller.may_act_for(owner) {
+        return Ok(());
+    }
+    let message = format!("The executions of this trigger run as `{owner}`; only `{owner}` or an admin may change it.");
+    Err(Problem::new(Code::Forbidden, message))
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if (1..=NAME_MAX).contains(&name.chars().count()) {
+        return Ok(());
+    }
+    Err(Problem::field("name", format!("it must have 1 to {NAME_MAX} characters")))
+}
+
+fn check_count(repository: Repository<'_>, workflow: &str) -> Result<()> {
+    let name = Some(("workflow", workflow.to_string()));
+    let listing = Listing { name, most: ReadLimit::of(TRIGGERS_PER_WORKFLOW_MAX), ..Listing::default() };
+    if repository.list::<Trigger>(listing)?.rows.len() >= TRIGGERS_PER_WORKFLOW_MAX {
+        let message = format!("The workflow has {TRIGGERS_PER_WORKFLOW_MAX} triggers. Delete one first.");
+        return Err(Problem::new(Code::Conflict, message));
+    }
+    let mut count = 0;
+    for trigger in repository.all::<Trigger>(None) {
+        trigger?;
+        count += 1;
+    }
+    if count >= TRIGGERS_PER_ORGANIZATION_MAX {
+        let message = format!("The organization has {TRIGGERS_PER_ORGANIZATION_MAX} triggers. Delete one first.");
+        return Err(Problem::new(Code::Conflict, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,357 @@
+//! The scheduler: starts the executions of due ticks.
+//!
+//! Every node runs it, and no node is special. The key of a tick is made of the trigger and the UTC minute, and the
+//! store accepts one execution for each key in the commit that starts it. So a tick that several nodes find, or that a
+//! node finds again after a crash, starts one execution. The next tick of a schedule is a row that moves forward after
+//! its ticks are decided, never before.
+
+use std::time::Duration;
+
+use mainspring_kernel::{
+    cbor,
+    key::ExecutionKey,
+    value::{Map, Value},
+};
+use mainspring_store::{AuditEntry, Change, ExecutionRow, Filter, ReadLimit};
+use mainspring_triggers::{
+    catch_up::{DueTicks, due, jitter_ms},
+    idempotency::{schedule_key, tick_bucket},
+    limits::{QUEUED_TICK_RETRY_MS, TICKS_PER_PASS_MAX},
+    schedule::Schedule,
+};
+use tokio::{task::JoinSet, time::MissedTickBehavior};
+use tracing::{error, warn};
+
+use crate::{
+    app::App,
+    http::{
+        problem::{Code, Problem, Result},
+        timestamps,
+    },
+    resources::{
+        DueSchedule, Overlap, RunOutcome, ScheduleConfig, Stopped, Trigger, TriggerConfig, TriggerState, due_ms,
+        repository::{Listing, Repository, Stored, apply},
+    },
+    services::{
+        fire_trigger::{Firing, fire, log_run, write_runs},
+        run_log::RunEntry,
+        save_trigger::schedule,
+        trigger_event::Event,
+    },
+};
+
+/// The interval in which due schedules are read: one row of the store if none is due.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Due schedules that one pass decides, and those at a time. Others follow in the next pass.
+const PASS_MAX: usize = 1_000;
+const CONCURRENT_MAX: usize = 16;
+
+/// Rows that one read for active executions returns, and rows that are read at most.
+const ACTIVE_PAGE: usize = 100;
+const ACTIVE_MAX: usize = 10_000;
+
+/// Starts due ticks until the task is aborted.
+pub async fn run(app: App) {
+    let mut again = tokio::time::interval(INTERVAL);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        again.tick().await;
+        if app.engine.is_draining() {
+            return;
+        }
+        if let Err(problem) = poll(&app).await {
+            warn!(error = problem.full_message(), "due schedules were not read; they are read again in a second");
+        }
+    }
+}
+
+/// Decides the ticks that are due now. Returns the number of schedules that it decided.
+pub async fn poll(app: &App) -> Result<usize> {
+    let now = app.now_ms();
+    let rows = app.run(move |app| due_rows(app, now)).await?;
+    let count = rows.len();
+    let mut rows = rows.into_iter();
+    let mut running = JoinSet::new();
+    loop {
+        while running.len() < CONCURRENT_MAX
+            && let Some(row) = rows.next()
+        {
+            let app = app.clone();
+            running.spawn(async move { decide(&app, row, now).await });
+        }
+        match running.join_next().await {
+            None => break,
+            Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(problem))) => {
+                warn!(error = problem.full_message(), "a due schedule was not decided; it is tried again in a second");
+            }
+            Some(Err(panicked)) => error!(error = panicked.to_string(), "a due schedule was not decided"),
+        }
+    }
+    if count > 0 {
+        app.run(|app| {
+            write_runs(app);
+            Ok(())
+        })
+        .await?;
+    }
+    Ok(count)
+}
+
+/// Reads the rows that are due.
+fn due_rows(app: &App, now: u64) -> Result<Vec<Stored<DueSchedule>>> {
+    let (mut found, mut after) = (Vec::new(), None);
+    while found.len() < PASS_MAX {
+        let listing = Listing { after, most: ReadLimit::of(ACTIVE_PAGE), ..Listing::default() };
+        let page = Repository::of(app.catalogue(), "").list::<DueSchedule>(listing)?;
+        after = page.next_cursor(|last| last.id.clone());
+        let total = page.rows.len();
+        found.extend(page.rows.into_iter().take_while(|row| due_ms(&row.id).is_none_or(|due_ms| due_ms <= now)));
+        if after.is_none() || found.len() < total {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// A due schedule with its trigger.
+struct DueTrigger {
+    row: Stored<DueSchedule>,
+    trigger: Stored<Trigger>,
+    config: ScheduleConfig,
+}
+
+/// The progress of one pass through the due ticks of a trigger.
+struct Progress {
+    cursor_ms: u64,
+    not_before_ms: u64,
+    stopped: Option<Problem>,
+}
+
+/// Decides the due ticks of one schedule, and moves its row forward.
+async fn decide(app: &App, row: Stored<DueSchedule>, now: u64) -> Result<()> {
+    let found = row.clone();
+    let Some(due_trigger) = app.run(move |app| read(app, found)).await? else {
+        return app.run(move |app| forget(app, &row)).await;
+    };
+    let DueTrigger { row, trigger, config } = &due_trigger;
+    let plan = Schedule::new(&config.cron, &config.timezone)
+        .map_err(|error| Problem::new(Code::InternalError, format!("The stored schedule cannot be read: {error}.")))?;
+    let delay_ms = jitter_ms(&trigger.id, config.jitter_ms);
+    let ticks = due(&plan, config.catch_up(), delay_ms, row.body.cursor_ms, now, TICKS_PER_PASS_MAX);
+    if ticks.has_dropped {
+        let reason = "ticks were due while no node ran; `missed` and `windowMs` say which of them run later";
+        log(app, &due_trigger, now, None, RunOutcome::Missed, None, Some(reason.into()));
+    }
+    let progress = start_ticks(app, &due_trigger, &ticks, now).await;
+    app.run(move |app| advance(app, &due_trigger, progress, now)).await
+}
+
+/// Reads the trigger of a row; `None` if the row is no longer that of an enabled schedule.
+fn read(app: &App, row: Stored<DueSchedule>) -> Result<Option<DueTrigger>> {
+    let own = Repository::of(app.catalogue(), &row.body.organization);
+    let (trigger, state) = (own.get::<Trigger>(&row.body.trigger)?, own.get::<TriggerState>(&row.body.trigger)?);
+    let is_current = state.is_some_and(|state| state.body.due.as_ref() == Some(&row.id));
+    let Some(trigger) = trigger.filter(|trigger| is_current && trigger.body.enabled) else { return Ok(None) };
+    let TriggerConfig::Schedule(config) = trigger.body.config.clone() else { return Ok(None) };
+    Ok(Some(DueTrigger { row, trigger, config }))
+}
+
+/// Removes a row without a trigger, unless another node has changed it.
+fn forget(app: &App, row: &Stored<DueSchedule>) -> Result<()> {
+    let removals = vec![Repository::of(app.catalogue(), "").removal(row)];
+    apply(app.engine.store().catalogue(), &Change { removals, ..Change::default() }).map(drop)
+}
+
+/// Starts the ticks in their order, up to the first that must be tried again.
+async fn start_ticks(app: &App, due: &DueTrigger, ticks: &DueTicks, now: u64) -> Progress {
+    let mut progress = Progress { cursor_ms: due.row.body.cursor_ms, not_before_ms: 0, stopped: None };
+    for tick_ms in &ticks.ticks_ms {
+        match start_tick(app, due, *tick_ms, now).await {
+            Ok(Decided::Done) => progress.cursor_ms = *tick_ms,
+            Ok(Decided::Waits) => {
+                progress.not_before_ms = now.saturating_add(QUEUED_TICK_RETRY_MS);
+                return progress;
+            }
+            Err(problem) if is_transient(&problem) => {
+                warn!(
+                    trigger = due.trigger.id,
+                    error = problem.full_message(),
+                    "a tick was not started; it is tried again"
+                );
+                return progress;
+            }
+            Err(problem) => {
+                let reason = Some(problem.message.clone());
+                log(app, due, now, Some(*tick_ms), RunOutcome::Refused, None, reason);
+                progress.cursor_ms = *tick_ms;
+                if ends_schedule(&problem) {
+                    progress.stopped = Some(problem);
+                    return progress;
+                }
+            }
+        }
+    }
+    progress.cursor_ms = progress.cursor_ms.max(ticks.cursor_ms);
+    progress
+}
+
+/// A tick that is decided, or that waits for the end of an execution.
+enum Decided {
+    Done,
+    Waits,
+}
+
+async fn start_tick(app: &App, due: &DueTrigger, tick_ms: u64, now: u64) -> Result<Decided> {
+    let DueTrigger { row, trigger, config } = due;
+    let organization = &row.body.organization;
+    let Some((key, bucket)) = schedule_key(&trigger.id, tick_ms).zip(tick_bucket(tick_ms)) else {
+        return Ok(Decided::Done);
+    };
+    let event = Event {
+        body: Value::map([("tick", timestamps::text(tick_ms).into()), ("scheduledAt", bucket.as_str().into())]),
+        ..Event::default()
+    };
+    if config.overlap != Overlap::Allow {
+        let (of, except) = (due.clone_key(), key.clone());
+        let active = app.run(move |app| active(app, &of, &except)).await?;
+        match (config.overlap, active) {
+            // An execution of this tick exists: the tick is decided.
+            (_, None) => return Ok(Decided::Done),
+            (_, Some(active)) if active.is_empty() => {}
+            (Overlap::Queue, _) => return Ok(Decided::Waits),
+            (Overlap::Skip, Some(active)) => {
+                let reason = format!("the execution {} was active", active[0]);
+                log(app, due, now, Some(tick_ms), RunOutcome::Skipped, None, Some(reason));
+                return Ok(Decided::Done);
+            }
+            (_, Some(active)) => cancel(app, due, &active).await?,
+        }
+    }
+    let mapped = event.map(&trigger.body.variable_mapping)?;
+    let metadata =
+        [("tick", Value::from(bucket.as_str())), ("event", event.to_value()), ("missing", mapped.missing_value())];
+    let metadata = Map::from(metadata.map(|(key, value)| (key.to_string(), value)));
+    let reason = mapped.missing_text();
+    let firing = Firing { source: "schedule", idempotency_key: key, metadata, variables: mapped.variables };
+    let fired = fire(app, organization, trigger, firing).await?;
+    if !fired.existed {
+        log(app, due, now, Some(tick_ms), RunOutcome::Started, Some(fired.execution_id), reason);
+    }
+    Ok(Decided::Done)
+}
+
+impl DueTrigger {
+    /// Organization, workflow and trigger.
+    fn clone_key(&self) -> (String, String, String) {
+        (self.row.body.organization.clone(), self.trigger.body.workflow.clone(), self.trigger.id.clone())
+    }
+}
+
+/// The active executions of a trigger's ticks; `None` if one of them has this key.
+fn active(
+    app: &App,
+    (organization, workflow, trigger): &(String, String, String),
+    key: &str,
+) -> Result<Option<Vec<ExecutionKey>>> {
+    let statuses = ["pending", "running", "waiting_approval", "cancel_requested"].map(Into::into).to_vec();
+    let filter = Filter {
+        statuses,
+        organization: Some(organization.clone()),
+        workflow_id: Some(workflow.clone()),
+        excludes_quarantined: true,
+        ..Filter::default()
+    };
+    let (mut found, mut before, mut read) = (Vec::new(), None, 0);
+    while read < ACTIVE_MAX {
+        let rows = app.engine.store().executions(&filter, before, ACTIVE_PAGE)?;
+        read += rows.len();
+        before = rows.last().map(|row| row.key);
+        let is_full = rows.len() == ACTIVE_PAGE;
+        let is_ours = |row: &ExecutionRow| row.trigger_id.as_ref() == Some(trigger) && row.trigger_type == "schedule";
+        for row in rows.into_iter().filter(is_ours) {
+            if row.idempotency_key.as_deref() == Some(key) {
+                return Ok(None);
+            }
+            found.push(row.key);
+        }
+        if !is_full {
+            break;
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Cancels the active executions of a trigger. The new execution starts at once: a canceled one ends within the grace
+/// period of its scripts.
+async fn cancel(app: &App, due: &DueTrigger, active: &[ExecutionKey]) -> Result<()> {
+    for execution in active {
+        app.engine.cancel(*execution, "replaced_by_next_tick", &due.trigger.body.user).await?;
+    }
+    Ok(())
+}
+
+/// True if the same tick can succeed later.
+fn is_transient(problem: &Problem) -> bool {
+    matches!(problem.code, Code::Unavailable | Code::RateLimited | Code::InternalError)
+}
+
+/// True if no later tick can succeed until a person changes something.
+fn ends_schedule(problem: &Problem) -> bool {
+    matches!(problem.code, Code::TriggerOwnerRemoved | Code::NotFound)
+}
+
+fn log(
+    app: &App,
+    due: &DueTrigger,
+    at: u64,
+    tick_ms: Option<u64>,
+    outcome: RunOutcome,
+    execution: Option<String>,
+    reason: Option<String>,
+) {
+    let delivery = tick_ms.and_then(tick_bucket);
+    let entry = RunEntry { at, source: "schedule", outcome, status: None, execution, delivery, reason };
+    log_run(app, &due.row.body.organization, &due.trigger.id, entry);
+}
+
+/// Moves the row of a schedule to its next tick. Another node that was faster has moved it already.
+fn advance(app: &App, due: &DueTrigger, progress: Progress, now: u64) -> Result<()> {
+    let DueTrigger { row, trigger, .. } = due;
+    let organization = row.body.organization.as_str();
+    let own = Repository::of(app.catalogue(), organization);
+    let Some(stored) = own.get::<TriggerState>(&trigger.id)? else { return Ok(()) };
+    if stored.body.due.as_ref() != Some(&row.id) {
+        return Ok(());
+    }
+    let (mut change, mut state, mut after) = (Change::default(), stored.body.clone(), trigger.body.clone());
+    if let Some(problem) = progress.stopped {
+        after.enabled = false;
+        after.updated_at = now;
+        let code = serde_json::to_value(problem.code).ok().and_then(|code| code.as_str().map(ToString::to_string));
+        let message = problem.message;
+        state.stopped = Some(Stopped { code: code.unwrap_or_default(), message, at: now });
+        change.puts.push(own.put(&trigger.id, &after, trigger.version)?);
+        change.audit.push(stop_entry(due, now));
+        change.sealing = *app.engine.key();
+    }
+    let times = (progress.cursor_ms, progress.not_before_ms);
+    schedule(app, (organization, &trigger.id), &after, &mut state, times, &mut change)?;
+    change.puts.push(own.put(&trigger.id, &state, stored.version)?);
+    // After a conflict with another write of the state the row is still due, and the next pass moves it: its ticks are
+    // found as started.
+    apply(app.engine.store().catalogue(), &change).map(drop)
+}
+
+/// The audit entry about a trigger that the server stops.
+fn stop_entry(due: &DueTrigger, now: u64) -> AuditEntry {
+    AuditEntry {
+        organization: due.row.body.organization.clone(),
+        at: now,
+        actor: due.trigger.body.user.clone(),
+        action: "trigger.stop".into(),
+        target: due.trigger.id.clone(),
+        detail: cbor::encode(&Value::map([("by", Value::from("scheduler"))])),
+    }
+}
