@@ -21,7 +21,7 @@ use mainspring_kernel::{
 use mainspring_store::{ExecutionRow, Filter, Store, StoreError, partition_of};
 
 use crate::{
-    shard::{NewExecution, Ticket},
+    shard::protocol::{NewExecution, Ticket},
     start_request::CHILD,
 };
 

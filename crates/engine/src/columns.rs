@@ -17,7 +17,7 @@ use mainspring_kernel::{
 use mainspring_store::{ExecutionRow, GateRow, HeadRow, Store, StoreError, partition_of};
 
 use crate::{
-    shard::{Summary, open_gates},
+    derived_columns::{Summary, open_gates},
     start_request::is_child,
 };
 
@@ -27,7 +27,7 @@ const GATES_AT_A_TIME: usize = 256;
 /// A column that contradicts the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// ClusterView and column.
+    /// The column, as `relation.column`.
     pub column: &'static str,
     /// The value in the store.
     pub stored: String,

@@ -2,144 +2,45 @@
 //! their results into events of the node. It decides nothing.
 
 mod attempts;
-mod callers;
-mod commits;
+mod command;
 mod failures;
 mod loading;
 mod maintenance;
 mod metrics;
 mod queue;
 mod reading;
+mod state;
 mod telemetry;
 mod turns;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::PoisonError,
     time::{Duration, Instant},
 };
 
-use mainspring_effects::{AttemptName, CancelHandle, Executors};
+use mainspring_effects::{AttemptName, CancelHandle};
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::{Store, StoreError};
-use tokio::{net::UnixDatagram, sync::oneshot};
+use mainspring_store::Store;
+use tokio::net::UnixDatagram;
 use tracing::error;
 
 use crate::{
-    EngineScope,
-    admission::Limits,
     clock::{Clock, ClockReading, read_clocks},
-    data_dir::{DataDir, DirLock},
-    evaluator::{Evaluator, Suspended},
-    fair::FairSemaphore,
     inbox,
-    intake::Charge,
-    journal_loader::Loader,
-    membership::NodeSession,
-    node::{ForwardRequest, Node, NodeEvent, NodeOutput, Ownership, Report, Step},
-    shard::{Event, Pending, Reply, Shard, Ticket},
-    trace_spans::Spans,
+    node::{ForwardRequest, NodeEvent, NodeOutput, Report, Step},
 };
-use attempts::Attempts;
-use callers::Callers;
-pub(crate) use callers::Watcher;
-use commits::Commits;
+pub(crate) use command::Command;
 use failures::Watchdog;
-use maintenance::{Maintenance, Swept};
 pub(crate) use queue::{Commands, Received, queue};
-use reading::Reads;
-use telemetry::Telemetry;
-use turns::Evaluations;
+pub(crate) use state::{
+    Driver, DriverHandles,
+    callers::{Asker, Watcher},
+};
 
 /// Commands taken from the queue at a time.
 const COMMANDS_AT_A_TIME: usize = 1024;
 
-/// Input of the driver.
-pub(crate) enum Command {
-    Node(NodeEvent),
-    /// An event for the shard whose reply a caller waits for.
-    Ask(Ticket, Asker, Event),
-    /// Subscribes to the durable frames of an execution.
-    Watch(ExecutionKey, Watcher),
-    /// A turn that was decided outside the driver and needs evaluations.
-    Evaluate(ExecutionKey, u64, Box<Suspended>),
-    /// The result of a check that the store still has the files it opened.
-    FilesChecked(Result<(), StoreError>),
-    /// The result of comparing some executions with their journals.
-    Swept(Swept),
-    /// Requests the executions in memory and those with a timer.
-    Pending(oneshot::Sender<Pending>),
-}
-
-impl From<Event> for Command {
-    fn from(event: Event) -> Self {
-        Self::Node(NodeEvent::Shard(event))
-    }
-}
-
-/// A caller that waits for a reply, with its share of the bound of pending requests.
-pub(crate) struct Asker {
-    pub(crate) sender: oneshot::Sender<Reply>,
-    pub(crate) _charge: Charge,
-}
-
-/// The parts of the driver that callers of the engine use as well.
-pub(crate) struct DriverHandles {
-    pub(crate) commands: Commands,
-    pub(crate) spans: Option<Spans>,
-    pub(crate) limits: Option<Arc<dyn Limits>>,
-    pub(crate) why_stopped: Arc<Mutex<Option<String>>>,
-    pub(crate) owned: Arc<Mutex<Ownership>>,
-    pub(crate) effects: FairSemaphore<String>,
-}
-
-pub(crate) struct Driver {
-    node: Node,
-    store: Arc<dyn Store>,
-    loader: Arc<Loader>,
-    data_dir: Option<(DataDir, DirLock)>,
-    commands: Commands,
-    commits: Commits,
-    reads: Reads,
-    attempts: Attempts,
-    evaluations: Evaluations,
-    callers: Callers,
-    maintenance: Maintenance,
-    telemetry: Telemetry,
-    why_stopped: Arc<Mutex<Option<String>>>,
-    owned: Arc<Mutex<Ownership>>,
-}
-
 impl Driver {
-    pub(crate) fn new(
-        shard: Shard,
-        store: Arc<dyn Store>,
-        loader: Arc<Loader>,
-        workers: (Executors, Arc<dyn Evaluator>),
-        resources: (Option<(DataDir, DirLock)>, Option<NodeSession>, EngineScope),
-        handles: DriverHandles,
-    ) -> Self {
-        let ((data_dir, session, scope), (executors, evaluator)) = (resources, workers);
-        let DriverHandles { commands, spans, limits, why_stopped, owned, effects } = handles;
-        let telemetry = Telemetry::new(spans);
-        let commits = Commits::start(store.clone(), telemetry.metrics.commits.clone());
-        Self {
-            node: Node::new(shard, session, scope, limits.is_some()),
-            store,
-            loader,
-            data_dir,
-            commands,
-            commits,
-            reads: Reads::new(limits),
-            attempts: Attempts::new(executors, effects),
-            evaluations: Evaluations::new(evaluator),
-            callers: Callers::default(),
-            maintenance: Maintenance::default(),
-            telemetry,
-            why_stopped,
-            owned,
-        }
-    }
-
     /// Runs until the engine is drained or cannot continue.
     pub(crate) async fn run(mut self, mut received: Received) {
         let watchdog = Watchdog::of(&self.why_stopped);
@@ -222,7 +123,7 @@ impl Driver {
         }
     }
 
-    fn committed(&mut self, answered: Option<commits::Answered>) {
+    fn committed(&mut self, answered: Option<state::commits::Answered>) {
         let Some((commit_id, answer)) = answered else {
             let why = "the thread that writes has ended; this is a fault of ours";
             return self.node.receive(NodeEvent::Fatal(why.into()));

@@ -356,7 +356,7 @@ impl Engine {
         let (sender, receiver) = oneshot::channel::<Reply>();
         let stopped = || EngineError::Stopped(self.why_stopped().unwrap_or_else(|| "it was drained".into()));
         let event = event(ticket);
-        let charge = self.intake.admit(&event).ok_or(EngineError::Busy)?;
+        let charge = self.intake.admit(event.size()).ok_or(EngineError::Busy)?;
         self.commands.send(Command::Ask(ticket, Asker { sender, _charge: charge }, event)).map_err(|_| stopped())?;
         match receiver.await.map_err(|_| stopped())? {
             Ok(taken) => Ok(taken.changed),

@@ -25,7 +25,7 @@ use mainspring_sandbox::{
     Call, Console, Fault, FaultKind, Limits, Request, Response, Validate, WorkerCommand, Workers, limits::TICKS_PER_MS,
 };
 
-use crate::shard::long::{Decision, Whole};
+use crate::turn::{DecidedTurn, UndecidedTurn};
 
 /// Runs functions and checks schemas.
 pub trait Evaluator: Send + Sync {
@@ -131,7 +131,7 @@ pub enum Rest {
     /// It waits for evaluations.
     Paused(Box<Paused>),
     /// Nothing of it is decided yet.
-    Whole(Box<Whole>),
+    Undecided(Box<UndecidedTurn>),
 }
 
 /// A turn that was decided up to its end or to its next evaluations.
@@ -144,7 +144,7 @@ pub enum Begun {
 }
 
 /// The state after a turn, with the decided turn or a message about a fault of the engine.
-pub type Finished = (State, Result<Decision, String>);
+pub type Finished = (State, Result<DecidedTurn, String>);
 
 /// The message of an abandoned turn. The shard ignores it.
 const ABANDONED: &str = "the caller of this turn has stopped waiting";
@@ -158,7 +158,7 @@ impl Suspended {
         }
         let whole = match rest {
             Rest::Paused(_) => return Begun::Paused(Box::new(Self { state, rest, abandoned })),
-            Rest::Whole(whole) => whole,
+            Rest::Undecided(turn) => turn,
         };
         match whole.decide(&mut state) {
             Ok(Ok(decision)) => Begun::Finished(Box::new((state, Ok(decision)))),

@@ -16,8 +16,8 @@ use crate::{
     error::EngineError,
     execution_keys::new_key,
     journal_loader::{LoadError, Loader, is_newer, read_plan},
-    quarantine::not_started,
-    shard::{Event, NewExecution, PendingInput},
+    shard::protocol::{Event, NewExecution, PendingInput},
+    start_request::not_started,
     start_request::{StartRequest, row},
 };
 

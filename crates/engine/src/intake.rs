@@ -6,12 +6,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mainspring_kernel::{cbor::byte_count, input::Input};
-
-use crate::{
-    limits::{ASKED_BYTES_MAX, ASKED_MAX, HELD_UP_BYTES_MAX, TAKEN_BYTES_MAX},
-    shard::Event,
-};
+use crate::limits::{ASKED_BYTES_MAX, ASKED_MAX, HELD_UP_BYTES_MAX, TAKEN_BYTES_MAX};
 
 /// Bytes of any request beside its values.
 const ASK_BYTES: usize = 1024;
@@ -33,15 +28,22 @@ pub(crate) struct Charge {
     bytes: usize,
 }
 
+/// Decides which bound counts a request, and how much of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestSize {
+    /// A decision or a cancel.
+    Control,
+    /// Any other request, with the bytes of its values and plans.
+    Bytes(usize),
+}
+
 impl Intake {
     /// Admits a request. `None` if there is no room. The first request is admitted regardless of its size. Decisions
     /// and cancels are small and free resources, so they have twice the room.
-    pub(crate) fn admit(&self, event: &Event) -> Option<Charge> {
-        let (bytes, share) = match event {
-            Event::Take(_, queued) if matches!(queued.input, Input::Decide { .. } | Input::Cancel { .. }) => {
-                (ASK_BYTES, 2)
-            }
-            event => (ASK_BYTES + size(event), 1),
+    pub(crate) fn admit(&self, size: RequestSize) -> Option<Charge> {
+        let (bytes, share) = match size {
+            RequestSize::Control => (ASK_BYTES, 2),
+            RequestSize::Bytes(bytes) => (ASK_BYTES + bytes, 1),
         };
         let charge = Charge { counters: self.0.clone(), bytes };
         let count = self.0.count.fetch_add(1, Ordering::Relaxed);
@@ -84,54 +86,38 @@ impl Drop for Charge {
     }
 }
 
-/// Bytes of the values and plans of a request.
-fn size(event: &Event) -> usize {
-    match event {
-        Event::Submit(submission) => {
-            let plans: usize = submission.stored_plans.iter().map(|plan| plan.bytes.len()).sum();
-            let start = &submission.start;
-            plans + [&start.input, &start.variables, &start.trigger].into_iter().map(byte_count).sum::<usize>()
-        }
-        Event::Take(_, queued) => match &queued.input {
-            Input::Signal { payload, .. } => byte_count(payload),
-            _ => 0,
-        },
-        _ => 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use mainspring_kernel::{key::ExecutionKey, value::Value};
+    use mainspring_kernel::{input::Input, key::ExecutionKey, value::Value};
 
     use super::*;
-    use crate::shard::PendingInput;
+    use crate::shard::{Event, PendingInput};
 
-    fn signal(bytes: usize) -> Event {
+    fn signal(bytes: usize) -> RequestSize {
         let payload = Value::from("x".repeat(bytes).as_str());
         let input = Input::Signal { id: "i".into(), name: "go".into(), payload };
-        Event::Take(ExecutionKey([1; 16]), PendingInput::without_reply(input))
+        Event::Take(ExecutionKey([1; 16]), PendingInput::without_reply(input)).size()
     }
 
-    fn cancel() -> Event {
+    fn cancel() -> RequestSize {
         let input = Input::Cancel { reason: "enough".into(), by: "me".into() };
-        Event::Take(ExecutionKey([1; 16]), PendingInput::without_reply(input))
+        Event::Take(ExecutionKey([1; 16]), PendingInput::without_reply(input)).size()
     }
 
     #[test]
     fn bytes_are_bounded_and_come_back() {
         let intake = Intake::default();
         let half = || signal(ASKED_BYTES_MAX / 2 - ASK_BYTES - 8);
-        let held = [intake.admit(&half()).unwrap(), intake.admit(&half()).unwrap()];
-        assert!(intake.admit(&signal(16)).is_none(), "there is no room for more");
-        let cancels: Vec<_> = (0..100).filter_map(|_| intake.admit(&cancel())).collect();
+        let held = [intake.admit(half()).unwrap(), intake.admit(half()).unwrap()];
+        assert!(intake.admit(signal(16)).is_none(), "there is no room for more");
+        let cancels: Vec<_> = (0..100).filter_map(|_| intake.admit(cancel())).collect();
         assert_eq!(cancels.len(), 100, "a cancel is taken all the same");
         drop(cancels);
         drop(held);
-        let large = intake.admit(&signal(ASKED_BYTES_MAX + 1)).expect("the first is admitted however large it is");
-        assert!(intake.admit(&signal(0)).is_none());
+        let large = intake.admit(signal(ASKED_BYTES_MAX + 1)).expect("the first is admitted however large it is");
+        assert!(intake.admit(signal(0)).is_none());
         drop(large);
-        assert!(intake.admit(&signal(0)).is_some());
+        assert!(intake.admit(signal(0)).is_some());
         assert_eq!((intake.0.count.load(Ordering::Relaxed), intake.0.bytes.load(Ordering::Relaxed)), (0, 0));
     }
 
@@ -153,10 +139,10 @@ mod tests {
     #[test]
     fn the_count_is_bounded_and_decisions_have_room_of_their_own() {
         let intake = Intake::default();
-        let mut held: Vec<_> = (0..ASKED_MAX).filter_map(|_| intake.admit(&signal(0))).collect();
+        let mut held: Vec<_> = (0..ASKED_MAX).filter_map(|_| intake.admit(signal(0))).collect();
         assert_eq!(held.len(), ASKED_MAX);
-        assert!(intake.admit(&signal(0)).is_none());
-        held.extend((0..2 * ASKED_MAX).filter_map(|_| intake.admit(&cancel())));
+        assert!(intake.admit(signal(0)).is_none());
+        held.extend((0..2 * ASKED_MAX).filter_map(|_| intake.admit(cancel())));
         assert_eq!(held.len(), 2 * ASKED_MAX, "they are bounded as well");
     }
 }

@@ -19,10 +19,7 @@ use mainspring_kernel::{
 };
 use mainspring_store::{HeadRow, ReadLimit, RemoteAttempt, Store, StoreError};
 
-use crate::{
-    columns::{Columns, Difference},
-    shard::LoadAnswer,
-};
+use crate::columns::{Columns, Difference};
 
 /// Frames per read. The store returns fewer if they are large.
 const FRAMES_AT_A_TIME: usize = 4096;
@@ -371,3 +368,26 @@ impl std::fmt::Display for LoadError {
 }
 
 impl std::error::Error for LoadError {}
+
+/// The answer to a load.
+#[derive(Debug)]
+pub enum LoadAnswer {
+    /// The journal, folded and verified.
+    Journal(Box<Journal>),
+    /// No such execution exists.
+    Unknown,
+    /// The execution is quarantined, for this reason.
+    Quarantined(String),
+    /// The stored journal is not the one that was written. The execution is to be quarantined for this reason.
+    Broken(String),
+    /// A newer release started the execution. This release leaves it alone.
+    Newer(String),
+    /// The store did not answer.
+    Unavailable(String),
+}
+
+impl From<Journal> for LoadAnswer {
+    fn from(journal: Journal) -> Self {
+        Self::Journal(Box::new(journal))
+    }
+}

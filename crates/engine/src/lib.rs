@@ -9,6 +9,7 @@ pub mod audit;
 pub mod clock;
 pub mod columns;
 pub mod data_dir;
+mod derived_columns;
 mod driver;
 pub mod engine;
 pub mod envelope;
@@ -34,6 +35,7 @@ pub mod resume_token;
 pub mod shard;
 pub mod start_request;
 pub mod trace_spans;
+mod turn;
 mod unfinished;
 
 pub use engine::{Engine, Submitted};

@@ -6,13 +6,12 @@ use std::sync::{
 };
 
 use mainspring_kernel::{decide::DECIDE_VERSION, hash::hex};
-use mainspring_store::{ClusterView, Fence, Node, Store, StoreError};
+use mainspring_store::{ClusterView, Fence, Node, RemoteAttempt, Store, StoreError};
 
 use crate::{
     clock::{ClockReading, StoreClockSample},
     error::EngineError,
     lease::{LeaseTiming, plan_rebalance},
-    shard::Handoff,
 };
 
 /// One incarnation of a node in a shared store.
@@ -139,5 +138,28 @@ impl NodeSession {
     /// lease expires.
     pub fn leave(&self) {
         let _ = self.store.leave(&self.node.name);
+    }
+}
+
+/// Partitions to release, and attempts of their executions that keep running here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Handoff {
+    /// The fences under which the partitions were owned.
+    pub fences: Vec<Fence>,
+    /// Attempts that this process keeps performing.
+    pub running: Vec<RemoteAttempt>,
+}
+
+impl Handoff {
+    /// Adds another release.
+    pub fn extend(&mut self, more: Self) {
+        self.fences.extend(more.fences);
+        self.running.extend(more.running);
+    }
+
+    /// Removes the parts that the store has recorded.
+    pub fn remove(&mut self, notified: &Self) {
+        self.fences.retain(|fence| !notified.fences.contains(fence));
+        self.running.retain(|attempt| !notified.running.contains(attempt));
     }
 }

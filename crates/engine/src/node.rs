@@ -6,15 +6,16 @@
 //! other work. Two drivers run the same code: the asynchronous one of the engine, and the simulator on virtual time.
 
 mod admission;
-mod events;
 mod inbox;
 mod membership;
 mod pace;
 mod page;
 mod protocol;
 mod quarantine;
+mod quarantine_requests;
 mod recovery;
 mod round;
+mod state;
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -22,31 +23,22 @@ use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{CommitError, Due, PartOutcome};
 
 use crate::{
-    EngineScope,
     clock::{Clock, ClockReading, MonotonicMs},
     membership::NodeSession,
+    options::EngineScope,
     shard::{Event, Output, Shard},
 };
-use admission::AdmissionControl;
-use events::Events;
-use inbox::Inbox;
-use membership::Membership;
-pub use membership::NodeProblem;
-pub(crate) use membership::Ownership;
-use pace::Pace;
 pub(crate) use page::ROWS_AT_A_TIME;
 pub use page::{Page, PageRequest};
 pub use protocol::{AttemptId, ForwardRequest, HeartbeatRequest, NodeEvent, NodeOutput, Report, Step};
-use quarantine::Aside;
-pub use quarantine::{NotifiedParents, UnnotifiedParents, all_quarantined, record};
-use recovery::Recovery;
-use round::Round;
-
-/// Milliseconds between two polls of the inbox, for messages whose wake-up was lost.
-pub(crate) const INBOX_POLL_INTERVAL_MS: u64 = 1_000;
-
-/// Milliseconds between two reads of timers from the store, in addition to notifications: recovery is level-triggered.
-const TIMER_POLL_INTERVAL_MS: u64 = 20_000;
+pub use quarantine_requests::{NotifiedParents, UnnotifiedParents, all_quarantined, record};
+pub(crate) use state::membership::Ownership;
+use state::{Commits, Schedule, Status, StoreAccess};
+pub use state::{Node, membership::NodeProblem};
+use state::{
+    admission::AdmissionControl, events::Events, inbox::Inbox, membership::Membership, quarantine::Aside,
+    recovery::Recovery, round::Round,
+};
 
 /// Bounds of the pause before a commit is retried at a shared store that does not write.
 const PAUSE_MIN_MS: u64 = 20;
@@ -54,67 +46,6 @@ const PAUSE_MAX_MS: u64 = 1_000;
 
 /// Commits in a row with an unknown outcome before this process stops.
 const UNKNOWN_COMMITS_MAX: u32 = 3;
-
-/// The use of the store: by this process alone, or by several nodes.
-#[derive(Debug)]
-enum StoreAccess {
-    Exclusive,
-    Shared(Box<Membership>),
-}
-
-/// A node; see the [module](self).
-#[derive(Debug)]
-pub struct Node {
-    shard: Shard,
-    access: StoreAccess,
-    scope: EngineScope,
-    events: Events,
-    inbox: Inbox,
-    recovery: Recovery,
-    aside: Aside,
-    /// Admission under concurrency limits. `None` if this node has no limits.
-    admission: Option<AdmissionControl>,
-    commits: Commits,
-    schedule: Schedule,
-    round: Round,
-    status: Status,
-    /// Outputs that precede those of the shard.
-    outputs: VecDeque<NodeOutput>,
-    /// The clocks at the step in progress.
-    now: ClockReading,
-}
-
-/// Progress of the commits.
-#[derive(Debug, Default)]
-struct Commits {
-    is_in_flight: bool,
-    /// A result that was not handled yet.
-    answer: Option<(u64, Result<Vec<PartOutcome>, CommitError>)>,
-    /// Pause before the next commit, since the last one was not written.
-    pause_ms: u64,
-    /// Commits in a row with an unknown outcome.
-    unknown: u32,
-    /// The store refuses to write.
-    is_stalled: bool,
-}
-
-/// Times of the next polls of the store, and of the next part of a split turn.
-#[derive(Debug, Default)]
-struct Schedule {
-    inbox_at: MonotonicMs,
-    timers_at: MonotonicMs,
-    pace: Pace,
-}
-
-#[derive(Debug, Default)]
-struct Status {
-    /// No new work starts.
-    is_draining: bool,
-    /// The node cannot continue: the outputs of the shard are not performed any more.
-    is_over: bool,
-    /// The condition that keeps the node from working.
-    problem: Option<NodeProblem>,
-}
 
 impl Node {
     /// Creates a node. Without a `session`, it is the only process that uses its store.

@@ -23,6 +23,7 @@ use crate::{
     inbox,
     journal_loader::{Journal, LoadError, Loader, Read},
     limits::RELEASES_TRIED_MAX,
+    start_request::not_started,
 };
 
 pub use mainspring_kernel::decide::CHILD_QUARANTINED;
@@ -114,15 +115,6 @@ fn failure_of(parent: &State, child: ExecutionKey) -> Option<Input> {
         format!("the workflow that was started, {child}, was quarantined: `mainspring quarantine list` says why");
     let outcome = Outcome::Failed(Failure::new(Class::Internal, CHILD_QUARANTINED, message));
     Some(Input::Receipt { instance, attempt, outcome })
-}
-
-/// The failure code for the parent of a child that could not start.
-pub const CHILD_NOT_STARTED: &str = "child_not_started";
-
-/// The failure for a child that can never start.
-pub(crate) fn not_started(child: ExecutionKey, why: &str) -> Failure {
-    let message = format!("the workflow could not be started as execution {child}: {why}");
-    Failure::new(Class::Internal, CHILD_NOT_STARTED, message)
 }
 
 /// The parent of a child, from its row or its first frame.

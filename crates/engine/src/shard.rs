@@ -11,12 +11,13 @@ mod commit;
 pub mod counters;
 mod discards;
 mod entry;
+mod firing;
 mod idle_cache;
-pub(crate) mod long;
+mod long;
 mod memory;
 mod ownership;
 pub(crate) mod panics;
-mod protocol;
+pub(crate) mod protocol;
 mod quarantine;
 mod recovery;
 mod refusals;
@@ -32,7 +33,7 @@ use std::{
 use mainspring_kernel::{
     decide::{BOUNDS_SINCE, Decided, OutgoingMessage, QUEUES_SINCE, Turn, decide},
     frame::Frame,
-    input::{Input, Timer},
+    input::Input,
     key::ExecutionKey,
     state::State,
 };
@@ -40,6 +41,7 @@ use mainspring_store::{Expected, StoredPlan};
 
 use crate::{
     audit,
+    derived_columns::Summary,
     evaluator::{Finished, Rest, Suspended},
     inbox,
     intake::Charge,
@@ -48,18 +50,17 @@ use crate::{
         attempts::{AttemptId, Attempts},
         entry::{Evaluating, ExecutionEntry},
         idle_cache::IdleCache,
-        long::Decision,
         tenants::Tenant,
         timers::Timers,
     },
     trace_spans::{self, SpanStart},
+    turn::{self, DecidedTurn},
 };
 
-pub(crate) use approvals::open_gates;
-pub(crate) use entry::Summary;
+pub use crate::{journal_loader::LoadAnswer, membership::Handoff};
 pub use protocol::{
-    AttemptRecovery, CommittedFrame, Event, Handoff, LoadAnswer, NewExecution, Output, Pending, PendingInput,
-    ReceivedMessage, Reply, ShardError, Taken, Ticket,
+    AttemptRecovery, CommittedFrame, Event, NewExecution, Output, Pending, PendingInput, ReceivedMessage, Reply,
+    ShardError, Taken, Ticket,
 };
 
 /// The executions that this process owns, and the work that is in progress for them.
@@ -420,8 +421,8 @@ impl Shard {
     }
 
     /// Converts a decided turn to a frame of the draft.
-    fn finish(&mut self, now: u64, execution: ExecutionKey, queued: PendingInput, decision: Decision) {
-        let Decision { turn, stored } = decision;
+    fn finish(&mut self, now: u64, execution: ExecutionKey, queued: PendingInput, decision: DecidedTurn) {
+        let DecidedTurn { turn, stored } = decision;
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get_mut(&execution) else { return };
         if let Input::Receipt { instance, attempt, .. } = &queued.input {
             self.attempts.end(&AttemptId::new(execution, instance.clone(), *attempt));
@@ -439,7 +440,7 @@ impl Shard {
                 || {
                     let (sequence, before) = (loaded.next_sequence, loaded.head);
                     let frame = Frame { sequence, before, now, input, results, records };
-                    let (stored, hash) = long::store(&frame, &salting, execution);
+                    let (stored, hash) = turn::store(&frame, &salting, execution);
                     (frame, stored, hash)
                 },
                 |stored| *stored,
@@ -557,16 +558,17 @@ impl Shard {
                 self.quarantine(execution, reason.clone());
                 self.turn_back(execution, waiting, &reason);
             }
-            // Callers send their requests again. Other inputs exist only here and are kept for another load.
-            LoadAnswer::Unavailable(reason) => {
-                let (asked, without_reply): (Vec<_>, Vec<_>) =
-                    waiting.into_iter().partition(|queued| queued.ticket.is_some());
-                self.refuse(asked, ShardError::Store(reason));
-                if !without_reply.is_empty() {
-                    self.loads.deferred_inputs.insert(execution, without_reply);
-                    self.timers.set_at_latest(execution, now + RELOAD_DELAY_MS);
-                }
-            }
+            LoadAnswer::Unavailable(reason) => self.defer_inputs(now, execution, waiting, reason),
+        }
+    }
+
+    /// Callers send their requests again. Other inputs exist only here and are kept for another load.
+    fn defer_inputs(&mut self, now: u64, execution: ExecutionKey, waiting: Vec<PendingInput>, reason: String) {
+        let (asked, without_reply): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|queued| queued.ticket.is_some());
+        self.refuse(asked, ShardError::Store(reason));
+        if !without_reply.is_empty() {
+            self.loads.deferred_inputs.insert(execution, without_reply);
+            self.timers.set_at_latest(execution, now + RELOAD_DELAY_MS);
         }
     }
 

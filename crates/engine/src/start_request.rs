@@ -10,7 +10,7 @@ use mainspring_kernel::{
     decide::unfit_input,
     effect_policy::EffectPolicy,
     evaluation::{Check, Evaluation},
-    failure::Failure,
+    failure::{Class, Failure},
     hash::Hash,
     input::{
         INITIATOR_IN_TRIGGER, Lineage, NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, Pinned, Policy,
@@ -274,4 +274,13 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         parent_id: said(PARENT_IN_TRIGGER).filter(|_| child(start).is_some()).map(Into::into),
         workflow_name: said(NAME_IN_TRIGGER).map(Into::into),
     }
+}
+
+/// The failure code for the parent of a child that could not start.
+pub const CHILD_NOT_STARTED: &str = "child_not_started";
+
+/// The failure for a child that can never start.
+pub(crate) fn not_started(child: ExecutionKey, why: &str) -> Failure {
+    let message = format!("the workflow could not be started as execution {child}: {why}");
+    Failure::new(Class::Internal, CHILD_NOT_STARTED, message)
 }

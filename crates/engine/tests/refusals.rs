@@ -10,9 +10,8 @@ use mainspring_engine::{
     journal_loader::Loader,
     lease::Leases,
     limits::{BATCH_BYTES_MAX, REFUSALS_ALONE_MAX, REFUSALS_MAX},
-    quarantine::CHILD_NOT_STARTED,
     shard::{Event, Keys, NewExecution, Output, PendingInput, Shard, ShardError, Ticket},
-    start_request::{StartRequest, row},
+    start_request::{CHILD_NOT_STARTED, StartRequest, row},
 };
 use mainspring_kernel::{
     definition::{Syntax, compile, read},

@@ -37,9 +37,9 @@ use mainspring_store::prelude::*;
 use mainspring_store::{ReadLimit, memory::MemoryStore};
 
 use crate::{
+    ended_execution::EndedExecution,
     faults::Rng,
     fixture::{START_MS, keys},
-    simulate::Ended,
 };
 
 use calls::Calls;
@@ -111,7 +111,7 @@ pub fn run(seed: u64, size: Size) -> Result<Report, String> {
 pub(crate) struct SubjectReport {
     pub(crate) report: Report,
     /// The outcomes of the executions that clients started.
-    pub(crate) ended: Vec<(ExecutionKey, Ended)>,
+    pub(crate) ended: Vec<(ExecutionKey, EndedExecution)>,
     /// The number of repeated calls of each step after a successful one.
     pub(crate) repeated: BTreeMap<String, u64>,
 }

@@ -8,6 +8,7 @@
 pub mod case;
 mod check;
 pub mod cluster;
+mod ended_execution;
 pub mod explore;
 mod faults;
 mod fixture;
@@ -21,4 +22,5 @@ mod unused_effects;
 mod world;
 
 pub use case::{CaseReport, ModeReport, run_case, run_case_under, run_case_with};
+pub use ended_execution::EndedExecution;
 pub use faults::Faults;

@@ -8,13 +8,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_engine::evaluator::InProcess;
-use mainspring_kernel::state::{ExecutionStatus, State};
-use mainspring_kernel::value::Value;
 
 pub use crate::cluster::Fault;
 use crate::{
     case::{compiled, fixture, lines},
     cluster::{self, Size, Subject},
+    ended_execution::EndedExecution,
     faults::Faults,
     fixture::START_MS,
     run::run,
@@ -25,18 +24,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Simulation {
     subject: Subject,
-    expected: Ended,
-}
-
-/// The outcome of an execution.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Ended {
-    /// `completed`, `failed` or `cancelled`.
-    pub status: &'static str,
-    /// True if a failure was tolerated.
-    pub with_failures: bool,
-    /// The value that the workflow returned.
-    pub output: Value,
+    expected: EndedExecution,
 }
 
 /// The result of one seed.
@@ -53,19 +41,6 @@ pub struct SeedReport {
     pub repeated: BTreeMap<String, u64>,
     /// Violations; empty if the seed passes.
     pub failures: Vec<String>,
-}
-
-impl Ended {
-    pub(crate) fn of(state: &State) -> Self {
-        let is_completed = state.status() == ExecutionStatus::Completed;
-        let output = state.output().cloned().unwrap_or_default();
-        Self { status: state.status().name(), with_failures: is_completed && state.end.with_failures, output }
-    }
-
-    fn words(&self) -> String {
-        let with = if self.with_failures { " with failures" } else { "" };
-        format!("{}{with}, output {}", self.status, mainspring_kernel::json::compact(&self.output))
-    }
 }
 
 impl Simulation {
@@ -96,11 +71,11 @@ impl Simulation {
             inbox: case.inbox.clone(),
             takes_ms: finished.ended_at.saturating_sub(START_MS),
         };
-        Ok(Self { subject, expected: Ended::of(&finished.state) })
+        Ok(Self { subject, expected: EndedExecution::of(&finished.state) })
     }
 
     /// Returns the outcome that every execution must have.
-    pub fn expected(&self) -> &Ended {
+    pub fn expected(&self) -> &EndedExecution {
         &self.expected
     }
 
@@ -116,8 +91,8 @@ impl Simulation {
                 let others = result.ended.iter().filter(|(_, ended)| *ended != self.expected);
                 report.failures = others
                     .map(|(execution, ended)| {
-                        let expected = self.expected.words();
-                        format!("{execution} is {}; without faults it is {expected}", ended.words())
+                        let expected = self.expected.description();
+                        format!("{execution} is {}; without faults it is {expected}", ended.description())
                     })
                     .collect();
             }

@@ -1,53 +1,21 @@
 //! Attempts of this process: performs them with the executors, under permits that organizations share, and recovers
 //! those of an earlier process.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::time::Instant;
 
-use mainspring_effects::{Adopted, CancelHandle, Executors};
+use mainspring_effects::{Adopted, CancelHandle};
 use mainspring_kernel::{effect::Attempt, instance::Instance, key::ExecutionKey};
 use tracing::{debug, info};
 
-use super::{Driver, failures, metrics::Effect};
+use super::{
+    failures::OutcomeGuard,
+    metrics::Effect,
+    state::{Driver, attempts::RunningAttempt},
+};
 use crate::{
-    fair::{FairSemaphore, QueueFull},
-    node::AttemptId,
+    fair::QueueFull,
     shard::{AttemptRecovery, Event},
 };
-
-/// The executors and the running attempts.
-pub(super) struct Attempts {
-    executors: Executors,
-    /// Permits for effects.
-    permits: FairSemaphore<String>,
-    running: BTreeMap<AttemptId, RunningAttempt>,
-}
-
-/// An attempt in progress, with the time of its start.
-pub(super) struct RunningAttempt {
-    cancel_handle: CancelHandle,
-    pub(super) effect: Effect,
-    pub(super) step: String,
-    pub(super) began: Instant,
-}
-
-impl Attempts {
-    pub(super) fn new(executors: Executors, permits: FairSemaphore<String>) -> Self {
-        Self { executors, permits, running: BTreeMap::new() }
-    }
-
-    pub(super) fn executors(&self) -> &Executors {
-        &self.executors
-    }
-
-    /// Stops an attempt. Does nothing if it no longer runs here.
-    pub(super) fn end(&self, name: &AttemptId, end: fn(&CancelHandle)) {
-        self.running.get(name).into_iter().for_each(|underway| end(&underway.cancel_handle));
-    }
-
-    pub(super) fn ended(&mut self, name: &AttemptId) -> Option<RunningAttempt> {
-        self.running.remove(name)
-    }
-}
 
 impl Driver {
     pub(super) fn perform_attempt(&mut self, execution: ExecutionKey, instance: Instance, attempt: Attempt) {
@@ -66,11 +34,8 @@ impl Driver {
         }
         let request = at_once.is_none().then(|| self.attempts.permits.acquire(tenant));
         tokio::spawn(async move {
-            let mut guard = failures::OutcomeGuard {
-                commands,
-                attempt: Some((execution, instance, number)),
-                step: attempt.step.clone(),
-            };
+            let mut guard =
+                OutcomeGuard { commands, attempt: Some((execution, instance, number)), step: attempt.step.clone() };
             // An attempt that is asked to stop while it waits needs no permit: its executor returns at once.
             let _permit = match request {
                 Some(Ok(request)) => tokio::select! {

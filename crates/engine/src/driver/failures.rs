@@ -10,7 +10,7 @@ use mainspring_kernel::{
     failure::{Class, Failure},
 };
 
-use super::{Command, Commands};
+use super::{command::Command, queue::Commands};
 use crate::{
     node::{AttemptId, NodeEvent},
     shard::{Event, panics},

@@ -2,61 +2,16 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
     time::Instant,
 };
 
 use mainspring_kernel::key::ExecutionKey;
-use tokio::sync::Semaphore;
 
-use super::{Driver, telemetry};
+use super::{state::Driver, telemetry};
 use crate::{
-    fair::{Bounds, FairPermit, FairSemaphore, QueueFull},
-    journal_loader::Loader,
-    limits::{LOADS_AT_A_TIME, UNSHARED_LOADS_MAX},
+    fair::QueueFull,
     shard::{Event, LoadAnswer, panics},
 };
-
-/// Permits for loads.
-#[derive(Clone)]
-pub(super) struct Loads {
-    permits: FairSemaphore<String>,
-    /// Permits for reads of an execution's organization. They do not wait behind loads.
-    schedule: Arc<Semaphore>,
-    /// A reference per requested load, and one of this struct: the reference count is the number of loads.
-    asked: Arc<()>,
-}
-
-impl Default for Loads {
-    fn default() -> Self {
-        Self {
-            permits: FairSemaphore::new(Bounds::of(LOADS_AT_A_TIME)),
-            schedule: Arc::new(Semaphore::new(LOADS_AT_A_TIME)),
-            asked: Arc::default(),
-        }
-    }
-}
-
-impl Loads {
-    /// Returns a permit for background work, which can wait for a time with fewer loads.
-    pub(super) fn try_acquire(&self) -> Option<FairPermit<String>> {
-        self.permits.try_acquire(String::new())
-    }
-
-    /// Returns the organization that a load counts for, or an empty string while few loads are requested. It is read
-    /// from the store, since the execution is not in memory.
-    async fn organization(&self, loader: &Arc<Loader>, execution: ExecutionKey) -> String {
-        // The driver holds one reference.
-        if Arc::strong_count(&self.asked) <= 1 + UNSHARED_LOADS_MAX {
-            return String::new();
-        }
-        let (loader, permit) = (loader.clone(), self.schedule.acquire().await);
-        let row = tokio::task::spawn_blocking(move || loader.store().execution(execution)).await;
-        drop(permit);
-        // An error of the store is reported by the load itself.
-        row.ok().and_then(Result::ok).flatten().and_then(|row| row.organization).unwrap_or_default()
-    }
-}
 
 impl Driver {
     pub(super) fn load(&self, execution: ExecutionKey, number: u64) {

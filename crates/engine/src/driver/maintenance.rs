@@ -13,7 +13,14 @@ use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{Due, Expected, Filter, Store, StoreError};
 use tracing::warn;
 
-use super::{Command, Driver, failures};
+use super::{
+    command::Command,
+    failures,
+    state::{
+        Driver,
+        maintenance::{Sweep, Swept},
+    },
+};
 use crate::{
     admission::UNFINISHED,
     journal_loader::{LoadError, Loader},
@@ -36,46 +43,6 @@ const ROWS_AT_A_TIME: usize = 64;
 /// After a slow part, the pause is this many times as long as the part took. A sweep takes at most a fiftieth of one
 /// processor, regardless of the size of journals.
 const PAUSE_FACTOR: u32 = 50;
-
-/// Position of the sweep.
-#[derive(Debug, Default)]
-struct Sweep {
-    before: Option<ExecutionKey>,
-    is_out: bool,
-    at: Option<Instant>,
-}
-
-/// The result of one part of the sweep.
-pub(crate) struct Swept {
-    before: Option<ExecutionKey>,
-    took: Duration,
-    due: Vec<Due>,
-    /// An execution whose journal causes a panic, with the message of the panic.
-    panicked: Option<(ExecutionKey, String)>,
-}
-
-impl Swept {
-    /// An empty result of a part that starts below a key.
-    fn from(before: Option<ExecutionKey>) -> Self {
-        Self { before, took: Duration::ZERO, due: Vec::new(), panicked: None }
-    }
-}
-
-/// Progress of the checks.
-#[derive(Debug, Default)]
-pub(super) struct Maintenance {
-    /// The time of the next checks.
-    at: Option<Instant>,
-    is_checking_files: bool,
-    sweep: Sweep,
-}
-
-impl Maintenance {
-    /// The time until the next checks.
-    pub(super) fn next(&self, now: Instant) -> Duration {
-        self.at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
-    }
-}
 
 impl Driver {
     /// Runs the checks when they are due.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::Command;
+use super::command::Command;
 
 /// The sending end.
 #[derive(Clone)]

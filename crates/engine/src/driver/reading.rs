@@ -1,59 +1,23 @@
 //! Requests of the node to the store: heartbeats, and reads on threads that can wait for it.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use mainspring_kernel::{input::Input, key::ExecutionKey};
 use mainspring_store::{Store, StoreError};
-use tokio::sync::{Semaphore, mpsc};
 
-use super::{Command, Driver, failures, loading::Loads};
+use super::{
+    command::Command,
+    failures,
+    state::{Driver, reads::HeartbeatAnswer},
+};
 use crate::{
     admission::{self, Limits},
     clock::{now_ms, read_clocks},
     inbox,
-    limits::COUNTS_AT_A_TIME,
     membership::Heartbeat,
     node::{HeartbeatRequest, NodeEvent, PageRequest, ROWS_AT_A_TIME, UnnotifiedParents, all_quarantined, record},
     quarantine::Place,
-    shard::Handoff,
 };
-
-/// Bounds of the reads, and the results of heartbeats.
-pub(super) struct Reads {
-    pub(super) loads: Loads,
-    /// Permits for counts and reads of organizations. They do not wait behind loads, which may be many and long.
-    counting: Arc<Semaphore>,
-    limits: Option<Arc<dyn Limits>>,
-    /// Results of heartbeats. They do not wait behind commands.
-    heartbeats: (mpsc::UnboundedSender<HeartbeatAnswer>, mpsc::UnboundedReceiver<HeartbeatAnswer>),
-}
-
-/// The result of a heartbeat, with the partitions that it released.
-type HeartbeatAnswer = (Handoff, Heartbeat);
-
-impl Reads {
-    pub(super) fn new(limits: Option<Arc<dyn Limits>>) -> Self {
-        Self {
-            loads: Loads::default(),
-            counting: Arc::new(Semaphore::new(COUNTS_AT_A_TIME)),
-            limits,
-            heartbeats: mpsc::unbounded_channel(),
-        }
-    }
-
-    /// Waits for the result of a heartbeat.
-    pub(super) async fn heartbeat(&mut self) -> Option<HeartbeatAnswer> {
-        self.heartbeats.1.recv().await
-    }
-
-    /// Returns the result of a heartbeat that has arrived.
-    pub(super) fn try_heartbeat(&mut self) -> Option<HeartbeatAnswer> {
-        self.heartbeats.1.try_recv().ok()
-    }
-}
 
 impl Driver {
     /// Sends a heartbeat from a thread of its own: behind blocking tasks of the runtime, the lease would expire first.

@@ -13,9 +13,9 @@ use mainspring_store::{Batch, CommitError, PartOutcome};
 use tracing::{Level, debug, enabled, error, info, warn};
 
 use super::{
-    attempts::RunningAttempt,
     metrics::{Commits, Metrics},
     queue::Sent,
+    state::attempts::RunningAttempt,
 };
 use crate::{
     membership::Heartbeat,

@@ -7,21 +7,16 @@
 //! one at a time and requests the next page only after the last one, so a backlog of any length takes the memory of two
 //! pages.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::key::ExecutionKey;
 
 use super::{
-    INBOX_POLL_INTERVAL_MS, Node, NodeOutput, Report,
     page::{Opened, Page, PageRequest, Pass, ROWS_AT_A_TIME, ReceivedMessage},
-    recovery::ToReconcile,
+    protocol::{NodeOutput, Report},
+    state::{INBOX_POLL_INTERVAL_MS, Node, inbox::Progress, recovery::ToReconcile},
 };
-use crate::{
-    clock::MonotonicMs,
-    intake::Intake,
-    limits::{HELD_UP_EACH_BYTES_MAX, HELD_UP_EACH_MAX, SHARED_GATHERED_MAX},
-    shard::Event,
-};
+use crate::{clock::MonotonicMs, limits::SHARED_GATHERED_MAX, shard::Event};
 
 /// Span of time, from now on, whose timers are read from the store.
 const WINDOW_MS: u64 = 60_000;
@@ -29,121 +24,6 @@ const WINDOW_MS: u64 = 60_000;
 /// After a pass over all messages, the next one waits this many times as long as the pass took, so that an idle node
 /// does not reread a backlog constantly.
 const PAUSE_PER_PASS: u64 = 4;
-
-/// State of the inbox.
-#[derive(Debug, Default)]
-pub(super) struct Inbox {
-    /// The inbox cursor: all messages up to this number that were visible are received.
-    seen: u64,
-    /// Received messages that may still be in the inbox, with their partitions.
-    out: BTreeMap<u64, u32>,
-    new: Reader,
-    all: Reader,
-    /// Changes when the cursor is reset. Pages of an earlier generation are discarded.
-    generation: u64,
-    /// Pages that were read and whose messages are not received yet.
-    pages: VecDeque<Page>,
-    /// Until this time, a pass over all messages starts only on request.
-    pause_until: Option<MonotonicMs>,
-    intake: Bounds,
-    /// Executions with a message that a pass over new messages skipped, with the number of full passes started by that
-    /// time. Later messages of these executions wait for a full pass.
-    left: BTreeMap<ExecutionKey, u64>,
-    passes_over_all: u64,
-    /// Partitions whose due executions are read after the next page of a full pass.
-    due_in: BTreeSet<u32>,
-    due: Due,
-    /// Messages received since the last call of [`Node::take_received`].
-    received: u64,
-}
-
-/// The bounds of received messages without a durable result.
-#[derive(Debug, Default)]
-struct Bounds {
-    taken: Intake,
-    /// The part of them for executions that cannot process input at present.
-    held_up: Intake,
-}
-
-/// The passes of one kind.
-#[derive(Debug, Default)]
-struct Reader {
-    pass: Option<Progress>,
-    is_wanted_again: bool,
-}
-
-/// The progress of a pass over the inbox.
-#[derive(Debug)]
-struct Progress {
-    began: MonotonicMs,
-    /// Number of the last message that was read.
-    after: u64,
-    /// Executions with a message that cannot be received yet. Their later messages wait as well, since the inputs of an
-    /// execution keep their order.
-    waiting: BTreeSet<ExecutionKey>,
-    /// A skipped message holds the cursor back, so that the next pass reads it again.
-    is_held_back: bool,
-    /// Attempts to recover when the pass is complete.
-    asked: Vec<ToReconcile>,
-}
-
-/// Reads of due executions.
-#[derive(Debug, Default)]
-struct Due {
-    is_underway: bool,
-    /// Partitions to read after the read in progress.
-    again: BTreeSet<u32>,
-}
-
-impl Inbox {
-    fn reader(&mut self, pass: Pass) -> &mut Reader {
-        match pass {
-            Pass::New => &mut self.new,
-            Pass::All => &mut self.all,
-        }
-    }
-
-    /// Keeps the attempts to recover for which the predicate holds.
-    pub(super) fn retain_asked(&mut self, is_kept: impl Fn(&ToReconcile) -> bool) {
-        for progress in [&mut self.new.pass, &mut self.all.pass].into_iter().flatten() {
-            progress.asked.retain(&is_kept);
-        }
-    }
-
-    /// True if the next message of a page fits the bound of received messages.
-    fn can_take(&self) -> bool {
-        let next = self.pages.front().map(|page| page.messages.front().map_or(0, |message| message.byte_count));
-        next.is_some_and(|byte_count| self.intake.taken.has_room(byte_count))
-    }
-
-    /// True if an execution that cannot process input has no room for another message, by count or by bytes.
-    fn is_full_for(&self, (count, bytes): (usize, usize), byte_count: usize) -> bool {
-        count >= HELD_UP_EACH_MAX
-            || bytes.saturating_add(byte_count) > HELD_UP_EACH_BYTES_MAX && count > 0
-            || !self.intake.held_up.has_room_beside(byte_count) && count > 0
-    }
-
-    /// A message received for another partition is read again: the store was repartitioned, and the message was lost
-    /// with the former partition.
-    fn has_taken(&self, number: u64, partition: u32, is_alone: bool) -> bool {
-        is_alone && number <= self.seen || self.out.get(&number) == Some(&partition)
-    }
-
-    /// Forgets received messages that the page should contain and does not: they were consumed.
-    fn forget_consumed(&mut self, from: u64, page: &Page) {
-        let last = match page.end {
-            Ok(false) => page.until,
-            _ => page.numbers.last().copied().unwrap_or(from).min(page.until),
-        };
-        if last > from {
-            let is_gone = |number: &u64| !page.numbers.contains(number);
-            let gone: Vec<u64> = self.out.range(from + 1..=last).map(|(number, _)| *number).filter(is_gone).collect();
-            for number in gone {
-                self.out.remove(&number);
-            }
-        }
-    }
-}
 
 impl Node {
     /// Polls for timers, in addition to notifications: recovery is level-triggered.

@@ -11,7 +11,7 @@ use mainspring_store::{InboxEntry, ReadLimit, StoreError};
 use crate::{
     inbox::{self, MessageError},
     journal_loader::Loader,
-    node::quarantine,
+    node::quarantine_requests::record,
     shard::{Event, panics},
 };
 
@@ -149,7 +149,7 @@ fn open(loader: &Loader, arrived: InboxEntry, counts: bool) -> ReceivedMessage {
         Ok(event) => Opened::Event(Box::new(event)),
         Err(MessageError::Unavailable) => Opened::Waits,
         Err(MessageError::Forged(parent)) => Opened::Forged(id, parent),
-        Err(MessageError::Unreadable(why)) => match quarantine::record(&**loader.store(), execution, &why, counts) {
+        Err(MessageError::Unreadable(why)) => match record(&**loader.store(), execution, &why, counts) {
             Ok(organization) => Opened::Quarantined(why, organization),
             Err(_) => Opened::Waits,
         },

@@ -16,7 +16,7 @@ use crate::{
     membership::{Heartbeat, NodeSession},
     node::{
         page::{Page, PageRequest},
-        quarantine::{NotifiedParents, UnnotifiedParents},
+        quarantine_requests::{NotifiedParents, UnnotifiedParents},
     },
     shard::{CommittedFrame, Event, Handoff, Reply, Ticket},
 };

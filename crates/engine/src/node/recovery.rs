@@ -4,7 +4,7 @@
 //! enqueued its receipt, or the receipt arrived while the execution was quarantined. A receipt for an execution of
 //! another node is forwarded to its inbox. The owner decides if it still counts.
 
-use std::{collections::BTreeMap, collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -14,92 +14,18 @@ use mainspring_kernel::{
 };
 use mainspring_store::RemoteAttempt;
 
-use super::{AttemptId, ForwardRequest, Node, NodeEvent, NodeOutput, Report, StoreAccess, page::Pass};
+use super::{
+    page::Pass,
+    protocol::{ForwardRequest, NodeEvent, NodeOutput, Report},
+    state::{
+        Node, StoreAccess,
+        recovery::{Forward, TRIES_LAST_MS, TRY_AGAIN_MS, ToReconcile},
+    },
+};
 use crate::{
     clock::MonotonicMs,
     shard::{AttemptRecovery, Event, PendingInput},
 };
-
-/// Time for which a receipt is forwarded again and again while the store does not answer. At its end, the owner of the
-/// execution has marked the attempt as interrupted. It is a duration and not a number of tries: a try at a without_reply
-/// server takes minutes, and a draining node waits for the last one.
-const TRIES_LAST_MS: u64 = 60_000;
-
-/// Milliseconds between two tries.
-pub(super) const TRY_AGAIN_MS: u64 = 500;
-
-/// An open attempt whose outcome is to be recovered.
-pub(super) type ToReconcile = (ExecutionKey, Instance, Attempt);
-
-/// Attempts of this process, attempts to recover, and receipts to forward.
-#[derive(Debug, Default)]
-pub(super) struct Recovery {
-    /// Attempts that this process performs.
-    running: BTreeSet<AttemptId>,
-    /// Attempts to recover after the inbox has been read.
-    to_reconcile: Vec<ToReconcile>,
-    /// Receipts that are being enqueued.
-    forwards: BTreeMap<u64, Forward>,
-    /// The number of the last forwarded receipt.
-    forwarded: u64,
-    /// Attempts whose receipts were enqueued before the store recorded that they run here.
-    ended_early: Vec<RemoteAttempt>,
-}
-
-/// A receipt that is being enqueued.
-#[derive(Debug)]
-struct Forward {
-    request: ForwardRequest,
-    began: MonotonicMs,
-    /// The time of the next try. `None` while a try is in progress.
-    next_at: Option<MonotonicMs>,
-    /// The incarnation of the node that performed the attempt.
-    incarnation: u32,
-}
-
-impl Recovery {
-    /// True if an attempt waits for a pass over the inbox.
-    pub(super) fn is_waiting(&self) -> bool {
-        !self.to_reconcile.is_empty()
-    }
-
-    /// Takes the attempts to recover after a pass from the start of the inbox. Attempts of an execution whose receipts
-    /// are still being enqueued here wait for that.
-    pub(super) fn take_settled(&mut self) -> Vec<ToReconcile> {
-        let all = std::mem::take(&mut self.to_reconcile);
-        let (asked, later) = all.into_iter().partition(|asked| self.is_settled(asked));
-        self.to_reconcile = later;
-        asked
-    }
-
-    /// Adds attempts whose pass was not completed.
-    pub(super) fn put_back(&mut self, asked: impl Iterator<Item = ToReconcile>) {
-        self.to_reconcile.extend(asked);
-    }
-
-    fn is_settled(&self, (execution, ..): &ToReconcile) -> bool {
-        self.forwards.values().all(|forward| forward.request.execution != *execution)
-    }
-
-    /// True if no attempt runs and no receipt is being enqueued.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.running.is_empty() && self.forwards.is_empty()
-    }
-
-    pub(super) fn running(&self) -> impl Iterator<Item = &AttemptId> {
-        self.running.iter()
-    }
-
-    /// The time of the next try to forward a receipt.
-    pub(super) fn next_try(&self) -> Option<MonotonicMs> {
-        self.forwards.values().filter_map(|forward| forward.next_at).min()
-    }
-
-    /// Forgets the attempts of an earlier incarnation, which the store no longer lists.
-    pub(super) fn forget_ended(&mut self) {
-        self.ended_early.clear();
-    }
-}
 
 impl Node {
     /// Records that an attempt starts here. False if the node starts no more attempts.

@@ -4,11 +4,19 @@
 
 use std::time::Duration;
 
-use super::{INBOX_POLL_INTERVAL_MS, Node, Step, TIMER_POLL_INTERVAL_MS};
+use mainspring_kernel::key::ExecutionKey;
+
+use super::{
+    protocol::{NodeEvent, Step},
+    state::{
+        INBOX_POLL_INTERVAL_MS, Node, TIMER_POLL_INTERVAL_MS,
+        events::organization_of,
+        round::{Phase, Progress},
+    },
+};
 use crate::{
-    clock::Clock,
-    clock::MonotonicMs,
-    shard::{Event, Output},
+    clock::{Clock, MonotonicMs},
+    shard::{Event, Output, tenants::Tenant},
 };
 
 /// Events handled before the outputs of the shard. It bounds the size of a commit.
@@ -25,41 +33,6 @@ const WORTH_A_COMMIT: usize = 512;
 /// Time limit of each part of a round: queued events, messages, and outputs. New events, timers and the next commit are
 /// delayed by three of them and one event at most.
 const ROUND: Duration = Duration::from_micros(500);
-
-/// A part of a round.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Phase {
-    /// Work whose time has come.
-    #[default]
-    Due,
-    /// Events in the order of their arrival.
-    InboxEntry,
-    /// Events of several organizations, which take turns.
-    PendingInput,
-    /// Inbox messages.
-    Messages,
-    /// Outputs of the shard.
-    Outputs,
-}
-
-/// Progress of a phase.
-#[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    phase: Phase,
-    began: Duration,
-    /// Events or messages left to handle in this phase.
-    left: usize,
-    /// Something was handled in this phase.
-    has_begun: bool,
-}
-
-/// The round in progress.
-#[derive(Debug, Default)]
-pub(super) struct Round {
-    current: Progress,
-    /// The phase that continues after outputs between two of its events.
-    interrupted: Option<Progress>,
-}
 
 impl Node {
     /// Does the next piece of work.
@@ -84,8 +57,8 @@ impl Node {
         }
         match self.round.current.phase {
             Phase::Due => self.run_due_work(clock),
-            Phase::InboxEntry => self.handle_arrived(clock),
-            Phase::PendingInput => self.handle_queued(clock),
+            Phase::Arrived => self.handle_arrived(clock),
+            Phase::Queued => self.handle_queued(clock),
             Phase::Messages => self.receive_message(clock),
             Phase::Outputs => return self.run_outputs(clock),
         }
@@ -107,7 +80,7 @@ impl Node {
         let is_awaited = || self.shard.is_shared() || self.shard.gathered() >= WORTH_A_COMMIT;
         match self.round.current.phase {
             Phase::Due => true,
-            Phase::InboxEntry | Phase::PendingInput => is_awaited(),
+            Phase::Arrived | Phase::Queued => is_awaited(),
             Phase::Messages => !self.round.current.has_begun || self.shard.is_shared(),
             Phase::Outputs => false,
         }
@@ -115,9 +88,9 @@ impl Node {
 
     fn begin(&mut self, phase: Phase, clock: &dyn Clock) {
         let left = match phase {
-            Phase::InboxEntry => self.events.arrived().min(EVENTS_AT_A_TIME),
+            Phase::Arrived => self.events.arrived().min(EVENTS_AT_A_TIME),
             Phase::Messages => MESSAGES_AT_A_TIME,
-            Phase::Due | Phase::PendingInput | Phase::Outputs => usize::MAX,
+            Phase::Due | Phase::Queued | Phase::Outputs => usize::MAX,
         };
         self.round.current = Progress { phase, began: clock.elapsed(), left, has_begun: false };
     }
@@ -152,12 +125,12 @@ impl Node {
         if self.events.arrived() > 0 {
             self.schedule.pace.command(clock.elapsed());
         }
-        self.begin(Phase::InboxEntry, clock);
+        self.begin(Phase::Arrived, clock);
     }
 
     fn handle_arrived(&mut self, clock: &dyn Clock) {
         if self.round.current.left == 0 {
-            return self.begin(Phase::PendingInput, clock);
+            return self.begin(Phase::Queued, clock);
         }
         self.round.current.left -= 1;
         if let Some(event) = self.next_arrived() {
@@ -240,5 +213,30 @@ impl Node {
     /// True if other work has waited for a round.
     fn has_used_round(&self, clock: &dyn Clock) -> bool {
         self.shard.is_shared() && clock.elapsed().saturating_sub(self.round.current.began) >= ROUND
+    }
+
+    /// Returns the next arrived event to handle at once. While several organizations share the node, the events of their
+    /// executions wait for their turns instead.
+    fn next_arrived(&mut self) -> Option<NodeEvent> {
+        let event = self.events.arrived.pop_front()?;
+        let is_queued = self.shard.is_shared() || !self.events.turns.is_empty();
+        match self.subject(&event).filter(|_| is_queued) {
+            Some((execution, tenant)) => {
+                self.events.push(execution, tenant, event);
+                None
+            }
+            None => Some(event),
+        }
+    }
+
+    /// The execution that an event concerns, and its organization if known.
+    fn subject(&self, event: &NodeEvent) -> Option<(ExecutionKey, Tenant)> {
+        let (execution, organization) = match event {
+            NodeEvent::Ask(_, event) => (event.execution(), organization_of(event)),
+            NodeEvent::Shard(event) if event.is_of_execution() => (event.execution(), organization_of(event)),
+            NodeEvent::Ended(execution, ..) | NodeEvent::Activate(execution) => (*execution, None),
+            _ => return None,
+        };
+        Some((execution, organization.map_or_else(|| self.shard.tenant_key(execution), Tenant::of)))
     }
 }

@@ -2,14 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainspring_kernel::{
-    input::ORGANIZATION_IN_TRIGGER,
-    instance::Instance,
-    record::Record,
-    state::{GateState, State},
-    value::Value,
-};
+use mainspring_kernel::{instance::Instance, record::Record, state::State};
 use mainspring_store::GateRow;
+
+use crate::derived_columns::gate_row;
 
 /// The gates of an execution in memory. A step instance has at most one.
 #[derive(Debug, Default)]
@@ -27,7 +23,7 @@ impl Gates {
     pub(super) fn of(state: &State) -> Self {
         let mut gates = Self::default();
         for (instance, gate) in state.open_gates() {
-            let row = row(state, instance, gate, state.now);
+            let row = gate_row(state, instance, gate, state.now);
             gates.listed.insert(instance.clone(), (row.step.clone(), row.gate));
             gates.open.insert(instance.clone(), row);
         }
@@ -46,7 +42,7 @@ impl Gates {
             }
             self.touched.insert(instance.clone());
             match found {
-                Some(gate) => self.open.insert(instance.clone(), row(state, instance, gate, state.now)),
+                Some(gate) => self.open.insert(instance.clone(), gate_row(state, instance, gate, state.now)),
                 None => self.open.remove(instance),
             };
         }
@@ -68,24 +64,5 @@ impl Gates {
             });
         }
         (closed, opened)
-    }
-}
-
-/// The rows of all open gates. The state does not contain the time of opening, so it is approximated by the last turn.
-pub(crate) fn open_gates(state: &State) -> Vec<GateRow> {
-    state.open_gates().map(|(instance, gate)| row(state, instance, gate, state.now)).collect()
-}
-
-fn row(state: &State, instance: &Instance, gate: &GateState, opened_at: u64) -> GateRow {
-    let trigger = state.start.as_ref().map(|start| &start.trigger);
-    let organization = trigger.and_then(|trigger| trigger.get(ORGANIZATION_IN_TRIGGER)).and_then(Value::as_text);
-    GateRow {
-        execution: state.key,
-        step: instance.name(&state.plan),
-        gate: gate.number,
-        organization: organization.map(Into::into),
-        opened_at,
-        expires_at: gate.expires_at,
-        on_timeout: gate.on_timeout.name().into(),
     }
 }

@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use mainspring_kernel::{input::Timer, instance::Instance, key::ExecutionKey, state::State};
+use mainspring_kernel::{instance::Instance, key::ExecutionKey};
 
-use super::{AttemptRecovery, Shard};
-use crate::limits::PERMIT_WAIT_MS_MAX;
+use super::protocol::AttemptRecovery;
 
 /// An attempt of a step of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +55,7 @@ impl AttemptState {
 pub(super) struct RunningAttempt {
     /// The name of its step.
     pub(super) step: String,
-    timeout: Timeout,
+    pub(super) timeout: Timeout,
 }
 
 #[derive(Debug)]
@@ -69,7 +68,7 @@ pub(super) struct DetachedAttempt {
 
 /// The time from which the timeout of an attempt counts.
 #[derive(Debug, Clone, Copy)]
-enum Timeout {
+pub(super) enum Timeout {
     /// Its dispatch: the timer fires at its own time.
     FromDispatch,
     /// It waits for a permit, and the timeout does not count yet.
@@ -212,43 +211,10 @@ impl Attempts {
         self.0.extract_if(.., is_taken).map(|(id, _)| id).collect()
     }
 
-    fn running_mut(&mut self, id: &AttemptId) -> Option<&mut RunningAttempt> {
+    pub(super) fn running_mut(&mut self, id: &AttemptId) -> Option<&mut RunningAttempt> {
         match self.0.get_mut(id)? {
             AttemptState::Running(running) => Some(running),
             _ => None,
-        }
-    }
-}
-
-impl Shard {
-    /// Postpones the timeout of an attempt until [`Event::Began`](super::Event::Began), as it waits for a permit.
-    pub fn wait_for_permit(&mut self, execution: ExecutionKey, instance: &Instance, attempt: u32) {
-        if let Some(running) = self.attempts.running_mut(&AttemptId::new(execution, instance.clone(), attempt)) {
-            running.timeout = Timeout::Waits;
-        }
-    }
-
-    pub(super) fn began(&mut self, now: u64, execution: ExecutionKey, instance: Instance, attempt: u32) {
-        if let Some(running) = self.attempts.running_mut(&AttemptId::new(execution, instance, attempt)) {
-            running.timeout = Timeout::Since(now);
-            self.reschedule(execution);
-        }
-    }
-
-    /// The time at which a timer of an execution fires.
-    pub(super) fn fires_at(&self, state: &State, (at, timer): &(u64, Timer)) -> u64 {
-        let Timer::Attempt(instance, attempt) = timer else { return *at };
-        let timeout = match self.attempts.get(&AttemptId::new(state.key, instance.clone(), *attempt)) {
-            Some(AttemptState::Running(running)) => running.timeout,
-            _ => Timeout::FromDispatch,
-        };
-        match timeout {
-            Timeout::FromDispatch => *at,
-            Timeout::Waits => at.saturating_add(PERMIT_WAIT_MS_MAX),
-            Timeout::Since(began) => {
-                let timeout_ms = state.plan.step(instance.step).timeout_ms.unwrap_or_default();
-                began.saturating_add(timeout_ms).max(*at)
-            }
         }
     }
 }

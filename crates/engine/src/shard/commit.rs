@@ -16,7 +16,6 @@ use crate::{
         attempts::{AttemptId, AttemptState},
         entry::{Draft, ExecutionEntry},
         protocol::{CommittedFrame, Output, PendingInput, ShardError, Taken, Ticket},
-        refusals::Cause,
         tenants::{Picks, Tenant},
     },
 };
@@ -565,4 +564,13 @@ impl HeldEffects {
         let Draft { queued, actions, committed, settled, .. } = draft;
         Self { execution, after, queued, actions, committed, settled, is_stale: false }
     }
+}
+
+/// The cause of a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// The content of the part.
+    Content,
+    /// A resource shared with other writers: a lock, or a row of the whole organization.
+    Shared,
 }

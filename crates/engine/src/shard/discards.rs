@@ -18,7 +18,7 @@ use super::{
     posted,
     protocol::{NewExecution, PendingInput, ReceivedMessage},
 };
-use crate::quarantine::not_started;
+use crate::start_request::not_started;
 
 /// Messages to discard: their executions do not exist.
 #[derive(Debug, Default)]

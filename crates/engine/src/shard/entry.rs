@@ -13,7 +13,6 @@ use mainspring_kernel::{
     input::{Input, Parent},
     key::ExecutionKey,
     plan::Plan,
-    record::Ending,
     state::{ExecutionStatus, State},
     stored_frame::{Head, StoredFrame},
 };
@@ -21,6 +20,7 @@ use mainspring_store::{AuditEntry, ExecutionRow, Expected, LateReceipt, Part, Ro
 
 use crate::{
     admission::place_of,
+    derived_columns::Summary,
     evaluator::tenant_of,
     journal_loader::Journal,
     shard::approvals::Gates,
@@ -57,29 +57,6 @@ pub(super) struct Evaluating {
     pub(super) is_overdue: bool,
     /// Tells the evaluation thread to stop: the result is not needed.
     pub(super) abandoned: Arc<AtomicBool>,
-}
-
-/// The facts that a commit stores beside the frames.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Summary {
-    pub(crate) status: ExecutionStatus,
-    pub(crate) wake_at: Option<u64>,
-    pub(crate) outcome: Option<String>,
-    pub(crate) error: Option<String>,
-    pub(crate) completed_at: Option<u64>,
-}
-
-impl Summary {
-    pub(crate) fn of(state: &State) -> Self {
-        let status = state.status();
-        Self {
-            status,
-            wake_at: state.wake_at(),
-            outcome: outcome(state, status),
-            error: error(state),
-            completed_at: state.end.ended_at,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -357,17 +334,4 @@ fn change(summary: &Summary) -> RowChange {
 fn ended_row(row: ExecutionRow, summary: &Summary) -> ExecutionRow {
     let RowChange { status, outcome, error, completed_at } = change(summary);
     ExecutionRow { status, outcome, error, completed_at, ..row }
-}
-
-fn outcome(state: &State, status: ExecutionStatus) -> Option<String> {
-    (status == ExecutionStatus::Completed && state.end.with_failures).then(|| "with_failures".into())
-}
-
-/// A planned ending is not final: a cancel can precede it.
-fn error(state: &State) -> Option<String> {
-    match state.end.ending.as_ref().filter(|_| state.end.ended_at.is_some())? {
-        Ending::Completed { .. } => None,
-        Ending::Failed { fault, .. } => Some(fault.code.clone()),
-        Ending::Cancelled { reason } => Some(reason.clone()),
-    }
 }

@@ -12,13 +12,13 @@ use mainspring_store::{ClusterView, Fence, RemoteAttempt};
 use crate::{
     clock::ClockReading,
     lease::{Change, Leases, plan_rebalance},
-    membership::LeaseRenewal,
+    membership::{Handoff, LeaseRenewal},
     shard::{
         Shard,
         attempts::{AttemptId, AttemptState, DetachedAttempt},
         commit::{HeldEffects, InFlightCommit},
         entry::ExecutionEntry,
-        protocol::{Handoff, Output, PendingInput, ShardError},
+        protocol::{Output, PendingInput, ShardError},
     },
 };
 

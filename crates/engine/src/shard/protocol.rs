@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{
+    cbor::byte_count,
     effect::Attempt,
     failure::Failure,
     input::{Input, Parent, Start},
@@ -12,15 +13,13 @@ use mainspring_kernel::{
     record::Record,
     state::ExecutionStatus,
 };
-use mainspring_store::{
-    AuditEntry, Batch, CommitError, Due, ExecutionRow, Fence, PartOutcome, RemoteAttempt, StoredPlan,
-};
+use mainspring_store::{AuditEntry, Batch, CommitError, Due, ExecutionRow, PartOutcome, RemoteAttempt, StoredPlan};
 
 use crate::{
     evaluator::{Finished, Suspended},
-    intake::Charge,
-    journal_loader::Journal,
-    membership::LeaseRenewal,
+    intake::{Charge, RequestSize},
+    journal_loader::LoadAnswer,
+    membership::{Handoff, LeaseRenewal},
     trace_spans::Span,
 };
 
@@ -53,7 +52,7 @@ pub enum Event {
     },
     /// An attempt that waited for a permit begins; see [`Shard::wait_for_permit`](super::Shard::wait_for_permit).
     Began {
-        /// The execution.
+        /// The execution of the attempt.
         execution: ExecutionKey,
         /// The step instance.
         instance: Instance,
@@ -120,6 +119,24 @@ impl Event {
             Self::Take(_, queued) => queued.message.as_mut(),
             Self::TurnChildAway { message, .. } => Some(message),
             _ => None,
+        }
+    }
+
+    /// The size of the event as a request of a caller.
+    pub(crate) fn size(&self) -> RequestSize {
+        match self {
+            Self::Submit(submission) => {
+                let plans: usize = submission.stored_plans.iter().map(|plan| plan.bytes.len()).sum();
+                let start = &submission.start;
+                let values = [&start.input, &start.variables, &start.trigger];
+                RequestSize::Bytes(plans + values.into_iter().map(byte_count).sum::<usize>())
+            }
+            Self::Take(_, queued) => match &queued.input {
+                Input::Decide { .. } | Input::Cancel { .. } => RequestSize::Control,
+                Input::Signal { payload, .. } => RequestSize::Bytes(byte_count(payload)),
+                _ => RequestSize::Bytes(0),
+            },
+            _ => RequestSize::Bytes(0),
         }
     }
 
@@ -216,29 +233,6 @@ impl From<&str> for ReceivedMessage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// The answer to a load.
-#[derive(Debug)]
-pub enum LoadAnswer {
-    /// The journal, folded and verified.
-    Journal(Box<Journal>),
-    /// No such execution exists.
-    Unknown,
-    /// The execution is quarantined, for this reason.
-    Quarantined(String),
-    /// The stored journal is not the one that was written. The execution is to be quarantined for this reason.
-    Broken(String),
-    /// A newer release started the execution. This release leaves it alone.
-    Newer(String),
-    /// The store did not answer.
-    Unavailable(String),
-}
-
-impl From<Journal> for LoadAnswer {
-    fn from(journal: Journal) -> Self {
-        Self::Journal(Box::new(journal))
-    }
-}
-
 /// A request of the shard to its driver. The driver performs outputs in their order.
 #[derive(Debug)]
 pub enum Output {
@@ -333,29 +327,6 @@ pub enum Output {
     Stalled(String),
     /// This process cannot continue: the disk or the ownership of the store is lost.
     Fatal(String),
-}
-
-/// Partitions to release, and attempts of their executions that keep running here.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Handoff {
-    /// The fences under which the partitions were owned.
-    pub fences: Vec<Fence>,
-    /// Attempts that this process keeps performing.
-    pub running: Vec<RemoteAttempt>,
-}
-
-impl Handoff {
-    /// Adds another release.
-    pub fn extend(&mut self, more: Self) {
-        self.fences.extend(more.fences);
-        self.running.extend(more.running);
-    }
-
-    /// Removes the parts that the store has recorded.
-    pub fn remove(&mut self, notified: &Self) {
-        self.fences.retain(|fence| !notified.fences.contains(fence));
-        self.running.retain(|attempt| !notified.running.contains(attempt));
-    }
 }
 
 impl Output {

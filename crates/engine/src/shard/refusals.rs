@@ -20,20 +20,11 @@ use mainspring_store::{Batch, Fence, Part, Refusal};
 
 use super::{
     RELOAD_DELAY_MS, Shard,
-    commit::{HeldEffects, InFlightCommit, is_discard},
+    commit::{Cause, HeldEffects, InFlightCommit, is_discard},
     entry::ExecutionEntry,
     protocol::{PendingInput, ShardError},
 };
 use crate::limits::{REFUSALS_ALONE_MAX, REFUSALS_MAX, UNWRITABLE_MAX};
-
-/// The cause of a refusal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// The content of the part.
-    Content,
-    /// A resource shared with other writers: a lock, or a row of the whole organization.
-    Shared,
-}
 
 /// Refused parts and their retries.
 #[derive(Debug, Default)]

@@ -3,15 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainspring_kernel::{input::Input, key::ExecutionKey};
+use mainspring_kernel::key::ExecutionKey;
 
-use crate::limits::SHARED_TIMERS_AT_A_TIME;
-
-use super::{ExecutionEntry, PendingInput, Shard, Timer, split::Next, tenants::Tenant};
-
-/// Timers fired per event, so that an execution that repeatedly sleeps for no time does not occupy the shard. The rest
-/// fires with the next event, for which the shard asks at once.
-const TIMERS_AT_A_TIME: usize = 256;
+use super::tenants::Tenant;
 
 /// Times by order and by execution. Setting or removing one costs the logarithm of their number.
 #[derive(Debug, Default)]
@@ -85,54 +79,6 @@ impl Timers {
             before.map(|at| self.firsts.remove(&(at, tenant)));
             after.map(|at| self.firsts.insert((at, tenant)));
         }
-    }
-}
-
-impl Shard {
-    /// Fires the due timers. An execution that is not in memory is loaded first.
-    pub(super) fn fire_timers(&mut self, now: u64) {
-        let at_a_time = if self.queues.activity.is_shared() { SHARED_TIMERS_AT_A_TIME } else { TIMERS_AT_A_TIME };
-        for _ in 0..at_a_time {
-            let Some(execution) = self.timers.next_due(now) else { return };
-            match self.executions.get_mut(&execution) {
-                Some(ExecutionEntry::Loaded(loaded)) if loaded.state.journal.is_split => self.timers.remove(execution),
-                Some(ExecutionEntry::Loaded(_)) => match self.next_timer(execution, now) {
-                    Some(Next { at, timer }) if at <= now => {
-                        self.telemetry.counters.timer(now - at);
-                        self.fire(now, execution, timer);
-                    }
-                    next => self.set_timer(execution, next.map(|next| next.at)),
-                },
-                Some(ExecutionEntry::Loading(_)) => self.timers.remove(execution),
-                Some(ExecutionEntry::Evaluating(out)) => {
-                    out.is_overdue = true;
-                    self.timers.remove(execution);
-                    self.abandon(execution);
-                }
-                None => {
-                    self.timers.remove(execution);
-                    if self.is_held_back(now, execution, Vec::new()).is_some() {
-                        self.load(execution, Vec::new(), Vec::new());
-                    }
-                }
-            }
-        }
-    }
-
-    fn fire(&mut self, now: u64, execution: ExecutionKey, (due, timer): (u64, Timer)) {
-        self.turn(now, execution, PendingInput::without_reply(Input::Timer(timer.clone())));
-        // A timer without an effect would fire forever: that is a fault of `decide`.
-        if let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution)
-            && !loaded.state.journal.is_split
-            && loaded.state.open.timers.contains(&(due, timer.clone()))
-        {
-            self.quarantine(execution, format!("a timer has no effect: {timer:?}"));
-        }
-    }
-
-    /// Sets or removes the wake-up time of an execution.
-    pub(super) fn set_timer(&mut self, execution: ExecutionKey, at: Option<u64>) {
-        self.timers.set(execution, self.tenant_key(execution), at);
     }
 }
 

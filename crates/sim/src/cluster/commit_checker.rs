@@ -24,7 +24,7 @@ use mainspring_store::prelude::*;
 use mainspring_store::{ExecutionRow, Fence, InboxMessage, Part, ReadLimit, memory::MemoryStore, partition_of};
 
 use super::journal_checker::JournalChecker;
-use crate::simulate::Ended;
+use crate::ended_execution::EndedExecution;
 
 /// Milliseconds for the request that reads the store's clock, plus the drift of the node's clock until the next one.
 const CLOCK_READ_MS: u64 = 10;
@@ -83,9 +83,9 @@ impl CommitChecker {
     }
 
     /// Lists the results of the executions that clients started.
-    pub(super) fn ended(&self) -> Vec<(ExecutionKey, Ended)> {
+    pub(super) fn ended(&self) -> Vec<(ExecutionKey, EndedExecution)> {
         let roots = self.journals.iter().filter(|(_, journal)| journal.fold.state.lineage.depth == 0);
-        roots.map(|(key, journal)| (*key, Ended::of(&journal.fold.state))).collect()
+        roots.map(|(key, journal)| (*key, EndedExecution::of(&journal.fold.state))).collect()
     }
 
     pub(super) fn executions(&self) -> u64 {

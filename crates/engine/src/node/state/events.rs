@@ -5,9 +5,9 @@ use std::collections::{HashMap, VecDeque};
 
 use mainspring_kernel::key::ExecutionKey;
 
-use super::{Node, NodeEvent};
 use crate::{
     evaluator::tenant_of,
+    node::protocol::NodeEvent,
     shard::{
         Event, LoadAnswer,
         tenants::{Tenant, Turns},
@@ -18,35 +18,35 @@ use crate::{
 /// execution stay in order: while one waits, later ones join the same queue, even if its organization becomes known in
 /// the meantime.
 #[derive(Debug, Default)]
-pub(super) struct Events {
-    arrived: VecDeque<NodeEvent>,
-    turns: Turns<(ExecutionKey, NodeEvent)>,
+pub(in crate::node) struct Events {
+    pub(in crate::node) arrived: VecDeque<NodeEvent>,
+    pub(in crate::node) turns: Turns<(ExecutionKey, NodeEvent)>,
     /// The queue and the number of waiting events of each execution.
-    executions: HashMap<ExecutionKey, (Tenant, usize)>,
+    pub(in crate::node) executions: HashMap<ExecutionKey, (Tenant, usize)>,
 }
 
 impl Events {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::node) fn is_empty(&self) -> bool {
         self.arrived.is_empty() && self.turns.is_empty()
     }
 
     /// The number of events that were not sorted yet.
-    pub(super) fn arrived(&self) -> usize {
+    pub(in crate::node) fn arrived(&self) -> usize {
         self.arrived.len()
     }
 
-    pub(super) fn arrive(&mut self, event: NodeEvent) {
+    pub(in crate::node) fn arrive(&mut self, event: NodeEvent) {
         self.arrived.push_back(event);
     }
 
-    fn push(&mut self, execution: ExecutionKey, tenant: Tenant, event: NodeEvent) {
+    pub(in crate::node) fn push(&mut self, execution: ExecutionKey, tenant: Tenant, event: NodeEvent) {
         let (tenant, count) = self.executions.entry(execution).or_insert((tenant, 0));
         *count += 1;
         self.turns.push(*tenant, (execution, event));
     }
 
     /// Returns the next event of the organization that is next.
-    pub(super) fn pop(&mut self) -> Option<NodeEvent> {
+    pub(in crate::node) fn pop(&mut self) -> Option<NodeEvent> {
         let (execution, event) = self.turns.pop()?;
         if let Some((_, count)) = self.executions.get_mut(&execution) {
             *count -= 1;
@@ -58,35 +58,8 @@ impl Events {
     }
 }
 
-impl Node {
-    /// Returns the next arrived event to handle at once. While several organizations share the node, the events of their
-    /// executions wait for their turns instead.
-    pub(super) fn next_arrived(&mut self) -> Option<NodeEvent> {
-        let event = self.events.arrived.pop_front()?;
-        let is_queued = self.shard.is_shared() || !self.events.turns.is_empty();
-        match self.subject(&event).filter(|_| is_queued) {
-            Some((execution, tenant)) => {
-                self.events.push(execution, tenant, event);
-                None
-            }
-            None => Some(event),
-        }
-    }
-
-    /// The execution that an event concerns, and its organization if known.
-    fn subject(&self, event: &NodeEvent) -> Option<(ExecutionKey, Tenant)> {
-        let (execution, organization) = match event {
-            NodeEvent::Ask(_, event) => (event.execution(), organization_of(event)),
-            NodeEvent::Shard(event) if event.is_of_execution() => (event.execution(), organization_of(event)),
-            NodeEvent::Ended(execution, ..) | NodeEvent::Activate(execution) => (*execution, None),
-            _ => return None,
-        };
-        Some((execution, organization.map_or_else(|| self.shard.tenant_key(execution), Tenant::of)))
-    }
-}
-
 /// The organization that an event names. Journals that were read back would otherwise count as one organization.
-fn organization_of(event: &Event) -> Option<&str> {
+pub(in crate::node) fn organization_of(event: &Event) -> Option<&str> {
     match event {
         Event::Submit(submission) => Some(submission.row.organization.as_deref().unwrap_or_default()),
         Event::Loaded(_, _, answer) => match &**answer {

@@ -6,53 +6,55 @@ use std::{
 };
 
 use mainspring_kernel::key::ExecutionKey;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
-use super::Asker;
-use crate::shard::{CommittedFrame, Reply, Ticket};
+use crate::{
+    intake::Charge,
+    shard::{CommittedFrame, Reply, Ticket},
+};
 
 /// The waiting callers.
 #[derive(Default)]
-pub(super) struct Callers {
-    waiting: BTreeMap<Ticket, Asker>,
-    watchers: HashMap<ExecutionKey, Vec<Watcher>>,
+pub(in crate::driver) struct Callers {
+    pub(in crate::driver) waiting: BTreeMap<Ticket, Asker>,
+    pub(in crate::driver) watchers: HashMap<ExecutionKey, Vec<Watcher>>,
 }
 
 impl Callers {
-    pub(super) fn ask(&mut self, ticket: Ticket, asker: Asker) {
+    pub(in crate::driver) fn ask(&mut self, ticket: Ticket, asker: Asker) {
         self.waiting.insert(ticket, asker);
     }
 
-    pub(super) fn reply(&mut self, ticket: Ticket, reply: Reply) {
+    pub(in crate::driver) fn reply(&mut self, ticket: Ticket, reply: Reply) {
         self.waiting.remove(&ticket).map(|asker| asker.sender.send(reply));
     }
 
     /// Drops a caller, who learns that the engine stops.
-    pub(super) fn drop_caller(&mut self, ticket: Ticket) {
+    pub(in crate::driver) fn drop_caller(&mut self, ticket: Ticket) {
         self.waiting.remove(&ticket);
     }
 
     /// Adds a watcher of an execution. Watchers that are gone are removed here and with each count, since an idle
     /// execution sends them nothing.
-    pub(super) fn watch(&mut self, execution: ExecutionKey, watcher: Watcher) {
+    pub(in crate::driver) fn watch(&mut self, execution: ExecutionKey, watcher: Watcher) {
         let watchers = self.watchers.entry(execution).or_default();
         watchers.retain(|watcher| !watcher.is_gone());
         watchers.push(watcher);
     }
 
     /// Ends the subscriptions to an execution.
-    pub(super) fn unwatch(&mut self, execution: ExecutionKey) {
+    pub(in crate::driver) fn unwatch(&mut self, execution: ExecutionKey) {
         self.watchers.remove(&execution);
     }
 
-    pub(super) fn forget_gone(&mut self) {
+    pub(in crate::driver) fn forget_gone(&mut self) {
         self.watchers.retain(|_, watchers| {
             watchers.retain(|watcher| !watcher.is_gone());
             !watchers.is_empty()
         });
     }
 
-    pub(super) fn notify(&mut self, frame: &Arc<CommittedFrame>) {
+    pub(in crate::driver) fn notify(&mut self, frame: &Arc<CommittedFrame>) {
         if let Some(watchers) = self.watchers.get_mut(&frame.execution) {
             watchers.retain(|watcher| watcher.notify(frame));
             if watchers.is_empty() {
@@ -61,7 +63,7 @@ impl Callers {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(in crate::driver) fn clear(&mut self) {
         self.waiting.clear();
         self.watchers.clear();
     }
@@ -76,7 +78,7 @@ pub(crate) enum Watcher {
 }
 
 impl Watcher {
-    fn is_gone(&self) -> bool {
+    pub(in crate::driver) fn is_gone(&self) -> bool {
         match self {
             Self::OfAll(sender) => sender.is_closed(),
             Self::InTime(sender) => sender.is_closed(),
@@ -84,10 +86,16 @@ impl Watcher {
     }
 
     /// Returns false if the subscriber is gone or was too slow.
-    fn notify(&self, frame: &Arc<CommittedFrame>) -> bool {
+    pub(in crate::driver) fn notify(&self, frame: &Arc<CommittedFrame>) -> bool {
         match self {
             Self::OfAll(sender) => sender.send(frame.clone()).is_ok(),
             Self::InTime(sender) => sender.try_send(frame.clone()).is_ok(),
         }
     }
+}
+
+/// A caller that waits for a reply, with its share of the bound of pending requests.
+pub(crate) struct Asker {
+    pub(crate) sender: oneshot::Sender<Reply>,
+    pub(crate) _charge: Charge,
 }

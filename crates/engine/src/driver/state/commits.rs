@@ -8,30 +8,30 @@ use std::{
 use mainspring_store::{Batch, CommitError, PartOutcome, Store};
 use tokio::sync::mpsc;
 
-use super::{metrics, telemetry};
+use crate::driver::{metrics, telemetry::count_commit};
 
 /// A commit for the thread: its number, its batch, the pause before it, and the time of submission.
-type SubmittedCommit = (u64, Arc<Batch>, Duration, Instant);
+pub(in crate::driver) type SubmittedCommit = (u64, Arc<Batch>, Duration, Instant);
 
 /// The result of a commit.
-pub(super) type Answered = (u64, Result<Vec<PartOutcome>, CommitError>);
+pub(in crate::driver) type Answered = (u64, Result<Vec<PartOutcome>, CommitError>);
 
 /// The channels of the thread.
-pub(super) struct Commits {
-    submitted: std::sync::mpsc::Sender<SubmittedCommit>,
-    answers: mpsc::UnboundedReceiver<Answered>,
+pub(in crate::driver) struct Commits {
+    pub(in crate::driver) submitted: std::sync::mpsc::Sender<SubmittedCommit>,
+    pub(in crate::driver) answers: mpsc::UnboundedReceiver<Answered>,
 }
 
 impl Commits {
     /// Starts the thread. It ends with the driver.
-    pub(super) fn start(store: Arc<dyn Store>, metrics: metrics::Commits) -> Self {
+    pub(in crate::driver) fn start(store: Arc<dyn Store>, metrics: metrics::Commits) -> Self {
         let (submitted, receiver) = std::sync::mpsc::channel::<SubmittedCommit>();
         let (sender, answers) = mpsc::unbounded_channel();
         let work = move || {
             for (commit_id, batch, pause, handed_over) in receiver {
                 std::thread::sleep(pause);
                 let answer = store.commit(&batch);
-                telemetry::count_commit(&metrics, &batch, handed_over);
+                count_commit(&metrics, &batch, handed_over);
                 // The shard then drops the last reference and frees the memory on the thread that allocated it.
                 drop(batch);
                 if sender.send((commit_id, answer)).is_err() {
@@ -43,17 +43,17 @@ impl Commits {
         Self { submitted, answers }
     }
 
-    pub(super) fn send(&self, commit_id: u64, batch: Arc<Batch>, pause_ms: u64) {
+    pub(in crate::driver) fn send(&self, commit_id: u64, batch: Arc<Batch>, pause_ms: u64) {
         let _ = self.submitted.send((commit_id, batch, Duration::from_millis(pause_ms), Instant::now()));
     }
 
     /// Waits for the next result. `None` if the thread has ended.
-    pub(super) async fn next(&mut self) -> Option<Answered> {
+    pub(in crate::driver) async fn next(&mut self) -> Option<Answered> {
         self.answers.recv().await
     }
 
     /// Returns a result that has arrived.
-    pub(super) fn try_next(&mut self) -> Option<Answered> {
+    pub(in crate::driver) fn try_next(&mut self) -> Option<Answered> {
         self.answers.try_recv().ok()
     }
 }

@@ -1,0 +1,178 @@
+//! The quarantined executions that a node knows, and the progress of the notifications of their parents.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainspring_kernel::key::ExecutionKey;
+
+use crate::{
+    clock::MonotonicMs,
+    limits::{NOTIFIED_AT_A_TIME, NOTIFY_RETRY_MS_MAX, NOTIFY_RETRY_MS_MIN, QUARANTINED_KNOWN_MAX},
+    node::quarantine_requests::NotifiedParents,
+};
+
+/// State of the notifications about quarantined executions.
+#[derive(Debug, Default)]
+pub(in crate::node) struct Aside {
+    /// Executions whose quarantine is not recorded in the store yet, with the reason.
+    pub(in crate::node) pending_quarantines: BTreeMap<ExecutionKey, String>,
+    /// Quarantined executions that this process has met, with the progress of each notification.
+    pub(in crate::node) met: BTreeMap<ExecutionKey, Met>,
+    /// The size above the bound at which `met` is searched again for executions to forget.
+    pub(in crate::node) full_at: usize,
+    /// Executions among them whose parents are notified next.
+    pub(in crate::node) to_notify: BTreeSet<ExecutionKey>,
+    /// Children among them that are not quarantined but cannot start, with the parent that each names.
+    pub(in crate::node) unbegun: BTreeMap<ExecutionKey, ExecutionKey>,
+    /// A batch of parents is being notified. Only one is in progress at a time.
+    pub(in crate::node) is_notifying: bool,
+    /// `is_wanted`: the quarantined executions are to be read. `is_reading`: a read is in progress.
+    pub(in crate::node) is_wanted: bool,
+    pub(in crate::node) is_reading: bool,
+}
+
+/// Progress of the notification of one parent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::node) enum Met {
+    /// Notified next, or in progress.
+    InProgress {
+        tries: u32,
+    },
+    Notified,
+    /// No parent waits. Tried again whenever the execution is met: the parent may be quarantined itself and released
+    /// later.
+    NoParentWaits,
+    /// The store did not answer, or the parent cannot be read. Retried at the given time.
+    Later {
+        tries: u32,
+        at: MonotonicMs,
+    },
+}
+
+impl Aside {
+    /// Records that an execution is quarantined.
+    pub(in crate::node) fn meet(&mut self, execution: ExecutionKey) {
+        if self.met.len() >= QUARANTINED_KNOWN_MAX.max(self.full_at) {
+            // The parents of the others wait: nothing else reminds this node of a child without a journal.
+            self.met.retain(|_, met| !matches!(met, Met::Notified | Met::NoParentWaits));
+            self.full_at = 2 * self.met.len();
+        }
+        if matches!(self.met.get(&execution), None | Some(Met::NoParentWaits)) {
+            self.met.insert(execution, Met::InProgress { tries: 0 });
+            self.to_notify.insert(execution);
+        }
+    }
+
+    /// Schedules the notifications whose retry time has come.
+    pub(in crate::node) fn retry(&mut self, now: MonotonicMs) {
+        for (execution, met) in &mut self.met {
+            if let Met::Later { tries, at } = *met
+                && at <= now
+            {
+                *met = Met::InProgress { tries };
+                self.to_notify.insert(*execution);
+            }
+        }
+    }
+
+    /// Returns the children of the next batch, unless a batch is in progress.
+    pub(in crate::node) fn next_batch(&mut self) -> Option<Vec<ExecutionKey>> {
+        if self.is_notifying || self.to_notify.is_empty() {
+            return None;
+        }
+        self.is_notifying = true;
+        Some((0..NOTIFIED_AT_A_TIME).map_while(|_| self.to_notify.pop_first()).collect())
+    }
+
+    pub(in crate::node) fn notified(&mut self, notified: NotifiedParents, now: MonotonicMs) {
+        self.is_notifying = false;
+        for (child, is_notified) in notified {
+            // Remains in `met`: when the execution is released, its messages are read again.
+            let Some(met) = self.met.get_mut(&child) else { continue };
+            let Met::InProgress { tries } = *met else { continue };
+            if is_notified.is_some() && self.unbegun.remove(&child).is_some() {
+                self.met.remove(&child);
+                continue;
+            }
+            *met = match is_notified {
+                Some(true) => Met::Notified,
+                Some(false) => Met::NoParentWaits,
+                None => {
+                    let pause_ms = (NOTIFY_RETRY_MS_MIN << tries.min(16)).min(NOTIFY_RETRY_MS_MAX);
+                    Met::Later { tries: tries.saturating_add(1), at: MonotonicMs(now.0.saturating_add(pause_ms)) }
+                }
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: usize) -> ExecutionKey {
+        let mut key = ExecutionKey([0; 16]);
+        key.0[..8].copy_from_slice(&(number as u64).to_be_bytes());
+        key
+    }
+
+    #[test]
+    fn one_batch_of_bounded_size_is_told_at_a_time() {
+        let mut aside = Aside::default();
+        (0..=NOTIFIED_AT_A_TIME).for_each(|number| aside.meet(key(number)));
+        let batch = aside.next_batch().unwrap();
+        assert_eq!(batch.len(), NOTIFIED_AT_A_TIME);
+        assert_eq!(aside.next_batch(), None, "one is under way");
+        aside.notified(batch.into_iter().map(|child| (child, Some(child != key(0)))).collect(), MonotonicMs(0));
+        aside.meet(key(1));
+        assert_eq!(aside.next_batch(), Some(vec![key(NOTIFIED_AT_A_TIME)]), "who was notified is not notified again");
+        aside.notified(vec![(key(NOTIFIED_AT_A_TIME), Some(true))], MonotonicMs(0));
+        aside.meet(key(0));
+        assert_eq!(aside.next_batch(), Some(vec![key(0)]), "nobody waited for this one");
+    }
+
+    /// The parents of a full set of quarantined executions were notified, and two were not.
+    #[test]
+    fn a_full_set_forgets_no_execution_whose_parent_is_to_be_told() {
+        let mut aside = Aside::default();
+        let (later, next) = (key(0), key(QUARANTINED_KNOWN_MAX));
+        (0..QUARANTINED_KNOWN_MAX).for_each(|number| aside.meet(key(number)));
+        aside.unbegun.insert(later, next);
+        while let Some(batch) = aside.next_batch() {
+            aside.notified(
+                batch.into_iter().map(|child| (child, (child != later).then_some(true))).collect(),
+                MonotonicMs(0),
+            );
+        }
+        aside.meet(next);
+        assert_eq!(aside.met.len(), 2, "those whose parents were notified are forgotten");
+        aside.retry(MonotonicMs(NOTIFY_RETRY_MS_MIN));
+        assert_eq!(aside.next_batch(), Some(vec![later, next]));
+        assert!(aside.unbegun.contains_key(&later));
+        // All parents cannot be read: the set grows, and is not searched for each execution.
+        let mut aside = Aside::default();
+        (0..2 * QUARANTINED_KNOWN_MAX).for_each(|number| aside.meet(key(number)));
+        assert_eq!(aside.to_notify.len(), 2 * QUARANTINED_KNOWN_MAX);
+    }
+
+    #[test]
+    fn a_parent_that_cannot_be_read_is_asked_less_and_less_often() {
+        let (mut aside, mut now, mut asked_at) = (Aside::default(), 0, Vec::new());
+        aside.meet(key(0));
+        while asked_at.len() < 12 {
+            aside.meet(key(0));
+            aside.retry(MonotonicMs(now));
+            if let Some(batch) = aside.next_batch() {
+                asked_at.push(now);
+                aside.notified(batch.into_iter().map(|child| (child, None)).collect(), MonotonicMs(now));
+            }
+            now += NOTIFY_RETRY_MS_MIN;
+        }
+        let pauses: Vec<u64> = asked_at.windows(2).map(|times| times[1] - times[0]).collect();
+        assert_eq!(pauses[..3], [NOTIFY_RETRY_MS_MIN, 2 * NOTIFY_RETRY_MS_MIN, 4 * NOTIFY_RETRY_MS_MIN]);
+        assert_eq!(pauses.last(), Some(&NOTIFY_RETRY_MS_MAX));
+        // A new quarantine is notified at once.
+        aside.met.remove(&key(0));
+        aside.meet(key(0));
+        assert!(aside.next_batch().is_some());
+    }
+}
