@@ -5,35 +5,34 @@
 use super::{
     journal::Case,
     op::{
-        Turn,
-        Verb::{self, *},
-        Word, continues, join, opens,
+        Op::{self, *},
+        Text, Turn, continues, join, opens,
     },
 };
 use crate::{
     AuditEntry, AuditRow, Change as Request, ChangeOutcome, Put, READ_BYTES, ReadLimit, Removal, ResourceKey,
-    ResourceQuery, ResourceRow as Thing, Store, StoreError,
+    ResourceQuery, ResourceRow, Store, StoreError,
 };
 
 /// Field, value and whether it is unique.
-type Called = (Word, Word, bool);
+type Called = (Text, Text, bool);
 
 /// A compact [`Change`](crate::Change).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CatalogueOp {
-    pub(crate) removals: Vec<(Word, Option<u64>)>,
+    pub(crate) removals: Vec<(Text, Option<u64>)>,
     /// Resource, expected version, text of its body, and names.
-    pub(crate) puts: Vec<(Word, u64, Word, Vec<Called>)>,
+    pub(crate) puts: Vec<(Text, u64, Text, Vec<Called>)>,
     /// Organization of the log, and action.
-    pub(crate) audit: Vec<(Word, Word)>,
+    pub(crate) audit: Vec<(Text, Text)>,
 }
 
 /// A compact [`ResourceQuery`]: kind and organization, a name, the start, the direction, and the limit.
-pub(crate) type Asked = (Word, Option<(Word, Word)>, Option<Word>, bool, usize);
+pub(crate) type Asked = (Text, Option<(Text, Text)>, Option<Text>, bool, usize);
 
 pub(crate) const SEALING: [u8; 32] = [7; 32];
 
-fn place(at: Word) -> (String, String, String) {
+fn place(at: Text) -> (String, String, String) {
     let mut words = at.splitn(3, ' ').map(str::to_owned);
     let mut next = || words.next().unwrap_or_default();
     (next(), next(), next())
@@ -43,7 +42,7 @@ fn body(at: &str, word: &str) -> Vec<u8> {
     format!("{at}={word}").into_bytes()
 }
 
-pub(crate) fn entries(audited: &[(Word, Word)]) -> Vec<AuditEntry> {
+pub(crate) fn entries(audited: &[(Text, Text)]) -> Vec<AuditEntry> {
     audited.iter().map(|(organization, action)| entry(organization, action)).collect()
 }
 
@@ -55,7 +54,7 @@ fn entry(organization: &str, action: &str) -> AuditEntry {
 
 impl CatalogueOp {
     fn change(&self) -> Request {
-        let removal = |(at, expected): &(Word, Option<u64>)| {
+        let removal = |(at, expected): &(Text, Option<u64>)| {
             let (kind, organization, id) = place(at);
             Removal { kind, organization, id, expected: *expected }
         };
@@ -64,11 +63,11 @@ impl CatalogueOp {
             value: (*value).into(),
             is_unique: *is_unique,
         };
-        let put = |(at, expected, word, names): &(Word, u64, Word, Vec<_>)| {
+        let put = |(at, expected, word, names): &(Text, u64, Text, Vec<_>)| {
             let (kind, organization, id) = place(at);
             let names = names.iter().map(name).collect();
             Put {
-                resource: Thing { kind, organization, id, version: 99, keys: names, body: body(at, word) },
+                resource: ResourceRow { kind, organization, id, version: 99, keys: names, body: body(at, word) },
                 expected: *expected,
             }
         };
@@ -82,8 +81,8 @@ impl CatalogueOp {
 }
 
 /// Runs an operation of a catalogue, and formats the answer.
-pub(super) fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
-    match verb {
+pub(super) fn answer(store: &dyn Store, op: &Op) -> Result<String, StoreError> {
+    match op {
         ResourceRow(at) => item(store, at),
         ItemNamed(of, field, value) => item_named(store, of, field, value),
         Items(asked) => items(store, asked, READ_BYTES),
@@ -91,7 +90,7 @@ pub(super) fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreErro
         Change(op) => change(store, op),
         Audit(organization, after, limit) => audit(store, organization, *after, ReadLimit::of(*limit)),
         AuditWithin(organization, bytes) => audit(store, organization, 0, ReadLimit { rows: 99, bytes: *bytes }),
-        other => panic!("no verb of a catalogue: {other:?}"),
+        other => panic!("no op of a catalogue: {other:?}"),
     }
 }
 
@@ -103,12 +102,12 @@ fn change(store: &dyn Store, op: &CatalogueOp) -> Result<String, StoreError> {
     })
 }
 
-fn item(store: &dyn Store, at: Word) -> Result<String, StoreError> {
+fn item(store: &dyn Store, at: Text) -> Result<String, StoreError> {
     let (kind, organization, id) = place(at);
     Ok(join(store.catalogue().resource(&kind, &organization, &id)?.into_iter().map(draw)))
 }
 
-fn item_named(store: &dyn Store, of: Word, field: Word, value: Word) -> Result<String, StoreError> {
+fn item_named(store: &dyn Store, of: Text, field: Text, value: Text) -> Result<String, StoreError> {
     let (kind, organization, _) = place(of);
     Ok(join(store.catalogue().resource_by_key(&kind, &organization, field, value)?.into_iter().map(draw)))
 }
@@ -123,7 +122,7 @@ fn items(store: &dyn Store, asked: &Asked, bytes: usize) -> Result<String, Store
     Ok(join(store.catalogue().resources(&query)?.into_iter().map(draw)))
 }
 
-fn draw(item: Thing) -> String {
+fn draw(item: ResourceRow) -> String {
     let at = format!("{} {} {}", item.kind, item.organization, item.id);
     let text = String::from_utf8(item.body).unwrap();
     let (of, word) = text.split_once('=').expect("a body of the tests");
@@ -135,7 +134,7 @@ fn draw(item: Thing) -> String {
 }
 
 /// Returns the actions, after checking that the whole log is a chain that ends at its head.
-fn audit(store: &dyn Store, organization: Word, after: u64, bound: ReadLimit) -> Result<String, StoreError> {
+fn audit(store: &dyn Store, organization: Text, after: u64, bound: ReadLimit) -> Result<String, StoreError> {
     let catalogue = store.catalogue();
     let (mut before, mut number) = (Default::default(), 0);
     for row in catalogue.audit(organization, 0, ReadLimit::of(usize::MAX))? {
@@ -152,10 +151,10 @@ fn audit(store: &dyn Store, organization: Word, after: u64, bound: ReadLimit) ->
 }
 
 /// The resources of the random operations.
-pub(crate) const PLACES: [Word; 4] = ["w o a", "w o a\0", "w o b", "t o a"];
+pub(crate) const PLACES: [Text; 4] = ["w o a", "w o a\0", "w o b", "t o a"];
 
 /// Operations that read all of those.
-pub(crate) fn look() -> Vec<Verb> {
+pub(crate) fn look() -> Vec<Op> {
     vec![
         Items(("w o", None, None, false, 99)),
         Items(("t o", None, None, true, 99)),
@@ -168,15 +167,15 @@ pub(super) fn cases() -> Vec<Case> {
     [versions(), names(), lists(), logs()].into_iter().flatten().collect()
 }
 
-fn put(at: Word, expected: u64, word: Word) -> CatalogueOp {
+fn put(at: Text, expected: u64, word: Text) -> CatalogueOp {
     named(at, expected, word, vec![])
 }
 
-fn named(at: Word, expected: u64, word: Word, names: Vec<Called>) -> CatalogueOp {
+fn named(at: Text, expected: u64, word: Text, names: Vec<Called>) -> CatalogueOp {
     CatalogueOp { puts: vec![(at, expected, word, names)], ..CatalogueOp::default() }
 }
 
-fn removed(at: Word, expected: Option<u64>) -> CatalogueOp {
+fn removed(at: Text, expected: Option<u64>) -> CatalogueOp {
     CatalogueOp { removals: vec![(at, expected)], ..CatalogueOp::default() }
 }
 
@@ -188,7 +187,7 @@ fn versions() -> Vec<Case> {
     };
     vec![
         (
-            "a thing has a version, and only who knows it changes the thing",
+            "a resource has a version, and a change must name it",
             vec![
                 (ResourceRow("w o a"), ""),
                 (Change(put("w o a", 1, "x")), "conflict a"),
@@ -247,7 +246,7 @@ fn names() -> Vec<Case> {
         audit: vec![("o", "inherits")],
     };
     vec![(
-        "a unique name is one thing's, of a kind in an organization",
+        "a unique name belongs to one resource of a kind in an organization",
         vec![
             (Change(named("w o a", 0, "1", vec![("slug", "x", true), ("by", "u", false)])), "done"),
             (Change(named("w o b", 0, "1", vec![("by", "u", false), ("slug", "x", true)])), "b may not have its slug"),
@@ -288,7 +287,7 @@ fn lists() -> Vec<Case> {
     };
     let by = Some(("by", "u\0"));
     vec![(
-        "things are listed by the bytes of their ids, up and down, in pages, by a name",
+        "resources are listed by the bytes of their ids, up and down, in pages, by a name",
         vec![
             (Items(("w o", None, None, false, 9)), ""),
             (Change(all), "done"),
@@ -324,7 +323,7 @@ fn lists() -> Vec<Case> {
 }
 
 fn logs() -> Vec<Case> {
-    let audited = |audit: Vec<(Word, Word)>| CatalogueOp { audit, ..CatalogueOp::default() };
+    let audited = |audit: Vec<(Text, Text)>| CatalogueOp { audit, ..CatalogueOp::default() };
     let acts = |turn: Turn, action| Turn { audit: vec![("o", action)], ..turn };
     vec![
         (
@@ -356,9 +355,9 @@ fn logs() -> Vec<Case> {
                 ),
                 (Commit(2, vec![acts(continues(0, 0), "never")]), "fence"),
                 (Commit(1, vec![acts(Turn { frames: 0, consumed: vec!["x"], ..continues(0, 0) }, "c")]), "durable"),
-                (PostNoted(1, 4, "message", vec![("o", "d"), ("p", "e")]), "posted"),
-                (PostNoted(1, 4, "message", vec![("o", "never")]), "posted"),
-                (PostNoted(2, 4, "other", vec![("o", "never")]), "not posted"),
+                (EnqueueAudited(1, 4, "message", vec![("o", "d"), ("p", "e")]), "enqueued"),
+                (EnqueueAudited(1, 4, "message", vec![("o", "never")]), "enqueued"),
+                (EnqueueAudited(2, 4, "other", vec![("o", "never")]), "not enqueued"),
                 (Change(audited(vec![("o", "f")])), "done"),
                 (Audit("o", 0, 9), "1:a 2:b 3:c 4:d 5:f"),
                 (Audit("p", 0, 9), "1:e"),
@@ -369,7 +368,7 @@ fn logs() -> Vec<Case> {
 
 #[test]
 fn what_no_index_takes_is_refused_by_every_store() {
-    let long: Word = Box::leak(format!("w o {}", "x".repeat(crate::ID_BYTES_MAX + 1)).into_boxed_str());
+    let long: Text = Box::leak(format!("w o {}", "x".repeat(crate::ID_BYTES_MAX + 1)).into_boxed_str());
     let check = |store: &dyn Store| {
         for op in [put(long, 0, ""), removed(long, None)] {
             let refused = super::op::run(store, &Change(op));

@@ -2,11 +2,11 @@
 
 use super::{
     Subject,
-    op::{Turn, Verb, Verb::*, Word, continues, opens},
+    op::{Op, Op::*, Text, Turn, continues, opens},
 };
 use crate::BLOB_BYTES_MIN;
 
-fn one(turn: Turn) -> Verb {
+fn one(turn: Turn) -> Op {
     Commit(1, vec![turn])
 }
 
@@ -15,7 +15,7 @@ fn erased() -> Vec<Option<usize>> {
 }
 
 /// The subject of the case, and operations with the formatted answers.
-pub(super) type Case = (&'static str, Vec<(Verb, &'static str)>);
+pub(super) type Case = (&'static str, Vec<(Op, &'static str)>);
 
 /// Lists all cases, for a store with its declared differences.
 pub(super) fn cases<S: Subject>() -> Vec<Case> {
@@ -55,7 +55,7 @@ fn journals() -> Vec<Case> {
                 (Row(0), ""),
                 (Plan(1), "None"),
                 (Quarantine(0, "no"), "done"),
-                (Release(0), "not quarantined"),
+                (ReleaseQuarantined(0), "not quarantined"),
                 (Head(0), "none"),
             ],
         ),
@@ -92,7 +92,7 @@ fn ends() -> Vec<Case> {
             vec![
                 (Claim(0), "1"),
                 (one(opens(0)), "durable"),
-                (Post(0, "a"), "posted"),
+                (Enqueue(0, "a"), "enqueued"),
                 (one(Turn { ends: true, ..continues(0, 0) }), "durable"),
                 (Head(0), "1 in 0 ended"),
                 (Row(0), "0::completed:with_failures"),
@@ -154,7 +154,7 @@ fn refusals() -> Vec<Case> {
     let mut steps = vec![
         (Claim(0), "1"),
         (Claim(1), "1"),
-        (Post(0, "a"), "posted"),
+        (Enqueue(0, "a"), "enqueued"),
         (one(Turn { frames: 2, id: Some("name"), gates_opened: vec![("s", 1)], ..opens(0) }), "durable"),
     ];
     for (pair, turn) in wrong {
@@ -213,24 +213,24 @@ fn looking_anew() -> Vec<Case> {
 
 fn releases() -> Vec<Case> {
     vec![(
-        "a release takes what the parent was notice out of its inbox, unless the parent has gone on",
+        "a release deletes the notice from the inbox of the parent, unless the parent has continued",
         vec![
             (Claim(0), "1"),
             (Commit(1, vec![opens(0), opens(1)]), "durable durable"),
-            (ReleaseChild(1, (0, 0), "notice"), "not quarantined"),
+            (ReleaseQuarantinedChild(1, (0, 0), "notice"), "not quarantined"),
             (Quarantine(1, "bad"), "done"),
-            (Post(0, "notice"), "posted"),
-            (Post(0, "other"), "posted"),
-            (Post(1, "notice"), "posted"),
-            (ReleaseChild(1, (0, 1), "notice"), "the parent moved"),
-            (ReleaseChild(1, (2, 0), "notice"), "the parent moved"),
+            (Enqueue(0, "notice"), "enqueued"),
+            (Enqueue(0, "other"), "enqueued"),
+            (Enqueue(1, "notice"), "enqueued"),
+            (ReleaseQuarantinedChild(1, (0, 1), "notice"), "the parent moved"),
+            (ReleaseQuarantinedChild(1, (2, 0), "notice"), "the parent moved"),
             (Inbox(0, 0, 9), "0:notice 0:other 1:notice"),
             (Head(1), "0 in 0 wake 0 quarantined: bad"),
-            (ReleaseChild(1, (0, 0), "notice"), "released"),
+            (ReleaseQuarantinedChild(1, (0, 0), "notice"), "released"),
             (Inbox(0, 0, 9), "0:other 1:notice"),
             (Head(1), "0 in 0 wake 0"),
             (Quarantine(1, "again"), "done"),
-            (ReleaseChild(1, (0, 0), "notice"), "released"),
+            (ReleaseQuarantinedChild(1, (0, 0), "notice"), "released"),
         ],
     )]
 }
@@ -284,7 +284,7 @@ fn looking_again() -> Vec<Case> {
                 (one(Turn { wake_at: Some(3), ..continues(0, 0) }), "durable"),
                 (Head(0), "1 in 0 wake 3 quarantined: bad frame"),
                 (Due(0, 9, 9), "1@0"),
-                (Release(0), "released"),
+                (ReleaseQuarantined(0), "released"),
                 (Due(0, 9, 9), "1@0 0@3"),
                 (Head(0), "1 in 0 wake 3"),
             ],
@@ -301,8 +301,8 @@ fn ends_by_force() -> Vec<Case> {
                 Commit(1, vec![Turn { organization: Some("o"), gates_opened: vec![("s", 1)], ..opens(0) }, opens(1)]),
                 "durable durable",
             ),
-            (Post(0, "a"), "posted"),
-            (Post(1, "b"), "posted"),
+            (Enqueue(0, "a"), "enqueued"),
+            (Enqueue(1, "b"), "enqueued"),
             (ForceEnd(0), "false"),
             (Quarantined(None), ""),
             (Quarantine(0, "bad"), "done"),
@@ -318,7 +318,7 @@ fn ends_by_force() -> Vec<Case> {
             (Gates(None, None, 9), ""),
             (Inbox(0, 0, 9), "1:b"),
             (Quarantined(None), "1 (worse)"),
-            (Release(0), "not quarantined"),
+            (ReleaseQuarantined(0), "not quarantined"),
             (Head(0), "0 in 0 ended quarantined: bad"),
             (one(continues(0, 0)), "ended"),
             (Frames(0, 0, 9), "0[]"),
@@ -333,10 +333,10 @@ fn messages<S: Subject>() -> Vec<Case> {
         (
             "messages wait in order of arrival, each once",
             vec![
-                (Post(1, "a"), "posted"),
-                (Post(0, "a"), "posted"),
-                (Post(1, "a"), "posted"),
-                (Post(0, "b"), "posted"),
+                (Enqueue(1, "a"), "enqueued"),
+                (Enqueue(0, "a"), "enqueued"),
+                (Enqueue(1, "a"), "enqueued"),
+                (Enqueue(0, "b"), "enqueued"),
                 (Plan(1), "kept"),
                 (Inbox(0, 0, 9), "1:a 0:a 0:b"),
                 (Inbox(0, 1, 9), "0:a 0:b"),
@@ -349,10 +349,10 @@ fn messages<S: Subject>() -> Vec<Case> {
             "a message leaves in its receiver's commit, and others arrive in it",
             vec![
                 (Claim(0), "1"),
-                (Post(0, "a"), "posted"),
+                (Enqueue(0, "a"), "enqueued"),
                 (one(Turn { consumed: vec!["a", "z"], messages: vec![(1, "b"), (1, "b")], ..opens(0) }), "durable"),
                 (Inbox(0, 0, 9), "1:b"),
-                (Post(0, "a"), "posted"),
+                (Enqueue(0, "a"), "enqueued"),
                 (Inbox(0, 0, 9), put_again),
             ],
         ),
@@ -360,8 +360,8 @@ fn messages<S: Subject>() -> Vec<Case> {
             "a message to itself may have the name of the one it consumes",
             vec![
                 (Claim(0), "1"),
-                (Post(0, "a"), "posted"),
-                (Post(1, "b"), "posted"),
+                (Enqueue(0, "a"), "enqueued"),
+                (Enqueue(1, "b"), "enqueued"),
                 (one(Turn { consumed: vec!["a"], messages: vec![(0, "a")], ..opens(0) }), "durable"),
                 (Inbox(0, 0, 9), if S::REMEMBERS_CONSUMED_MESSAGES { "1:b" } else { "1:b 0:a" }),
             ],
@@ -523,7 +523,7 @@ fn catalogue() -> Vec<Case> {
 
 fn pending_ones() -> Vec<Case> {
     vec![(
-        "whose executions are pending is known, and what is set aside can be left out",
+        "organizations with pending executions are listed, and quarantined executions can be left out",
         vec![
             (Claim(0), "1"),
             (PendingOrganizations, ""),
@@ -533,21 +533,21 @@ fn pending_ones() -> Vec<Case> {
             ),
             (Commit(1, vec![pending(3, None), Turn { is_pending: false, ..pending(4, Some("p")) }]), "durable durable"),
             (PendingOrganizations, "o q"),
-            (RowsGoingOn("o", vec!["pending"]), "2 1"),
+            (UnfinishedRows("o", vec!["pending"]), "2 1"),
             (Count("o", vec!["pending"], 9), "2"),
             (Count("o", vec!["running", "pending"], 1), "1"),
             (Count("o", vec!["running"], 9), "0"),
             (Count("q", vec!["pending"], 9), "1"),
             (Quarantine(1, "why"), "done"),
             (Count("o", vec!["pending"], 9), "1"),
-            (RowsGoingOn("o", vec!["pending"]), "2"),
-            (RowsGoingOn("o", vec![]), "2"),
+            (UnfinishedRows("o", vec!["pending"]), "2"),
+            (UnfinishedRows("o", vec![]), "2"),
             (Rows(vec!["pending"], None, None, 9), "3 2 1 0"),
             (PendingOrganizations, "o q"),
             (Quarantine(2, "why"), "done"),
             (PendingOrganizations, "q"),
-            (Release(1), "released"),
-            (RowsGoingOn("o", vec!["running", "pending"]), "1"),
+            (ReleaseQuarantined(1), "released"),
+            (UnfinishedRows("o", vec!["running", "pending"]), "1"),
             (one(continues(0, 0)), "durable"),
             (PendingOrganizations, "o"),
             (one(Turn { ends: true, ..continues(1, 0) }), "durable"),
@@ -556,7 +556,7 @@ fn pending_ones() -> Vec<Case> {
     )]
 }
 
-fn pending(execution: u8, organization: Option<Word>) -> Turn {
+fn pending(execution: u8, organization: Option<Text>) -> Turn {
     Turn { is_pending: true, organization, ..opens(execution) }
 }
 
@@ -566,7 +566,7 @@ fn origins() -> Vec<Case> {
         workflow_id: Some(workflow_id),
         ..opens(execution)
     };
-    let of = |[organization, workflow_id, workflow]: [Option<Word>; 3], execution| {
+    let of = |[organization, workflow_id, workflow]: [Option<Text>; 3], execution| {
         one(Turn { organization, workflow_id, workflow, idempotency_key: Some("k"), ..opens(execution) })
     };
     vec![
@@ -621,7 +621,7 @@ fn origins() -> Vec<Case> {
 }
 
 fn gates() -> Vec<Case> {
-    let asks = |turn: Turn, gates_opened: Vec<(Word, u32)>| Turn { gates_opened, ..turn };
+    let asks = |turn: Turn, gates_opened: Vec<(Text, u32)>| Turn { gates_opened, ..turn };
     let of = |organization, turn: Turn| Turn { organization: Some(organization), ..turn };
     let all = "4:s#1 of p 2:a#1 of o 1:s#1 of o 1:s\0#2 of o 1:s\0#10 of o 0:s#1";
     vec![(

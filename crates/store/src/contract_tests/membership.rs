@@ -4,9 +4,8 @@ use super::{
     Subject,
     journal::Case,
     op::{
-        Turn,
-        Verb::{self, *},
-        continues, opens,
+        Op::{self, *},
+        Turn, continues, opens,
     },
 };
 
@@ -20,7 +19,7 @@ pub(super) fn cases<S: Subject>() -> Vec<Case> {
         .collect()
 }
 
-fn one(epoch: u64, turn: Turn) -> Verb {
+fn one(epoch: u64, turn: Turn) -> Op {
     Commit(epoch, vec![turn])
 }
 
@@ -32,30 +31,30 @@ fn who_takes<S: Subject>() -> Vec<Case> {
     vec![(
         "each heartbeat says whether its node takes partitions",
         vec![
-            (Beat("a", LONG), "of 1: holds nothing; living: a"),
-            (Take("a", vec![0]), "0@1"),
-            (GiveUp("a", vec![(0, 1)]), "done"),
+            (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+            (Acquire("a", vec![0]), "0@1"),
+            (ReleasePartitions("a", vec![(0, 1)]), "done"),
             (
-                BeatOnly("a", LONG),
+                HeartbeatWithoutPartitions("a", LONG),
                 if S::KEEPS_WHO_TAKES {
                     "of 1: holds nothing; living: a(takes nothing)"
                 } else {
                     "of 1: holds nothing; living: a"
                 },
             ),
-            (Beat("b", LONG), one_of_two),
+            (Heartbeat("b", LONG), one_of_two),
             (ClusterView, one_of_two),
-            (Beat("a", LONG), "of 1: holds nothing; living: a b"),
+            (Heartbeat("a", LONG), "of 1: holds nothing; living: a b"),
             (
-                BeatOnly("c", LONG),
+                HeartbeatWithoutPartitions("c", LONG),
                 if S::KEEPS_WHO_TAKES {
                     "of 1: holds nothing; living: a b c(takes nothing)"
                 } else {
                     "of 1: holds nothing; living: a b c"
                 },
             ),
-            (BeatOnly("c", 0), "of 1: holds nothing; living: a b"),
-            (BeatOnly("c", LONG), "lapsed"),
+            (HeartbeatWithoutPartitions("c", 0), "of 1: holds nothing; living: a b"),
+            (HeartbeatWithoutPartitions("c", LONG), "lapsed"),
         ],
     )]
 }
@@ -65,35 +64,35 @@ fn leases() -> Vec<Case> {
         (
             "what a living node holds, nobody else takes",
             vec![
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
-                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
-                (Take("a", vec![3, 0, 3]), "0@1 3@1"),
-                (Take("b", vec![0, 1]), "1@1"),
-                (Take("a", vec![0, 1, 3]), ""),
-                (Beat("a", LONG), "of 1: holds 0@1 3@1; living: a b; 0:a 1:b 3:a"),
-                (Beat("b", LONG), "of 1: holds 1@1; living: a b; 0:a 1:b 3:a"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+                (Heartbeat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Acquire("a", vec![3, 0, 3]), "0@1 3@1"),
+                (Acquire("b", vec![0, 1]), "1@1"),
+                (Acquire("a", vec![0, 1, 3]), ""),
+                (Heartbeat("a", LONG), "of 1: holds 0@1 3@1; living: a b; 0:a 1:b 3:a"),
+                (Heartbeat("b", LONG), "of 1: holds 1@1; living: a b; 0:a 1:b 3:a"),
                 (ClusterView, "of 1: holds nothing; living: a b; 0:a 1:b 3:a"),
                 (one(1, opens(0)), "durable"),
             ],
         ),
         (
             "a node that never said it lives takes nothing",
-            vec![(Take("a", vec![0]), ""), (Beat("b", LONG), "of 1: holds nothing; living: b")],
+            vec![(Acquire("a", vec![0]), ""), (Heartbeat("b", LONG), "of 1: holds nothing; living: b")],
         ),
         (
-            "what is given up is anybody's, with a new epoch",
+            "a released partition can be acquired, with a new epoch",
             vec![
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
-                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
-                (Take("a", vec![0, 1]), "0@1 1@1"),
-                (GiveUp("b", vec![(0, 1)]), "done"),
-                (GiveUp("a", vec![(0, 2)]), "done"),
-                (Take("b", vec![0]), ""),
-                (GiveUp("a", vec![(0, 1), (7, 1)]), "done"),
-                (Beat("a", LONG), "of 1: holds 1@1; living: a b; 1:a"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+                (Heartbeat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Acquire("a", vec![0, 1]), "0@1 1@1"),
+                (ReleasePartitions("b", vec![(0, 1)]), "done"),
+                (ReleasePartitions("a", vec![(0, 2)]), "done"),
+                (Acquire("b", vec![0]), ""),
+                (ReleasePartitions("a", vec![(0, 1), (7, 1)]), "done"),
+                (Heartbeat("a", LONG), "of 1: holds 1@1; living: a b; 1:a"),
                 // No other node has acquired it yet: a commit that was under way may still arrive.
                 (one(1, opens(0)), "durable"),
-                (Take("b", vec![0]), "0@2"),
+                (Acquire("b", vec![0]), "0@2"),
                 (one(1, continues(0, 0)), "fence"),
                 (one(2, continues(0, 0)), "durable"),
             ],
@@ -101,11 +100,11 @@ fn leases() -> Vec<Case> {
         (
             "a claim asks nobody",
             vec![
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
-                (Take("a", vec![0]), "0@1"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+                (Acquire("a", vec![0]), "0@1"),
                 (Claim(0), "2"),
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
-                (Take("a", vec![0]), "0@3"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+                (Acquire("a", vec![0]), "0@3"),
             ],
         ),
     ]
@@ -116,13 +115,13 @@ fn ends_of_leases() -> Vec<Case> {
         (
             "what a silent node held is anybody's, and its name is used up",
             vec![
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
-                (Take("a", vec![0, 1]), "0@1 1@1"),
-                (Beat("a", 0), "of 1: holds 0@1 1@1; living: "),
-                (Beat("a", LONG), "lapsed"),
-                (Take("a", vec![5]), ""),
-                (Beat("b", LONG), "of 1: holds nothing; living: b"),
-                (Take("b", vec![1]), "1@2"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+                (Acquire("a", vec![0, 1]), "0@1 1@1"),
+                (Heartbeat("a", 0), "of 1: holds 0@1 1@1; living: "),
+                (Heartbeat("a", LONG), "lapsed"),
+                (Acquire("a", vec![5]), ""),
+                (Heartbeat("b", LONG), "of 1: holds nothing; living: b"),
+                (Acquire("b", vec![1]), "1@2"),
                 (one(1, Turn { partition: 1, ..opens(1) }), "fence"),
                 (one(2, Turn { partition: 1, ..opens(1) }), "durable"),
                 // Its lease has expired, but no other node has acquired this partition: only the epoch counts.
@@ -132,14 +131,14 @@ fn ends_of_leases() -> Vec<Case> {
         (
             "a node that leaves holds nothing any more",
             vec![
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
-                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
-                (Take("a", vec![0]), "0@1"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+                (Heartbeat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Acquire("a", vec![0]), "0@1"),
                 (Leave("a"), "done"),
-                (Leave("nobody"), "done"),
-                (Take("b", vec![0]), "0@2"),
-                (Beat("a", LONG), "lapsed"),
-                (Beat("b", LONG), "of 1: holds 0@2; living: b; 0:b"),
+                (Leave("unknown"), "done"),
+                (Acquire("b", vec![0]), "0@2"),
+                (Heartbeat("a", LONG), "lapsed"),
+                (Heartbeat("b", LONG), "of 1: holds 0@2; living: b; 0:b"),
             ],
         ),
     ]
@@ -148,15 +147,15 @@ fn ends_of_leases() -> Vec<Case> {
 fn remote_attempts() -> Vec<Case> {
     vec![
         (
-            "what goes on at a node that gave it up is the node's until it ends it",
+            "an attempt that runs at a former owner stays recorded there until it ends",
             vec![
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
-                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
-                (Take("a", vec![0, 1]), "0@1 1@1"),
-                (GiveUpRunning("a", vec![(0, 1)], vec![(0, 1), (2, 1), (0, 3)]), "done"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+                (Heartbeat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Acquire("a", vec![0, 1]), "0@1 1@1"),
+                (ReleaseWithRunning("a", vec![(0, 1)], vec![(0, 1), (2, 1), (0, 3)]), "done"),
                 (Remote(0), "0#1 at a 0#3 at a"),
                 (Remote(1), ""),
-                (Take("b", vec![0]), "0@2"),
+                (Acquire("b", vec![0]), "0@2"),
                 (EndRemote("b", vec![(0, 1)]), "done"),
                 (Remote(0), "0#1 at a 0#3 at a"),
                 (EndRemote("a", vec![(0, 1), (1, 1)]), "done"),
@@ -164,45 +163,45 @@ fn remote_attempts() -> Vec<Case> {
                 (Remote(0), "0#3 at a"),
                 (Remote(2), "2#1 at a"),
                 // It is reacquired, and released again while the attempt still runs.
-                (GiveUpRunning("b", vec![(0, 2)], vec![(0, 3)]), "done"),
+                (ReleaseWithRunning("b", vec![(0, 2)], vec![(0, 3)]), "done"),
                 (Remote(0), "0#3 at b"),
-                (GiveUpRunning("b", vec![], vec![(0, 3)]), "done"),
+                (ReleaseWithRunning("b", vec![], vec![(0, 3)]), "done"),
                 (Remote(0), "0#3 at b"),
             ],
         ),
         (
             "who performs it is asked to stop it",
             vec![
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
                 (StopRemote(0, 1), "done"),
-                (GiveUpRunning("a", vec![], vec![(0, 1), (1, 1)]), "done"),
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
+                (ReleaseWithRunning("a", vec![], vec![(0, 1), (1, 1)]), "done"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
                 (StopRemote(0, 1), "done"),
                 (StopRemote(0, 2), "done"),
-                (Beat("a", LONG), "of 1: holds nothing; living: a; to stop: 0#1"),
-                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a; to stop: 0#1"),
+                (Heartbeat("b", LONG), "of 1: holds nothing; living: a b"),
                 (ClusterView, "of 1: holds nothing; living: a b"),
                 // Repeating it does not withdraw the request to stop.
-                (GiveUpRunning("a", vec![], vec![(0, 1)]), "done"),
-                (Beat("a", LONG), "of 1: holds nothing; living: a b; to stop: 0#1"),
+                (ReleaseWithRunning("a", vec![], vec![(0, 1)]), "done"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a b; to stop: 0#1"),
                 (EndRemote("a", vec![(0, 1)]), "done"),
-                (Beat("a", LONG), "of 1: holds nothing; living: a b"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a b"),
             ],
         ),
         (
-            "nothing goes on at a dead node",
+            "an attempt of a crashed node is not recorded as running",
             vec![
-                (Beat("a", LONG), "of 1: holds nothing; living: a"),
-                (Beat("b", LONG), "of 1: holds nothing; living: a b"),
-                (GiveUpRunning("a", vec![], vec![(0, 1)]), "done"),
-                (GiveUpRunning("b", vec![], vec![(1, 1)]), "done"),
-                (GiveUpRunning("nobody", vec![], vec![(2, 1)]), "done"),
+                (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+                (Heartbeat("b", LONG), "of 1: holds nothing; living: a b"),
+                (ReleaseWithRunning("a", vec![], vec![(0, 1)]), "done"),
+                (ReleaseWithRunning("b", vec![], vec![(1, 1)]), "done"),
+                (ReleaseWithRunning("unknown", vec![], vec![(2, 1)]), "done"),
                 (Remote(2), ""),
-                (Beat("a", 0), "of 1: holds nothing; living: b"),
+                (Heartbeat("a", 0), "of 1: holds nothing; living: b"),
                 (Remote(0), ""),
                 (Leave("b"), "done"),
                 (Remote(1), ""),
-                (Beat("c", LONG), "of 1: holds nothing; living: c"),
+                (Heartbeat("c", LONG), "of 1: holds nothing; living: c"),
                 (Remote(1), ""),
             ],
         ),
@@ -213,16 +212,16 @@ fn number_of_partitions() -> Vec<Case> {
     vec![(
         "another number of partitions moves everything and lets go of all",
         vec![
-            (Beat("a", LONG), "of 1: holds nothing; living: a"),
-            (Take("a", vec![0, 1]), "0@1 1@1"),
+            (Heartbeat("a", LONG), "of 1: holds nothing; living: a"),
+            (Acquire("a", vec![0, 1]), "0@1 1@1"),
             (Commit(1, vec![opens(0), Turn { messages: vec![(3, "x")], ..opens(1) }]), "durable durable"),
-            (Post(2, "a"), "posted"),
-            (Post(5, "b"), "posted"),
+            (Enqueue(2, "a"), "enqueued"),
+            (Enqueue(5, "b"), "enqueued"),
             (Leave("a"), "done"),
             (Repartition(2), "done"),
             (Partitions, "2"),
-            (Post(4, "late"), "not posted"),
-            (PostOf(2, 4, "c"), "posted"),
+            (Enqueue(4, "late"), "not enqueued"),
+            (EnqueueAmong(2, 4, "c"), "enqueued"),
             (Inbox(0, 0, 9), "2:a 4:c"),
             (Inbox(1, 0, 9), "3:x 5:b"),
             (InboxOf(vec![1, 0], 9, 99), "3:x 2:a 5:b 4:c"),
@@ -241,17 +240,17 @@ fn number_of_partitions() -> Vec<Case> {
             (Head(1), "0 in 1 wake 0"),
             (Row(1), "1::running:"),
             (one(1, continues(0, 0)), "fence"),
-            (Beat("b", LONG), "of 2: holds nothing; living: b"),
-            (Take("b", vec![0, 1]), "0@3 1@3"),
+            (Heartbeat("b", LONG), "of 2: holds nothing; living: b"),
+            (Acquire("b", vec![0, 1]), "0@3 1@3"),
             (one(3, continues(1, 0)), "partition"),
             (Commit(3, vec![continues(0, 0), Turn { partition: 1, ..continues(1, 0) }]), "durable durable"),
             (Repartition(1), "done"),
             (Inbox(0, 0, 9), "3:x 2:a 5:b 4:c"),
             (Head(1), "1 in 0 wake 0"),
             // The living node assumes for a while that it still owns its partitions.
-            (Take("b", vec![0]), ""),
-            (Beat("c", LONG), "of 1: holds nothing; living: b c"),
-            (Take("c", vec![0]), ""),
+            (Acquire("b", vec![0]), ""),
+            (Heartbeat("c", LONG), "of 1: holds nothing; living: b c"),
+            (Acquire("c", vec![0]), ""),
             (Claim(0), "5"),
         ],
     )]
@@ -261,12 +260,12 @@ fn metadata() -> Vec<Case> {
     vec![(
         "the first value of a name is kept",
         vec![
-            (Pinned("key"), "none"),
-            (Pin("key", "one"), "one"),
-            (Pinned("key"), "one"),
-            (Pin("key", "two"), "one"),
-            (Pin("other", "two"), "two"),
-            (Pin("key", "three"), "one"),
+            (Metadata("key"), "none"),
+            (PutMetadata("key", "one"), "one"),
+            (Metadata("key"), "one"),
+            (PutMetadata("key", "two"), "one"),
+            (PutMetadata("other", "two"), "two"),
+            (PutMetadata("key", "three"), "one"),
         ],
     )]
 }

@@ -68,8 +68,8 @@ impl Subject for Sqlite {
 fn check<S: Subject>(make: impl Fn() -> S, reopening: bool) {
     for (case, steps) in journal::cases::<S>() {
         let mut subject = make();
-        for (number, (verb, expected)) in steps.iter().enumerate() {
-            assert_eq!(run(subject.store(), verb), *expected, "{case}, step {number}: {verb:?}");
+        for (number, (op, expected)) in steps.iter().enumerate() {
+            assert_eq!(run(subject.store(), op), *expected, "{case}, step {number}: {op:?}");
             if reopening {
                 subject.reopen();
             }

@@ -4,7 +4,7 @@
 use super::{
     Memory, Sqlite, Subject,
     catalogue::{CatalogueOp, PLACES},
-    op::{EXECUTIONS, Turn, Verb, Word, key, look, run},
+    op::{EXECUTIONS, Op, Text, Turn, key, look, run},
 };
 use crate::{BLOB_BYTES_MIN, Store, memory::MemoryStore, partition_of};
 
@@ -38,99 +38,99 @@ impl Random {
 
 const MESSAGES: [&str; 3] = ["a", "b", "c"];
 
-const STEPS_OF_GATES: [Word; 2] = ["s", "s\0"];
+const STEPS_OF_GATES: [Text; 2] = ["s", "s\0"];
 
-const ORGANIZATIONS: [Option<Word>; 3] = [None, Some("o"), Some("p")];
+const ORGANIZATIONS: [Option<Text>; 3] = [None, Some("o"), Some("p")];
 
 const NODES: [&str; 2] = ["n", "o"];
 
 /// Leases last for the whole test, or expire at once.
 const LEASES_MS: [u64; 3] = [1_000_000, 1_000_000, 0];
 
-fn verb(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Verb {
+fn op(random: &mut Random, reference: &dyn Store, epoch: &mut u64) -> Op {
     let execution = random.below(usize::from(EXECUTIONS)) as u8;
     match random.below(27) {
         0 => {
             *epoch += 1;
-            Verb::Repartition(random.below(2) as u32 + 1)
+            Op::Repartition(random.below(2) as u32 + 1)
         }
-        23..26 => Verb::Change(op(random, reference)),
+        23..26 => Op::Change(catalogue_op(random, reference)),
         26 if random.one_in(2) => {
             let after = (execution, random.of(&STEPS_OF_GATES), 1);
-            Verb::Gates(random.of(&ORGANIZATIONS), random.of(&[None, Some(after)]), random.below(5))
+            Op::Gates(random.of(&ORGANIZATIONS), random.of(&[None, Some(after)]), random.below(5))
         }
         26 => {
             let name = random.of(&[None, Some(("slug", "x")), Some(("by", "x"))]);
             let after = random.of(&[None, Some("a"), Some("b"), Some("")]);
-            Verb::Items(("w o", name, after, random.one_in(2), random.below(4)))
+            Op::Items(("w o", name, after, random.one_in(2), random.below(4)))
         }
-        20 => Verb::Beat(random.of(&NODES), random.of(&LEASES_MS)),
+        20 => Op::Heartbeat(random.of(&NODES), random.of(&LEASES_MS)),
         // Partitions without writes, since all others are expected to have the same epoch.
-        21 => Verb::Take(random.of(&NODES), random.some(3, |random| random.of(&[2, 3, 4]))),
+        21 => Op::Acquire(random.of(&NODES), random.some(3, |random| random.of(&[2, 3, 4]))),
         22 => match random.below(6) {
-            0 => Verb::GiveUp(random.of(&NODES), vec![(random.of(&[2, 3, 4]), random.below(4) as u64)]),
+            0 => Op::ReleasePartitions(random.of(&NODES), vec![(random.of(&[2, 3, 4]), random.below(4) as u64)]),
             3 => {
                 let fences = vec![(random.of(&[2, 3, 4]), random.below(4) as u64)];
-                Verb::GiveUpRunning(random.of(&NODES), fences, random.some(3, |random| (random.below(3) as u8, 1)))
+                Op::ReleaseWithRunning(random.of(&NODES), fences, random.some(3, |random| (random.below(3) as u8, 1)))
             }
-            4 => Verb::StopRemote(random.below(3) as u8, 1),
-            5 => Verb::EndRemote(random.of(&NODES), vec![(random.below(3) as u8, 1)]),
-            1 if random.one_in(4) => Verb::Leave(random.of(&NODES)),
-            _ => Verb::Pin(random.of(&["p", "q"]), random.of(&["1", "2"])),
+            4 => Op::StopRemote(random.below(3) as u8, 1),
+            5 => Op::EndRemote(random.of(&NODES), vec![(random.below(3) as u8, 1)]),
+            1 if random.one_in(4) => Op::Leave(random.of(&NODES)),
+            _ => Op::PutMetadata(random.of(&["p", "q"]), random.of(&["1", "2"])),
         },
         1..12 => {
             let first = usize::from(execution);
             let count = random.below(3) + 1;
             let executions = (first..first + count).map(|number| (number % usize::from(EXECUTIONS)) as u8);
             let turns = executions.map(|execution| turn(random, reference, execution)).collect();
-            Verb::Commit(if random.one_in(30) { *epoch - 1 } else { *epoch }, turns)
+            Op::Commit(if random.one_in(30) { *epoch - 1 } else { *epoch }, turns)
         }
         12 | 13 => enqueue(random, reference, execution),
-        14 if random.one_in(2) => Verb::SetWakeAt(execution, random.below(4) as u64, random.of(&[None, Some(20)])),
-        14 => Verb::Quarantine(execution, random.of(&["why", "why not"])),
+        14 if random.one_in(2) => Op::SetWakeAt(execution, random.below(4) as u64, random.of(&[None, Some(20)])),
+        14 => Op::Quarantine(execution, random.of(&["why", "why not"])),
         15 => of_quarantine(random, execution),
-        16 => Verb::Erase(execution, random.below(4) as u64, random.below(3)),
-        17 if random.one_in(2) => Verb::Due(0, random.below(60) as u64, random.below(4)),
+        16 => Op::Erase(execution, random.below(4) as u64, random.below(3)),
+        17 if random.one_in(2) => Op::Due(0, random.below(60) as u64, random.below(4)),
         17 => {
             let after = (execution, random.of(&[0, 20, 50]));
-            Verb::DueAfter(0, random.below(60) as u64, after, random.below(4))
+            Op::DueAfter(0, random.below(60) as u64, after, random.below(4))
         }
-        18 if random.one_in(2) => Verb::InboxOf(vec![1, 0], random.below(4), random.below(40) + 1),
-        18 => Verb::Frames(execution, random.below(4) as u64, random.below(4)),
+        18 if random.one_in(2) => Op::InboxOf(vec![1, 0], random.below(4), random.below(40) + 1),
+        18 => Op::Frames(execution, random.below(4) as u64, random.below(4)),
         _ => {
             let statuses = random.some(2, |random| random.of(&["running", "completed", "pending"]));
             if random.one_in(4) {
-                return Verb::RowsGoingOn(random.of(&["o", "p"]), statuses);
+                return Op::UnfinishedRows(random.of(&["o", "p"]), statuses);
             }
             let (workflow, before) = (random.of(&[None, Some("flow")]), random.of(&[None, Some(execution)]));
             let words =
                 [workflow, random.of(&ORGANIZATIONS), random.of(&[None, Some("f")]), random.of(&[None, Some("u")])];
             match random.one_in(3) {
-                true => Verb::RowByStart([words[1], words[2], words[0]], random.of(&["k", "l"])),
-                false => Verb::RowsOf(statuses, words, before, random.below(5)),
+                true => Op::RowByStart([words[1], words[2], words[0]], random.of(&["k", "l"])),
+                false => Op::RowsOf(statuses, words, before, random.below(5)),
             }
         }
     }
 }
 
-fn of_quarantine(random: &mut Random, execution: u8) -> Verb {
+fn of_quarantine(random: &mut Random, execution: u8) -> Op {
     match random.below(8) {
-        0 => Verb::ForceEnd(execution),
+        0 => Op::ForceEnd(execution),
         3 | 4 => {
             let parent = random.below(usize::from(EXECUTIONS)) as u8;
-            Verb::ReleaseChild(execution, (parent, random.below(3) as u64), random.of(&["a", "b"]))
+            Op::ReleaseQuarantinedChild(execution, (parent, random.below(3) as u64), random.of(&["a", "b"]))
         }
-        1 => Verb::Quarantined(random.of(&[None, Some("o")])),
-        2 => Verb::Notes(execution),
-        _ => Verb::Release(execution),
+        1 => Op::Quarantined(random.of(&[None, Some("o")])),
+        2 => Op::Notes(execution),
+        _ => Op::ReleaseQuarantined(execution),
     }
 }
 
-fn enqueue(random: &mut Random, reference: &dyn Store, execution: u8) -> Verb {
+fn enqueue(random: &mut Random, reference: &dyn Store, execution: u8) -> Op {
     let spread = reference.partitions().unwrap();
     let believed = if random.one_in(6) { random.of(&[1, 2]) } else { spread };
-    let audited = random.some(1, |random| (random.of(&["o", "p"]), "posted"));
-    Verb::PostNoted(believed, execution, random.of(&MESSAGES), audited)
+    let audited = random.some(1, |random| (random.of(&["o", "p"]), "enqueued"));
+    Op::EnqueueAudited(believed, execution, random.of(&MESSAGES), audited)
 }
 
 /// Makes a turn, usually one that continues the current head.
@@ -164,13 +164,13 @@ fn turn(random: &mut Random, reference: &dyn Store, execution: u8) -> Turn {
         late: random.some(1, |random| random.below(9) as u64),
         gates_closed: random.some(1, gate),
         gates_opened: random.some(2, gate),
-        audit: random.some(1, |random| (random.of(&["o", "p"]), "went on")),
+        audit: random.some(1, |random| (random.of(&["o", "p"]), "continued")),
     }
 }
 
 /// Makes a change, usually one with the current versions.
-fn op(random: &mut Random, reference: &dyn Store) -> CatalogueOp {
-    let version = |random: &mut Random, at: Word| {
+fn catalogue_op(random: &mut Random, reference: &dyn Store) -> CatalogueOp {
+    let version = |random: &mut Random, at: Text| {
         let (kind, rest) = at.split_once(' ').unwrap();
         let (organization, id) = rest.split_once(' ').unwrap();
         let found = reference.catalogue().resource(kind, organization, id).unwrap();
@@ -194,13 +194,13 @@ fn check<S: Subject>(seeds: u64, make: impl Fn() -> S) {
     let mut durable = 0;
     for seed in 0..seeds {
         let (reference, mut subject) = (Memory(MemoryStore::new()), make());
-        let (mut random, mut epoch, mut done) = (Random(seed), 1, vec![Verb::Claim(0)]);
+        let (mut random, mut epoch, mut done) = (Random(seed), 1, vec![Op::Claim(0)]);
         for store in [reference.store(), subject.store()] {
             run(store, &done[0]);
-            run(store, &Verb::Claim(1));
+            run(store, &Op::Claim(1));
         }
         for _ in 0..STEPS {
-            done.push(verb(&mut random, reference.store(), &mut epoch));
+            done.push(op(&mut random, reference.store(), &mut epoch));
             let last = done.last().unwrap();
             let expected = run(reference.store(), last);
             let found = run(subject.store(), last);

@@ -20,27 +20,27 @@ use crate::{
 /// Executions of the tests are below this.
 pub(crate) const EXECUTIONS: u8 = 6;
 
-pub(crate) type Word = &'static str;
+pub(crate) type Text = &'static str;
 
 #[derive(Debug, Clone)]
-pub(crate) enum Verb {
+pub(crate) enum Op {
     Claim(u32),
     Partitions,
     Repartition(u32),
-    Pin(Word, Word),
-    Pinned(Word),
+    PutMetadata(Text, Text),
+    Metadata(Text),
     ClusterView,
-    Beat(Word, u64),
+    Heartbeat(Text, u64),
     /// A heartbeat of a node that takes no partitions.
-    BeatOnly(Word, u64),
-    Take(Word, Vec<u32>),
-    GiveUp(Word, Vec<(u32, u64)>),
+    HeartbeatWithoutPartitions(Text, u64),
+    Acquire(Text, Vec<u32>),
+    ReleasePartitions(Text, Vec<(u32, u64)>),
     /// With running attempts of a step: the executions, and the numbers of the attempts.
-    GiveUpRunning(Word, Vec<(u32, u64)>, Vec<(u8, u32)>),
+    ReleaseWithRunning(Text, Vec<(u32, u64)>, Vec<(u8, u32)>),
     Remote(u8),
     StopRemote(u8, u32),
-    EndRemote(Word, Vec<(u8, u32)>),
-    Leave(Word),
+    EndRemote(Text, Vec<(u8, u32)>),
+    Leave(Text),
     /// The epoch of all fences, and the parts.
     Commit(u64, Vec<Turn>),
     Head(u8),
@@ -51,11 +51,11 @@ pub(crate) enum Verb {
     /// After an execution and its time.
     DueAfter(u32, u64, (u8, u64), usize),
     DueOf(Vec<u32>, usize),
-    Post(u8, Word),
+    Enqueue(u8, Text),
     /// Computed with so many partitions.
-    PostOf(u32, u8, Word),
+    EnqueueAmong(u32, u8, Text),
     /// The same with audit entries: organization of the log, and action.
-    PostNoted(u32, u8, Word, Vec<(Word, Word)>),
+    EnqueueAudited(u32, u8, Text, Vec<(Text, Text)>),
     /// Partitions, rows, bytes.
     InboxOf(Vec<u32>, usize, usize),
     /// Partition, number of messages to skip, limit.
@@ -63,40 +63,40 @@ pub(crate) enum Verb {
     Plan(u8),
     /// With the head after so many frames.
     SetWakeAt(u8, u64, Option<u64>),
-    Quarantine(u8, Word),
-    Release(u8),
+    Quarantine(u8, Text),
+    ReleaseQuarantined(u8),
     /// The parent, the number of its frames after the first when it was read, and the id of the message about the
     /// quarantine.
-    ReleaseChild(u8, (u8, u64), Word),
+    ReleaseQuarantinedChild(u8, (u8, u64), Text),
     ForceEnd(u8),
-    Quarantined(Option<Word>),
+    Quarantined(Option<Text>),
     Erase(u8, u64, usize),
     Notes(u8),
     LateReceipt(u8),
     Row(u8),
-    RowById(Word),
-    RowByIdempotencyKey(Option<Word>, Word),
+    RowById(Text),
+    RowByIdempotencyKey(Option<Text>, Text),
     /// Organization, workflow's id, workflow's name; key.
-    RowByStart([Option<Word>; 3], Word),
+    RowByStart([Option<Text>; 3], Text),
     /// Statuses; workflow, organization, workflow's id, initiator; before, limit.
-    RowsOf(Vec<Word>, [Option<Word>; 4], Option<u8>, usize),
-    Rows(Vec<Word>, Option<Word>, Option<u8>, usize),
+    RowsOf(Vec<Text>, [Option<Text>; 4], Option<u8>, usize),
+    Rows(Vec<Text>, Option<Text>, Option<u8>, usize),
     /// An organization, and statuses, without quarantined executions.
-    RowsGoingOn(Word, Vec<Word>),
+    UnfinishedRows(Text, Vec<Text>),
     PendingOrganizations,
     /// An organization, statuses, and the bound of the count.
-    Count(Word, Vec<Word>, usize),
+    Count(Text, Vec<Text>, usize),
     /// Organization; execution, step and number of the gate to start after; limit.
-    Gates(Option<Word>, Option<(u8, Word, u32)>, usize),
-    ResourceRow(Word),
+    Gates(Option<Text>, Option<(u8, Text, u32)>, usize),
+    ResourceRow(Text),
     /// Kind and organization, field and value.
-    ItemNamed(Word, Word, Word),
+    ItemNamed(Text, Text, Text),
     Items(Asked),
     Change(CatalogueOp),
     /// Organization, number to start after, limit.
-    Audit(Word, u64, usize),
+    Audit(Text, u64, usize),
     /// Organization, and the bound in bytes.
-    AuditWithin(Word, usize),
+    AuditWithin(Text, usize),
     /// A query, and the bound in bytes.
     ItemsWithin(Asked, usize),
 }
@@ -112,28 +112,28 @@ pub(crate) struct Turn {
     pub(crate) gap: bool,
     pub(crate) wake_at: Option<u64>,
     pub(crate) ends: bool,
-    pub(crate) id: Option<Word>,
-    pub(crate) workflow: Option<Word>,
-    pub(crate) organization: Option<Word>,
-    pub(crate) workflow_id: Option<Word>,
+    pub(crate) id: Option<Text>,
+    pub(crate) workflow: Option<Text>,
+    pub(crate) organization: Option<Text>,
+    pub(crate) workflow_id: Option<Text>,
     /// `user` by default.
-    pub(crate) initiator: Option<Word>,
-    pub(crate) idempotency_key: Option<Word>,
+    pub(crate) initiator: Option<Text>,
+    pub(crate) idempotency_key: Option<Text>,
     /// The lengths of the values beside each frame; `None` for an erased one.
     pub(crate) values: Vec<Option<usize>>,
     /// Ignored if it ends.
     pub(crate) is_pending: bool,
     pub(crate) plan: Option<u8>,
-    pub(crate) consumed: Vec<Word>,
-    pub(crate) messages: Vec<(u8, Word)>,
+    pub(crate) consumed: Vec<Text>,
+    pub(crate) messages: Vec<(u8, Text)>,
     /// The number of partitions for the messages; 0 stands for 1.
     pub(crate) partitions: u32,
     pub(crate) late: Vec<u64>,
     /// Organization of the audit log, and action.
-    pub(crate) audit: Vec<(Word, Word)>,
+    pub(crate) audit: Vec<(Text, Text)>,
     /// Steps and numbers of gates.
-    pub(crate) gates_closed: Vec<(Word, u32)>,
-    pub(crate) gates_opened: Vec<(Word, u32)>,
+    pub(crate) gates_closed: Vec<(Text, u32)>,
+    pub(crate) gates_opened: Vec<(Text, u32)>,
 }
 
 pub(crate) fn opens(execution: u8) -> Turn {
@@ -170,7 +170,7 @@ fn plan(number: u8) -> StoredPlan {
     StoredPlan { hash: Hash::of(&bytes), bytes: bytes.into() }
 }
 
-fn message(execution: u8, id: Word, partitions: u32) -> InboxMessage {
+fn message(execution: u8, id: Text, partitions: u32) -> InboxMessage {
     let body = format!("to {execution}: {id}").into_bytes();
     let partition = partition_of(key(execution), partitions);
     InboxMessage { execution: key(execution), partition, id: id.into(), body, enqueued_at: 77 }
@@ -220,7 +220,7 @@ impl Turn {
         }
     }
 
-    fn gate(&self, step: Word, gate: u32) -> GateRow {
+    fn gate(&self, step: Text, gate: u32) -> GateRow {
         GateRow {
             execution: key(self.execution),
             step: step.into(),
@@ -263,76 +263,76 @@ impl Turn {
 }
 
 /// Runs an operation, and formats the answer.
-pub(crate) fn run(store: &dyn Store, verb: &Verb) -> String {
-    answer(store, verb).unwrap_or_else(|error| error.to_string())
+pub(crate) fn run(store: &dyn Store, op: &Op) -> String {
+    answer(store, op).unwrap_or_else(|error| error.to_string())
 }
 
-fn answer(store: &dyn Store, verb: &Verb) -> Result<String, StoreError> {
-    Ok(match verb {
-        Verb::Claim(partition) => store.claim(*partition, "node")?.to_string(),
-        Verb::Partitions => store.partitions()?.to_string(),
-        Verb::Repartition(partitions) => store.repartition(*partitions).map(|()| "done".into())?,
-        Verb::Pin(name, value) => store.put_metadata_if_absent(name, value)?,
-        Verb::Pinned(name) => store.metadata(name)?.unwrap_or_else(|| "none".into()),
-        Verb::ClusterView => draw_table(store.cluster_view()?),
-        Verb::Beat(name, lease_ms) => heartbeat(store, node(name), *lease_ms)?,
-        Verb::BeatOnly(name, lease_ms) => {
+fn answer(store: &dyn Store, op: &Op) -> Result<String, StoreError> {
+    Ok(match op {
+        Op::Claim(partition) => store.claim(*partition, "node")?.to_string(),
+        Op::Partitions => store.partitions()?.to_string(),
+        Op::Repartition(partitions) => store.repartition(*partitions).map(|()| "done".into())?,
+        Op::PutMetadata(name, value) => store.put_metadata_if_absent(name, value)?,
+        Op::Metadata(name) => store.metadata(name)?.unwrap_or_else(|| "none".into()),
+        Op::ClusterView => draw_cluster_view(store.cluster_view()?),
+        Op::Heartbeat(name, lease_ms) => heartbeat(store, node(name), *lease_ms)?,
+        Op::HeartbeatWithoutPartitions(name, lease_ms) => {
             heartbeat(store, Node { accepts_partitions: false, ..node(name) }, *lease_ms)?
         }
-        Verb::Take(name, partitions) => draw_fences(&store.acquire(name, partitions)?),
-        Verb::GiveUp(name, fences) => release_partitions(store, name, fences, &[])?,
-        Verb::GiveUpRunning(name, fences, running) => release_partitions(store, name, fences, running)?,
-        Verb::Remote(execution) => draw_attempts(store, *execution)?,
-        Verb::StopRemote(execution, number) => stop_remote(store, *execution, *number)?,
-        Verb::EndRemote(name, ended) => store.end_remote(name, &remote(ended)).map(|()| "done".into())?,
-        Verb::Leave(name) => store.leave(name).map(|()| "done".into())?,
-        Verb::Commit(epoch, turns) => commit(store, *epoch, turns),
-        Verb::Head(execution) => draw_head(store, *execution)?,
-        Verb::Frames(execution, from, limit) => draw_frames(store, *execution, *from, ReadLimit::of(*limit))?,
-        Verb::FramesWithin(execution, bytes) => {
+        Op::Acquire(name, partitions) => draw_fences(&store.acquire(name, partitions)?),
+        Op::ReleasePartitions(name, fences) => release_partitions(store, name, fences, &[])?,
+        Op::ReleaseWithRunning(name, fences, running) => release_partitions(store, name, fences, running)?,
+        Op::Remote(execution) => draw_attempts(store, *execution)?,
+        Op::StopRemote(execution, number) => stop_remote(store, *execution, *number)?,
+        Op::EndRemote(name, ended) => store.end_remote(name, &remote(ended)).map(|()| "done".into())?,
+        Op::Leave(name) => store.leave(name).map(|()| "done".into())?,
+        Op::Commit(epoch, turns) => commit(store, *epoch, turns),
+        Op::Head(execution) => draw_head(store, *execution)?,
+        Op::Frames(execution, from, limit) => draw_frames(store, *execution, *from, ReadLimit::of(*limit))?,
+        Op::FramesWithin(execution, bytes) => {
             draw_frames(store, *execution, 0, ReadLimit { rows: usize::MAX, bytes: *bytes })?
         }
-        Verb::Due(partition, until_ms, limit) => draw_due(store.due(&[*partition], *until_ms, None, *limit)?),
-        Verb::DueAfter(partition, until_ms, (execution, wake_at), limit) => {
+        Op::Due(partition, until_ms, limit) => draw_due(store.due(&[*partition], *until_ms, None, *limit)?),
+        Op::DueAfter(partition, until_ms, (execution, wake_at), limit) => {
             let after = Some(Due { execution: key(*execution), wake_at: *wake_at });
             draw_due(store.due(&[*partition], *until_ms, after, *limit)?)
         }
-        Verb::DueOf(partitions, limit) => draw_due(store.due(partitions, u64::MAX, None, *limit)?),
-        Verb::Post(execution, id) => enqueue(store, *execution, id, 1, &[])?,
-        Verb::PostOf(partitions, execution, id) => enqueue(store, *execution, id, *partitions, &[])?,
-        Verb::PostNoted(partitions, execution, id, audited) => enqueue(store, *execution, id, *partitions, audited)?,
-        Verb::InboxOf(of, rows, bytes) => draw_messages(store, of, 0, ReadLimit { rows: *rows, bytes: *bytes })?,
-        Verb::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
-        Verb::Plan(number) => match store.plan(plan(*number).hash)? {
+        Op::DueOf(partitions, limit) => draw_due(store.due(partitions, u64::MAX, None, *limit)?),
+        Op::Enqueue(execution, id) => enqueue(store, *execution, id, 1, &[])?,
+        Op::EnqueueAmong(partitions, execution, id) => enqueue(store, *execution, id, *partitions, &[])?,
+        Op::EnqueueAudited(partitions, execution, id, audited) => enqueue(store, *execution, id, *partitions, audited)?,
+        Op::InboxOf(of, rows, bytes) => draw_messages(store, of, 0, ReadLimit { rows: *rows, bytes: *bytes })?,
+        Op::Inbox(partition, skip, limit) => draw_inbox(store, *partition, *skip, *limit)?,
+        Op::Plan(number) => match store.plan(plan(*number).hash)? {
             Some(bytes) if bytes == plan(*number).bytes => "kept".into(),
             other => format!("{other:?}"),
         },
-        Verb::SetWakeAt(execution, sequence, wake_at) => set_wake_at(store, *execution, *sequence, *wake_at)?,
-        Verb::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
-        Verb::Release(execution) => release(store, *execution, None)?,
-        Verb::ReleaseChild(execution, parent, notice) => release(store, *execution, Some((*parent, notice)))?,
-        Verb::ForceEnd(execution) => force_end(store, *execution)?,
-        Verb::Quarantined(organization) => draw_quarantined(store, *organization)?,
-        Verb::Erase(execution, sequence, index) => erase(store, *execution, *sequence, *index)?,
-        Verb::Notes(execution) => draw_notes(store, *execution)?,
-        Verb::LateReceipt(execution) => join(store.late_receipts(key(*execution))?.into_iter().map(draw_late)),
-        Verb::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
-        Verb::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
-        Verb::RowByIdempotencyKey(workflow, key) => {
+        Op::SetWakeAt(execution, sequence, wake_at) => set_wake_at(store, *execution, *sequence, *wake_at)?,
+        Op::Quarantine(execution, reason) => store.quarantine(key(*execution), reason).map(|()| "done".into())?,
+        Op::ReleaseQuarantined(execution) => release(store, *execution, None)?,
+        Op::ReleaseQuarantinedChild(execution, parent, notice) => release(store, *execution, Some((*parent, notice)))?,
+        Op::ForceEnd(execution) => force_end(store, *execution)?,
+        Op::Quarantined(organization) => draw_quarantined(store, *organization)?,
+        Op::Erase(execution, sequence, index) => erase(store, *execution, *sequence, *index)?,
+        Op::Notes(execution) => draw_notes(store, *execution)?,
+        Op::LateReceipt(execution) => join(store.late_receipts(key(*execution))?.into_iter().map(draw_late)),
+        Op::Row(execution) => join(store.execution(key(*execution))?.into_iter().map(draw_row)),
+        Op::RowById(id) => join(store.execution_by_id(id)?.into_iter().map(draw_row)),
+        Op::RowByIdempotencyKey(workflow, key) => {
             join(store.execution_by_idempotency_key(&Origin::named(*workflow), key)?.into_iter().map(draw_row))
         }
-        Verb::RowByStart([organization, workflow_id, workflow], key) => {
+        Op::RowByStart([organization, workflow_id, workflow], key) => {
             let of = Origin { organization: *organization, workflow_id: *workflow_id, workflow: *workflow };
             join(store.execution_by_idempotency_key(&of, key)?.into_iter().map(draw_row))
         }
-        Verb::Rows(statuses, workflow, before, limit) => {
+        Op::Rows(statuses, workflow, before, limit) => {
             rows(store, &filter(statuses, &[*workflow, None, None, None]), *before, *limit)?
         }
-        Verb::RowsOf(statuses, words, before, limit) => rows(store, &filter(statuses, words), *before, *limit)?,
-        Verb::RowsGoingOn(organization, statuses) => rows_going_on(store, organization, statuses)?,
-        Verb::Count(organization, statuses, max) => store.count_executions(organization, statuses, *max)?.to_string(),
-        Verb::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
-        Verb::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
+        Op::RowsOf(statuses, words, before, limit) => rows(store, &filter(statuses, words), *before, *limit)?,
+        Op::UnfinishedRows(organization, statuses) => unfinished_rows(store, organization, statuses)?,
+        Op::Count(organization, statuses, max) => store.count_executions(organization, statuses, *max)?.to_string(),
+        Op::PendingOrganizations => join(store.pending_organizations()?.into_iter()),
+        Op::Gates(organization, after, limit) => gates(store, *organization, *after, *limit)?,
         of_catalogue => catalogue::answer(store, of_catalogue)?,
     })
 }
@@ -418,13 +418,13 @@ pub(crate) fn note(execution: u8, subject: Subject) -> Note {
     Note::sealed(&[7; 32], key(execution), subject, 60, "ada", "because\0")
 }
 
-fn filter(statuses: &[Word], words: &[Option<Word>; 4]) -> Filter {
+fn filter(statuses: &[Text], words: &[Option<Text>; 4]) -> Filter {
     let statuses = statuses.iter().map(|status| (*status).into()).collect();
     let [workflow, organization, workflow_id, initiator] = words.map(|word| word.map(Into::into));
     Filter { statuses, workflow, organization, workflow_id, initiator, excludes_quarantined: false }
 }
 
-fn rows_going_on(store: &dyn Store, organization: Word, statuses: &[Word]) -> Result<String, StoreError> {
+fn unfinished_rows(store: &dyn Store, organization: Text, statuses: &[Text]) -> Result<String, StoreError> {
     let all = filter(statuses, &[None, Some(organization), None, None]);
     rows(store, &Filter { excludes_quarantined: true, ..all }, None, usize::from(EXECUTIONS))
 }
@@ -437,9 +437,9 @@ fn rows(store: &dyn Store, filter: &Filter, before: Option<u8>, limit: usize) ->
 fn enqueue(
     store: &dyn Store,
     execution: u8,
-    id: Word,
+    id: Text,
     partitions: u32,
-    audited: &[(Word, Word)],
+    audited: &[(Text, Text)],
 ) -> Result<String, StoreError> {
     let (message, audit) = (message(execution, id, partitions), catalogue::entries(audited));
     let request = EnqueueRequest {
@@ -449,10 +449,10 @@ fn enqueue(
         ..EnqueueRequest::of(&message, partitions)
     };
     let posted = store.enqueue(&request)?;
-    Ok(if posted { "posted" } else { "not posted" }.into())
+    Ok(if posted { "enqueued" } else { "not enqueued" }.into())
 }
 
-fn node(name: Word) -> Node {
+fn node(name: Text) -> Node {
     Node {
         name: name.into(),
         address: "here".into(),
@@ -463,7 +463,7 @@ fn node(name: Word) -> Node {
 }
 
 fn heartbeat(store: &dyn Store, node: Node, lease_ms: u64) -> Result<String, StoreError> {
-    Ok(store.heartbeat(&node, lease_ms)?.map_or("lapsed".into(), draw_table))
+    Ok(store.heartbeat(&node, lease_ms)?.map_or("lapsed".into(), draw_cluster_view))
 }
 
 fn fences(fences: &[(u32, u64)]) -> Vec<Fence> {
@@ -490,7 +490,7 @@ fn draw_fences(fences: &[Fence]) -> String {
     join(fences.iter().map(|fence| format!("{}@{}", fence.partition, fence.epoch)))
 }
 
-fn draw_table(table: ClusterView) -> String {
+fn draw_cluster_view(table: ClusterView) -> String {
     let held = draw_fences(&table.held);
     let held = if held.is_empty() { "nothing".into() } else { held };
     let living = join(table.nodes.into_iter().map(|found| {
@@ -548,8 +548,8 @@ fn draw_frame(execution: u8, frame: StoredFrame) -> String {
 
 fn gates(
     store: &dyn Store,
-    organization: Option<Word>,
-    after: Option<(u8, Word, u32)>,
+    organization: Option<Text>,
+    after: Option<(u8, Text, u32)>,
     limit: usize,
 ) -> Result<String, StoreError> {
     let after = after.map(|(execution, step, gate)| (key(execution), step, gate));
@@ -614,21 +614,21 @@ pub(crate) fn look(store: &dyn Store) -> String {
     let mut all = Vec::new();
     for execution in 0..EXECUTIONS {
         all.extend([
-            Verb::Head(execution),
-            Verb::Frames(execution, 0, 99),
-            Verb::LateReceipt(execution),
-            Verb::Row(execution),
-            Verb::Remote(execution),
+            Op::Head(execution),
+            Op::Frames(execution, 0, 99),
+            Op::LateReceipt(execution),
+            Op::Row(execution),
+            Op::Remote(execution),
         ]);
     }
     for partition in [0, 1, 9] {
-        all.extend([Verb::Due(partition, u64::MAX, 99), Verb::Inbox(partition, 0, 99)]);
+        all.extend([Op::Due(partition, u64::MAX, 99), Op::Inbox(partition, 0, 99)]);
     }
-    all.extend([Verb::Partitions, Verb::ClusterView, Verb::Pinned("p"), Verb::Pinned("q")]);
-    all.extend([Verb::Gates(None, None, 99), Verb::Gates(Some("o"), None, 99)]);
-    all.push(Verb::PendingOrganizations);
-    all.push(Verb::Count("o", vec!["pending", "running"], 3));
-    all.extend([Verb::Plan(1), Verb::Plan(2), Verb::Rows(vec![], None, None, 99)]);
+    all.extend([Op::Partitions, Op::ClusterView, Op::Metadata("p"), Op::Metadata("q")]);
+    all.extend([Op::Gates(None, None, 99), Op::Gates(Some("o"), None, 99)]);
+    all.push(Op::PendingOrganizations);
+    all.push(Op::Count("o", vec!["pending", "running"], 3));
+    all.extend([Op::Plan(1), Op::Plan(2), Op::Rows(vec![], None, None, 99)]);
     all.extend(catalogue::look());
-    all.iter().map(|verb| format!("{verb:?} -> {}\n", run(store, verb))).collect()
+    all.iter().map(|op| format!("{op:?} -> {}\n", run(store, op))).collect()
 }

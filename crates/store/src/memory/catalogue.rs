@@ -49,9 +49,9 @@ impl Resources {
             let names = in_order(&item.keys);
             for name in names.iter().filter(|name| name.is_unique) {
                 let older = self.of(&item.kind, &item.organization).filter(|older| !new.contains_key(&place(older)));
-                let is_of_noun =
+                let is_of_kind =
                     |other: &&ResourceRow| other.kind == item.kind && other.organization == item.organization;
-                let mut others = older.chain(new.values().flatten().filter(is_of_noun));
+                let mut others = older.chain(new.values().flatten().filter(is_of_kind));
                 if others.any(|other| other.id != item.id && carries(other, &name.field, &name.value)) {
                     return ChangeOutcome::KeyTaken { id: item.id.clone(), field: name.field.clone() };
                 }

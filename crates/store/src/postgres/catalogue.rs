@@ -29,7 +29,7 @@ const ABOVE_ALL_IDS: [u8; 1] = [0xff];
 impl Catalogue for PostgresStore {
     fn resource(&self, kind: &str, organization: &str, id: &str) -> Result<Option<ResourceRow>, StoreError> {
         let sql = sql!("catalogue.sql", "resource");
-        self.lent(async |session| {
+        self.with_session(async |session| {
             let values: [&(dyn ToSql + Sync); 3] = [&kind.as_bytes(), &organization.as_bytes(), &id.as_bytes()];
             Ok(items(kind, organization, &session.query(sql, &values).await?)?.pop())
         })
@@ -43,14 +43,14 @@ impl Catalogue for PostgresStore {
         value: &str,
     ) -> Result<Option<ResourceRow>, StoreError> {
         let (sql, key) = (sql!("catalogue.sql", "resource_by_key"), name_key(field, value).0);
-        self.lent(async |session| {
+        self.with_session(async |session| {
             let values: [&(dyn ToSql + Sync); 3] = [&kind.as_bytes(), &organization.as_bytes(), &&key[..]];
             Ok(items(kind, organization, &session.query(sql, &values).await?)?.pop())
         })
     }
 
     fn resources(&self, query: &ResourceQuery) -> Result<Vec<ResourceRow>, StoreError> {
-        self.lent(async |session| list(session, query).await)
+        self.with_session(async |session| list(session, query).await)
     }
 
     fn change(&self, change: &Change) -> Result<ChangeOutcome, StoreError> {
@@ -61,11 +61,11 @@ impl Catalogue for PostgresStore {
 
 impl Audit for PostgresStore {
     fn audit(&self, organization: &str, after: u64, bound: ReadLimit) -> Result<Vec<AuditRow>, StoreError> {
-        self.lent(async |session| audit::rows(session, organization, after, bound).await)
+        self.with_session(async |session| audit::rows(session, organization, after, bound).await)
     }
 
     fn audit_head(&self, organization: &str) -> Result<Option<AuditHead>, StoreError> {
-        self.lent(async |session| audit::head(session, organization).await)
+        self.with_session(async |session| audit::head(session, organization).await)
     }
 }
 
@@ -89,7 +89,7 @@ fn place_of(item: &ResourceRow) -> ResourceId {
 type Coming<'p, 'a> = (&'p ResourceId, u64, &'a ResourceRow);
 
 /// The facts that decide about a change, and its result.
-struct Ground<'a> {
+struct LockedResources<'a> {
     /// The current versions.
     before: BTreeMap<ResourceId, u64>,
     /// The owners of unique names, by kind, organization and the name's key.
@@ -100,19 +100,19 @@ struct Ground<'a> {
 }
 
 async fn write(session: &Session, change: &Change) -> Result<ChangeOutcome, Fault> {
-    let mut ground = Ground::lock(session, change).await?;
-    if let Some(changed) = ground.refusal(change) {
+    let mut locked = LockedResources::lock(session, change).await?;
+    if let Some(changed) = locked.refusal(change) {
         session.query("ROLLBACK", &[]).await?;
         return Ok(changed);
     }
-    let writes = ground.writes(change);
+    let writes = locked.writes(change);
     let mut requests = writes.requests();
     requests.push(ask("COMMIT", &[]));
     session.round(&requests).await?;
     Ok(ChangeOutcome::Done)
 }
 
-impl<'a> Ground<'a> {
+impl<'a> LockedResources<'a> {
     async fn lock(session: &Session, change: &Change) -> Result<Self, Fault> {
         let removed = change.removals.iter().map(|removal| place(&removal.kind, &removal.organization, &removal.id));
         let named = removed.chain(change.puts.iter().map(|put| place_of(&put.resource))).collect::<BTreeSet<_>>();
@@ -268,8 +268,8 @@ async fn list(session: &Session, query: &ResourceQuery) -> Result<Vec<ResourceRo
     };
     let (limit, bytes) = (integer(read_limit.rows as u64), integer(read_limit.bytes as u64));
     let key = name.as_ref().map(|(field, value)| name_key(field, value).0.to_vec());
-    let (of_noun, of_organization) = (kind.as_bytes(), organization.as_bytes());
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&of_noun, &of_organization, &bound, &limit, &bytes];
+    let (of_kind, of_organization) = (kind.as_bytes(), organization.as_bytes());
+    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&of_kind, &of_organization, &bound, &limit, &bytes];
     values.extend(key.as_ref().map(|key| key as &(dyn ToSql + Sync)));
     let sql = match (&key, is_descending) {
         (None, false) => sql!("catalogue.sql", "resources_ascending"),

@@ -70,7 +70,7 @@ pub(super) async fn commit(connections: &Connections, batch: &Batch) -> Result<V
 }
 
 async fn attempt(connections: &Connections, batch: &Batch) -> Result<Vec<PartOutcome>, Failed> {
-    let session = connections.lend(Who::Committer).await.map_err(Failed::NotWritten)?;
+    let session = connections.acquire(Who::Committer).await.map_err(Failed::NotWritten)?;
     match write(&session, batch, &connections.sync_time).await {
         Ok(answers) => {
             session.give_back();
@@ -86,13 +86,13 @@ async fn attempt(connections: &Connections, batch: &Batch) -> Result<Vec<PartOut
 }
 
 async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Result<Vec<PartOutcome>, Failed> {
-    let mut ground = Ground::lock(session, batch).await.map_err(Failed::NotWritten)?;
-    let answers: Vec<PartOutcome> = batch.parts.iter().map(|part| ground.answer(part)).collect();
+    let mut locked = LockedRows::lock(session, batch).await.map_err(Failed::NotWritten)?;
+    let answers: Vec<PartOutcome> = batch.parts.iter().map(|part| locked.answer(part)).collect();
     let written = batch.parts.iter().zip(&answers).filter(|(_, answer)| **answer == PartOutcome::Durable);
     let parts: Vec<&Part> = written.map(|(part, _)| part).collect();
     let mut writes = Writes::of(&parts);
     let audited = parts.iter().flat_map(|part| &part.audit);
-    writes.extend(audit::statements(&mut ground.audit_heads, &batch.sealing, audited));
+    writes.extend(audit::statements(&mut locked.audit_heads, &batch.sealing, audited));
     let mut requests = writes.requests();
     let commit_at = requests.len();
     // A batch that writes nothing need not wait for the disk.
@@ -112,7 +112,7 @@ async fn write(session: &Session, batch: &Batch, sync_time: &Histogram) -> Resul
 
 /// The facts that decide about the parts of a batch, stable until the transaction ends.
 #[derive(Default)]
-struct Ground {
+struct LockedRows {
     /// The partitions with valid fences.
     held: BTreeSet<u32>,
     heads: BTreeMap<ExecutionKey, LockedHead>,
@@ -131,7 +131,7 @@ struct LockedHead {
     is_ended: bool,
 }
 
-impl Ground {
+impl LockedRows {
     async fn lock(session: &Session, batch: &Batch) -> Result<Self, Fault> {
         let partitions: BTreeSet<u32> = batch.parts.iter().map(|part| part.partition).collect();
         let partitions: Vec<i64> = partitions.into_iter().map(i64::from).collect();
@@ -154,14 +154,14 @@ impl Ground {
             requests.push(ask(sql!("journal.sql", "names"), &[&ids, &starts]));
         }
         let answers = session.round(&requests).await?;
-        let mut ground = Self::default();
+        let mut locked = Self::default();
         if !logs.is_empty() {
-            ground.audit_heads = audit::heads(&answers[3]).map_err(Fault::of_shared_row)?;
+            locked.audit_heads = audit::heads(&answers[3]).map_err(Fault::of_shared_row)?;
         }
         for found in &answers[1] {
             let (partition, epoch): (_, i64) = (columns::small_number(found, 0)?, columns::column(found, 1)?);
             let is_valid = |fence: &crate::Fence| fence.partition == partition && integer(fence.epoch) == epoch;
-            ground.held.extend(batch.fences.iter().any(is_valid).then_some(partition));
+            locked.held.extend(batch.fences.iter().any(is_valid).then_some(partition));
         }
         for found in &answers[2] {
             let head = LockedHead {
@@ -170,14 +170,14 @@ impl Ground {
                 hash: columns::hash(found, 3)?,
                 is_ended: columns::column(found, 4)?,
             };
-            ground.heads.insert(columns::key(found, 0)?, head);
+            locked.heads.insert(columns::key(found, 0)?, head);
         }
         for found in answers.get(names_at).into_iter().flatten() {
             let key = columns::key(found, 0)?;
-            ground.ids.insert(columns::hash(found, 1)?, key);
-            ground.starts.extend(columns::optional_hash(found, 2)?.map(|start| (start, key)));
+            locked.ids.insert(columns::hash(found, 1)?, key);
+            locked.starts.extend(columns::optional_hash(found, 2)?.map(|start| (start, key)));
         }
-        Ok(ground)
+        Ok(locked)
     }
 
     /// Decides about a part. The names of an accepted part are taken for the following ones.

@@ -146,7 +146,7 @@ impl Connections {
     ) -> Result<T, Fault> {
         let mut tries = Tries::default();
         loop {
-            let (fault, is_certain) = match self.lend(who).await {
+            let (fault, is_certain) = match self.acquire(who).await {
                 Err(fault) => (fault, true),
                 Ok(session) => match work(&session).await {
                     Ok(done) => {
@@ -171,7 +171,7 @@ impl Connections {
     }
 
     /// Takes a connection from a pool, which opens a new one if none is idle.
-    pub(super) async fn lend(&self, who: Who) -> Result<Session, Fault> {
+    pub(super) async fn acquire(&self, who: Who) -> Result<Session, Fault> {
         let pool = match who {
             Who::Committer => &self.committer,
             Who::Leases => &self.leases,
@@ -180,8 +180,8 @@ impl Connections {
         let round_ms = self.limits.round_ms();
         let wait = Some(Duration::from_millis(round_ms));
         let connect = Some(Duration::from_millis(CONNECT_MS));
-        let lent = pool.timeout_get(&Timeouts { wait, create: connect, recycle: connect }).await;
-        lent.map(|object| Session { lent: Some(object), round_ms }).map_err(|error| match error {
+        let acquired = pool.timeout_get(&Timeouts { wait, create: connect, recycle: connect }).await;
+        acquired.map(|object| Session { connection: Some(object), round_ms }).map_err(|error| match error {
             PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => Fault::Postgres(error),
             PoolError::Timeout(deadpool_postgres::TimeoutType::Wait) => Fault::Busy(round_ms),
             PoolError::Timeout(_) => Fault::Silence(CONNECT_MS),
@@ -269,7 +269,7 @@ impl From<Stopped> for Fault {
 
 /// A pooled connection. Closed if it is dropped without [`give_back`](Self::give_back).
 pub(super) struct Session {
-    lent: Option<Object>,
+    connection: Option<Object>,
     round_ms: u64,
 }
 
@@ -278,7 +278,7 @@ impl Session {
     pub(super) async fn round(&self, requests: &[Request<'_>]) -> Result<Vec<Vec<Row>>, Stopped> {
         let limit = Duration::from_millis(self.round_ms);
         let silence = |at| Stopped { at, fault: Fault::Silence(self.round_ms) };
-        let client = self.lent.as_ref().expect("it is lent until it is given back");
+        let client = self.connection.as_ref().expect("a session has a connection until it is returned");
         let prepared = join_all(requests.iter().map(|request| client.prepare_cached(request.sql)));
         let prepared = tokio::time::timeout(limit, prepared).await.map_err(|_| silence(None))?;
         let prepared = prepared.into_iter().collect::<Result<Vec<_>, _>>();
@@ -296,13 +296,13 @@ impl Session {
 
     /// Runs a text of several statements without parameters, which are not prepared.
     pub(super) async fn run(&self, text: &str) -> Result<(), Fault> {
-        let client = self.lent.as_ref().expect("it is lent until it is given back");
+        let client = self.connection.as_ref().expect("a session has a connection until it is returned");
         Ok(client.batch_execute(text).await?)
     }
 
     /// Returns the connection to its pool, in the state in which it was taken.
     pub(super) fn give_back(mut self) {
-        drop(self.lent.take());
+        drop(self.connection.take());
     }
 
     /// Rolls back an unfinished transaction, and returns the connection to its pool if that succeeds.
@@ -315,7 +315,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(object) = self.lent.take() {
+        if let Some(object) = self.connection.take() {
             drop(Object::take(object));
         }
     }

@@ -98,8 +98,11 @@ impl PostgresInspection {
             Ok((found, locked.iter().map(|found| columns::column(found, 0)).collect::<Result<_, _>>()?))
         };
         let (found, locked) = driver.wait(connections.repeat(Who::Others, look))?;
-        let store =
-            PostgresStore { connections: Arc::new(connections), hints: Arc::default(), is_of_unsealed_format: false };
+        let store = PostgresStore {
+            connections: Arc::new(connections),
+            notifications: Arc::default(),
+            is_of_unsealed_format: false,
+        };
         Ok(Self { store, found, server, locked })
     }
 
@@ -121,7 +124,7 @@ impl PostgresInspection {
         if self.found < format {
             return Ok(None);
         }
-        self.store.lent(ask).map(Some)
+        self.store.with_session(ask).map(Some)
     }
 }
 

@@ -34,24 +34,19 @@ pub mod server;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod traits;
 mod writes;
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored_frame::StoredFrame};
+use std::sync::Arc;
 
 pub use self::inspect::{InspectedServer, PostgresInspection};
 use self::{
     address::Address,
     connections::{Connections, Limits, Session, Who},
     error::Fault,
-    notify::Hints,
+    notify::PendingNotifications,
 };
-use crate::{
-    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Executions, Expected,
-    Fence, Filter, GateRow, HeadRow, Inbox, InboxEntry, Journal, LateReceipt, Membership, Node, NotifyCallback, Origin,
-    PartOutcome, QuarantineRelease, QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError,
-};
+use crate::{Catalogue, Store, StoreError};
 
 /// Number of partitions of a new store: enough to divide them evenly among some dozen nodes, few enough for each node
 /// to poll its own with one statement.
@@ -82,7 +77,7 @@ impl Default for Options {
 /// A store in a schema of a database.
 pub struct PostgresStore {
     connections: Arc<Connections>,
-    hints: Arc<Hints>,
+    notifications: Arc<PendingNotifications>,
     /// True if opening it has upgraded it from a format without seals.
     is_of_unsealed_format: bool,
 }
@@ -98,12 +93,12 @@ impl PostgresStore {
     pub fn open_with(address: &str, options: Options) -> Result<Self, StoreError> {
         let limits = Limits { statement_ms: options.statement_ms, reads_only: false };
         let connections = Arc::new(Connections::new(Address::parse(address)?, limits)?);
-        let mut store = Self { connections, hints: Arc::default(), is_of_unsealed_format: false };
+        let mut store = Self { connections, notifications: Arc::default(), is_of_unsealed_format: false };
         let address = &store.connections.address;
         let migrate = async |session: &Session| migrations::migrate(session, address, options).await;
         let before = store.repeat(Who::Committer, migrate)?;
         store.is_of_unsealed_format = (1..migrations::FORMAT_WITH_SEALS).contains(&before);
-        notify::start_telling(&store.connections, &store.hints);
+        notify::start_notifying(&store.connections, &store.notifications);
         Ok(store)
     }
 
@@ -152,7 +147,7 @@ impl PostgresStore {
     }
 
     /// The same for most operations.
-    fn lent<T>(&self, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
+    fn with_session<T>(&self, work: impl AsyncFn(&Session) -> Result<T, Fault>) -> Result<T, StoreError> {
         self.repeat(Who::Others, work)
     }
 
@@ -168,184 +163,14 @@ impl Store for PostgresStore {
     }
 
     fn metadata(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.lent(async |session| membership::metadata(session, name).await)
+        self.with_session(async |session| membership::metadata(session, name).await)
     }
 
     fn put_metadata_if_absent(&self, name: &str, value: &str) -> Result<String, StoreError> {
-        self.lent(async |session| membership::put_metadata_if_absent(session, name, value).await)
+        self.with_session(async |session| membership::put_metadata_if_absent(session, name, value).await)
     }
 
     fn is_of_unsealed_format(&self) -> bool {
         self.is_of_unsealed_format
-    }
-}
-
-impl Journal for PostgresStore {
-    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
-        if batch.parts.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.connections.driver.wait(commit::commit(&self.connections, batch))
-    }
-
-    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
-        self.lent(async |session| journal::head(session, execution).await)
-    }
-
-    fn frames(&self, execution: ExecutionKey, from: u64, bound: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
-        self.lent(async |session| journal::frames(session, execution, from, bound).await)
-    }
-
-    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.lent(async |session| journal::due(session, partitions, until_ms, after, limit).await)
-    }
-
-    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
-        self.lent(async |session| journal::set_wake_at(session, execution, head, wake_at).await)
-    }
-
-    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
-        self.lent(async |session| journal::plan(session, hash).await)
-    }
-
-    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
-        self.lent(async |session| journal::late_receipts(session, execution).await)
-    }
-
-    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
-        self.lent(async |session| notes::list(session, execution).await)
-    }
-
-    fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError> {
-        self.once(Who::Others, async |session| erase::erase(session, execution, audited).await)
-    }
-}
-
-impl Inbox for PostgresStore {
-    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
-        self.lent(async |session| journal::enqueue(session, request).await)
-    }
-
-    fn inbox(&self, partitions: &[u32], after: u64, bound: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
-        self.lent(async |session| journal::inbox(session, partitions, after, bound).await)
-    }
-
-    fn notify(&self, partitions: &[u32]) {
-        self.hints.add(partitions);
-    }
-
-    fn subscribe(&self, notify: NotifyCallback) {
-        notify::start_listening(&self.connections, notify);
-    }
-}
-
-impl Membership for PostgresStore {
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
-        self.repeat(Who::Leases, async |session| membership::claim(session, partition, holder).await)
-    }
-
-    fn partitions(&self) -> Result<u32, StoreError> {
-        self.lent(async |session| membership::partitions(session).await)
-    }
-
-    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
-        self.lent(async |session| membership::repartition(session, partitions.max(1)).await)
-    }
-
-    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
-        self.lent(async |session| membership::cluster_view(session, "").await)
-    }
-
-    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
-        self.repeat(Who::Leases, async |session| membership::heartbeat(session, node, lease_ms).await)
-    }
-
-    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.once(Who::Leases, async |session| membership::acquire(session, node, partitions).await)
-    }
-
-    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.repeat(Who::Leases, async |session| membership::release(session, node, fences, running).await)
-    }
-
-    fn leave(&self, node: &str) -> Result<(), StoreError> {
-        self.repeat(Who::Leases, async |session| membership::leave(session, node).await)
-    }
-
-    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
-        self.lent(async |session| remote_attempts::of_execution(session, execution).await)
-    }
-
-    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
-        self.lent(async |session| remote_attempts::stop(session, attempt).await)
-    }
-
-    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.lent(async |session| remote_attempts::end(session, node, attempts).await)
-    }
-}
-
-impl Executions for PostgresStore {
-    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
-        self.lent(async |session| executions::by_key(session, execution).await)
-    }
-
-    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
-        self.lent(async |session| executions::by_id(session, id).await)
-    }
-
-    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
-        self.lent(async |session| executions::by_idempotency_key(session, of, key).await)
-    }
-
-    fn executions(
-        &self,
-        filter: &Filter,
-        before: Option<ExecutionKey>,
-        limit: usize,
-    ) -> Result<Vec<ExecutionRow>, StoreError> {
-        self.lent(async |session| executions::list(session, filter, before, limit).await)
-    }
-
-    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
-        self.lent(async |session| executions::count(session, organization, statuses, most).await)
-    }
-
-    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
-        self.lent(async |session| executions::pending_organizations(session).await)
-    }
-
-    fn pending_approvals(
-        &self,
-        organization: Option<&str>,
-        after: Option<(ExecutionKey, &str, u32)>,
-        limit: usize,
-    ) -> Result<Vec<GateRow>, StoreError> {
-        self.lent(async |session| approvals::list(session, organization, after, limit).await)
-    }
-
-    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        self.lent(async |session| journal::set_quarantine(session, execution, reason).await)
-    }
-
-    fn quarantined(
-        &self,
-        organization: Option<&str>,
-        after: Option<ExecutionKey>,
-        limit: usize,
-    ) -> Result<Vec<QuarantinedRow>, StoreError> {
-        self.lent(async |session| notes::quarantined(session, organization, after, limit).await)
-    }
-
-    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
-        self.once(Who::Others, async |session| notes::release(session, release).await)
-    }
-
-    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
-        self.once(Who::Others, async |session| notes::force_end(session, audited).await)
     }
 }

@@ -40,12 +40,12 @@ const RECONNECT_MS_MAX: u64 = 5_000;
 
 /// The partitions to notify about.
 #[derive(Default)]
-pub(super) struct Hints {
+pub(super) struct PendingNotifications {
     waiting: Mutex<BTreeSet<u32>>,
     is_any: Notify,
 }
 
-impl Hints {
+impl PendingNotifications {
     /// Never blocks.
     pub(super) fn add(&self, partitions: &[u32]) {
         if !partitions.is_empty() {
@@ -65,14 +65,14 @@ fn channel_of(address: &Address) -> String {
 }
 
 /// Sends notifications until the driver ends.
-pub(super) fn start_telling(connections: &Arc<Connections>, hints: &Arc<Hints>) {
-    let (connections, hints) = (Arc::downgrade(connections), hints.clone());
+pub(super) fn start_notifying(connections: &Arc<Connections>, notifications: &Arc<PendingNotifications>) {
+    let (connections, notifications) = (Arc::downgrade(connections), notifications.clone());
     let Some(strong) = connections.upgrade() else { return };
     strong.driver.handle().spawn(async move {
         loop {
-            hints.is_any.notified().await;
+            notifications.is_any.notified().await;
             let Some(connections) = connections.upgrade() else { return };
-            if !tell(&connections, &hints.take()).await {
+            if !send(&connections, &notifications.take()).await {
                 return;
             }
             drop(connections);
@@ -82,14 +82,14 @@ pub(super) fn start_telling(connections: &Arc<Connections>, hints: &Arc<Hints>) 
 }
 
 /// False if this database does not support notifications.
-async fn tell(connections: &Connections, partitions: &BTreeSet<u32>) -> bool {
+async fn send(connections: &Connections, partitions: &BTreeSet<u32>) -> bool {
     let words: Vec<String> = partitions.iter().map(u32::to_string).collect();
     let mut text = words.join(",");
     if text.len() > BYTES_MAX {
         text = ALL.to_owned();
     }
     let channel = channel_of(&connections.address);
-    let Ok(session) = connections.lend(Who::Others).await else { return true };
+    let Ok(session) = connections.acquire(Who::Others).await else { return true };
     match session.query(sql!("connection.sql", "notify"), &[&channel, &text]).await {
         Ok(_) => {
             session.give_back();
@@ -104,12 +104,12 @@ async fn tell(connections: &Connections, partitions: &BTreeSet<u32>) -> bool {
     }
 }
 
-/// Calls `heard` on a separate thread, which may use the store, until the driver ends.
-pub(super) fn start_listening(connections: &Arc<Connections>, heard: NotifyCallback) {
+/// Calls `notified` on a separate thread, which may use the store, until the driver ends.
+pub(super) fn start_listening(connections: &Arc<Connections>, notified: NotifyCallback) {
     let (sender, receiver) = channel::<Vec<u32>>();
-    let thread = thread::Builder::new().name("mainspring-hints".into());
+    let thread = thread::Builder::new().name("mainspring-notify".into());
     // Without a thread no notification arrives, which is permitted.
-    if thread.spawn(move || receiver.iter().for_each(|partitions| heard(&partitions))).is_err() {
+    if thread.spawn(move || receiver.iter().for_each(|partitions| notified(&partitions))).is_err() {
         return;
     }
     let weak = Arc::downgrade(connections);
@@ -125,7 +125,7 @@ pub(super) fn start_listening(connections: &Arc<Connections>, heard: NotifyCallb
                 let missed = if wait_ms == 0 { "" } else { ALL };
                 wait_ms = 0;
                 let listen = sql!("connection.sql", "listen").replace("{channel}", &channel_of(&address));
-                hear(&weak, client, connection, &listen, missed, &sender).await;
+                receive(&weak, client, connection, &listen, missed, &sender).await;
             }
             wait_ms = (wait_ms * 2).clamp(100, RECONNECT_MS_MAX);
             tokio::time::sleep(Duration::from_millis(wait_ms)).await;
@@ -134,7 +134,7 @@ pub(super) fn start_listening(connections: &Arc<Connections>, heard: NotifyCallb
 }
 
 /// Receives until the connection or the store ends.
-async fn hear<T>(
+async fn receive<T>(
     connections: &std::sync::Weak<Connections>,
     client: tokio_postgres::Client,
     mut connection: tokio_postgres::Connection<tokio_postgres::Socket, T>,

@@ -17,7 +17,8 @@ use crate::StoreError;
 pub(super) fn connector(tls: &Tls) -> Result<MakeRustlsConnect, StoreError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone());
-    let builder = builder.with_safe_default_protocol_versions().expect("ring speaks what rustls calls safe");
+    let builder =
+        builder.with_safe_default_protocol_versions().expect("ring supports the versions that rustls calls safe");
     let config = match tls {
         Tls::Verified(file) => builder.with_root_certificates(roots(file.as_deref())?).with_no_client_auth(),
         Tls::Unverified => {

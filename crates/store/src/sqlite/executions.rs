@@ -190,3 +190,7 @@ mod tests {
         assert!(of_rows.iter().all(|step| step.contains("SEARCH") && step.contains("executions_pending")), "{steps:?}");
     }
 }
+
+pub(super) fn quarantine(connection: &Connection, execution: ExecutionKey, reason: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql!("executions.sql", "quarantine"))?.execute(params![execution.0, reason]).map(drop)
+}

@@ -15,7 +15,7 @@ use super::{SqliteStore, lock};
 use crate::prelude::*;
 use crate::{
     Batch, CommitError, EnqueueRequest, Fence, InboxMessage, Part, PartOutcome, ReadLimit, StoreError,
-    contract_tests::op::{Turn, Verb, continues, key, look, opens, run},
+    contract_tests::op::{Op, Turn, continues, key, look, opens, run},
 };
 
 struct ResourceId(TempDir);
@@ -71,7 +71,7 @@ fn others_write_and_read_beside_the_engine() {
     const ROUNDS: u64 = 150;
     let place = ResourceId::new();
     let (engine, other) = (place.open(), place.open());
-    run(&engine, &Verb::Claim(0));
+    run(&engine, &Op::Claim(0));
     commit(&engine, vec![opens(0).part(), opens(1).part()]).unwrap();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -114,7 +114,7 @@ fn others_write_and_read_beside_the_engine() {
 fn what_is_not_committed_is_not_seen_and_a_held_lock_writes_nothing() {
     let place = ResourceId::new();
     let store = place.open();
-    run(&store, &Verb::Claim(0));
+    run(&store, &Op::Claim(0));
     commit(&store, vec![opens(0).part()]).unwrap();
     let before = look(&store);
     let other = Connection::open(place.path()).unwrap();
@@ -137,7 +137,7 @@ fn what_is_not_committed_is_not_seen_and_a_held_lock_writes_nothing() {
 fn a_full_disk_loses_nothing_and_writes_continue_with_free_space() {
     let place = ResourceId::new();
     let mut store = place.open();
-    run(&store, &Verb::Claim(0));
+    run(&store, &Op::Claim(0));
     commit(&store, vec![opens(0).part()]).unwrap();
     let before = look(&store);
     // SQLite's own bound on the file gives SQLITE_FULL like a full disk. It never falls below the current size.
@@ -149,7 +149,7 @@ fn a_full_disk_loses_nothing_and_writes_continue_with_free_space() {
     assert!(why.contains("full") && why.contains("store.db"), "{why}");
     let other = place.open();
     pragma(&other, "busy_timeout", 0);
-    assert_eq!(run(&other, &Verb::Claim(5)), "1", "what failed still holds the lock");
+    assert_eq!(run(&other, &Op::Claim(5)), "1", "what failed still holds the lock");
     let failed = store.enqueue(&EnqueueRequest::of(&message("b".into(), &[0; 90_000]), 1));
     assert!(matches!(failed, Err(StoreError::Unavailable(_))), "{failed:?}");
     assert_eq!(look(&store), before);
@@ -185,7 +185,7 @@ fn a_newer_format_is_refused_and_left_as_it_is() {
 #[test]
 fn files_that_are_no_stores_are_rejected_with_help() {
     let place = ResourceId::new();
-    run(&place.open(), &Verb::Claim(0));
+    run(&place.open(), &Op::Claim(0));
     let sound = place.bytes();
     let table = [
         ("text", b"this is not a database, but text that is long enough to look at".repeat(30), "is no database"),
@@ -213,7 +213,7 @@ fn files_that_are_no_stores_are_rejected_with_help() {
 fn a_damaged_row_names_its_frame() {
     let place = ResourceId::new();
     let store = place.open();
-    run(&store, &Verb::Claim(0));
+    run(&store, &Op::Claim(0));
     let turn = Turn { frames: 3, values: vec![Some(9), Some(40_000)], ..opens(0) };
     commit(&store, vec![turn.part()]).unwrap();
     let damages = [
@@ -256,7 +256,7 @@ fn paths_that_cannot_be_used_are_named() {
 fn nobody_else_may_read_it() {
     let place = ResourceId::new();
     let store = place.open();
-    run(&store, &Verb::Claim(0));
+    run(&store, &Op::Claim(0));
     let mut names = Vec::new();
     for entry in fs::read_dir(place.0.path()).unwrap() {
         let entry = entry.unwrap();
@@ -271,18 +271,18 @@ fn nobody_else_may_read_it() {
 fn a_reader_changes_nothing() {
     let place = ResourceId::new();
     let store = place.open();
-    run(&store, &Verb::Claim(0));
+    run(&store, &Op::Claim(0));
     commit(&store, vec![opens(0).part()]).unwrap();
     let reader = SqliteStore::open_read_only(&place.path()).unwrap();
     let before = look(&reader);
-    let refused = run(&reader, &Verb::Post(0, "a"));
+    let refused = run(&reader, &Op::Enqueue(0, "a"));
     assert!(refused.contains("for reading only"), "{refused}");
     assert!(matches!(commit(&reader, vec![continues(0, 0).part()]), Err(CommitError::NotWritten(_))));
     assert_eq!(look(&store), before);
     // It sees commits after it was opened, and works alone.
     commit(&store, vec![continues(0, 0).part()]).unwrap();
     drop(store);
-    assert_eq!(run(&reader, &Verb::Head(0)), "1 in 0 wake 0");
+    assert_eq!(run(&reader, &Op::Head(0)), "1 in 0 wake 0");
 }
 
 /// Many rows, so that pages are split and merged around the secret. The secret arrived in messages, and is in a frame
@@ -293,7 +293,7 @@ fn erased_bytes_are_in_no_file() {
     let secret = b"the patient's name is Erika Mustermann";
     let place = ResourceId::new();
     let store = place.open();
-    run(&store, &Verb::Claim(0));
+    run(&store, &Op::Claim(0));
     let contains = |place: &ResourceId| place.bytes().windows(secret.len()).any(|window| window == secret);
     let with_secret = |mut part: Part| {
         part.frames[0].values[0].body = Some(secret.to_vec());
@@ -318,28 +318,28 @@ fn erased_bytes_are_in_no_file() {
         commit(&store, vec![filled(1, after).part(), middle, filled(2, after).part()]).unwrap();
     }
     assert!(contains(&place), "the test would prove nothing");
-    assert_eq!(run(&store, &Verb::Erase(0, 31, 0)), "true");
+    assert_eq!(run(&store, &Op::Erase(0, 31, 0)), "true");
     assert!(contains(&place), "the blob is still named");
-    assert_eq!(run(&store, &Verb::Erase(0, 31, 1)), "true");
+    assert_eq!(run(&store, &Op::Erase(0, 31, 1)), "true");
     assert!(!contains(&place), "the secret is still in a file");
     let values = &store.frames(key(0), 31, ReadLimit::of(1)).unwrap()[0].values;
     assert!(values.iter().all(|value| value.body.is_none() && value.salt == [0; 16]));
-    assert_eq!(run(&store, &Verb::Erase(0, 31, 1)), "false");
+    assert_eq!(run(&store, &Op::Erase(0, 31, 1)), "false");
 }
 
 #[test]
 fn an_erase_that_leaves_the_bytes_in_the_log_says_so() {
     let place = ResourceId::new();
     let store = place.open();
-    run(&store, &Verb::Claim(0));
+    run(&store, &Op::Claim(0));
     commit(&store, vec![Turn { values: vec![Some(9)], ..opens(0) }.part()]).unwrap();
     let reader = Connection::open(place.path()).unwrap();
     reader.execute_batch("BEGIN; SELECT count(*) FROM frames").unwrap();
     pragma(&store, "busy_timeout", 0);
-    let refused = run(&store, &Verb::Erase(0, 0, 0));
+    let refused = run(&store, &Op::Erase(0, 0, 0));
     assert!(refused.contains("erase again"), "{refused}");
     reader.execute_batch("COMMIT").unwrap();
-    assert_eq!(run(&store, &Verb::Erase(0, 0, 0)), "false");
+    assert_eq!(run(&store, &Op::Erase(0, 0, 0)), "false");
     assert_eq!(fs::metadata(place.0.path().join("store.db-wal")).unwrap().len(), 0);
 }
 
@@ -347,7 +347,7 @@ fn an_erase_that_leaves_the_bytes_in_the_log_says_so() {
 fn what_a_row_contradicts_is_told_from_a_store_that_takes_nothing() {
     let place = ResourceId::new();
     let store = place.open();
-    run(&store, &Verb::Claim(0));
+    run(&store, &Op::Claim(0));
     commit(&store, vec![opens(0).part(), opens(1).part()]).unwrap();
     let other = Connection::open(place.path()).unwrap();
     other

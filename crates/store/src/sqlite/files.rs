@@ -156,15 +156,15 @@ mod tests {
     };
 
     /// The variable that passes the store's path to the test that acts as another program.
-    const STRANGER: &str = "MAINSPRING_TEST_STRANGER_READS";
+    const OTHER_PROGRAM: &str = "MAINSPRING_TEST_OTHER_PROGRAM_READS";
 
     /// Time limit of the other program.
-    const STRANGER_TIME: Duration = Duration::from_secs(60);
+    const OTHER_PROGRAM_TIME: Duration = Duration::from_secs(60);
 
     /// Another program on the same machine: a separate process, since locks of one process do not exclude each other.
     #[test]
     fn as_another_program() {
-        let Some(path) = std::env::var_os(STRANGER).map(PathBuf::from) else { return };
+        let Some(path) = std::env::var_os(OTHER_PROGRAM).map(PathBuf::from) else { return };
         for _ in 0..3 {
             let connection = Connection::open(&path).unwrap();
             connection.query_row("SELECT count(*) FROM heads", [], |_| Ok(())).unwrap();
@@ -184,7 +184,7 @@ for _ in range(3):
     store.backup(sqlite3.connect(':memory:'))
     store.close()";
         let mut own = Command::new(std::env::current_exe().unwrap());
-        own.args(["--exact", "sqlite::files::tests::as_another_program"]).env(STRANGER, path);
+        own.args(["--exact", "sqlite::files::tests::as_another_program"]).env(OTHER_PROGRAM, path);
         let mut shell = Command::new("sqlite3");
         shell.arg(path).arg("SELECT count(*) FROM heads");
         let mut python = Command::new("python3");
@@ -193,7 +193,7 @@ for _ in range(3):
             let name = command.get_program().to_owned();
             let (sender, ended) = mpsc::channel();
             thread::spawn(move || sender.send(command.output()));
-            let output = match ended.recv_timeout(STRANGER_TIME).expect("it ends in time") {
+            let output = match ended.recv_timeout(OTHER_PROGRAM_TIME).expect("it ends in time") {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 output => output.unwrap(),
             };

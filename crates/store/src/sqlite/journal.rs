@@ -1,5 +1,7 @@
 //! Reads of journals, inboxes and due executions.
 
+use std::sync::Arc;
+
 use mainspring_kernel::{
     hash::Hash,
     key::ExecutionKey,
@@ -8,7 +10,7 @@ use mainspring_kernel::{
 use rusqlite::{Connection, Error, OptionalExtension, Row, params, types::Type};
 
 use crate::{
-    Due, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit,
+    Due, Expected, HeadRow, InboxEntry, InboxMessage, LateReceipt, ReadLimit,
     payloads::{Content, PackedValue, unpack},
     sql::{integer, natural},
 };
@@ -22,6 +24,22 @@ pub(super) fn head(connection: &Connection, execution: ExecutionKey) -> rusqlite
 pub(super) fn newest_frame(connection: &Connection) -> rusqlite::Result<u64> {
     let sql = sql!("journal.sql", "newest_frame");
     connection.prepare_cached(sql)?.query_row([], |row| row.get(0).map(natural))
+}
+
+/// Returns whether the head was the expected one.
+pub(super) fn set_wake_at(
+    connection: &Connection,
+    execution: ExecutionKey,
+    head: Expected,
+    wake_at: Option<u64>,
+) -> rusqlite::Result<bool> {
+    let values = params![execution.0, integer(head.sequence), head.hash.0, wake_at.map(integer)];
+    Ok(connection.prepare_cached(sql!("journal.sql", "set_wake_at"))?.execute(values)? == 1)
+}
+
+pub(super) fn plan(connection: &Connection, hash: Hash) -> rusqlite::Result<Option<Arc<[u8]>>> {
+    let bytes = |row: &Row<'_>| Ok(Arc::from(row.get_ref(0)?.as_blob()?));
+    connection.prepare_cached(sql!("journal.sql", "plan"))?.query_row([hash.0], bytes).optional()
 }
 
 fn head_of_row(row: &Row<'_>) -> rusqlite::Result<HeadRow> {

@@ -22,32 +22,25 @@ mod journal;
 mod membership;
 mod notes;
 mod pool;
+mod traits;
 
 use std::{
-    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
+        Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
 };
 
-use mainspring_kernel::{hash::Hash, key::ExecutionKey, note::Note, stored_frame::StoredFrame};
 use metrics::Histogram;
-use rusqlite::{Connection, OptionalExtension, config::DbConfig, params};
+use rusqlite::{Connection, config::DbConfig};
 
 use self::{connection::Beside, files::Files, pool::Readers};
 pub use self::{
     connection::{index_of, is_store_header, log_of},
     inspect::{Checked, SqliteInspection, Stamp},
 };
-use crate::{
-    AuditedNotes, Batch, Catalogue, ClusterView, CommitError, Due, EnqueueRequest, ExecutionRow, Executions, Expected,
-    Fence, Filter, GateRow, HeadRow, Inbox, InboxEntry, Journal, LateReceipt, Membership, Node, Origin, PartOutcome,
-    QuarantineRelease, QuarantinedRow, ReadLimit, ReleaseOutcome, RemoteAttempt, Store, StoreError, metrics::sync_time,
-    sql::integer,
-};
+use crate::{Catalogue, Store, StoreError, metrics::sync_time};
 
 /// The metadata entry for the engine that worked on the store last.
 const HOLD: &str = "hold";
@@ -146,7 +139,7 @@ impl SqliteStore {
 
     /// Reads with a pooled connection, in a snapshot of the current state.
     fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        self.readers.lend(work)
+        self.readers.with_connection(work)
     }
 
     /// Runs one transaction of the writer. When this returns `Ok`, it is on disk.
@@ -228,208 +221,6 @@ impl Store for SqliteStore {
 
     fn is_of_unsealed_format(&self) -> bool {
         self.is_of_unsealed_format
-    }
-}
-
-impl Journal for SqliteStore {
-    fn commit(&self, batch: &Batch) -> Result<Vec<PartOutcome>, CommitError> {
-        let connection = self.writer().map_err(|error| CommitError::NotWritten(error.to_string()))?;
-        self.check(&connection).map_err(CommitError::Fatal)?;
-        let work = || -> rusqlite::Result<(Vec<PartOutcome>, u64)> {
-            connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            commit::write(&connection, batch)
-        };
-        let (answers, newest) = work().map_err(|error| {
-            connection::roll_back(&connection);
-            error::before_commit(&self.path, &error)
-        })?;
-        let began = Instant::now();
-        let ended = connection.prepare_cached("COMMIT").and_then(|mut statement| statement.execute([]));
-        self.sync_time.record(began.elapsed());
-        ended.map_err(|error| {
-            connection::roll_back(&connection);
-            error::at_commit(&self.path, &error)
-        })?;
-        self.check(&connection).map_err(CommitError::Fatal)?;
-        self.newest_frame.fetch_max(newest, Ordering::AcqRel);
-        Ok(answers)
-    }
-
-    fn head(&self, execution: ExecutionKey) -> Result<Option<HeadRow>, StoreError> {
-        self.read(|connection| journal::head(connection, execution))
-    }
-
-    fn frames(&self, execution: ExecutionKey, from: u64, bound: ReadLimit) -> Result<Vec<StoredFrame>, StoreError> {
-        self.read(|connection| journal::frames(connection, execution, from, bound))
-    }
-
-    fn newest_frame(&self) -> Option<u64> {
-        Some(self.newest_frame_number())
-    }
-
-    fn due(&self, partitions: &[u32], until_ms: u64, after: Option<Due>, limit: usize) -> Result<Vec<Due>, StoreError> {
-        self.read(|connection| journal::due(connection, partitions, until_ms, after, limit))
-    }
-
-    fn set_wake_at(&self, execution: ExecutionKey, head: Expected, wake_at: Option<u64>) -> Result<bool, StoreError> {
-        let sql = sql!("journal.sql", "set_wake_at");
-        let values = params![execution.0, integer(head.sequence), head.hash.0, wake_at.map(integer)];
-        self.write(|connection| Ok(connection.prepare_cached(sql)?.execute(values)? == 1))
-    }
-
-    fn plan(&self, hash: Hash) -> Result<Option<Arc<[u8]>>, StoreError> {
-        let sql = sql!("journal.sql", "plan");
-        self.read(|connection| {
-            let bytes = |row: &rusqlite::Row<'_>| Ok(Arc::from(row.get_ref(0)?.as_blob()?));
-            connection.prepare_cached(sql)?.query_row([hash.0], bytes).optional()
-        })
-    }
-
-    fn late_receipts(&self, execution: ExecutionKey) -> Result<Vec<LateReceipt>, StoreError> {
-        self.read(|connection| journal::late_receipts(connection, execution))
-    }
-
-    fn notes(&self, execution: ExecutionKey) -> Result<Vec<Note>, StoreError> {
-        self.read(|connection| notes::list(connection, execution))
-    }
-
-    fn erase(&self, execution: ExecutionKey, audited: &AuditedNotes<'_>) -> Result<usize, StoreError> {
-        let found = self.write(|connection| erase::erase(connection, execution, audited))?;
-        let cleared = erase::clear_log(&*self.writer()?).map_err(|error| error::of_store(&self.path, &error))?;
-        if cleared {
-            return Ok(found);
-        }
-        Err(StoreError::Unavailable(format!(
-            "{}: the value is erased, but its bytes are still in the log, because a reader holds it: erase again",
-            self.path.display()
-        )))
-    }
-}
-
-impl Inbox for SqliteStore {
-    fn enqueue(&self, request: &EnqueueRequest<'_>) -> Result<bool, StoreError> {
-        self.write(|connection| {
-            let is_so = membership::partitions(connection)? == request.partitions;
-            if is_so {
-                commit::put_plans(connection, request.plans)?;
-            }
-            if is_so && commit::enqueue(connection, request.message)? {
-                audit::append(connection, &request.sealing, &request.audit.iter().collect::<Vec<_>>())?;
-            }
-            Ok(is_so)
-        })
-    }
-
-    fn inbox(&self, partitions: &[u32], after: u64, bound: ReadLimit) -> Result<Vec<InboxEntry>, StoreError> {
-        self.read(|connection| journal::inbox(connection, partitions, after, bound))
-    }
-}
-
-impl Membership for SqliteStore {
-    fn claim(&self, partition: u32, holder: &str) -> Result<u64, StoreError> {
-        self.write(|connection| membership::claim(connection, partition, holder))
-    }
-
-    fn partitions(&self) -> Result<u32, StoreError> {
-        self.read(membership::partitions)
-    }
-
-    fn repartition(&self, partitions: u32) -> Result<(), StoreError> {
-        self.write(|connection| membership::repartition(connection, partitions.max(1)))
-    }
-
-    fn cluster_view(&self) -> Result<ClusterView, StoreError> {
-        self.read(|connection| membership::cluster_view(connection, ""))
-    }
-
-    fn heartbeat(&self, node: &Node, lease_ms: u64) -> Result<Option<ClusterView>, StoreError> {
-        self.write(|connection| membership::heartbeat(connection, node, lease_ms))
-    }
-
-    fn acquire(&self, node: &str, partitions: &[u32]) -> Result<Vec<Fence>, StoreError> {
-        self.write(|connection| membership::acquire(connection, node, partitions))
-    }
-
-    fn release(&self, node: &str, fences: &[Fence], running: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.write(|connection| membership::release(connection, node, fences, running))
-    }
-
-    fn leave(&self, node: &str) -> Result<(), StoreError> {
-        self.write(|connection| membership::leave(connection, node))
-    }
-
-    fn remote_attempts(&self, execution: ExecutionKey) -> Result<Vec<(RemoteAttempt, String)>, StoreError> {
-        self.read(|connection| membership::remote_attempts(connection, execution))
-    }
-
-    fn stop_remote(&self, attempt: &RemoteAttempt) -> Result<(), StoreError> {
-        self.write(|connection| membership::stop_remote(connection, attempt))
-    }
-
-    fn end_remote(&self, node: &str, attempts: &[RemoteAttempt]) -> Result<(), StoreError> {
-        self.write(|connection| membership::end_remote(connection, node, attempts))
-    }
-}
-
-impl Executions for SqliteStore {
-    fn execution(&self, execution: ExecutionKey) -> Result<Option<ExecutionRow>, StoreError> {
-        self.read(|connection| executions::by_key(connection, execution))
-    }
-
-    fn execution_by_id(&self, id: &str) -> Result<Option<ExecutionRow>, StoreError> {
-        self.read(|connection| executions::by_id(connection, id))
-    }
-
-    fn execution_by_idempotency_key(&self, of: &Origin<'_>, key: &str) -> Result<Option<ExecutionRow>, StoreError> {
-        self.read(|connection| executions::by_idempotency_key(connection, of, key))
-    }
-
-    fn executions(
-        &self,
-        filter: &Filter,
-        before: Option<ExecutionKey>,
-        limit: usize,
-    ) -> Result<Vec<ExecutionRow>, StoreError> {
-        self.read(|connection| executions::list(connection, filter, before, limit))
-    }
-
-    fn count_executions(&self, organization: &str, statuses: &[&str], most: usize) -> Result<usize, StoreError> {
-        self.read(|connection| executions::count(connection, organization, statuses, most))
-    }
-
-    fn pending_organizations(&self) -> Result<BTreeSet<String>, StoreError> {
-        self.read(executions::pending_organizations)
-    }
-
-    fn pending_approvals(
-        &self,
-        organization: Option<&str>,
-        after: Option<(ExecutionKey, &str, u32)>,
-        limit: usize,
-    ) -> Result<Vec<GateRow>, StoreError> {
-        self.read(|connection| approvals::list(connection, organization, after, limit))
-    }
-
-    fn quarantine(&self, execution: ExecutionKey, reason: &str) -> Result<(), StoreError> {
-        let sql = sql!("executions.sql", "quarantine");
-        self.write(|connection| connection.prepare_cached(sql)?.execute(params![execution.0, reason]).map(drop))
-    }
-
-    fn quarantined(
-        &self,
-        organization: Option<&str>,
-        after: Option<ExecutionKey>,
-        limit: usize,
-    ) -> Result<Vec<QuarantinedRow>, StoreError> {
-        self.read(|connection| notes::quarantined(connection, organization, after, limit))
-    }
-
-    fn release_quarantine(&self, release: &QuarantineRelease<'_>) -> Result<ReleaseOutcome, StoreError> {
-        self.write(|connection| notes::release(connection, release))
-    }
-
-    fn force_end(&self, audited: &AuditedNotes<'_>) -> Result<bool, StoreError> {
-        self.write(|connection| notes::force_end(connection, audited))
     }
 }
 

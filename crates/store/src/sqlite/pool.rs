@@ -42,7 +42,7 @@ impl Readers {
 
     /// Opens the first connection, which reports whether there is a store.
     pub(super) fn open_first(&self) -> Result<(), StoreError> {
-        self.lend(|_| Ok(()))
+        self.with_connection(|_| Ok(()))
     }
 
     /// Returns whether a connection is idle.
@@ -51,9 +51,12 @@ impl Readers {
     }
 
     /// Reads with a connection in a snapshot of the current state.
-    pub(super) fn lend<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let mut lent = self.place();
-        let connection = match lent.connection.take() {
+    pub(super) fn with_connection<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let mut pooled = self.place();
+        let connection = match pooled.connection.take() {
             Some(connection) => connection,
             None => connection::open_reader(&self.path, self.beside)?,
         };
@@ -65,16 +68,16 @@ impl Readers {
         });
         // A connection that has failed is not reused: opening the next one gives a more precise error.
         let found = found.map_err(|error| error::of_store(&self.path, &error))?;
-        lent.connection = Some(connection);
+        pooled.connection = Some(connection);
         Ok(found)
     }
 
     /// Waits for a slot, which contains an idle connection if there is one.
-    fn place(&self) -> Lent<'_> {
+    fn place(&self) -> PooledConnection<'_> {
         let mut state = lock(&self.state);
         loop {
             if let Some(connection) = state.take() {
-                return Lent { readers: self, connection };
+                return PooledConnection { readers: self, connection };
             }
             state.waiting += 1;
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -96,12 +99,12 @@ impl State {
 }
 
 /// A slot of the pool, released when dropped.
-struct Lent<'a> {
+struct PooledConnection<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
 }
 
-impl Drop for Lent<'_> {
+impl Drop for PooledConnection<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.readers.state);
         match self.connection.take() {
@@ -128,27 +131,28 @@ mod tests {
         let path = folder.path().join("store.db");
         let _store = SqliteStore::open(&path).unwrap();
         let readers = Readers::of(path, Beside::Anybody);
-        let read = || readers.lend(|connection| connection.query_row("SELECT 7", [], |row| row.get::<_, u32>(0)));
-        let mut lent: Vec<Lent<'_>> = (0..READERS_MAX).map(|_| readers.place()).collect();
+        let read =
+            || readers.with_connection(|connection| connection.query_row("SELECT 7", [], |row| row.get::<_, u32>(0)));
+        let mut acquired: Vec<PooledConnection<'_>> = (0..READERS_MAX).map(|_| readers.place()).collect();
         assert!(lock(&readers.state).take().is_none());
         std::thread::scope(|scope| {
             let waiting: Vec<_> = (0..4).map(|_| scope.spawn(read)).collect();
             while lock(&readers.state).waiting < waiting.len() {
                 std::thread::yield_now();
             }
-            drop(lent.pop());
+            drop(acquired.pop());
             waiting.into_iter().for_each(|reader| assert_eq!(reader.join().unwrap(), Ok(7)));
         });
         let count = || {
             let state = lock(&readers.state);
             (state.free.len(), state.open)
         };
-        assert_eq!(count(), (1, READERS_MAX), "one is lent to one after the other");
-        drop(lent);
+        assert_eq!(count(), (1, READERS_MAX), "one connection serves several readers in turn");
+        drop(acquired);
         assert_eq!(count(), (1, 1));
-        readers.lend(|connection| connection.execute_batch("SELECT nothing")).unwrap_err();
-        assert_eq!(count(), (0, 0), "what has failed is not lent again");
-        let breaks_off = AssertUnwindSafe(|| readers.lend::<()>(|_| panic!("a reader breaks off")));
+        readers.with_connection(|connection| connection.execute_batch("SELECT nothing")).unwrap_err();
+        assert_eq!(count(), (0, 0), "a failed connection is not used again");
+        let breaks_off = AssertUnwindSafe(|| readers.with_connection::<()>(|_| panic!("a reader breaks off")));
         catch_unwind(breaks_off).unwrap_err();
         assert_eq!(count(), (0, 0));
         assert!(!readers.is_one_free());

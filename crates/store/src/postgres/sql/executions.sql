@@ -107,7 +107,7 @@ CROSS JOIN LATERAL (
     WHERE executions.status = CAST('pending' AS BYTEA) AND executions.organization_key = found.organization_key
         AND heads.quarantined IS NULL
     LIMIT 1
-) AS going_on
+) AS unfinished
 
 -- name: pending_approvals
 SELECT execution, step, gate, organization, opened_at, expires_at, on_timeout FROM pending_approvals

@@ -67,7 +67,7 @@ fn together(address: &str, work: impl Fn(&dyn Store, usize) -> usize + Sync) -> 
 }
 
 #[test]
-fn of_many_who_change_one_thing_each_version_is_one_s_and_the_log_has_no_gaps() {
+fn concurrent_changes_of_a_resource_get_successive_versions_and_a_log_without_gaps() {
     let scratch = server().scratch();
     let store = open(&scratch.address());
     let done = together(&scratch.address(), |store, node| {

@@ -238,10 +238,10 @@ fn deadlocks(beside: &crate::postgres::server::Beside<'_>) -> u64 {
 }
 
 #[test]
-fn a_hint_is_heard_by_another_store_and_many_are_one() {
+fn a_notification_is_received_by_another_store_and_many_are_merged() {
     let scratch = server().scratch();
     let (teller, listener) = (open(&scratch.address()), open(&scratch.address()));
-    let (sender, heard) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     listener.repartition(3).unwrap();
     let number = std::sync::Arc::new(open(&scratch.address()));
     let asked = number.clone();
@@ -251,22 +251,22 @@ fn a_hint_is_heard_by_another_store_and_many_are_one() {
         let _ = sender.send(partitions.to_vec());
     }));
     // There is no signal for an active subscription, so the notification is repeated until it arrives.
-    let hear = |notice: &[u32], expected: &[u32]| {
+    let receives = |notice: &[u32], expected: &[u32]| {
         (0..LOOKS_MAX).any(|_| {
             teller.notify(notice);
             teller.partitions().unwrap();
-            heard.try_iter().any(|partitions| partitions == expected)
+            received.try_iter().any(|partitions| partitions == expected)
         })
     };
-    assert!(hear(&[2, 0], &[0, 2]), "nothing was heard");
-    assert!(hear(&Vec::from_iter(0..100_000), &[0, 1, 2]), "too many are all that there are");
+    assert!(receives(&[2, 0], &[0, 2]), "nothing was received");
+    assert!(receives(&Vec::from_iter(0..100_000), &[0, 1, 2]), "too many are all that there are");
     // The listening connection is reopened, and the missed notifications stand for all partitions.
     let beside = server().beside().unwrap();
     let listening = format!("query LIKE 'LISTEN mainspring_{}%'", scratch.schema());
     let cut = format!("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE {listening}");
-    heard.try_iter().for_each(drop);
+    received.try_iter().for_each(drop);
     assert_eq!(beside.ask(&cut).unwrap(), "1", "{cut}");
-    assert!(hear(&[1], &[1]), "it does not listen again");
+    assert!(receives(&[1], &[1]), "it does not listen again");
 }
 
 #[test]

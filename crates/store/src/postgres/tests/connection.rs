@@ -185,7 +185,7 @@ fn what_is_acknowledged_is_on_disk_also_where_the_server_would_not_wait() {
         server.execute(&format!("ALTER ROLE postgres SET synchronous_commit = {set}")).unwrap();
         let store = open(&server.scratch().address());
         let show = |sql| {
-            let shown = store.lent(async |session| column::<String>(&session.query(sql, &[]).await?[0], 0));
+            let shown = store.with_session(async |session| column::<String>(&session.query(sql, &[]).await?[0], 0));
             shown.unwrap()
         };
         assert_eq!(show("SHOW synchronous_commit"), expected);

@@ -104,7 +104,7 @@ fn a_commit_without_an_answer_is_unknown() {
 }
 
 #[test]
-fn what_was_taken_without_an_answer_is_no_success_and_stands_in_the_next_beat() {
+fn an_unanswered_acquisition_fails_and_shows_in_the_next_heartbeat() {
     let scratch = server().scratch();
     let between = Between::new(b"silent taker");
     let direct = open(&scratch.address());
