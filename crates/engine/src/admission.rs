@@ -288,7 +288,7 @@ impl OrganizationQueue {
     fn want_read(&mut self) {
         match &mut self.read_state {
             ReadState::InProgress(read) => read.again = true,
-            look => *look = ReadState::Wanted,
+            state => *state = ReadState::Wanted,
         }
     }
 
@@ -369,48 +369,48 @@ impl Admission {
     /// Counts a start, and queues it if a limit is reached. `None` if it waits until the store was read.
     pub(crate) fn start(
         &mut self,
-        mut submission: Box<NewExecution>,
+        mut new_execution: Box<NewExecution>,
         is_counted_here: bool,
     ) -> Option<Box<NewExecution>> {
-        let Some(organization) = counted(&submission.start).map(str::to_owned) else {
-            if let Some((organization, workflow)) = guest(&submission.start).filter(|_| is_counted_here) {
+        let Some(organization) = counted(&new_execution.start).map(str::to_owned) else {
+            if let Some((organization, workflow)) = guest(&new_execution.start).filter(|_| is_counted_here) {
                 let queue = self.queues.entry(organization.to_owned()).or_default();
                 // Without a limit per workflow, its children need not be counted.
                 if queue.bounds.is_none_or(|bounds| bounds.workflow.is_some()) {
-                    queue.take_in(submission.execution, workflow.into());
-                    self.organizations.insert(submission.execution, organization.to_owned());
+                    queue.take_in(new_execution.execution, workflow.into());
+                    self.organizations.insert(new_execution.execution, organization.to_owned());
                 }
             }
-            return Some(submission);
+            return Some(new_execution);
         };
-        let (execution, ticket) = (submission.execution, submission.ticket);
+        let (execution, ticket) = (new_execution.execution, new_execution.ticket);
         // The same start message was received again.
         if let Some(queue) = self.organizations.get(&execution).and_then(|organization| self.queues.get(organization)) {
-            submission.start.queue = queue.queued.get(&execution).map(|_| Queue::Admission);
-            return Some(submission);
+            new_execution.start.queue = queue.queued.get(&execution).map(|_| Queue::Admission);
+            return Some(new_execution);
         }
         if !is_counted_here {
-            submission.start.queue = Some(Queue::Admission);
-            return Some(submission);
+            new_execution.start.queue = Some(Queue::Admission);
+            return Some(new_execution);
         }
         let queue = self.queues.entry(organization.clone()).or_default();
         queue.is_used = true;
         if queue.bounds.is_none() {
             queue.want_read();
             if ticket.is_some() {
-                queue.deferred.push(*submission);
+                queue.deferred.push(*new_execution);
                 return None;
             }
         }
-        let key = ConcurrencyKey::of_start(&submission.start);
-        submission.start.queue = queue.full(&key);
-        match submission.start.queue {
+        let key = ConcurrencyKey::of_start(&new_execution.start);
+        new_execution.start.queue = queue.full(&key);
+        match new_execution.start.queue {
             Some(_) => queue.enqueue(execution, key),
             None => queue.run(execution, key),
         }
         self.organizations.insert(execution, organization);
         ticket.map(|ticket| self.starting.insert(ticket, execution));
-        Some(submission)
+        Some(new_execution)
     }
 
     /// Handles the reply to a start. If the execution did not start, its slot is free, and the executions to admit are

@@ -1,6 +1,6 @@
 //! The clocks of a node compared with the clock of its shared store: their difference, and the time that counts.
 //!
-//! Timers, deadlines and gates expire by the clock of the owning node, and the time of an execution never goes back. A
+//! Timers, deadlines and gates expire by the clock of the owner, and the time of an execution never goes back. A
 //! node that is an hour fast would therefore expire approvals an hour early, irrevocably. Each heartbeat reads the
 //! store's clock. Between two heartbeats, the monotonic clock shows the store's present time. Only the three functions at
 //! the end read clocks.

@@ -40,7 +40,7 @@ impl Difference {
     pub fn remedy(&self) -> &'static str {
         match self.column {
             WAKE_AT => {
-                "a running engine sets it again within some hours, and `mainspring resume ID` goes on at once where none runs"
+                "a running engine sets it again within some hours, and `mainspring resume ID` corrects it at once where none runs"
             }
             _ => {
                 "the store was changed by another program than the engine: find the cause, and compare with the latest backup (`mainspring backup`; of PostgreSQL, `pg_dump`)"

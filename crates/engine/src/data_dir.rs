@@ -179,7 +179,7 @@ impl DataDir {
         if self.key_check().exists() { keys::load(path) } else { keys::load_or_create(path) }
     }
 
-    /// Refuses a key that is not the folder's: with another key, every journal would look forged.
+    /// Refuses a key that is not the folder's: with another key, every journal would appear forged.
     pub fn check_key(&self, key: &[u8; 32]) -> Result<(), EngineError> {
         let path = self.key_check();
         match fs::read_to_string(&path) {
@@ -217,7 +217,7 @@ impl DataDir {
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(1);
 
-/// Takes an exclusive lock. False if another engine has it. An inspecting process takes a shared lock for a moment,
+/// Takes an exclusive lock. False if another engine has it. An inspecting process takes a shared lock briefly,
 /// which does not prevent engines from starting.
 fn lock_past_lookers(lock: &File) -> std::io::Result<bool> {
     for _ in 0..TRIES {

@@ -221,15 +221,15 @@ impl Driver {
         let (store, commands, key) = (self.store.clone(), self.commands.clone(), *self.loader.key());
         tokio::spawn(async move {
             let ForwardRequest { number, execution, receipt, remote } = request;
-            let post = move || {
-                let is_enqueued = inbox::post(&*store, None, &key, (execution, &receipt), None).is_ok();
+            let enqueue = move || {
+                let is_enqueued = inbox::enqueue(&*store, None, &key, (execution, &receipt), None).is_ok();
                 if let Some((node, of)) = remote.filter(|_| is_enqueued) {
                     let _ = store.end_remote(&node, &[of]);
                 }
                 is_enqueued
             };
             // After a panic it is unknown if the message was enqueued.
-            let is_enqueued = tokio::task::spawn_blocking(post).await.unwrap_or(false);
+            let is_enqueued = tokio::task::spawn_blocking(enqueue).await.unwrap_or(false);
             let _ = commands.send(Command::Node(NodeEvent::Forwarded(number, is_enqueued)));
         });
     }

@@ -1,4 +1,4 @@
-//! The interface of the engine for its callers: open a folder, submit, decide, signal, cancel, watch, drain. It
+//! The interface of the engine for its callers: open a folder, start, decide, signal, cancel, watch, drain. It
 //! contains no logic of executions: a call becomes a command of the driver or a read of the store.
 
 use std::{
@@ -58,9 +58,9 @@ pub struct Engine {
     intake: Intake,
 }
 
-/// The answer to a submission.
+/// The answer to a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Submitted {
+pub struct StartAnswer {
     /// The key of the new or existing execution.
     pub execution: ExecutionKey,
     /// True if an execution with this name or idempotency key existed already.
@@ -149,11 +149,11 @@ impl Engine {
     }
 
     /// Starts an execution. When this returns, it is durable: started here, or enqueued for the owner of its partition.
-    pub async fn submit(&self, request: StartRequest) -> Result<Submitted, EngineError> {
-        // The partition of a new key may be lost before the start reaches it.
+    pub async fn start(&self, request: StartRequest) -> Result<StartAnswer, EngineError> {
+        // The partition of a new key may be lost before the start arrives.
         for _ in 0..3 {
             let Ok(execution) = self.new_key() else { break };
-            match self.submit_as(execution, request.clone()).await {
+            match self.start_as(execution, request.clone()).await {
                 Err(EngineError::NotHere) => {}
                 answer => return answer,
             }
@@ -162,7 +162,7 @@ impl Engine {
         // The owner finds out if it starts, since its idempotency key may be taken in the meantime.
         request.audit.iter_mut().for_each(|entry| entry.action.push_str(".posted"));
         let execution = inbox::enqueue_start(&*self.store, None, request, &self.key)?;
-        Ok(Submitted { execution, existed: false, is_enqueued: true })
+        Ok(StartAnswer { execution, existed: false, is_enqueued: true })
     }
 
     /// Returns a new execution key in a partition of this node, or [`EngineError::NotHere`] while the node owns none.
@@ -175,7 +175,7 @@ impl Engine {
     }
 
     /// The partitions that this node owns.
-    pub fn held(&self) -> BTreeSet<u32> {
+    pub fn owned_partitions(&self) -> BTreeSet<u32> {
         self.owned().held
     }
 
@@ -187,22 +187,22 @@ impl Engine {
 
     /// Starts an execution under a key of [`new_key`](Self::new_key). A caller that watches the key first misses no
     /// frame.
-    pub async fn submit_as(
+    pub async fn start_as(
         &self,
         execution: ExecutionKey,
         mut request: StartRequest,
-    ) -> Result<Submitted, EngineError> {
+    ) -> Result<StartAnswer, EngineError> {
         let now = now_ms();
         let (plan, stored_plans, audit) = (request.plan.clone(), request.stored_plans(), request.take_audit(execution));
         let start = request.start(execution);
         let row = row(execution, &start, &plan, now);
-        let submission = |ticket| {
+        let new_execution = |ticket| {
             let (start, message, ticket) = (Box::new(start), None, Some(ticket));
-            Event::Submit(Box::new(NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit }))
+            Event::Start(Box::new(NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit }))
         };
-        match self.ask(submission).await {
-            Ok(_) => Ok(Submitted { execution, existed: false, is_enqueued: false }),
-            Err(EngineError::Exists(execution)) => Ok(Submitted { execution, existed: true, is_enqueued: false }),
+        match self.ask(new_execution).await {
+            Ok(_) => Ok(StartAnswer { execution, existed: false, is_enqueued: false }),
+            Err(EngineError::Exists(execution)) => Ok(StartAnswer { execution, existed: true, is_enqueued: false }),
             Err(error) => Err(error),
         }
     }
@@ -271,13 +271,13 @@ impl Engine {
 
     /// Enqueues an input in the inbox of an execution, with an audit entry, for the owner of its partition. Returns the
     /// id of the message.
-    pub fn post(
+    pub fn enqueue(
         &self,
         execution: ExecutionKey,
         input: &Input,
         audit: Option<&AuditEntry>,
     ) -> Result<String, EngineError> {
-        inbox::post(&*self.store, None, &self.key, (execution, input), audit)
+        inbox::enqueue(&*self.store, None, &self.key, (execution, input), audit)
     }
 
     /// Subscribes to all later durable frames of an execution. A journal read after this call leaves no gap.

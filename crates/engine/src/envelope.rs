@@ -35,7 +35,7 @@ pub fn of_execution(state: &State, history: &History, gates: &[OpenGate]) -> Val
     Value::Map(map)
 }
 
-/// The envelope of a call that did not reach an execution, or lost the connection to it.
+/// The envelope of a call that did not arrive at an execution, or lost the connection to it.
 pub fn of_refusal(execution_id: Option<&str>, failure: &Failure) -> Value {
     Value::map([
         ("ok", false.into()),

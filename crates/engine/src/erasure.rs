@@ -68,7 +68,7 @@ pub fn erase(place: Place<'_>, execution: ExecutionKey, steps: &[String], act: &
         }
     }
     // Erased even without values in the journal, since late receipts may have arrived after the last erasure.
-    Ok(place.store.erase(execution, &act.noted(&notes))?)
+    Ok(place.store.erase(execution, &act.audited(&notes))?)
 }
 
 /// The instance that an input concerns.

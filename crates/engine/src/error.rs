@@ -96,7 +96,7 @@ impl fmt::Display for EngineError {
             Self::NoSuchStep(step) => write!(out, "the execution has no step `{step}`: `mainspring show` names its steps"),
             Self::Exists(key) => write!(out, "the execution {key} has this name or idempotency key already"),
             Self::Stopped(why) => write!(out, "the engine has stopped: {why}"),
-            Self::NotHere => out.write_str("the execution belongs to another node: its inbox reaches it"),
+            Self::NotHere => out.write_str("the execution belongs to another node: enqueue the input in its inbox"),
             Self::Busy => out.write_str("this node has as much to write as it takes: ask again in a second"),
             Self::TooMany(most) => write!(
                 out,

@@ -1,7 +1,7 @@
 //! Creates execution keys, in ascending order within this process even during one millisecond.
 //!
 //! After the milliseconds, a key has a counter of twelve bits (RFC 9562, section 6.2, method 1). The keys of a queue
-//! are therefore in the order of arrival, and new rows are appended to their tables.
+//! are therefore in the order of arrival, and new rows are appended to the database.
 
 use std::sync::{Mutex, PoisonError};
 

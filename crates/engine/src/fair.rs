@@ -162,7 +162,7 @@ impl<K: Ord + Clone> FairSemaphore<K> {
     }
 
     /// The number of permits of a key.
-    pub fn held(&self, key: &K) -> usize {
+    pub fn count_of(&self, key: &K) -> usize {
         lock(&self.shared).keys.get(key).map_or(0, |entry| entry.held)
     }
 

@@ -107,7 +107,7 @@ impl Generation {
     }
 
     /// Records the lock file after its last write. It is recorded at once, so that a process that ends here does not
-    /// look like a copy.
+    /// appear to be a copy.
     pub(crate) fn lock_is_written(&mut self, lock: &File) -> io::Result<()> {
         self.lock = Changed::of(&lock.metadata()?);
         let Ok(note) = &mut self.before else { return Ok(()) };

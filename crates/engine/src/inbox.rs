@@ -1,4 +1,4 @@
-//! Inbox messages: the way for other processes and nodes to reach the executions of a node. This module seals, enqueues
+//! Inbox messages: inputs from other processes and nodes for the executions of a node. This module seals, enqueues
 //! and decodes them. The driver receives them.
 
 mod seal;
@@ -46,7 +46,7 @@ pub fn sealed(key: &[u8; 32], message: InboxMessage) -> InboxMessage {
 
 /// Enqueues an input for an execution, with an optional audit entry, and wakes the engine of the folder. Returns the id
 /// of the message. The installation's key seals message and audit log.
-pub fn post(
+pub fn enqueue(
     store: &dyn Store,
     data_dir: Option<&DataDir>,
     key: &[u8; 32],
@@ -205,7 +205,7 @@ fn event_by(
     let stored_plans = Vec::new();
     let (execution, message) = (message.execution, Some(message.id.into()));
     let (ticket, audit) = (None, None);
-    Ok(Event::Submit(Box::new(NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit })))
+    Ok(Event::Start(Box::new(NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit })))
 }
 
 /// The parent that a forged start names.

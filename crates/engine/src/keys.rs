@@ -49,7 +49,7 @@ pub fn is_key_of(check: &str, key: &[u8; 32]) -> bool {
     check.trim() == fingerprint(key)
 }
 
-/// Refuses a key that is not the store's: with another key, every journal would look forged.
+/// Refuses a key that is not the store's: with another key, every journal would appear forged.
 pub fn check_store(store: &dyn Store, key: &[u8; 32]) -> Result<(), EngineError> {
     let mine = fingerprint(key);
     if store.put_metadata_if_absent(KEY_CHECK, &mine)? == mine {
@@ -77,7 +77,7 @@ pub(crate) fn fingerprint(key: &[u8; 32]) -> String {
 }
 
 /// The location of the key: `given`, or the user's configuration folder. If that is inside a folder to avoid, such as a
-/// workspace that is the user's home folder, the key is stored below `/var/tmp`.
+/// workspace that is the user's home directory, the key is stored below `/var/tmp`.
 pub fn location(
     given: Option<PathBuf>,
     config_home: Option<PathBuf>,
@@ -201,10 +201,10 @@ mod tests {
         let folder = root.path().join("config");
         let (path, link) = (folder.join("key"), folder.join("link"));
         let key = load_or_create(&path).unwrap();
-        let refused = |path: &Path, word: &str| {
+        let refused = |path: &Path, part: &str| {
             for read in [load(path), load_or_create(path)] {
                 let why = read.unwrap_err().to_string();
-                assert!(why.contains(word), "{why}");
+                assert!(why.contains(part), "{why}");
             }
         };
         let open = |mode: u32| fs::set_permissions(&folder, fs::Permissions::from_mode(mode)).unwrap();

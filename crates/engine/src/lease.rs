@@ -1,7 +1,7 @@
 //! Leases as values: until when a node may act on its partitions, and which partitions it should acquire or release.
 //!
 //! A heartbeat renews the lease on everything that a node owns. The node measures the lease on its own clocks from the
-//! moment at which it sent the heartbeat. The store received it later, and lets no other node acquire the partitions
+//! time at which it sent the heartbeat. The store received it later, and lets no other node acquire the partitions
 //! before the whole lease has passed on the store's clock. This module reads no clock.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -38,7 +38,7 @@ pub mod trace_spans;
 mod turn;
 mod unfinished;
 
-pub use engine::{Engine, Submitted};
+pub use engine::{Engine, StartAnswer};
 pub use error::EngineError;
 pub use node::NodeProblem;
 pub use options::{ClusterOptions, EngineOptions, EngineResources, EngineScope};

@@ -36,7 +36,7 @@ pub(crate) use state::membership::Ownership;
 use state::{Commits, Schedule, Status, StoreAccess};
 pub use state::{Node, membership::NodeProblem};
 use state::{
-    admission::AdmissionControl, events::Events, inbox::Inbox, membership::Membership, quarantine::Aside,
+    admission::AdmissionControl, events::Events, inbox::Inbox, membership::Membership, quarantine::QuarantineProgress,
     recovery::Recovery, round::Round,
 };
 
@@ -59,7 +59,7 @@ impl Node {
             events: Events::default(),
             inbox: Inbox::default(),
             recovery: Recovery::default(),
-            aside: Aside::default(),
+            quarantine: QuarantineProgress::default(),
             admission: has_limits.then(AdmissionControl::default),
             commits: Commits::default(),
             schedule: Schedule::default(),
@@ -116,7 +116,7 @@ impl Node {
     /// True if the node is drained, or cannot continue, and no attempt runs. Running attempts are awaited even after the
     /// store has failed, so that no process outlives the engine.
     pub fn is_finished(&self) -> bool {
-        let is_quiet = self.recovery.is_quiet() && self.has_set_all_aside();
+        let is_quiet = self.recovery.is_quiet() && self.has_recorded_all_quarantines();
         let has_more = self.commits.is_in_flight
             || self.commits.answer.is_some()
             || self.shard.has_waiting()

@@ -55,12 +55,12 @@ pub struct ClusterOptions {
 pub enum EngineScope {
     /// All unfinished executions.
     All,
-    /// Executions that are named, submitted here, or receive an inbox message.
+    /// Executions that are named, started here, or receive an inbox message.
     Named(BTreeSet<ExecutionKey>),
 }
 
 impl EngineScope {
-    /// Starts with no execution. Executions are added as they are named, submitted or receive a message.
+    /// Starts with no execution. Executions are added as they are named, started or receive a message.
     pub fn named() -> Self {
         Self::Named(BTreeSet::new())
     }

@@ -118,7 +118,7 @@ impl<'a> Events<'a> {
                 let count = lines.value().as_list().map_or(0, <[Value]>::len) as u64;
                 *self.logged.entry(instance.clone()).or_default() += count;
             }
-            Record::StepSkipped { reason, .. } => drop(more.insert("reason".into(), reason.words().into())),
+            Record::StepSkipped { reason, .. } => drop(more.insert("reason".into(), reason.description().into())),
             Record::StepFailed { disposition, .. } => {
                 let disposition = match disposition {
                     FailureDisposition::Failed => "failed",

@@ -59,7 +59,7 @@ pub struct Act<'a> {
 }
 
 impl<'a> Act<'a> {
-    pub(crate) fn noted(&self, notes: &'a [Note]) -> AuditedNotes<'a> {
+    pub(crate) fn audited(&self, notes: &'a [Note]) -> AuditedNotes<'a> {
         AuditedNotes { notes, audit: self.audit, sealing: *self.key }
     }
 }
@@ -86,7 +86,7 @@ pub(crate) fn notify(
         if place.store.head(*child)?.is_none_or(|head| head.quarantined.is_none()) {
             continue;
         }
-        inbox::post(place.store, place.data_dir, place.loader.key(), (parent, &input), None)?;
+        inbox::enqueue(place.store, place.data_dir, place.loader.key(), (parent, &input), None)?;
         notified.push(*child);
     }
     Ok(notified)
@@ -104,7 +104,7 @@ pub fn notify_of_not_started(place: Place<'_>, parent: ExecutionKey, child: Exec
     };
     let why = "the message that was to begin it was not written with the installation's key";
     let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(not_started(child, why)) };
-    inbox::post(place.store, place.data_dir, place.loader.key(), (parent, &input), None)?;
+    inbox::enqueue(place.store, place.data_dir, place.loader.key(), (parent, &input), None)?;
     Ok(true)
 }
 
@@ -161,7 +161,7 @@ fn open_children(state: &State) -> impl Iterator<Item = (Instance, u32, Executio
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
     /// The execution continues.
-    GoesOn,
+    Resumed,
     /// The execution is canceled, since its parent has continued without it.
     Canceled,
 }
@@ -177,7 +177,7 @@ pub fn release(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Resu
     for _ in 0..RELEASES_TRIED_MAX {
         let Some(released) = try_release(place, execution, parent, act)? else { continue };
         // Wakes the owner of the execution. The message has no effect by itself.
-        let _ = inbox::post(place.store, place.data_dir, place.loader.key(), (execution, &Input::Continue), None);
+        let _ = inbox::enqueue(place.store, place.data_dir, place.loader.key(), (execution, &Input::Continue), None);
         return Ok(released);
     }
     let why = "the parent execution kept changing: nothing was changed, try again";
@@ -192,7 +192,7 @@ fn try_release(
     act: &Act<'_>,
 ) -> Result<Option<Released>, EngineError> {
     let Some(parent) = parent else {
-        return free(place, execution, None, act).map(|is_free| is_free.then_some(Released::GoesOn));
+        return free(place, execution, None, act).map(|is_free| is_free.then_some(Released::Resumed));
     };
     let Some((head, notified)) = waiting_for(place, parent, execution)? else {
         // Canceled before the release, so that none of its work starts first.
@@ -208,7 +208,7 @@ fn try_release(
         cancel(place, execution, act)?;
         return Ok(Some(Released::Canceled));
     }
-    Ok(Some(Released::GoesOn))
+    Ok(Some(Released::Resumed))
 }
 
 /// The head of the waiting parent, and the id of the message that notifies it of the quarantine. A quarantined parent
@@ -231,7 +231,7 @@ fn waiting_for(
 
 fn cancel(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Result<(), EngineError> {
     let input = Input::Cancel { reason: PARENT_CONTINUED.into(), by: act.by.into() };
-    inbox::post(place.store, place.data_dir, place.loader.key(), (execution, &input), None).map(drop)
+    inbox::enqueue(place.store, place.data_dir, place.loader.key(), (execution, &input), None).map(drop)
 }
 
 /// Releases the execution in the store. False, without any change, if the parent has changed since its head was read.
@@ -241,7 +241,7 @@ fn free(
     parent: Option<AwaitingParent<'_>>,
     act: &Act<'_>,
 ) -> Result<bool, EngineError> {
-    match place.store.release_quarantine(&QuarantineRelease { execution, parent, audited: act.noted(&[]) })? {
+    match place.store.release_quarantine(&QuarantineRelease { execution, parent, audited: act.audited(&[]) })? {
         ReleaseOutcome::Released => Ok(true),
         ReleaseOutcome::NotQuarantined => Err(EngineError::NotQuarantined),
         ReleaseOutcome::ParentMoved => Ok(false),
@@ -260,10 +260,10 @@ pub fn force_end(place: Place<'_>, execution: ExecutionKey, act: &Act<'_>) -> Re
     notify_parent(place, execution)?;
     for child in children {
         let input = Input::Cancel { reason: PARENT_ENDED.into(), by: act.by.into() };
-        inbox::post(place.store, place.data_dir, place.loader.key(), (child, &input), None)?;
+        inbox::enqueue(place.store, place.data_dir, place.loader.key(), (child, &input), None)?;
     }
     let note = Note::sealed(act.key, execution, Subject::Ended, now_ms(), act.by, act.reason);
-    if place.store.force_end(&act.noted(&[note]))? {
+    if place.store.force_end(&act.audited(&[note]))? {
         return Ok(());
     }
     Err(EngineError::NotQuarantined)

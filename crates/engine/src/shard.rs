@@ -95,7 +95,7 @@ struct Loads {
     /// that became durable since.
     reading: BTreeMap<ExecutionKey, u64>,
     /// Inputs of executions whose journals could not be read. They exist only in memory. Code that creates an entry takes
-    /// its execution's inputs from here, since an execution with an entry never looks here.
+    /// its execution's inputs from here, since this map is not read for an execution with an entry.
     deferred_inputs: BTreeMap<ExecutionKey, Vec<PendingInput>>,
 }
 
@@ -145,7 +145,7 @@ impl Shard {
         self.queues.activity.at(now);
         self.resume_discards(now);
         match event {
-            Event::Submit(submission) => self.submit(now, *submission),
+            Event::Start(new_execution) => self.start(now, *new_execution),
             Event::Take(execution, queued) => self.take(now, execution, queued),
             Event::Loaded(execution, number, answer) => self.loaded(now, execution, number, *answer),
             Event::Committed { commit_id, answer } => self.committed(now, commit_id, answer),
@@ -157,7 +157,7 @@ impl Shard {
                 self.evaluated(now, execution, evaluation, *finished);
             }
             Event::Discard(execution, message) => self.discard(now, execution, message),
-            Event::TurnAway(submission, failure) => self.turn_away(now, *submission, failure),
+            Event::TurnAway(new_execution, failure) => self.turn_away(now, *new_execution, failure),
             Event::TurnChildAway { execution, message, parent, failure } => {
                 self.turn_child_away(now, execution, message, &parent, failure);
             }
@@ -270,8 +270,8 @@ impl Shard {
         })
     }
 
-    fn submit(&mut self, now: u64, submission: NewExecution) {
-        let NewExecution { execution, plan, stored_plans, mut start, row, ticket, message, audit } = submission;
+    fn start(&mut self, now: u64, new_execution: NewExecution) {
+        let NewExecution { execution, plan, stored_plans, mut start, row, ticket, message, audit } = new_execution;
         // Older releases have no queues and could not read a journal with one.
         start.queue.take_if(|_| self.ownership.leases.decide_version() < QUEUES_SINCE);
         if self.ownership.leases.decide_version() < BOUNDS_SINCE {
@@ -456,7 +456,10 @@ impl Shard {
             loaded.summary = Summary::of(&loaded.state);
             loaded.gates.follow(&loaded.state, &frame.records);
             let leases = &self.ownership.leases;
-            loaded.draft.messages.extend(messages.into_iter().map(|message| posted(message, (&sealing, leases), now)));
+            loaded
+                .draft
+                .messages
+                .extend(messages.into_iter().map(|message| inbox_message(message, (&sealing, leases), now)));
             loaded.draft.take(
                 stored,
                 (frame, spans),
@@ -590,7 +593,11 @@ impl Shard {
     }
 }
 
-fn posted(message: OutgoingMessage, (key, leases): (&[u8; 32], &Leases), now: u64) -> mainspring_store::InboxMessage {
+fn inbox_message(
+    message: OutgoingMessage,
+    (key, leases): (&[u8; 32], &Leases),
+    now: u64,
+) -> mainspring_store::InboxMessage {
     let OutgoingMessage { to, id, input } = message;
     let partition = leases.partition(to);
     let message =

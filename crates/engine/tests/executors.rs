@@ -50,7 +50,7 @@ async fn an_executor_that_panics_has_failed_and_nothing_else() {
         let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
         let key = new_key().unwrap();
         let mut watch = engine.watch(key);
-        engine.submit_as(key, StartRequest::new(Arc::new(plan), "me")).await.unwrap();
+        engine.start_as(key, StartRequest::new(Arc::new(plan), "me")).await.unwrap();
         let end = async { while watch.recv().await.expect("it has an end").status != ExecutionStatus::Failed {} };
         // The timeout only turns a hang into a failure.
         tokio::time::timeout(Duration::from_secs(60), end).await.expect("it comes to its end");

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use mainspring_effects::{Adopted, AttemptName, BoxFuture, CancelSignal, Executor, Executors};
 use mainspring_engine::{
     Engine, EngineResources, EngineScope,
-    engine::Submitted,
+    engine::StartAnswer,
     evaluator::{Evaluator, InProcess},
     limits::EVALUATIONS_AT_A_TIME,
     start_request::StartRequest,
@@ -139,12 +139,12 @@ fn on_node(executor: Arc<dyn Executor>, evaluator: Arc<dyn Evaluator>, work: imp
 }
 
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let look = async {
+    let condition = async {
         while !is_so() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(BOUND, look).await.unwrap_or_else(|_| panic!("{what}"));
+    tokio::time::timeout(BOUND, condition).await.unwrap_or_else(|_| panic!("{what}"));
 }
 
 /// Both organizations have work. Then one starts many executions, and the other one starts a single execution behind
@@ -159,12 +159,12 @@ fn a_start_of_one_organization_does_not_wait_for_all_those_of_another() {
         let store = Arc::new(MemoryStore::new());
         let engine = Engine::run(store, [1; 32], workers, EngineResources::default(), EngineScope::All).unwrap();
         for organization in ["greedy", "modest"] {
-            engine.submit(request(ROUNDS, organization)).await.unwrap();
+            engine.start(request(ROUNDS, organization)).await.unwrap();
         }
-        let greedy = join_all((0..GREEDY).map(|_| engine.submit(request(ROUNDS, "greedy"))));
-        let (greedy, modest) = tokio::join!(greedy, engine.submit(request(ROUNDS, "modest")));
+        let greedy = join_all((0..GREEDY).map(|_| engine.start(request(ROUNDS, "greedy"))));
+        let (greedy, modest) = tokio::join!(greedy, engine.start(request(ROUNDS, "modest")));
         // A turn takes more than a millisecond.
-        let taken_in_at = |submitted: Submitted| engine.state(submitted.execution).unwrap().now;
+        let taken_in_at = |submitted: StartAnswer| engine.state(submitted.execution).unwrap().now;
         let modest = taken_in_at(modest.unwrap());
         let before = greedy.into_iter().filter(|submitted| taken_in_at(submitted.clone().unwrap()) < modest).count();
         assert!(before < GREEDY / 2, "{before} of {GREEDY} were taken in before");
@@ -179,11 +179,11 @@ fn effects_of_one_organization_take_half_and_those_of_another_begin_at_once() {
         engine.limit_effects(8);
         let input = Value::from(vec![Value::Null; 200]);
         let greedy = StartRequest { input, ..request(MANY, "greedy") };
-        let greedy = engine.submit(greedy).await.unwrap().execution;
+        let greedy = engine.start(greedy).await.unwrap().execution;
         until("half of the effects begin", || tarpit.of("greedy")[0] == 4).await;
         // One after the other, while 196 effects of the first organization wait.
         for done in 1..=20 {
-            engine.submit(request(ONE, "modest")).await.unwrap();
+            engine.start(request(ONE, "modest")).await.unwrap();
             until("another organization waits", || tarpit.of("modest")[2] == done).await;
             assert_eq!(tarpit.of("greedy")[1], 4, "no more than half for one, whatever waits");
         }
@@ -205,10 +205,10 @@ fn an_effect_is_not_out_of_time_while_it_waits_for_others() {
     let tarpit = Arc::new(Tarpit::default());
     on_node(tarpit.clone(), Arc::new(InProcess), async |engine| {
         engine.limit_effects(1);
-        let busy = engine.submit(request(BUSY, "one")).await.unwrap().execution;
+        let busy = engine.start(request(BUSY, "one")).await.unwrap().execution;
         until("the effect begins", || tarpit.of("greedy")[0] == 1).await;
-        let timed = engine.submit(request(TIMED, "one")).await.unwrap().execution;
-        let clock = engine.submit(request(CLOCK, "one")).await.unwrap().execution;
+        let timed = engine.start(request(TIMED, "one")).await.unwrap().execution;
+        let clock = engine.start(request(CLOCK, "one")).await.unwrap().execution;
         let ending = |execution| engine.state(execution).ok().filter(|state| state.end.ended_at.is_some())?.end.ending;
         until("it sleeps", || ending(clock).is_some()).await;
         assert_eq!(engine.state(timed).unwrap().open.attempts.len(), 1, "it is out of time");
@@ -227,10 +227,10 @@ fn functions_of_one_organization_leave_threads_for_those_of_another() {
     on_node(Arc::new(Tarpit::default()), gate.clone(), async |engine| {
         for _ in 0..EVALUATIONS_AT_A_TIME + 10 {
             let engine = engine.clone();
-            tokio::spawn(async move { engine.submit(request(SLOW_CODE, "heavy")).await });
+            tokio::spawn(async move { engine.start(request(SLOW_CODE, "heavy")).await });
         }
         until("half of the threads are taken", || *gate.waits.lock().unwrap() == EVALUATIONS_AT_A_TIME / 2).await;
-        let quick = tokio::time::timeout(BOUND, engine.submit(request(QUICK_CODE, "small"))).await;
+        let quick = tokio::time::timeout(BOUND, engine.start(request(QUICK_CODE, "small"))).await;
         quick.expect("a small function waits for the heavy ones of others").unwrap();
         assert_eq!(*gate.waits.lock().unwrap(), EVALUATIONS_AT_A_TIME / 2);
         is_done.store(true, Ordering::SeqCst);

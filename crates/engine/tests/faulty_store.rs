@@ -45,13 +45,13 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
-fn engine(store: Awkward, reach: EngineScope) -> Engine {
+fn engine(store: Awkward, scope: EngineScope) -> Engine {
     Engine::run(
         Arc::new(store),
         [1; 32],
         (Executors::new(Vec::new()), std::sync::Arc::new(InProcess)),
         EngineResources::default(),
-        reach,
+        scope,
     )
     .unwrap()
 }
@@ -79,14 +79,14 @@ fn what_is_due_is_found_behind_a_full_page() {
     block_on(async {
         let first = engine(Awkward::on(&store), EngineScope::named());
         for id in ["a", "b", "c"] {
-            first.submit(request(id)).await.unwrap();
+            first.start(request(id)).await.unwrap();
         }
         first.drain().await;
         let due = store.due(&[0], u64::MAX, None, usize::MAX).unwrap();
         let (mut all, last) = (due.iter().map(|due| due.execution).collect::<Vec<_>>(), due[2].execution);
         all.sort();
-        for (reach, found) in [(EngineScope::All, all), (EngineScope::Named([last].into()), vec![last])] {
-            let again = engine(Awkward { due_at_a_time: 1, ..Awkward::on(&store) }, reach);
+        for (scope, found) in [(EngineScope::All, all), (EngineScope::Named([last].into()), vec![last])] {
+            let again = engine(Awkward { due_at_a_time: 1, ..Awkward::on(&store) }, scope);
             until(async || again.pending().await.timed.len() >= found.len()).await;
             assert_eq!(again.pending().await.timed, found);
             again.drain().await;
@@ -103,7 +103,7 @@ fn a_store_that_does_not_answer_sets_nothing_aside() {
     let data_dir = DataDir::new(folder.path());
     let first = inbox::enqueue_start(&store, Some(&data_dir), request("a"), &[1; 32]).unwrap();
     let signal = Input::Signal { id: "s".into(), name: "go".into(), payload: Value::Null };
-    inbox::post(&store, Some(&data_dir), &[1; 32], (first, &signal), None).unwrap();
+    inbox::enqueue(&store, Some(&data_dir), &[1; 32], (first, &signal), None).unwrap();
     inbox::enqueue_start(&store, Some(&data_dir), request("b"), &[1; 32]).unwrap();
     block_on(async {
         let awkward = Awkward { plans_fail: AtomicU32::new(3), ..Awkward::on(&store) };
@@ -160,10 +160,10 @@ async fn node_at_work(store: &MemoryStore) -> (Engine, Arc<StoreFaults>, Arc<Stu
     let sharing = Some(ClusterOptions { terms: LeaseTiming { lease_ms: 2_000 }, place: String::new() });
     let resources = EngineResources { sharing, ..EngineResources::default() };
     let engine = Engine::run(Arc::new(awkward), [1; 32], workers, resources, EngineScope::All).unwrap();
-    until(async || !engine.held().is_empty()).await;
+    until(async || !engine.owned_partitions().is_empty()).await;
     let definition = r#"{"steps":[{"type":"bash","id":"a","command":"true"}]}"#;
     let plan = compile(&read(definition.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan;
-    let execution = engine.submit(StartRequest::new(Arc::new(plan), "me")).await.unwrap().execution;
+    let execution = engine.start(StartRequest::new(Arc::new(plan), "me")).await.unwrap().execution;
     until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
     (engine, faults, executor, execution)
 }
@@ -174,7 +174,7 @@ async fn lives_anew(store: &MemoryStore, engine: &Engine, faults: &StoreFaults) 
     faults.take_is_shut.store(true, Ordering::SeqCst);
     store.leave(&name).unwrap();
     until(async || {
-        engine.held().is_empty() && store.cluster_view().unwrap().nodes.iter().any(|node| node.name != name)
+        engine.owned_partitions().is_empty() && store.cluster_view().unwrap().nodes.iter().any(|node| node.name != name)
     })
     .await;
 }
@@ -233,7 +233,7 @@ fn an_attempt_that_ended_before_the_handoff_is_not_listed_as_running() {
             accepts_partitions: true,
         };
         store.heartbeat(&other, 60_000).unwrap();
-        until(async || engine.held().is_empty()).await;
+        until(async || engine.owned_partitions().is_empty()).await;
         let heartbeats = faults.heartbeats.load(Ordering::SeqCst);
         until(async || faults.heartbeats.load(Ordering::SeqCst) > heartbeats + 1).await;
         executor.may_end.add_permits(1);
@@ -294,18 +294,18 @@ fn a_place_that_is_left_is_taken_at_once() {
         let (engine, faults) = counting(&store, None);
         let status = |key| status(&store, key);
         let [first, second, third] =
-            [engine.submit(of("o", "a")), engine.submit(of("o", "b")), engine.submit(of("o", "c"))];
+            [engine.start(of("o", "a")), engine.start(of("o", "b")), engine.start(of("o", "c"))];
         let (first, second, third) = (first.await.unwrap(), second.await.unwrap(), third.await.unwrap());
         let [first, second, third] = [first, second, third].map(|submitted| submitted.execution);
         assert_eq!([first, second, third].map(status), ["running", "pending", "pending"]);
         faults.list_is_shut.store(true, Ordering::SeqCst);
-        let refused = engine.submit(of("p", "d")).await;
+        let refused = engine.start(of("p", "d")).await;
         assert!(matches!(&refused, Err(EngineError::Stopped(why)) if why.contains("does not answer")), "{refused:?}");
         assert!(engine.cancel(second, "no", "me").await.unwrap());
         assert!(engine.cancel(first, "no", "me").await.unwrap());
         until(async || status(third) == "running").await;
         faults.list_is_shut.store(false, Ordering::SeqCst);
-        let fourth = engine.submit(of("p", "d")).await.unwrap();
+        let fourth = engine.start(of("p", "d")).await.unwrap();
         assert_eq!(status(fourth.execution), "running");
         engine.drain().await;
     });
@@ -319,7 +319,7 @@ fn a_quarantined_execution_frees_its_slot() {
         let (engine, _) = counting(&store, None);
         let mut keys = Vec::new();
         for id in ["a", "b", "c"] {
-            keys.push(engine.submit(of("o", id)).await.unwrap().execution);
+            keys.push(engine.start(of("o", id)).await.unwrap().execution);
         }
         assert_eq!(status(&store, keys[1]), "pending");
         engine.drain().await;
@@ -344,7 +344,7 @@ fn a_quarantined_execution_frees_its_slot() {
             .release_quarantine(&QuarantineRelease { execution: keys[1], parent: None, audited: AuditedNotes::of(&[]) })
             .unwrap();
         engine.limits_changed("o");
-        let last = engine.submit(of("o", "d")).await.unwrap().execution;
+        let last = engine.start(of("o", "d")).await.unwrap().execution;
         assert!(engine.cancel(keys[2], "no", "me").await.unwrap());
         let lists = faults.lists.load(Ordering::SeqCst);
         engine.limits_changed("o");
@@ -367,7 +367,7 @@ fn what_is_started_and_not_waited_for_is_counted() {
         let request = of("o", "parent");
         let workflows = [("child".to_string(), plan(WAITS))].into();
         let request = StartRequest { trigger: request.trigger, workflows, ..StartRequest::new(parent, "me") };
-        let parent = engine.submit(request).await.unwrap().execution;
+        let parent = engine.start(request).await.unwrap().execution;
         let children = || {
             let rows = store.executions(&Filter::default(), None, 9).unwrap().into_iter();
             rows.filter(|row| row.key != parent).collect::<Vec<_>>()
@@ -384,7 +384,7 @@ fn what_is_started_and_not_waited_for_is_counted() {
         engine.drain().await;
         // A later engine on this store counts it as well.
         let (engine, _) = counting(&store, None);
-        let next = engine.submit(of("o", "next")).await.unwrap().execution;
+        let next = engine.start(of("o", "next")).await.unwrap().execution;
         assert_eq!(status(&store, next), "pending");
         assert!(engine.cancel(aside, "no", "me").await.unwrap());
         until(async || status(&store, next) == "running").await;
@@ -400,8 +400,8 @@ async fn beside(store: &MemoryStore, decide_version: u32) -> (Engine, Arc<StoreF
     let theirs = store.acquire(&other.name, &[1]).unwrap();
     assert_eq!(theirs.len(), 1);
     let (engine, faults) = counting(store, sharing());
-    until(async || !engine.held().is_empty()).await;
-    assert_eq!(engine.held(), [0].into());
+    until(async || !engine.owned_partitions().is_empty()).await;
+    assert_eq!(engine.owned_partitions(), [0].into());
     (engine, faults, other, 1)
 }
 
@@ -419,17 +419,17 @@ fn the_counting_node_is_notified_of_an_end() {
     block_on(async {
         let (engine, faults, _, theirs) = beside(&store, u32::MAX).await;
         let organization = organization_in(theirs);
-        let execution = engine.submit(of(&organization, "a")).await.unwrap().execution;
+        let execution = engine.start(of(&organization, "a")).await.unwrap().execution;
         until(async || faults.notifications.lock().unwrap().remove(&theirs)).await;
         assert_eq!(status(&store, execution), "pending");
-        engine.post(execution, &Input::Admit, None).unwrap();
+        engine.enqueue(execution, &Input::Admit, None).unwrap();
         until(async || status(&store, execution) == "running").await;
         faults.notifications.lock().unwrap().clear();
         assert!(engine.cancel(execution, "no", "me").await.unwrap());
         until(async || faults.notifications.lock().unwrap().contains(&theirs)).await;
         // A quarantined execution does not end, but frees its slot as well.
         faults.may_quarantine.store(true, Ordering::SeqCst);
-        let execution = engine.submit(of(&organization, "b")).await.unwrap().execution;
+        let execution = engine.start(of(&organization, "b")).await.unwrap().execution;
         until(async || faults.notifications.lock().unwrap().remove(&theirs)).await;
         let partition = 0;
         let unreadable = InboxMessage { execution, partition, id: "message".into(), body: Vec::new(), enqueued_at: 0 };
@@ -449,11 +449,11 @@ fn nobody_is_admitted_by_who_does_not_know_how() {
     let organization = organization_in(0);
     block_on(async {
         let (engine, _) = counting(&store, sharing());
-        until(async || engine.held().len() == 2).await;
+        until(async || engine.owned_partitions().len() == 2).await;
         let mut keys = Vec::new();
         while keys.len() < 2 || partition_of(keys[keys.len() - 1], 2) == 0 {
             let id = format!("{}", keys.len());
-            keys.push(engine.submit(of(&organization, &id)).await.unwrap().execution);
+            keys.push(engine.start(of(&organization, &id)).await.unwrap().execution);
         }
         let (first, theirs) = (keys[0], *keys.last().unwrap());
         for key in &keys[1..keys.len() - 1] {
@@ -461,7 +461,7 @@ fn nobody_is_admitted_by_who_does_not_know_how() {
         }
         engine.drain().await;
         let (engine, faults, other, _) = beside(&store, QUEUES_SINCE - 1).await;
-        engine.post(first, &Input::Cancel { reason: "no".into(), by: "me".into() }, None).unwrap();
+        engine.enqueue(first, &Input::Cancel { reason: "no".into(), by: "me".into() }, None).unwrap();
         let posts = faults.posts.load(Ordering::SeqCst);
         if partition_of(first, 2) == 0 {
             until(async || status(&store, first) == "cancelled").await;
@@ -533,7 +533,7 @@ fn busy(lease_ms: u64, evaluator: Arc<dyn Evaluator>, work: impl AsyncFnOnce(Arc
         let resources = EngineResources { sharing, ..EngineResources::default() };
         let workers = (Executors::new(Vec::new()), evaluator);
         let engine = Arc::new(Engine::run(Arc::new(awkward), [1; 32], workers, resources, EngineScope::All).unwrap());
-        until(async || !engine.held().is_empty()).await;
+        until(async || !engine.owned_partitions().is_empty()).await;
         work(engine.clone(), faults).await;
         engine.drain().await;
     });
@@ -553,7 +553,7 @@ fn a_loaded_node_sends_heartbeats() {
             tokio::spawn(async move {
                 let plan = plan(r#"{"steps":[{"type":"return","id":"r","input":1}]}"#);
                 while !is_over.load(Ordering::SeqCst) {
-                    let _ = engine.submit(StartRequest::new(plan.clone(), "me")).await;
+                    let _ = engine.start(StartRequest::new(plan.clone(), "me")).await;
                     asked.fetch_add(1, Ordering::SeqCst);
                 }
             })
@@ -562,10 +562,16 @@ fn a_loaded_node_sends_heartbeats() {
         let ending = Ending(is_over.clone());
         for _ in 0..5 {
             let (heartbeats, before) = (faults.heartbeats.load(Ordering::SeqCst), asked.load(Ordering::SeqCst));
-            until(async || faults.heartbeats.load(Ordering::SeqCst) > heartbeats || engine.held().is_empty()).await;
+            until(async || {
+                faults.heartbeats.load(Ordering::SeqCst) > heartbeats || engine.owned_partitions().is_empty()
+            })
+            .await;
             let since = asked.load(Ordering::SeqCst) - before;
             // A machine that does nothing for so long is not the fault of the engine.
-            assert!(!engine.held().is_empty() || since < 100, "{since} were answered, and no word was said");
+            assert!(
+                !engine.owned_partitions().is_empty() || since < 100,
+                "{since} were answered, and no heartbeat was sent"
+            );
         }
         drop(ending);
         for asker in askers {
@@ -580,7 +586,7 @@ fn a_node_with_many_evaluations_sends_heartbeats() {
     busy(800, gate.clone(), async |engine, faults| {
         for _ in 0..600 {
             let engine = engine.clone();
-            tokio::spawn(async move { engine.submit(StartRequest::new(plan(CODE), "me")).await });
+            tokio::spawn(async move { engine.start(StartRequest::new(plan(CODE), "me")).await });
         }
         until(async || gate.asked.load(Ordering::SeqCst) >= 32).await;
         let _opening = Opening(gate.clone());
@@ -601,7 +607,7 @@ fn pending_receipts_are_written_before_the_engine_ends() {
             )
         };
         let engine = run(gate.clone());
-        let execution = engine.submit(StartRequest::new(plan(THEN_CODE), "me")).await.unwrap().execution;
+        let execution = engine.start(StartRequest::new(plan(THEN_CODE), "me")).await.unwrap().execution;
         until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
         executor.may_end.add_permits(1);
         until(async || gate.asked.load(Ordering::SeqCst) == 1).await;

@@ -83,7 +83,7 @@ impl Driver {
         let Heartbeat::Renewed(renewal) =
             NodeSession::new(shared, LEASE, node).heartbeat(&Default::default(), false, reading)
         else {
-            panic!("not heard")
+            panic!("not called")
         };
         self.handle(Event::LeaseRenewed(renewal));
     }
@@ -116,7 +116,7 @@ impl Driver {
         let (message, audit) = (None, None);
         let ticket = Some(Ticket(1));
         let submission = NewExecution { execution: key(), plan, stored_plans, start, row, message, ticket, audit };
-        self.handle(Event::Submit(Box::new(submission)));
+        self.handle(Event::Start(Box::new(submission)));
     }
 
     fn cancel(&mut self) {

@@ -1,4 +1,4 @@
-//! Detection of a replaced or older store in a data folder. The tests reach every row of the table in `generation.rs`.
+//! Detection of a replaced or older store in a data folder. The tests cover every case in the documentation of `generation.rs`.
 //! An ordinary restart raises no doubt, even after a kill.
 
 use std::{

@@ -97,8 +97,8 @@ fn a_forged_message_changes_nothing_and_leaves_the_inbox() {
     let store = MemoryStore::new();
     block_on(async {
         let engine = engine(&store);
-        let victim = engine.submit(request("victim")).await.unwrap().execution;
-        let other = engine.submit(request("other")).await.unwrap().execution;
+        let victim = engine.start(request("victim")).await.unwrap().execution;
+        let other = engine.start(request("other")).await.unwrap().execution;
         until(async || state(&store, victim) == ExecutionStatus::WaitingApproval).await;
         let before = frames(&store, victim);
         let genuine = inbox::message(&KEY, other, &approval(), 1, 5);
@@ -205,14 +205,14 @@ fn victim(store: &MemoryStore) -> ExecutionKey {
     store.execution_by_id("victim").unwrap().unwrap().key
 }
 
-/// An attacker removes the mark, hides the newest executions behind unreadable ones, and makes the store look recently
+/// An attacker removes the mark, hides the newest executions behind unreadable ones, and makes the store appear recently
 /// upgraded. A message without a seal still has no effect.
 #[test]
 fn a_store_that_has_lost_its_mark_takes_in_nothing_without_a_seal() {
     let store = MemoryStore::new();
     block_on(async {
         let engine = engine(&store);
-        let key = engine.submit(request("victim")).await.unwrap().execution;
+        let key = engine.start(request("victim")).await.unwrap().execution;
         until(async || state(&store, key) == ExecutionStatus::WaitingApproval).await;
         engine.drain().await;
         for unreadable in [0, 16] {
@@ -228,7 +228,7 @@ fn a_store_that_has_lost_its_mark_takes_in_nothing_without_a_seal() {
     });
 }
 
-/// Without executions nothing tells the age of a store. Only the process that upgraded it knows.
+/// Without executions the age of a store is unknown. Only the process that upgraded it knows.
 #[test]
 fn messages_without_a_seal_keep_an_engine_from_its_start_until_an_operator_accepts_them() {
     let store = MemoryStore::new();

@@ -84,7 +84,7 @@ impl Bench {
         let (execution, start) = (key(number), Box::new(start));
         let (message, ticket, audit) = (None, None, None);
         let submission = NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit };
-        self.handle(Event::Submit(Box::new(submission)));
+        self.handle(Event::Start(Box::new(submission)));
     }
 
     fn take(&mut self, number: u8, input: Input) {
@@ -203,7 +203,7 @@ fn many_small_executions_of_an_organization_are_bounded_and_the_youngest_root_go
     assert_eq!(bench.canceled(12), [7, 11]);
 }
 
-/// A cancel reaches the children of an execution in a message. Until then they cause no other cancel.
+/// A cancel is sent to the children of an execution in a message. Until then they cause no other cancel.
 #[test]
 fn the_children_of_a_canceled_execution_cause_no_other_cancel() {
     let mut bench = Bench::new(8 * EXECUTION_BYTES_MIN);
@@ -384,8 +384,8 @@ fn a_journal_is_held_back_again_after_its_execution_was_released_from_quarantine
     bench.store.quarantine(key(0), "a fault").unwrap();
     bench.pass(HELD_BACK_MS_MAX);
     assert_eq!((bench.loads, bench.performed.len()), (2, 1), "it is read, and quarantined");
-    let noted = AuditedNotes { notes: &[], audit: &[], sealing: [1; 32] };
-    bench.store.release_quarantine(&QuarantineRelease { execution: key(0), parent: None, audited: noted }).unwrap();
+    let audited = AuditedNotes { notes: &[], audit: &[], sealing: [1; 32] };
+    bench.store.release_quarantine(&QuarantineRelease { execution: key(0), parent: None, audited: audited }).unwrap();
     bench.signal(0);
     assert_eq!((bench.loads, bench.performed.len()), (3, 1), "there is no room for it");
     bench.finish(1);

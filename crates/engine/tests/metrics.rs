@@ -85,7 +85,7 @@ impl Seen {
 
 async fn submit(engine: &Engine, text: &str) -> ExecutionKey {
     let plan = Arc::new(compile(&read(text.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan);
-    engine.submit(StartRequest::new(plan, "me")).await.unwrap().execution
+    engine.start(StartRequest::new(plan, "me")).await.unwrap().execution
 }
 
 const WAITS: &str = r#"{"steps":[{"type":"signal","id":"s","signal":"n"}]}"#;
@@ -121,7 +121,7 @@ async fn a_receipt_without_effect_counts_as_late() {
     let execution = submit(&engine, WAITS).await;
     let outcome = Outcome::Done(Value::Null);
     let receipt = Input::Receipt { instance: Instance::of_step(0), attempt: 1, outcome };
-    inbox::post(&store, None, &KEY, (execution, &receipt), None).unwrap();
+    inbox::enqueue(&store, None, &KEY, (execution, &receipt), None).unwrap();
     assert_eq!(seen.wait_for("mainspring_late_receipts_total").await, [1.0]);
     assert_eq!(seen.of("mainspring_inbox_messages_consumed_total"), [1.0]);
     assert_eq!(seen.of("mainspring_inputs_ignored_total"), [1.0]);
@@ -183,7 +183,7 @@ async fn admission_gauges_sum_over_organizations() {
     let plan = Arc::new(compile(&read(WAITS.as_bytes(), Syntax::Guess).unwrap()).unwrap().plan);
     for organization in ["o", "o", "o", "p", "p"] {
         let trigger = Value::map([("type", "manual".into()), ("organizationId", organization.into())]);
-        engine.submit(StartRequest { trigger, ..StartRequest::new(plan.clone(), "me") }).await.unwrap();
+        engine.start(StartRequest { trigger, ..StartRequest::new(plan.clone(), "me") }).await.unwrap();
     }
     let began = Instant::now();
     // A snapshot resets the gauges, so both are taken from one snapshot.

@@ -142,7 +142,7 @@ impl Driver {
 
     fn submit_of(&mut self, number: u8, input: Value, message: bool, lineage: Option<Lineage>) {
         let submission = self.submission(number, input, message, lineage);
-        self.handle(Event::Submit(submission));
+        self.handle(Event::Start(submission));
     }
 
     fn submission(&self, number: u8, input: Value, message: bool, lineage: Option<Lineage>) -> Box<NewExecution> {
@@ -282,7 +282,7 @@ fn what_meets_a_lock_is_never_quarantined_and_every_second_commit_is_written() {
         assert_eq!((driver.quarantined.len(), driver.head(bad)), (0, before));
         driver.blocked.clear();
         driver.wake();
-        assert!(driver.head(bad) > before, "it goes on as soon as the lock is released");
+        assert!(driver.head(bad) > before, "it continues as soon as the lock is released");
     }
 }
 
@@ -431,7 +431,7 @@ fn a_commit_is_closed_at_its_bytes_and_one_part_always_goes() {
     let mut driver = Driver::new();
     (0..5).for_each(|number| driver.submit(number, large(BATCH_BYTES_MAX / 4), false));
     driver.write();
-    assert_eq!(driver.sizes, [4, 1], "the part that reaches the bound is the last");
+    assert_eq!(driver.sizes, [4, 1], "the part at the bound is the last");
     assert!((0..5).all(|number| driver.replies[&number] == Ok(true)));
     let mut driver = Driver::new();
     driver.submit(0, large(BATCH_BYTES_MAX + 1), false);

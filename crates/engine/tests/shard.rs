@@ -106,7 +106,7 @@ impl Bench {
         let row = row(self.key, &start, plan, self.now);
         let (execution, plan, start, ticket) = (self.key, plan.clone(), Box::new(start), Some(Ticket(1)));
         let submission = NewExecution { execution, plan, stored_plans, start, row, message: None, ticket, audit: None };
-        self.handle(Event::Submit(Box::new(submission)));
+        self.handle(Event::Start(Box::new(submission)));
     }
 
     fn take(&mut self, input: Input, ticket: Option<u64>) {
@@ -170,7 +170,7 @@ impl Bench {
         self.handle(Event::Loaded(self.key, self.asked_for, Box::new(answer)));
     }
 
-    fn look(&mut self) {
+    fn read_due(&mut self) {
         let due = self.store.due(&[0], self.now, None, 100).unwrap();
         self.handle(Event::Due(due));
     }
@@ -330,7 +330,7 @@ fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
     let cancelled = |bench: &mut Bench| bench.take(Input::Cancel { reason: "enough".into(), by: "me".into() }, None);
     let approved = |bench: &mut Bench| bench.take(decide_at(1, Decision::Approve), None);
     let denied = |bench: &mut Bench| bench.take(decide_at(0, Decision::Deny), None);
-    let goes_on = r#"{"steps":[{"type":"bash","id":"a","command":"true","onError":"continue"}]}"#;
+    let continues_on_error = r#"{"steps":[{"type":"bash","id":"a","command":"true","onError":"continue"}]}"#;
     let ask = r#"{"steps":[{"type":"approval","id":"ask"}]}"#;
     // Executions that end in the commit that starts them have a row with their end, and no change of a row.
     let miss = r#"{"steps":[{"type":"return","input":"@vars.none.of"}]}"#;
@@ -347,7 +347,7 @@ fn the_row_of_an_execution_says_how_it_stands_and_what_it_ended_with() {
     };
     let cases: [(&str, Given<'_>, &[&str]); 9] = [
         (ONE, &[&failed], &["running - - -", "failed - no_good 7"]),
-        (goes_on, &[&failed], &["running - - -", "completed with_failures - 7"]),
+        (continues_on_error, &[&failed], &["running - - -", "completed with_failures - 7"]),
         (CLEANS, &[&failed, &approved], &["running - - -", "waiting_approval - - -", "failed - no_good 14"]),
         (CLEANS, &[&failed, &cancelled], &["running - - -", "waiting_approval - - -", "cancelled - enough 14"]),
         (ask, &[&cancelled], &["waiting_approval - - -", "cancelled - enough 7"]),
@@ -412,20 +412,25 @@ fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
         let row = row(bench.key, &start, &plan, START);
         let (execution, message, ticket, audit) = (bench.key, None, None, None);
         let submission = NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit };
-        bench.handle(Event::Submit(Box::new(submission)));
-        assert_eq!(bench.commits.len(), 1, "it begins and is noted in one commit");
+        bench.handle(Event::Start(Box::new(submission)));
+        assert_eq!(bench.commits.len(), 1, "it starts and is audited in one commit");
         bench.commit_all();
         // Its start message may be delivered twice.
         bench.take(again, None);
         bench.load();
         bench.commit_all();
-        let notified: Vec<String> =
-            bench.store.audit("o", 0, ReadLimit::of(9)).unwrap().into_iter().map(|row| noted(&row.entry)).collect();
+        let notified: Vec<String> = bench
+            .store
+            .audit("o", 0, ReadLimit::of(9))
+            .unwrap()
+            .into_iter()
+            .map(|row| audit_entry(&row.entry))
+            .collect();
         assert_eq!(notified, Vec::from_iter(expected), "{organization:?}");
     }
 }
 
-fn noted(entry: &AuditEntry) -> String {
+fn audit_entry(entry: &AuditEntry) -> String {
     let detail = cbor::decode(&entry.detail).unwrap();
     let text = |(key, value): (&String, &Value)| format!("{key} {}", value.as_text().unwrap());
     let detail: Vec<String> = detail.as_map().unwrap().iter().map(text).collect();
@@ -523,7 +528,7 @@ fn an_interruption_is_no_timeout_however_late_it_is_found() {
     bench.submit(&plan(&format!(r#"{{"steps":[{step}]}}"#)));
     bench.commit_all();
     let mut bench = Bench::on(store, START + 600_000);
-    bench.look();
+    bench.read_due();
     bench.load();
     bench.commit_all();
     bench.reconcile_all(AttemptRecovery::Interrupted);
@@ -543,7 +548,7 @@ fn what_runs_on_is_still_out_of_time() {
     bench.submit(&plan(ONE));
     bench.commit_all();
     let mut bench = Bench::on(store, START + 600_000);
-    bench.look();
+    bench.read_due();
     bench.load();
     bench.reconcile_all(AttemptRecovery::StillRunning);
     bench.handle(Event::Wake);
@@ -561,7 +566,7 @@ fn one_attempt_that_is_adopted_late_delays_no_other_timer() {
     bench.submit(&plan(text));
     bench.commit_all();
     let mut bench = Bench::on(store, START + 600_000);
-    bench.look();
+    bench.read_due();
     bench.load();
     bench.handle(Event::Wake);
     assert_eq!((bench.adopts.len(), bench.shard.next_wake()), (1, Some(START + 700_000)));

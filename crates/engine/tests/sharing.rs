@@ -103,7 +103,7 @@ impl Bench {
         let row = row(key(number), &start, plan, self.now);
         let (execution, plan, start) = (key(number), plan.clone(), Box::new(start));
         let (message, ticket, audit) = (None, None, None);
-        self.handle(Event::Submit(Box::new(NewExecution {
+        self.handle(Event::Start(Box::new(NewExecution {
             execution,
             plan,
             stored_plans,
@@ -284,7 +284,7 @@ fn what_comes_while_a_long_turn_is_out_is_taken_in_behind_it() {
 }
 
 #[test]
-fn split_turns_of_organizations_go_on_in_turns() {
+fn split_turns_of_organizations_take_turns() {
     let (mut bench, split) = (shared(), plan(SPLIT));
     (2..22).for_each(|number| bench.submit(number, "greedy", &split));
     bench.submit(22, "modest", &split);
@@ -296,9 +296,9 @@ fn split_turns_of_organizations_go_on_in_turns() {
     assert!(bench.shard.has_split());
     bench.handle(Event::Wake);
     bench.handle(Event::Wake);
-    let went_on: BTreeSet<ExecutionKey> = bench.out.iter().map(|(execution, ..)| *execution).collect();
-    assert_eq!(went_on.len(), 2);
-    assert!(went_on.contains(&key(22)), "it waits for all split turns of the greedy one");
+    let continued: BTreeSet<ExecutionKey> = bench.out.iter().map(|(execution, ..)| *execution).collect();
+    assert_eq!(continued.len(), 2);
+    assert!(continued.contains(&key(22)), "it waits for all split turns of the greedy one");
 }
 
 /// Many turns of the organization may wait for a thread. An execution whose deadline has passed does not wait behind
@@ -311,7 +311,7 @@ fn what_ends_an_execution_is_never_decided_beside_the_driver() {
         bench.decide_next();
         bench.release_all();
         bench.handle(Event::Wake);
-        assert_eq!(bench.out.len(), 1, "it goes on beside the driver, and does not come back");
+        assert_eq!(bench.out.len(), 1, "it is decided beside the driver, and does not come back");
         if is_cancel {
             let input = Input::Cancel { reason: "enough".into(), by: "me".into() };
             bench.handle(Event::Take(key(2), PendingInput { input, message: None, ticket: None, audit: None }));

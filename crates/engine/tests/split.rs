@@ -102,7 +102,7 @@ impl Driver {
     fn heartbeat(&mut self) {
         let reading = self.read_clocks();
         let Heartbeat::Renewed(renewal) = self.member.heartbeat(&Default::default(), false, || reading) else {
-            panic!("not heard")
+            panic!("not called")
         };
         self.handle(Event::LeaseRenewed(renewal));
     }
@@ -132,17 +132,17 @@ impl Driver {
     }
 
     fn submit(&mut self, execution: ExecutionKey, plan: &Arc<Plan>, ticket: u64) {
-        self.submit_as(execution, StartRequest::new(plan.clone(), "me"), plan, ticket);
+        self.start_as(execution, StartRequest::new(plan.clone(), "me"), plan, ticket);
     }
 
-    fn submit_as(&mut self, execution: ExecutionKey, mut request: StartRequest, plan: &Arc<Plan>, ticket: u64) {
+    fn start_as(&mut self, execution: ExecutionKey, mut request: StartRequest, plan: &Arc<Plan>, ticket: u64) {
         request.bounds.max_steps = Some(1_000_000);
         let stored_plans = request.stored_plans();
         let start = Box::new(request.start(execution));
         let (row, plan, ticket) = (row(execution, &start, plan, self.now), plan.clone(), Some(Ticket(ticket)));
         let (message, audit) = (None, None);
         let submission = NewExecution { execution, plan, stored_plans, start, row, message, ticket, audit };
-        self.handle(Event::Submit(Box::new(submission)));
+        self.handle(Event::Start(Box::new(submission)));
     }
 
     /// Writes the commit in flight, if there is one.
@@ -239,7 +239,7 @@ fn amid(rounds: u32, frames: usize) -> (MemoryStore, Driver) {
 }
 
 #[test]
-fn nothing_goes_on_before_its_frames_are_durable() {
+fn a_split_turn_continues_after_its_frames_are_durable() {
     let (_, mut driver) = amid(10_000, 2);
     driver.handle(Event::Wake);
     assert_eq!((driver.commits.len(), driver.shard.has_split()), (1, false));
@@ -251,7 +251,7 @@ fn nothing_goes_on_before_its_frames_are_durable() {
 }
 
 #[test]
-fn what_a_lease_no_longer_holds_does_not_go_on() {
+fn a_split_turn_of_an_expired_lease_does_not_continue() {
     let (_, mut driver) = amid(10_000, 3);
     driver.monotonic = MonotonicMs(LEASE.lease_ms);
     driver.handle(Event::Wake);
@@ -275,7 +275,7 @@ fn others_have_their_turns_and_their_commits_between() {
 }
 
 #[test]
-fn of_several_that_go_on_each_has_one_frame_in_turn() {
+fn several_split_turns_write_one_frame_each_in_turn() {
     let (_, mut driver) = amid(10_000, 1);
     driver.submit(key(2), &spins(10_000), 2);
     driver.write();
@@ -364,7 +364,7 @@ fn a_panic_sets_one_execution_aside_and_no_other() {
     let mut driver = Driver::on(&store(), "a");
     driver.submit(key(2), &plan(WAITS), 2);
     driver.run();
-    driver.submit_as(key(1), StartRequest::new(plan(WAITS), "me"), &impossible(), 1);
+    driver.start_as(key(1), StartRequest::new(plan(WAITS), "me"), &impossible(), 1);
     driver.run();
     assert_eq!(driver.quarantined, [key(1)]);
     let Some((Ticket(1), Err(ShardError::Quarantined(why)))) = driver.replies.pop() else {

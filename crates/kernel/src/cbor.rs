@@ -484,7 +484,7 @@ mod tests {
 
     /// `skip` accepts items that are not values.
     #[test]
-    fn whatever_is_there_is_passed_over() {
+    fn the_decoder_skips_any_item() {
         for (bytes, length) in [(&[0x82, 0x41, 7, 0xa1, 1, 0x40, 9][..], Some(6)), (&[0xc0, 0], None), (&[0xff], None)]
         {
             let mut reader = Reader::new(bytes);
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_one_encoding_is_read() {
+    fn only_the_canonical_encoding_is_accepted() {
         for (bytes, message) in [
             (&[0x18, 0x17][..], "shorter form"),
             (&[0xf9, 0x3c, 0x00], "shorter form"),

@@ -249,7 +249,7 @@ impl History {
         let why = if reason == SkipReason::NoEdgeTaken { why_not(self, plan, instance) } else { String::new() };
         // For a skipped step the reason for skipping replaces the reason for starting.
         let row = self.end(instance, Status::Skipped, now);
-        row.because = alloc::format!("{}{why}", reason.words());
+        row.because = alloc::format!("{}{why}", reason.description());
         row.note = Some(row.because.clone());
     }
 

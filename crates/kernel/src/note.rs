@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_is_bound_to_everything_it_says() {
+    fn the_seal_of_a_note_covers_all_of_its_fields() {
         let (key, execution) = ([1; 32], ExecutionKey([2; 16]));
         let subject = Subject::Erased { sequence: 3, place: 4 };
         let note = Note::sealed(&key, execution, subject, 5, "ada", "request 17");

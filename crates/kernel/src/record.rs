@@ -388,7 +388,7 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// Returns the reason as a clause for messages.
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Self::ConditionFalse => "its condition does not hold",
             Self::NoEdgeTaken => "no edge leads to it",

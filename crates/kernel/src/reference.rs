@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings() {
+    fn a_reference_starts_with_a_root() {
         let reference = Reference::read("input.a[0].b", &|_| Some(Root::Input)).unwrap();
         for (parts, expected) in
             [(0, "input"), (1, "input.a"), (2, "input.a[0]"), (3, "input.a[0].b"), (9, "input.a[0].b")]
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn following() {
+    fn a_path_continues_a_reference() {
         let value =
             crate::json::read(br#"{"s":"txt","arr":[1,[2,3]],"o":{"0":"zero","007":"agent","k":null}}"#).unwrap().value;
         for (text, expected) in [

@@ -69,7 +69,7 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     #[test]
-    fn every_span_has_a_name_of_its_own_and_always_the_same() {
+    fn span_ids_are_distinct_and_stable() {
         let (a, b) = (ExecutionKey([1; 16]), ExecutionKey([2; 16]));
         let names = [
             SpanId::of_execution(a),

@@ -135,7 +135,7 @@ fn check(records: &[Record], refusal: &str) {
 }
 
 #[test]
-fn what_cannot_follow_is_refused() {
+fn illegal_transitions_are_refused() {
     let all = || begun("all");
     check(&[all()], "a record `StepStarted` of step `all` cannot stand before the start");
     check(&[started(), started()], "a record `Started` cannot stand twice");
@@ -194,7 +194,7 @@ fn what_cannot_follow_is_refused() {
 
 /// The rejections above are caused by the last record, not by the records before it.
 #[test]
-fn and_what_can_follow_is_accepted() {
+fn legal_transitions_are_accepted() {
     after(&[started(), begun("all"), begun("one"), takes_branch("one", "one"), begun("x"), out("x"), completed("x")]);
     after(&[started(), begun("all"), loops("each"), round_started("each", 0), round_started("each", 1)]);
     let queued = Record::Queued { queue: Queue::User };
@@ -209,7 +209,7 @@ fn and_what_can_follow_is_accepted() {
 /// After an erasure, decisions that depend on the value cannot be repeated. The state records the erasure, for every
 /// kind of value and regardless of later records.
 #[test]
-fn whatever_was_erased_is_remembered() {
+fn erasures_are_part_of_the_state() {
     let gate = |question| Record::GateOpened {
         instance: at("work"),
         gate: 1,

@@ -118,7 +118,7 @@ fn a_tree_that_grows_without_end_fails_at_its_bound() {
 
 /// Starts as many executions as the limit allows: in a concurrent loop, one after another, and by nested children.
 #[test]
-fn what_fits_into_the_bound_is_run() {
+fn a_tree_within_its_bound_runs() {
     let items = |count: u64| Value::map([("items", (0..count).map(Value::from).collect::<Vec<_>>().into())]);
     let each = |concurrency: u32, workflow: &str, waits: bool| {
         format!(
@@ -141,7 +141,7 @@ fn what_fits_into_the_bound_is_run() {
 
 /// A chain of detached children may be as long as the limit of its tree.
 #[test]
-fn a_chain_without_waiting_is_as_long_as_the_bound() {
+fn a_chain_of_detached_children_ends_at_the_bound() {
     let (count, root) =
         tree(&[("w", "steps: [{id: again, type: subworkflow, workflow: w, wait: false}]")], Value::Null, 200);
     assert_eq!((count, root.status()), (201, ExecutionStatus::Completed));
@@ -159,7 +159,7 @@ steps:
 ";
 
 #[test]
-fn what_is_out_when_an_execution_ends_well_is_waited_for() {
+fn a_successful_end_waits_for_open_attempts() {
     let refused = Failure::new(Class::Transient, "no", "it said no");
     for outcome in [Outcome::Done("late".into()), Outcome::Failed(refused), Outcome::Interrupted] {
         let (mut state, _) = begun(BESIDE, Value::Null);
@@ -179,7 +179,7 @@ fn what_is_out_when_an_execution_ends_well_is_waited_for() {
 }
 
 #[test]
-fn what_waits_for_its_end_can_be_cancelled_and_runs_out_of_time() {
+fn an_ending_execution_can_be_cancelled_and_times_out() {
     let ending = |input: Input, now: u64| {
         let mut state = State::new(KEY, plan_of(BESIDE));
         let mut begins = start(Value::Null, None);
@@ -204,7 +204,7 @@ fn what_waits_for_its_end_can_be_cancelled_and_runs_out_of_time() {
 
 /// The start is a frame of its own, so that it is stored and visible while functions run.
 #[test]
-fn no_function_runs_in_the_turn_that_begins() {
+fn no_function_runs_in_the_first_turn() {
     for text in [
         "steps: [{id: f, type: code, code: f}]",
         "steps: [{id: p, type: parallel, steps: [{id: f, type: code, code: f}, {id: t, type: tool, tool: T}]}]",
@@ -281,7 +281,7 @@ fn a_turn_whose_time_is_over_is_decided_again_in_the_same_way() {
 }
 
 #[test]
-fn what_an_execution_gives_has_a_bound() {
+fn the_output_of_an_execution_is_bounded() {
     let text = |bytes: usize| Value::map([("x", Value::Text("x".repeat(bytes)))]);
     let begun = |steps: &str, input: Value| {
         let (mut state, turn) = begun(steps, input);
@@ -305,7 +305,7 @@ fn what_an_execution_gives_has_a_bound() {
 
 /// The output of a child becomes the output of a step. An output that is too large for a step fails the child.
 #[test]
-fn a_child_gives_as_much_as_a_step() {
+fn the_output_of_a_child_has_the_bound_of_a_step() {
     let around = 9;
     for (bytes, expected) in [(OUTPUT_BYTES_MAX - around, 1), (OUTPUT_BYTES_MAX, 0)] {
         let parent = "steps: [{id: sub, type: subworkflow, workflow: leaf, input: '@input'}]";
@@ -320,7 +320,7 @@ fn a_child_gives_as_much_as_a_step() {
 
 /// The combined output of branches has a limit.
 #[test]
-fn what_branches_give_together_has_a_bound() {
+fn the_combined_output_of_branches_is_bounded() {
     let mut branches: Vec<String> = (0..20).map(|at| format!("{{id: t{at}, type: tool, tool: T}}")).collect();
     branches.push("{id: last, type: tool, tool: T}".into());
     let text = format!("steps: [{{id: p, type: parallel, steps: [{}]}}]", branches.join(", "));

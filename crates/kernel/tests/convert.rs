@@ -134,7 +134,7 @@ fn spelled_out(value: &Value) -> Value {
 }
 
 #[test]
-fn everything_that_is_accepted_comes_out_the_same() {
+fn converted_definitions_compile_to_the_same_plan() {
     let mut seen = Seen::default();
     let definitions = definitions();
     assert!(definitions.len() > 150, "{} definitions", definitions.len());
@@ -160,7 +160,7 @@ fn check_refused(text: &str, to: Notation, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn every_place_that_cannot_be_said_is_named() {
+fn unconvertible_positions_are_reported() {
     let once = "retry: {maxAttempts: 1}";
     check_refused(
         "steps: [{type: bash, id: a, command: a}, {type: code, id: b, code: b, retry: {maxAttempts: 4}}]",
@@ -215,7 +215,7 @@ fn check_written(text: &str, to: Notation, expected: &str) {
 }
 
 #[test]
-fn what_is_said_otherwise() {
+fn equivalent_notations_are_converted() {
     check_written(
         "{workflowId: w, planVersion: 3, order: edges, nodes: [{id: a, type: bash, name: Title, command: 'echo @b.y', cwd: /}, {id: b, type: tool, tool: T}], edges: [{from: b, to: a}]}",
         Notation::Dataflow,
@@ -355,12 +355,12 @@ fn any_sequence() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_written_reads_back(value in any_value()) {
+    fn written_definitions_parse_to_the_same_value(value in any_value()) {
         check_text(&Value::map([("value", value)]));
     }
 
     #[test]
-    fn whatever_is_said_comes_out_the_same_or_is_refused(text in any_sequence()) {
+    fn generated_definitions_convert_exactly_or_are_refused(text in any_sequence()) {
         let document = document(&text);
         if compile(&document).is_ok() {
             check(&document.value, &mut Seen::default());
@@ -370,7 +370,7 @@ proptest! {
 
 /// Checks that the property test above covers enough valid definitions and successful conversions.
 #[test]
-fn made_definitions_are_worth_making() {
+fn generated_definitions_cover_the_language() {
     use proptest::{strategy::ValueTree, test_runner::TestRunner};
     let mut runner = TestRunner::deterministic();
     let (mut accepted, mut seen) = (0, Seen::default());

@@ -85,7 +85,7 @@ fn way(message: &str) -> Vec<&str> {
 }
 
 #[test]
-fn whatever_closes_a_circle_is_refused_with_its_way() {
+fn every_cycle_is_refused_with_its_path() {
     let start = r#"{"name":"start","action":{"toolName":"T"}}"#;
     for (what, back) in WAYS_BACK {
         for there in WAYS_THERE {
@@ -104,7 +104,7 @@ fn whatever_closes_a_circle_is_refused_with_its_way() {
 
 /// A reference to an inner step is a dependency on its outermost step.
 #[test]
-fn a_circle_through_the_inside_of_two_steps_is_refused() {
+fn a_cycle_through_two_nested_blocks_is_refused() {
     let branches = |name: &str, inner: &str, refers: &str| {
         format!(
             r#"{{"name":"{name}","type":"parallel","steps":[{{"name":"{inner}","type":"tool","tool":"T","arguments":{{"x":"@{refers}"}}}}]}}"#
@@ -118,7 +118,7 @@ fn a_circle_through_the_inside_of_two_steps_is_refused() {
 }
 
 #[test]
-fn edges_close_circles_by_themselves_and_with_references() {
+fn edges_form_cycles_alone_and_with_references() {
     let node = |id: &str, more: &str| format!(r#"{{"id":"{id}","type":"tool","tool":"T"{more}}}"#);
     let nodes = |needs: &str| [node("start", ""), node("a", ""), node("b", needs), node("c", "")].join(",");
     for kind in ["on_success", "on_failure", "always", "skip"] {
@@ -150,7 +150,7 @@ fn edges_close_circles_by_themselves_and_with_references() {
 
 /// The message lists exactly the steps on the cycle, even of a long one, and no steps that only depend on it.
 #[test]
-fn the_way_is_the_circle_and_nothing_else() {
+fn the_reported_path_is_only_the_cycle() {
     let step = |name: String, of: String| {
         format!(r#"{{"name":"{name}","action":{{"toolName":"T"}},"input":{{"x":"@{of}"}}}}"#)
     };

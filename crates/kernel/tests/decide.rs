@@ -186,7 +186,7 @@ fn records_words(plan: &Plan, turn: &Turn) -> String {
 
 /// A queued execution starts no step and keeps its signals. Its deadline counts from its admission.
 #[test]
-fn what_stands_in_a_queue_begins_when_it_is_admitted() {
+fn a_queued_execution_starts_when_it_is_admitted() {
     let steps = "  - {id: go, type: signal, signal: go}\n  - {id: a, type: tool, tool: A}\n";
     let state = check(
         steps,
@@ -205,7 +205,7 @@ fn what_stands_in_a_queue_begins_when_it_is_admitted() {
 }
 
 #[test]
-fn what_is_cancelled_in_a_queue_never_begins() {
+fn an_execution_cancelled_in_a_queue_never_starts() {
     let state = check(
         "  - {id: a, type: tool, tool: A}\n",
         "0 queue workflow: Started, Queued workflow, DeadlineHeld 1000
@@ -222,7 +222,7 @@ fn what_is_cancelled_in_a_queue_never_begins() {
 
 /// An execution with an invalid input fails without waiting in the queue. Older versions of `decide` have no queue.
 #[test]
-fn what_waits_in_no_queue() {
+fn an_execution_with_invalid_input_is_not_queued() {
     let text = "inputSchema: {type: object}\nsteps: [{id: a, type: tool, tool: A}]";
     let plan = Arc::new(compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan);
     for (outcome, expected) in [
@@ -264,7 +264,7 @@ fn check_from(mut state: State, picture: &str) -> State {
 }
 
 #[test]
-fn every_question_about_an_interruption_has_a_number_of_its_own() {
+fn each_gate_of_an_interruption_has_its_own_number() {
     check(
         "- {id: pay, type: tool, tool: PAY, onInterrupted: ask}",
         "
@@ -283,7 +283,7 @@ fn every_question_about_an_interruption_has_a_number_of_its_own() {
 
 /// A decision in the millisecond in which the gate expires is too late.
 #[test]
-fn a_decision_at_the_end_of_its_time_is_too_late() {
+fn a_decision_at_the_expiry_of_a_gate_is_too_late() {
     let steps = "- {id: gate, type: approval, ttlMs: 1000}";
     let begun = "0 start: Started, StepStarted gate, GateOpened gate gate 1";
     check(
@@ -322,7 +322,7 @@ fn a_gate_that_is_decided_does_not_expire() {
 }
 
 #[test]
-fn what_is_cancelled_says_why() {
+fn a_cancelled_execution_has_the_reason() {
     let waits = "
         - id: all
           type: parallel
@@ -363,7 +363,7 @@ fn what_is_cancelled_says_why() {
 /// Two steps wait after a first failure when a sibling fails. The one that waits for a retry fails with its own reason;
 /// the gate of the other one is canceled.
 #[test]
-fn beside_a_failure_a_question_is_cancelled_and_a_retry_has_failed() {
+fn a_failure_cancels_open_gates_and_pending_retries() {
     check(
         "
         - id: all
@@ -383,7 +383,7 @@ fn beside_a_failure_a_question_is_cancelled_and_a_retry_has_failed() {
 }
 
 #[test]
-fn a_signal_counts_once_and_never_for_what_is_ending() {
+fn a_signal_is_consumed_once_and_not_by_an_ending_execution() {
     check(
         "
         - {id: work, type: tool, tool: WORK}
@@ -509,7 +509,7 @@ fn a_loop_goes_through_as_many_items_as_the_bound_and_not_one_more() {
 /// External systems identify work by its intent. It must be the same for all attempts of the same work, and different
 /// for other work.
 #[test]
-fn the_intent_is_of_the_work_and_of_nothing_else() {
+fn the_intent_depends_only_on_the_work() {
     let intent = |key, steps| sent_out(key, steps, Value::Null)[0].intent;
     let this = intent(KEY, "- {id: a, type: tool, tool: T, arguments: {n: 1}}");
     assert_eq!(this.hex(), "e4e0bb2fed4faba3bf69141d273ea19794d64cd02c6419ff2d4d26c108cba110");
@@ -570,7 +570,7 @@ fn jitters(key: ExecutionKey) -> Vec<u64> {
 }
 
 #[test]
-fn every_delay_has_a_jitter_of_its_own_and_a_replay_draws_it_again() {
+fn each_delay_has_its_own_jitter_and_replay_repeats_it() {
     let (these, others) = (jitters(KEY), jitters(ExecutionKey([8; 16])));
     assert_eq!(these, jitters(KEY));
     let different: BTreeSet<u64> = these.into_iter().chain(others).collect();
@@ -580,7 +580,7 @@ fn every_delay_has_a_jitter_of_its_own_and_a_replay_draws_it_again() {
 /// A turn may be split after a failure and before the halted steps are canceled. A decision to repeat an interrupted
 /// attempt must have no effect in between.
 #[test]
-fn in_a_turn_that_was_cut_by_a_failure_nothing_is_repeated() {
+fn a_turn_split_by_a_failure_repeats_no_record() {
     let mut seen = 0;
     for skipped in TURN_RECORDS_MAX - 5..TURN_RECORDS_MAX {
         let mut steps = String::from(
@@ -629,7 +629,7 @@ fn every_return_of_a_block_begins_before_its_siblings() {
 
 /// Steps around a `return` that ended the execution complete, even if other steps inside them were canceled.
 #[test]
-fn what_contains_a_return_has_done_its_part() {
+fn a_block_that_contains_a_return_completes() {
     check(
         "
         - id: all
@@ -680,7 +680,7 @@ fn a_ready_step_is_not_started_twice() {
 
 /// After a split turn, the steps that still have to be checked are found again.
 #[test]
-fn what_no_edge_leads_to_is_left_out_after_a_cut() {
+fn steps_without_a_taken_edge_are_skipped_after_a_split() {
     let count = TURN_RECORDS_MAX + 9;
     let mut steps = String::from("- {id: go, type: tool, tool: T}\n");
     steps.extend((0..count).map(|at| format!("- {{id: s{at}, type: sleep, durationMs: 1000}}\n")));

@@ -142,7 +142,7 @@ fn scenarios(folder: &str) -> Vec<Value> {
 }
 
 #[test]
-fn scenarios_are_accepted_and_refused_as_they_say() {
+fn scenarios_are_accepted_and_refused_as_declared() {
     let mut accepted = 0;
     for case in ["sequence", "dataflow", "graph"].iter().flat_map(|folder| scenarios(folder)) {
         let expected = case.get("expect").expect("an expectation");
@@ -270,7 +270,7 @@ fn folders_that_values_name() {
 
 /// Tests which steps may refer to which, for all pairs of steps of one plan.
 #[test]
-fn references_reach_what_has_certainly_ended() {
+fn references_name_steps_that_have_certainly_ended() {
     const IDS: [&str; 9] = ["first", "choice", "yes1", "yes2", "no", "all", "left", "right", "last"];
     // One row for each referring step; columns are in the order above. `.` is allowed, `l` is later, `s` is the step
     // itself or around it, `p` runs in parallel.

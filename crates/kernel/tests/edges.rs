@@ -758,7 +758,7 @@ fn a_bail_after_a_cancel_ends_nothing() {
 /// A failure edge is evaluated when its source fails. Its condition may refer to steps that have ended by that time,
 /// but not to other steps that its target waits for.
 #[test]
-fn a_failure_edge_asks_about_what_has_ended_when_its_source_fails() {
+fn a_failure_edge_reads_steps_that_ended_before_its_source_failed() {
     for (asked, is_accepted) in [("before", true), ("a", true), ("beside", false), ("fix", false)] {
         let mut nodes = Nodes::default();
         ["before", "a", "beside", "fix"].into_iter().for_each(|id| nodes.node(id, ""));
@@ -777,7 +777,7 @@ fn a_failure_edge_asks_about_what_has_ended_when_its_source_fails() {
 
 /// With one concurrency slot, a step that waits for a retry keeps the slot, and one that waits for a signal does not.
 #[test]
-fn a_step_that_is_to_be_tried_again_keeps_its_place() {
+fn a_step_that_waits_for_a_retry_keeps_its_slot() {
     let mut nodes = Nodes::default();
     nodes.nodes.push(object(r#"{"id":"w","type":"signal","signal":"s","priority":9}"#));
     nodes.node("a", r#""retryPolicy":{"maxAttempts":2,"initialDelayMs":1000},"priority":5"#);

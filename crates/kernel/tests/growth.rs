@@ -343,7 +343,7 @@ fn running_grows_with_the_rounds_of_a_loop() {
 const CODE_OUTSIDE: &str = r#"{"id":"code","type":"code","code":"export default function () {}","input":"@index"}"#;
 
 #[test]
-fn failing_grows_with_what_is_out() {
+fn the_work_of_a_failure_grows_with_open_attempts() {
     let mut wrong = TooFast::default();
     for answers in [Answers::Failed, Answers::FirstFails] {
         let status = ExecutionStatus::Failed;
@@ -371,7 +371,7 @@ fn failing_grows_with_what_is_out() {
 const CALL_OUTSIDE: &str = r#"{"id":"outside","type":"tool","tool":"T"}"#;
 
 #[test]
-fn ending_grows_with_what_is_open() {
+fn the_work_of_an_end_grows_with_open_steps() {
     let mut wrong = TooFast::default();
     let status = ExecutionStatus::Cancelled;
     wrong.check_run("calls that are stopped", 10_000, Answers::Cancelled, status, |_| each(CALL, 10_000));
@@ -389,7 +389,7 @@ fn ending_grows_with_what_is_open() {
 }
 
 #[test]
-fn skipping_grows_with_what_is_skipped() {
+fn the_work_of_skipping_grows_with_skipped_steps() {
     let mut wrong = TooFast::default();
     let skipped = |at: usize| tool(at, r#","when":{"ref":"@input.nothing"}"#);
     wrong.check_run("branches that are skipped", 4, Answers::Done, ExecutionStatus::Completed, |count| {

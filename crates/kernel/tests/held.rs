@@ -134,7 +134,7 @@ fn failures_of_ended_rounds_stay() {
 
 /// The condition of a loop reads the last round, and steps after the loop read its output.
 #[test]
-fn what_a_reference_reads_is_there() {
+fn referenced_outputs_stay_in_memory() {
     let _one = one();
     let text = "steps: [{id: l, type: loop, until: {ref: '@f.n', gte: 3}, steps: [{id: f, type: code, code: '() => 1'}]}, {id: r, type: return, input: '@l.n'}]";
     let mut state = State::new(KEY, plan_of(text));
@@ -302,7 +302,7 @@ fn the_count_of_memory_is_that_of_an_allocator() {
 /// A child that waits for people is canceled when its parent ends, like a gate of the parent, and does not stop the
 /// deadline of the parent.
 #[test]
-fn a_child_that_waits_for_people_does_not_hold_an_end() {
+fn a_child_that_waits_for_an_approval_does_not_delay_an_end() {
     let _one = one();
     let text = "steps: [{id: p, type: parallel, steps: [{id: c, type: tool, tool: T}, {id: s, type: subworkflow, workflow: w}, {id: r, type: conditional, condition: true, then: [{id: w, type: tool, tool: T}, {id: e, type: return}]}]}]";
     let mut state = State::new(KEY, plan_of(text));
@@ -333,7 +333,7 @@ fn a_child_that_waits_for_people_does_not_hold_an_end() {
 
 /// A quarantined child may be released and resumed, so its share of the execution limit is not given to others.
 #[test]
-fn a_quarantined_child_keeps_its_share() {
+fn a_quarantined_child_keeps_its_share_of_the_execution_bound() {
     let _one = one();
     let text = "steps: [{id: s, type: subworkflow, workflow: w, onError: continue}, {id: t, type: tool, tool: T}]";
     for (code, given) in [("other", 1), ("child_quarantined", 10)] {

@@ -397,7 +397,7 @@ fn todays_journal_is_among_the_golden_ones() {
 
 /// Checks that the golden journals contain every kind of record except the few that their workflows cannot produce.
 #[test]
-fn nearly_every_kind_of_record_is_in_it() {
+fn golden_journals_contain_nearly_every_kind_of_record() {
     let mut kinds = BTreeSet::new();
     for golden in goldens() {
         let (plan, frames) = journal(golden);

@@ -197,7 +197,7 @@ fn reading_takes_memory_by_the_length_of_the_text() {
 
 /// Decoding allocates memory for the items that are present, not for the number that a header claims.
 #[test]
-fn stored_forms_allocate_what_is_there() {
+fn stored_forms_allocate_memory_by_their_length() {
     let _alone = ONE_AT_A_TIME.lock();
     let mut wrong = Vec::new();
     let claims: [(&str, &[u8]); 4] = [

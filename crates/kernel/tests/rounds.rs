@@ -100,7 +100,7 @@ const ITEMS: u64 = 6_000;
 /// A turn that cancels more steps than fit into one frame is split. Before the rest is canceled, a due timer or a
 /// decision for such a step must start nothing.
 #[test]
-fn nothing_starts_while_an_ending_is_cut() {
+fn no_step_starts_while_a_split_end_continues() {
     let steps = r#"  - {id: l, type: loop, forEach: {ref: "@input.list", concurrency: 10000}, steps: [{id: call, type: tool, tool: T, onInterrupted: ask}]}"#;
     let (mut state, _) = begun(steps, ITEMS);
     while state.journal.is_split {

@@ -296,7 +296,7 @@ fn values_come_out_as_they_are() {
 }
 
 #[test]
-fn no_value_is_run_by_a_generated_script() {
+fn a_generated_script_executes_no_value() {
     let folder = Folder::new("generated");
     let (mut accepted, mut seed) = (0, 0);
     while accepted < SCRIPTS {

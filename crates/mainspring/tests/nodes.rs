@@ -313,7 +313,7 @@ fn what_runs_at_the_node_that_gave_it_up_is_stopped_there() {
     let (fleet, _first, _second, executions) = joined(40);
     let cancel = Input::Cancel { by: "me".into(), reason: "enough".into() };
     for execution in &executions {
-        inbox::post(&*fleet.store, None, &fleet.dir.key(), (*execution, &cancel), None).unwrap();
+        inbox::enqueue(&*fleet.store, None, &fleet.dir.key(), (*execution, &cancel), None).unwrap();
     }
     fleet.wait_for(&executions, "cancelled", 40);
     assert!(fleet.dir.root().join("stopped").exists());

@@ -156,7 +156,7 @@ async fn submit(engine: &Engine, id: &str) -> ExecutionKey {
     let variables = Map::from([("secret".to_string(), Value::text(SECRET))]);
     let request =
         StartRequest { execution_id: Some(id.into()), variables, ..StartRequest::new(Arc::new(plan), "owner") };
-    let key = engine.submit(request).await.unwrap().execution;
+    let key = engine.start(request).await.unwrap().execution;
     assert_eq!(rest(engine, key).await, ExecutionStatus::WaitingApproval);
     key
 }

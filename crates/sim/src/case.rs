@@ -115,10 +115,10 @@ pub fn run_case_under(case: &Case, faults: Faults, seed: u64) -> Vec<String> {
 
 /// Compiles the workflow of a case, and those that it may start.
 pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(Compiled, Workflows), Vec<Diagnostic>> {
-    let looking = SandboxInspector(&**evaluator);
+    let inspector = SandboxInspector(&**evaluator);
     let compile = |definition: &Result<Document, Diagnostic>| {
         let document = definition.as_ref().map_err(|problem| vec![problem.clone()])?;
-        compile_with(document, &looking)
+        compile_with(document, &inspector)
     };
     let compiled = compile(&case.definition)?;
     let workflows = plan_tree(&compiled.plan, |name| {
@@ -209,7 +209,7 @@ pub(crate) fn other_journal(straight: &Finished, other: &Finished) -> Option<Str
         return Some(format!("the journal is not that of the straight run:\n{}", text_diff(&expected, &actual)));
     }
     let first = straight.stored.iter().zip(&other.stored).take_while(|(expected, actual)| expected == actual).count();
-    Some(format!("the bytes of frame {first} are not those of the straight run, though its records look the same"))
+    Some(format!("the bytes of frame {first} are not those of the straight run, though its records are equal"))
 }
 
 /// Lists violations with the modes in which they occur, in order of first occurrence.

@@ -287,7 +287,7 @@ impl Cluster {
                 return self.check_end();
             }
             if self.now > START_MS + self.faults.lasts_ms + self.settings.recovery_ms_max {
-                return Err(format!("some executions do not end: {}", self.commits.open_in_words(&self.store)));
+                return Err(format!("some executions do not end: {}", self.commits.describe_open(&self.store)));
             }
         }
         Err("no event is left".into())
@@ -324,14 +324,14 @@ impl Cluster {
     }
 
     fn check_receipts(&self) -> Result<(), String> {
-        let lives = |node: usize, life: u32| self.nodes[node].is_life(life);
+        let lives = |node: usize, incarnation: u32| self.nodes[node].is_incarnation(incarnation);
         let was_quarantined = |execution| self.rare_faults.may_be_quarantined.contains(&execution);
         self.calls.check_end(&self.commits, &self.store, lives, was_quarantined)
     }
 
     fn handle_event(&mut self, event: ClusterEvent) -> Result<(), String> {
         match event {
-            ClusterEvent::Node(node, life, event) => self.handle_node_event(node, life, event),
+            ClusterEvent::Node(node, incarnation, event) => self.handle_node_event(node, incarnation, event),
             ClusterEvent::Store(request) => self.handle_request(request),
             ClusterEvent::Crash(node) => self.crash(node),
             ClusterEvent::StartNode(node) => self.start_node(node),

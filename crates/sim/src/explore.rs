@@ -66,7 +66,7 @@ pub fn explore(seeds: Range<u64>) -> Explored {
         };
         match fixture(&made) {
             Err(why) => explored.found.push(found(Broken { why, picture: String::new() })),
-            Ok(fixture) => match look(&fixture, random_faults(&mut rng), seed) {
+            Ok(fixture) => match run_fixture(&fixture, random_faults(&mut rng), seed) {
                 Err(broken) => explored.found.push(found(broken)),
                 Ok(straight) => {
                     explored.frames += straight.frames.len() as u64;
@@ -88,7 +88,7 @@ fn fixture(made: &workflow::Made) -> Result<Fixture, String> {
 }
 
 /// Runs a workflow straight, with all faults that lose no call, and with killed calls.
-fn look(fixture: &Fixture, faults: Faults, seed: u64) -> Result<Finished, Broken> {
+fn run_fixture(fixture: &Fixture, faults: Faults, seed: u64) -> Result<Finished, Broken> {
     let broken = |why: String| Broken { why, picture: String::new() };
     let straight = run(fixture, Faults::NONE, seed)?;
     let harmless = run(fixture, Faults { kill_before_input: 0, ..faults }, seed)

@@ -11,12 +11,12 @@ use crate::world::World;
 
 /// An execution tree: an execution and all that it has started.
 #[derive(Debug)]
-pub(crate) struct Family {
+pub(crate) struct JournalTree {
     root: ExecutionKey,
     members: BTreeMap<ExecutionKey, JournalMirror>,
 }
 
-impl Family {
+impl JournalTree {
     pub(crate) fn new(root: ExecutionKey, plan: Arc<Plan>) -> Self {
         Self { root, members: BTreeMap::from([(root, JournalMirror::new(root, plan))]) }
     }

@@ -22,7 +22,7 @@ use mainspring_store::memory::MemoryStore;
 use crate::{
     faults::{FaultInjector, Faults},
     fixture::{Fixture, START_MS, keys},
-    journal_mirror::Family,
+    journal_mirror::JournalTree,
     picture::picture,
     world::{Made, World},
 };
@@ -63,7 +63,7 @@ pub(crate) fn run(fixture: &Fixture, faults: Faults, seed: u64) -> Result<Finish
     let mut run = Run::new(fixture, faults, seed).map_err(|why| Broken { why, picture: String::new() })?;
     match run.play() {
         Ok(()) => Ok(run.finished()),
-        Err(why) => Err(Broken { why, picture: picture(&fixture.plan, &run.family.root().frames) }),
+        Err(why) => Err(Broken { why, picture: picture(&fixture.plan, &run.tree.root().frames) }),
     }
 }
 
@@ -73,7 +73,7 @@ struct Run<'a> {
     loader: Loader,
     node: Shard,
     world: World,
-    family: Family,
+    tree: JournalTree,
     inbox: Inbox,
     injector: FaultInjector,
     now: u64,
@@ -105,7 +105,7 @@ impl<'a> Run<'a> {
             store,
             inbox: Inbox::new(fixture, &mut world)?,
             world,
-            family: Family::new(fixture.key, fixture.plan.clone()),
+            tree: JournalTree::new(fixture.key, fixture.plan.clone()),
             injector,
             now: START_MS,
             node_now: START_MS,
@@ -122,13 +122,13 @@ impl<'a> Run<'a> {
     fn finished(self) -> Finished {
         Finished {
             plan: self.fixture.plan.clone(),
-            state: self.family.root().state().clone(),
+            state: self.tree.root().state().clone(),
             calls: self.world.made(),
             scripts_used: self.world.used(),
             ended_at: self.now,
             notes: self.inbox.notes(),
-            stored: self.family.stored(),
-            frames: self.family.into_root().frames,
+            stored: self.tree.stored(),
+            frames: self.tree.into_root().frames,
         }
     }
 }

@@ -139,7 +139,7 @@ steps:
     type: conditional
     condition: {{ref: "@input.ask"}}
     then:
-      - {{id: gate, type: approval, prompt: "Go on with @each?"}}
+      - {{id: gate, type: approval, prompt: "Continue with @each?"}}
       - {{id: done, type: bash, command: "echo @each", {retry}}}
     else: [{{id: other, type: code, code: "export default () => 1", {retry}}}]"#
     );
@@ -153,7 +153,7 @@ steps:
     type: conditional
     condition: {{ref: "@input.ask"}}
     then:
-      - {{name: gate, type: approval, prompt: "Go on with @each?"}}
+      - {{name: gate, type: approval, prompt: "Continue with @each?"}}
       - {{name: done, action: {{toolName: bash}}, input: {{command: "echo @each"}}, {retry}}}
     else: [{{name: other, action: {{code: "export default () => 1"}}, {retry}}}]"#
     );

@@ -104,7 +104,7 @@ fn unsupported_cases_are_refused_with_a_remedy() {
 fn transforms_schemas_loops_and_children_are_simulated() {
     let reports = run(
         "
-name: family
+name: tree
 definition:
   steps:
     - {id: get, type: tool, tool: GET, transform: 'export default (x) => x.items', outputSchema: {type: array}, retry: {maxAttempts: 20, initialDelayMs: 10}}

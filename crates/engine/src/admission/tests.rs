@@ -26,7 +26,7 @@ static PLAN: LazyLock<Arc<Plan>> = LazyLock::new(|| {
     Arc::new(compile(&document).expect("it compiles").plan)
 });
 
-fn submission(number: u8, user: &str, workflow: &str) -> Box<NewExecution> {
+fn new_execution(number: u8, user: &str, workflow: &str) -> Box<NewExecution> {
     let plan = PLAN.clone();
     let trigger =
         Value::map([("type", "manual".into()), ("organizationId", "o".into()), ("workflowId", workflow.into())]);
@@ -48,7 +48,7 @@ fn submission(number: u8, user: &str, workflow: &str) -> Box<NewExecution> {
 }
 
 fn row_of(number: u8, user: &str, status: &str) -> ExecutionRow {
-    static ROW: LazyLock<ExecutionRow> = LazyLock::new(|| submission(0, "nobody", "w").row);
+    static ROW: LazyLock<ExecutionRow> = LazyLock::new(|| new_execution(0, "nobody", "w").row);
     ExecutionRow { key: key(number), initiator_user_id: Some(user.into()), status: status.into(), ..ROW.clone() }
 }
 
@@ -66,7 +66,7 @@ fn apply_read(machine: &mut Admission, bounds: Bounds, rows: Vec<ExecutionRow>) 
 }
 
 fn begins(machine: &mut Admission, number: u8, user: &str, workflow: &str) -> Option<Queue> {
-    machine.start(submission(number, user, workflow), true).expect("it is known what runs").start.queue
+    machine.start(new_execution(number, user, workflow), true).expect("it is known what runs").start.queue
 }
 
 #[test]
@@ -107,14 +107,15 @@ fn workflows_have_bounds_where_they_are_set() {
 #[test]
 fn the_first_start_waits_for_the_read() {
     let mut machine = Admission::default();
-    assert!(machine.start(submission(7, "ann", "w"), true).is_none());
-    let message = Box::new(NewExecution { ticket: None, message: Some("start".into()), ..*submission(8, "ann", "w") });
+    assert!(machine.start(new_execution(7, "ann", "w"), true).is_none());
+    let message =
+        Box::new(NewExecution { ticket: None, message: Some("start".into()), ..*new_execution(8, "ann", "w") });
     assert_eq!(machine.start(message, true).map(|start| start.start.queue), Some(Some(Queue::Admission)));
     assert_eq!(machine.take_wanted_reads(), ["o"]);
     assert!(machine.take_wanted_reads().is_empty());
     let refused = machine.on_read("o", Err("no".into()), |_| true);
     assert_eq!(refused.refuse, [(Ticket(7), "no".to_string())]);
-    assert!(machine.start(submission(7, "ann", "w"), true).is_none());
+    assert!(machine.start(new_execution(7, "ann", "w"), true).is_none());
     assert_eq!(machine.take_wanted_reads(), ["o"]);
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "eve", "pending")];
     // The start from the inbox is in an unfinished commit.
@@ -143,7 +144,7 @@ fn what_ended_while_the_store_was_read_does_not_come_back() {
     machine.want("o");
     machine.take_wanted_reads();
     machine.want("o");
-    assert!(machine.take_wanted_reads().is_empty(), "one look at a time");
+    assert!(machine.take_wanted_reads().is_empty(), "one read at a time");
     assert_eq!(machine.ended(key(1)), [key(2)]);
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "ann", "pending")];
     // Admitted again, since the first message may be lost.
@@ -154,7 +155,7 @@ fn what_ended_while_the_store_was_read_does_not_come_back() {
     assert!(machine.organizations.is_empty());
     // An end before the first read.
     let mut machine = Admission::default();
-    assert!(machine.start(submission(2, "ann", "w"), true).is_none());
+    assert!(machine.start(new_execution(2, "ann", "w"), true).is_none());
     machine.take_wanted_reads();
     assert_eq!(machine.ended(key(1)), []);
     let found = apply_read(&mut machine, Bounds { user: 1, ..BOUNDS }, vec![row_of(1, "ann", "running")]);
@@ -164,10 +165,10 @@ fn what_ended_while_the_store_was_read_does_not_come_back() {
 #[test]
 fn others_count_what_is_not_counted_here() {
     let mut machine = Admission::default();
-    let start = machine.start(submission(1, "ann", "w"), false).expect("it begins");
+    let start = machine.start(new_execution(1, "ann", "w"), false).expect("it begins");
     assert_eq!(start.start.queue, Some(Queue::Admission));
     assert_eq!(machine.answered(Ticket(1), false), []);
-    assert!(machine.start(submission(2, "ann", "w"), true).is_none());
+    assert!(machine.start(new_execution(2, "ann", "w"), true).is_none());
     let begun = machine.keep(|_| false);
     assert_eq!(begun.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::Admission)]);
     assert!(machine.queues.is_empty());
@@ -182,9 +183,9 @@ fn lineage(depth: u32, is_waited_for: bool) -> Option<Lineage> {
 fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_place() {
     let mut machine = machine(Bounds { user: 1, ..BOUNDS });
     let mut start = |number, lineage| {
-        let mut submission = submission(number, "ann", "w");
-        submission.start.lineage = lineage;
-        machine.start(submission, true).map(|start| start.start.queue)
+        let mut new_execution = new_execution(number, "ann", "w");
+        new_execution.start.lineage = lineage;
+        machine.start(new_execution, true).map(|start| start.start.queue)
     };
     assert_eq!(start(1, lineage(0, false)), Some(None));
     assert_eq!(start(2, lineage(1, true)), Some(None), "in the place of the first");
@@ -193,9 +194,9 @@ fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_pla
     assert_eq!(machine.counts(), [1, 1]);
     assert_eq!(machine.ended(key(2)), []);
     assert_eq!(machine.ended(key(1)), [key(3)]);
-    // In the store, only its row tells an execution from a child.
+    // In the store, only its row distinguishes an execution from a child.
     let child = |number, lineage| {
-        let start = Start { lineage, ..*submission(number, "ann", "w").start };
+        let start = Start { lineage, ..*new_execution(number, "ann", "w").start };
         let row = row(key(number), &start, &PLAN, 0);
         ExecutionRow { status: "running".into(), ..row }
     };
@@ -209,7 +210,7 @@ fn who_is_waited_for_runs_in_the_place_of_the_first_and_everybody_else_has_a_pla
 fn who_is_waited_for_is_one_of_its_workflow_and_never_waits() {
     let bounds = Bounds { user: 9, organization: 9, workflow: Some(1), live: 1_000 };
     let waited_for = |number: u8, workflow: &str| {
-        let mut child = submission(number, "ann", workflow);
+        let mut child = new_execution(number, "ann", workflow);
         child.start.lineage = lineage(1, true);
         child
     };
@@ -291,7 +292,7 @@ fn nothing_begins_by_bounds_that_were() {
     machine.take_wanted_reads();
     machine.bounds_changed("o");
     assert_eq!(machine.ended(key(1)), []);
-    assert!(machine.start(submission(3, "bob", "w"), true).is_none());
+    assert!(machine.start(new_execution(3, "bob", "w"), true).is_none());
     let rows = || vec![row_of(2, "ann", "pending")];
     let stale = apply_read(&mut machine, BOUNDS, rows());
     assert!(stale.admit.is_empty() && stale.begin.is_empty());
@@ -333,7 +334,7 @@ impl Made {
             0 | 1 if *next < 60 => {
                 *next += 1;
                 let user = ["ann", "bob", "eve"][self.below(3)];
-                if let Some(start) = machine.start(submission(*next, user, "w"), true) {
+                if let Some(start) = machine.start(new_execution(*next, user, "w"), true) {
                     self.begin(*start);
                 }
             }

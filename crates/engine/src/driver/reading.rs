@@ -98,7 +98,7 @@ impl Driver {
             move |store| record(store, execution, &why, counts),
             move |recorded| {
                 let recorded = recorded.unwrap_or_else(|panic| {
-                    Err(StoreError::Unavailable(format!("setting it aside panicked: {panic}")))
+                    Err(StoreError::Unavailable(format!("recording its quarantine panicked: {panic}")))
                 });
                 NodeEvent::QuarantineRecorded(execution, recorded)
             },
@@ -184,10 +184,10 @@ impl Driver {
     pub(super) fn admit(&self, executions: Vec<ExecutionKey>) {
         let key = *self.loader.key();
         self.in_background(move |store| {
-            let mut posted = executions
+            let mut enqueued = executions
                 .into_iter()
-                .map(|execution| inbox::post(store, None, &key, (execution, &Input::Admit), None));
-            let _ = posted.try_for_each(|posted| posted.map(drop));
+                .map(|execution| inbox::enqueue(store, None, &key, (execution, &Input::Admit), None));
+            let _ = enqueued.try_for_each(|enqueued| enqueued.map(drop));
         });
     }
 }

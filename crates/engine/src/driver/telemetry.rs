@@ -188,7 +188,7 @@ impl Telemetry {
                     return enqueued.increment(1);
                 }
                 abandoned.increment(1);
-                error!(%execution, "a receipt for an execution that others hold could not be posted");
+                error!(%execution, "a receipt for an execution that others hold could not be enqueued");
             }
             Report::OrganizationUnread(organization, why) => {
                 warn!(organization, why, "how much of an organization runs could not be found out");

@@ -100,7 +100,7 @@ fn a_full_queue_refuses_and_what_leaves_makes_room() {
 }
 
 #[test]
-fn a_dropped_request_costs_no_permit_at_any_moment() {
+fn a_dropped_request_costs_no_permit_in_any_state() {
     let semaphore = FairSemaphore::new(Bounds::of(1));
     drop(semaphore.acquire("a").unwrap());
     assert_eq!(semaphore.free(), 1, "granted at once and never polled");

@@ -84,7 +84,7 @@ pub enum Unsealed {
 /// Seals the messages that an older release left in the inbox. The seals are stored beside the messages. Then it sets
 /// the mark, after which a message without a seal is a forgery. Does nothing in a store with the mark.
 ///
-/// An attacker with access to the store can remove the mark, and can make the store look older. Messages are therefore
+/// An attacker with access to the store can remove the mark, and can make the store appear older. Messages are therefore
 /// accepted only by the process that has upgraded the store, or if an operator requested it.
 pub fn seal_older(store: &Arc<dyn Store>, key: &[u8; 32], unsealed: Unsealed) -> Result<usize, EngineError> {
     let mark = Hash::keyed(key, &[b"mainspring inbox sealed 1"]).hex();

@@ -27,16 +27,16 @@ impl Node {
     /// Passes an event to the shard. A start may be queued or refused by admission first.
     pub(super) fn enter(&mut self, event: Event) {
         let knows_queues = self.shard.decide_version() >= QUEUES_SINCE;
-        let Event::Submit(submission) = event else { return self.handle(event) };
-        let Some(submission) = self.within_bound(submission) else { return };
+        let Event::Start(new_execution) = event else { return self.handle(event) };
+        let Some(new_execution) = self.within_bound(new_execution) else { return };
         let is_here =
-            admission::organization_of(&submission.start).is_none_or(|organization| self.counts(organization));
+            admission::organization_of(&new_execution.start).is_none_or(|organization| self.counts(organization));
         let begins = match &mut self.admission {
-            Some(admission) if knows_queues => admission.machine.start(submission, is_here),
-            _ => Some(submission),
+            Some(admission) if knows_queues => admission.machine.start(new_execution, is_here),
+            _ => Some(new_execution),
         };
-        if let Some(submission) = begins {
-            self.handle(Event::Submit(submission));
+        if let Some(new_execution) = begins {
+            self.handle(Event::Start(new_execution));
         }
         self.start_wanted_reads();
     }
@@ -44,10 +44,11 @@ impl Node {
     /// Returns false for a detached start while its organization is at its bound: its message stays in the inbox.
     pub(super) fn has_place(&mut self, opened: &Opened) -> bool {
         let (Opened::Event(event), Some(admission)) = (opened, &mut self.admission) else { return true };
-        let Event::Submit(submission) = &**event else { return true };
-        let is_awaited = submission.start.lineage.as_ref().is_some_and(|lineage| lineage.parent.is_some());
-        let organization = submission.start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text);
-        let Some(organization) = organization.filter(|_| !is_awaited && !self.shard.has(submission.execution)) else {
+        let Event::Start(new_execution) = &**event else { return true };
+        let is_awaited = new_execution.start.lineage.as_ref().is_some_and(|lineage| lineage.parent.is_some());
+        let organization = new_execution.start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text);
+        let Some(organization) = organization.filter(|_| !is_awaited && !self.shard.has(new_execution.execution))
+        else {
             return true;
         };
         let (has_room, is_due) = admission.unfinished.has_room(organization, self.now.monotonic);
@@ -61,34 +62,34 @@ impl Node {
     /// Returns the start unless its organization has reached its bound of unfinished executions. At the bound a caller
     /// is refused, and a step that waits for the child fails. The step cannot wait for room, since the executions that
     /// would make room may wait for the step.
-    fn within_bound(&mut self, submission: Box<NewExecution>) -> Option<Box<NewExecution>> {
-        let organization = submission.start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text);
+    fn within_bound(&mut self, new_execution: Box<NewExecution>) -> Option<Box<NewExecution>> {
+        let organization = new_execution.start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text);
         let (Some(admission), Some(organization)) = (&mut self.admission, organization) else {
-            return Some(submission);
+            return Some(new_execution);
         };
-        if self.shard.has(submission.execution) {
-            return Some(submission);
+        if self.shard.has(new_execution.execution) {
+            return Some(new_execution);
         }
         let (answer, is_due) = admission.unfinished.begin(organization, self.now.monotonic);
         if is_due {
             let organization = organization.to_owned();
             self.count_live(organization);
         }
-        let Err(most) = answer else { return Some(submission) };
-        if let Some(ticket) = submission.ticket {
+        let Err(most) = answer else { return Some(new_execution) };
+        if let Some(ticket) = new_execution.ticket {
             self.outputs.push_back(NodeOutput::Reply(ticket, Err(ShardError::TooMany(most))));
             return None;
         }
         // A detached start was checked by `has_place`. It starts even if others have started since.
-        if submission.start.lineage.as_ref().is_none_or(|lineage| lineage.parent.is_none()) {
-            return Some(submission);
+        if new_execution.start.lineage.as_ref().is_none_or(|lineage| lineage.parent.is_none()) {
+            return Some(new_execution);
         }
         let message = format!(
             "{most} executions of the organization have not ended, and no other may begin: wait for some to end, or start \
              fewer at a time"
         );
         let failure = Failure::new(Class::Policy, format!("organization_executions_exceeded:{most}"), message);
-        self.handle(Event::TurnAway(submission, failure));
+        self.handle(Event::TurnAway(new_execution, failure));
         None
     }
 
@@ -130,8 +131,8 @@ impl Node {
 
     fn run_actions(&mut self, actions: AdmissionActions) {
         let AdmissionActions { begin, refuse, admit } = actions;
-        for submission in begin {
-            self.handle(Event::Submit(Box::new(submission)));
+        for new_execution in begin {
+            self.handle(Event::Start(Box::new(new_execution)));
         }
         for (ticket, why) in refuse {
             self.outputs.push_back(NodeOutput::Reply(ticket, Err(ShardError::Store(why))));
@@ -266,9 +267,9 @@ impl Node {
         let Some(mut admission) = self.admission.take() else { return };
         let begin = admission.machine.keep(|organization| self.counts(organization));
         self.admission = Some(admission);
-        for submission in begin {
+        for new_execution in begin {
             // PendingInput behind the outputs that are being performed.
-            self.receive(NodeEvent::Shard(Event::Submit(Box::new(submission))));
+            self.receive(NodeEvent::Shard(Event::Start(Box::new(new_execution))));
         }
     }
 }

@@ -186,7 +186,7 @@ impl Node {
             Opened::Forged(id, parent) => {
                 self.report(Report::Forged(execution, id.clone()));
                 self.enter(Event::Discard(execution, id));
-                self.unbegun(execution, parent);
+                self.not_started(execution, parent);
             }
             Opened::Waits => {}
         }

@@ -126,7 +126,7 @@ impl Page {
     /// The node receives them in a later pass.
     pub fn defer_starts(&mut self, mut is_deferred: impl FnMut(ExecutionKey) -> bool) {
         for message in &mut self.messages {
-            let is_start = matches!(&message.opened, Opened::Event(event) if matches!(**event, Event::Submit(_)));
+            let is_start = matches!(&message.opened, Opened::Event(event) if matches!(**event, Event::Start(_)));
             if is_start && is_deferred(message.execution) {
                 message.opened = Opened::Waits;
             }

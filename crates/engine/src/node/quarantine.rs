@@ -21,18 +21,18 @@ impl Node {
     /// Quarantines an execution without waiting for the store. Until the store has recorded it, the journal is not read
     /// again.
     pub(super) fn quarantine(&mut self, execution: ExecutionKey, why: String) {
-        self.aside.pending_quarantines.insert(execution, why.clone());
+        self.quarantine.pending_quarantines.insert(execution, why.clone());
         self.outputs.push_back(NodeOutput::Quarantine(execution, why));
     }
 
     /// True if the quarantine of no execution is being recorded.
-    pub(super) fn has_set_all_aside(&self) -> bool {
-        self.aside.pending_quarantines.is_empty()
+    pub(super) fn has_recorded_all_quarantines(&self) -> bool {
+        self.quarantine.pending_quarantines.is_empty()
     }
 
     /// Requests a journal. `None` if the quarantine of the execution is not recorded yet: the request is answered here.
     pub(super) fn load(&mut self, execution: ExecutionKey, number: u64) -> Option<NodeOutput> {
-        let Some(why) = self.aside.pending_quarantines.get(&execution) else {
+        let Some(why) = self.quarantine.pending_quarantines.get(&execution) else {
             return Some(NodeOutput::Load(execution, number));
         };
         // PendingInput, since it may produce outputs of its own.
@@ -48,7 +48,7 @@ impl Node {
         execution: ExecutionKey,
         answer: Result<Option<String>, StoreError>,
     ) {
-        let why = self.aside.pending_quarantines.remove(&execution).unwrap_or_default();
+        let why = self.quarantine.pending_quarantines.remove(&execution).unwrap_or_default();
         match answer {
             Ok(organization) => {
                 self.report(Report::Quarantined(execution, why));
@@ -64,8 +64,8 @@ impl Node {
 
     /// Notifies the parent of an execution that was quarantined just now.
     pub(super) fn quarantined(&mut self, execution: ExecutionKey) {
-        self.aside.met.remove(&execution);
-        self.aside.meet(execution);
+        self.quarantine.met.remove(&execution);
+        self.quarantine.meet(execution);
         self.notify_parents();
     }
 
@@ -75,10 +75,10 @@ impl Node {
         let Event::Loaded(execution, _, answer) = event else { return };
         match **answer {
             LoadAnswer::Quarantined(_) => {
-                self.aside.meet(*execution);
+                self.quarantine.meet(*execution);
                 self.notify_parents();
             }
-            LoadAnswer::Journal(_) if self.aside.met.remove(execution).is_some() => {
+            LoadAnswer::Journal(_) if self.quarantine.met.remove(execution).is_some() => {
                 self.reset_inbox_cursor();
                 self.poll_inbox();
             }
@@ -88,32 +88,32 @@ impl Node {
 
     /// Partitions were acquired: their former owner may have notified no parent of the executions quarantined in them.
     pub(super) fn want_quarantined(&mut self) {
-        self.aside.is_wanted = true;
+        self.quarantine.is_wanted = true;
         self.read_quarantined();
     }
 
     /// Reads the quarantined executions if that was requested, one read at a time. An engine that works on named
     /// executions notifies their parents when it loads them.
     pub(super) fn read_quarantined(&mut self) {
-        self.aside.retry(self.now.monotonic);
+        self.quarantine.retry(self.now.monotonic);
         self.notify_parents();
-        if !self.aside.is_wanted || self.aside.is_reading || self.scope != EngineScope::All {
+        if !self.quarantine.is_wanted || self.quarantine.is_reading || self.scope != EngineScope::All {
             return;
         }
-        (self.aside.is_wanted, self.aside.is_reading) = (false, true);
+        (self.quarantine.is_wanted, self.quarantine.is_reading) = (false, true);
         self.outputs.push_back(NodeOutput::ReadQuarantined);
     }
 
     pub(super) fn found_quarantined(&mut self, found: Option<Vec<ExecutionKey>>) {
-        self.aside.is_reading = false;
+        self.quarantine.is_reading = false;
         let Some(found) = found else {
             // Retried with the next poll of timers.
-            self.aside.is_wanted = true;
+            self.quarantine.is_wanted = true;
             return;
         };
         for execution in found {
             if self.shard.holds(execution) {
-                self.aside.meet(execution);
+                self.quarantine.meet(execution);
             }
         }
         self.read_quarantined();
@@ -121,21 +121,22 @@ impl Node {
 
     /// Notifies the next batch of parents.
     fn notify_parents(&mut self) {
-        let Some(children) = self.aside.next_batch() else { return };
-        let unbegun = children.iter().filter_map(|child| Some((*child, *self.aside.unbegun.get(child)?))).collect();
-        self.outputs.push_back(NodeOutput::NotifyParents(UnnotifiedParents { children, unbegun }));
+        let Some(children) = self.quarantine.next_batch() else { return };
+        let not_started =
+            children.iter().filter_map(|child| Some((*child, *self.quarantine.not_started.get(child)?))).collect();
+        self.outputs.push_back(NodeOutput::NotifyParents(UnnotifiedParents { children, not_started }));
     }
 
     /// Notifies the parent of a child whose start message was forged, if that parent waits for this child.
-    pub(super) fn unbegun(&mut self, child: ExecutionKey, parent: Option<ExecutionKey>) {
-        let Some(parent) = parent.filter(|_| !self.aside.met.contains_key(&child)) else { return };
-        self.aside.meet(child);
-        self.aside.unbegun.insert(child, parent);
+    pub(super) fn not_started(&mut self, child: ExecutionKey, parent: Option<ExecutionKey>) {
+        let Some(parent) = parent.filter(|_| !self.quarantine.met.contains_key(&child)) else { return };
+        self.quarantine.meet(child);
+        self.quarantine.not_started.insert(child, parent);
         self.notify_parents();
     }
 
     pub(super) fn parents_notified(&mut self, notified: NotifiedParents) {
-        self.aside.notified(notified, self.now.monotonic);
+        self.quarantine.notified(notified, self.now.monotonic);
         self.notify_parents();
     }
 }

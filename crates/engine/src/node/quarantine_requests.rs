@@ -22,14 +22,14 @@ pub type NotifiedParents = Vec<(ExecutionKey, Option<bool>)>;
 pub struct UnnotifiedParents {
     pub(super) children: Vec<ExecutionKey>,
     /// The children among them that cannot start, with the parent that each names.
-    pub(super) unbegun: BTreeMap<ExecutionKey, ExecutionKey>,
+    pub(super) not_started: BTreeMap<ExecutionKey, ExecutionKey>,
 }
 
 impl UnnotifiedParents {
     /// Notifies the parents. The journal of each parent is read once, and an error of one does not affect the others.
     /// Blocks.
     pub fn notify(&self, place: Place<'_>) -> NotifiedParents {
-        notify_all(place, &self.children, &self.unbegun)
+        notify_all(place, &self.children, &self.not_started)
     }
 
     /// The answer if the store does not answer.
@@ -54,12 +54,12 @@ pub fn record(
 pub(super) fn notify_all(
     place: Place<'_>,
     children: &[ExecutionKey],
-    unbegun: &BTreeMap<ExecutionKey, ExecutionKey>,
+    not_started: &BTreeMap<ExecutionKey, ExecutionKey>,
 ) -> NotifiedParents {
     let mut all = Vec::new();
     let mut trees: BTreeMap<ExecutionKey, Vec<ExecutionKey>> = BTreeMap::new();
     for child in children {
-        if let Some(parent) = unbegun.get(child) {
+        if let Some(parent) = not_started.get(child) {
             let notified = catch_unwind(AssertUnwindSafe(|| notify_of_not_started(place, *parent, *child)));
             all.push((*child, notified.ok().and_then(Result::ok)));
             continue;

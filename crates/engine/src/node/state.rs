@@ -23,7 +23,7 @@ use admission::AdmissionControl;
 use events::Events;
 use inbox::Inbox;
 use membership::{Membership, NodeProblem};
-use quarantine::Aside;
+use quarantine::QuarantineProgress;
 use recovery::Recovery;
 use round::Round;
 
@@ -49,7 +49,7 @@ pub struct Node {
     pub(super) events: Events,
     pub(super) inbox: Inbox,
     pub(super) recovery: Recovery,
-    pub(super) aside: Aside,
+    pub(super) quarantine: QuarantineProgress,
     /// Admission under concurrency limits. `None` if this node has no limits.
     pub(super) admission: Option<AdmissionControl>,
     pub(super) commits: Commits,

@@ -72,7 +72,7 @@ pub(super) struct HeldEffects {
     actions: Vec<Action>,
     committed: Vec<CommittedFrame>,
     settled: Vec<(String, u32)>,
-    /// The partition was released or lost since the submission: no attempt starts, and the slot in memory does not
+    /// The partition was released or lost since the commit was sent: no attempt starts, and the slot in memory does not
     /// depend on this commit.
     is_stale: bool,
 }
@@ -206,11 +206,12 @@ impl Shard {
         self.telemetry.counters.commit(&answer);
         match answer {
             Ok(answers) => {
-                let (mut posted, mut releasing) = (BTreeSet::new(), Vec::with_capacity(commit.held_effects.len()));
+                let (mut receivers_of_messages, mut releasing) =
+                    (BTreeSet::new(), Vec::with_capacity(commit.held_effects.len()));
                 for ((effects, part), answer) in commit.held_effects.drain(..).zip(&commit.batch.parts).zip(answers) {
                     match answer {
                         PartOutcome::Durable => {
-                            posted.extend(receivers(part));
+                            receivers_of_messages.extend(receivers(part));
                             self.durable(&effects, part);
                             releasing.push(effects);
                         }
@@ -225,7 +226,7 @@ impl Shard {
                         }
                     }
                 }
-                self.on_messages_enqueued(posted);
+                self.on_messages_enqueued(receivers_of_messages);
                 self.queue_release(releasing);
                 self.commits.recycled = Some(commit);
             }

@@ -15,7 +15,7 @@ use super::{
     Shard,
     commit::{Discard, is_discard},
     entry::ExecutionEntry,
-    posted,
+    inbox_message,
     protocol::{NewExecution, PendingInput, ReceivedMessage},
 };
 use crate::start_request::not_started;
@@ -74,14 +74,16 @@ impl Shard {
     }
 
     /// Rejects a child that may not start: one commit deletes its start message and notifies the parent of the failure.
-    pub(super) fn turn_away(&mut self, now: u64, submission: NewExecution, failure: Failure) {
-        let parent = submission.start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref());
-        let (Some(parent), Some(message)) = (parent, &submission.message) else { return self.submit(now, submission) };
-        if self.executions.contains_key(&submission.execution) {
-            return self.submit(now, submission);
+    pub(super) fn turn_away(&mut self, now: u64, new_execution: NewExecution, failure: Failure) {
+        let parent = new_execution.start.lineage.as_ref().and_then(|lineage| lineage.parent.as_ref());
+        let (Some(parent), Some(message)) = (parent, &new_execution.message) else {
+            return self.start(now, new_execution);
+        };
+        if self.executions.contains_key(&new_execution.execution) {
+            return self.start(now, new_execution);
         }
-        if self.holds(submission.execution) {
-            self.discard_start(now, submission.execution, &message.id, parent, failure);
+        if self.holds(new_execution.execution) {
+            self.discard_start(now, new_execution.execution, &message.id, parent, failure);
         }
     }
 
@@ -151,7 +153,7 @@ impl Shard {
         let (instance, attempt) = (parent.instance.clone(), parent.attempt);
         let input = Input::Receipt { instance, attempt, outcome: Outcome::Failed(failure) };
         let notified = OutgoingMessage { to: parent.execution, id: format!("refusal of {execution}"), input };
-        posted(notified, (&self.keys.sealing, &self.ownership.leases), now)
+        inbox_message(notified, (&self.keys.sealing, &self.ownership.leases), now)
     }
 
     /// True if the message is about to be discarded. An execution that started from it would run although its parent

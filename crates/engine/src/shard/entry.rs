@@ -55,7 +55,7 @@ pub(super) struct Evaluating {
     pub(super) waiting: Vec<PendingInput>,
     /// The deadline of the execution has passed.
     pub(super) is_overdue: bool,
-    /// Tells the evaluation thread to stop: the result is not needed.
+    /// Asks the evaluation thread to stop: the result is not needed.
     pub(super) abandoned: Arc<AtomicBool>,
 }
 

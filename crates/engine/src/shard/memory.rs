@@ -34,7 +34,7 @@ use sums::Victim;
 /// The actor of a cancel for memory.
 const ACTOR: &str = "mainspring";
 
-/// The first word of the reason of a cancel for memory, and the reason code in the audit log.
+/// The prefix of the reason of a cancel for memory, and the reason code in the audit log.
 pub(crate) const REASON_CODE: &str = "organization_memory_exceeded";
 
 impl Shard {

@@ -26,8 +26,8 @@ use crate::{
 /// Input of the shard.
 #[derive(Debug)]
 pub enum Event {
-    /// Starts a new execution.
-    Submit(Box<NewExecution>),
+    /// A new execution, with its plan and its row.
+    Start(Box<NewExecution>),
     /// An input for an execution.
     Take(ExecutionKey, PendingInput),
     /// The answer to [`Output::Load`], with the number of the request.
@@ -115,7 +115,7 @@ impl Event {
     /// The inbox message that contained the event.
     pub(crate) fn message_mut(&mut self) -> Option<&mut ReceivedMessage> {
         match self {
-            Self::Submit(submission) => submission.message.as_mut(),
+            Self::Start(new_execution) => new_execution.message.as_mut(),
             Self::Take(_, queued) => queued.message.as_mut(),
             Self::TurnChildAway { message, .. } => Some(message),
             _ => None,
@@ -125,9 +125,9 @@ impl Event {
     /// The size of the event as a request of a caller.
     pub(crate) fn size(&self) -> RequestSize {
         match self {
-            Self::Submit(submission) => {
-                let plans: usize = submission.stored_plans.iter().map(|plan| plan.bytes.len()).sum();
-                let start = &submission.start;
+            Self::Start(new_execution) => {
+                let plans: usize = new_execution.stored_plans.iter().map(|plan| plan.bytes.len()).sum();
+                let start = &new_execution.start;
                 let values = [&start.input, &start.variables, &start.trigger];
                 RequestSize::Bytes(plans + values.into_iter().map(byte_count).sum::<usize>())
             }
@@ -147,7 +147,7 @@ impl Event {
 
     pub(crate) fn execution(&self) -> ExecutionKey {
         match self {
-            Self::Submit(submission) | Self::TurnAway(submission, _) => submission.execution,
+            Self::Start(new_execution) | Self::TurnAway(new_execution, _) => new_execution.execution,
             Self::Take(execution, _)
             | Self::TurnChildAway { execution, .. }
             | Self::Loaded(execution, ..)
@@ -378,7 +378,7 @@ pub enum ShardError {
     NoSuchExecution,
     /// The execution is quarantined, for this reason.
     Quarantined(String),
-    /// The execution belongs to another node or, during a handoff, to none. A message to its inbox reaches it.
+    /// The execution belongs to another node or, during a handoff, to none. A message in its inbox is delivered to it.
     NotHere,
     /// Another execution has the name or the idempotency key.
     Exists(ExecutionKey),

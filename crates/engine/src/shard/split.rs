@@ -1,4 +1,4 @@
-//! Split turns. A turn that reaches the bounds of a frame is cut and continues in a later event. It waits until its
+//! Split turns. A turn beyond the bounds of a frame is cut and continues in a later event. It waits until its
 //! frames are durable, so that an execution has at most one frame in memory only. Executions continue one at a time, so
 //! that heartbeats, commits and turns of other executions come between.
 

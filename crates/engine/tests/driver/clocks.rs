@@ -19,16 +19,17 @@ fn a_node_with_a_wrong_clock_holds_nothing_and_says_why_until_it_is_right() {
                 })
             })
             .await;
-            assert!(engine.held().is_empty());
+            assert!(engine.owned_partitions().is_empty());
             until(async || {
                 store.set_now(now_ms());
-                engine.problem().is_none() && !engine.held().is_empty()
+                engine.problem().is_none() && !engine.owned_partitions().is_empty()
             })
             .await;
             // The clock becomes wrong while the node owns partitions, so the node releases them.
             store.set_now(store_ms);
             until(async || {
-                engine.problem().is_some_and(|problem| problem.why.contains(side)) && engine.held().is_empty()
+                engine.problem().is_some_and(|problem| problem.why.contains(side))
+                    && engine.owned_partitions().is_empty()
             })
             .await;
             engine.drain().await;

@@ -38,7 +38,7 @@ fn gates_of_older_executions_keep_no_comparison_from_its_end() {
         for (definition, all) in
             [(with_gates(GATES), GATES), (with_gates(GATES), 2 * GATES), (WAITS.to_owned(), 2 * GATES)]
         {
-            keys.push(engine.submit(request(&definition)).await.unwrap().execution);
+            keys.push(engine.start(request(&definition)).await.unwrap().execution);
             until(async || store.pending_approvals(None, None, 10 * GATES).unwrap().len() == all).await;
         }
         engine.drain().await;

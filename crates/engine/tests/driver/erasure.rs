@@ -51,7 +51,7 @@ fn a_receipt_that_comes_after_an_erase_is_erased_by_the_next_one() {
     block_on(async {
         let steps = Steps::new();
         let engine = engine(store.clone(), Executors::new(vec![steps.clone()]), None);
-        let execution = engine.submit(request(BASH)).await.unwrap().execution;
+        let execution = engine.start(request(BASH)).await.unwrap().execution;
         steps.end_one();
         until(async || status(&store, execution) == "completed").await;
         engine.drain().await;
@@ -80,7 +80,7 @@ fn a_receipt_that_counted_is_not_kept_as_a_late_one() {
         block_on(async {
             let steps = Steps::new();
             let engine = engine(hooked, Executors::new(vec![steps.clone()]), None);
-            let execution = engine.submit(request(BASH)).await.unwrap().execution;
+            let execution = engine.start(request(BASH)).await.unwrap().execution;
             until(async || steps.begun() == 1).await;
             is_lost.store(true, Ordering::SeqCst);
             steps.end_one();

@@ -73,7 +73,7 @@ fn an_engine_whose_driver_panics_says_that_it_has_stopped() {
         let may_end = Arc::new(tokio::sync::Semaphore::new(0));
         let executor = Scripted { panics_at_forget: true, may_end: Some(may_end.clone()), ..Scripted::default() };
         let engine = Arc::new(engine(store.clone(), Executors::new(vec![Arc::new(executor)]), None));
-        let execution = engine.submit(request(BASH)).await.unwrap().execution;
+        let execution = engine.start(request(BASH)).await.unwrap().execution;
         assert_eq!(engine.why_stopped(), None);
         let asks: Vec<_> = (0..50)
             .map(|_| {
@@ -81,7 +81,7 @@ fn an_engine_whose_driver_panics_says_that_it_has_stopped() {
                 tokio::spawn(async move {
                     loop {
                         // A caller waits for a reply at the time of the panic.
-                        if let Err(error) = engine.submit(request(WAITS)).await {
+                        if let Err(error) = engine.start(request(WAITS)).await {
                             return error;
                         }
                     }
@@ -119,7 +119,7 @@ fn an_evaluation_that_panics_has_failed() {
         let engine =
             Engine::run(Arc::new(store.clone()), [1; 32], workers, EngineResources::default(), EngineScope::All)
                 .unwrap();
-        let execution = engine.submit(request(CODE)).await.unwrap().execution;
+        let execution = engine.start(request(CODE)).await.unwrap().execution;
         until(async || status(&store, execution) == "failed").await;
         let row = store.execution(execution).unwrap().unwrap();
         assert_eq!(row.error.as_deref(), Some("evaluation_panicked"));
@@ -132,8 +132,8 @@ fn a_journal_that_causes_a_panic_is_quarantined() {
     let store = MemoryStore::new();
     block_on(async {
         let first = engine(store.clone(), Executors::new(Vec::new()), None);
-        let bad = first.submit(request(WAITS)).await.unwrap().execution;
-        let good = first.submit(request(WAITS)).await.unwrap().execution;
+        let bad = first.start(request(WAITS)).await.unwrap().execution;
+        let good = first.start(request(WAITS)).await.unwrap().execution;
         first.drain().await;
         let hooked = Hooked::on(&store, move |call| {
             assert!(call != Call::Frames(bad), "planted: reading");
@@ -203,7 +203,7 @@ fn an_attempt_whose_adoption_panics_is_interrupted() {
         let may_end = Some(Arc::new(tokio::sync::Semaphore::new(0)));
         let first = Arc::new(Scripted { may_end, ..Scripted::default() });
         let before = engine(store.clone(), Executors::new(vec![first.clone()]), None);
-        let execution = before.submit(request(BASH)).await.unwrap().execution;
+        let execution = before.start(request(BASH)).await.unwrap().execution;
         until(async || first.begun.load(Ordering::SeqCst) == 1).await;
         drop(before);
         let second = Arc::new(Scripted { panics_at_adopt: true, ..Scripted::default() });
@@ -239,12 +239,12 @@ fn a_quarantine_by_the_driver_frees_the_slot_at_once() {
     };
     block_on(async {
         let first = counting(Arc::new(store.clone()));
-        let runs = first.submit(of("a")).await.unwrap().execution;
-        let waits = first.submit(of("b")).await.unwrap().execution;
+        let runs = first.start(of("a")).await.unwrap().execution;
+        let waits = first.start(of("b")).await.unwrap().execution;
         assert_eq!([runs, waits].map(|key| status(&store, key)), ["running", "pending"]);
         first.drain().await;
-        let (looked, is_shut) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
-        let (schedule, shut) = (looked.clone(), is_shut.clone());
+        let (reads, is_shut) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
+        let (schedule, shut) = (reads.clone(), is_shut.clone());
         let again = counting(Arc::new(Hooked::on(&store, move |call| match call {
             Call::Frames(of) if of == runs => panic!("planted: reading"),
             Call::Executions if shut.load(Ordering::SeqCst) => Err(StoreError::Unavailable("not now".into())),
@@ -255,8 +255,8 @@ fn a_quarantine_by_the_driver_frees_the_slot_at_once() {
             _ => Ok(()),
         })));
         // A third execution is queued, so the organization has been read.
-        let third = again.submit(of("c")).await.unwrap().execution;
-        assert_eq!((status(&store, third).as_str(), looked.load(Ordering::SeqCst) > 0), ("pending", true));
+        let third = again.start(of("c")).await.unwrap().execution;
+        assert_eq!((status(&store, third).as_str(), reads.load(Ordering::SeqCst) > 0), ("pending", true));
         is_shut.store(true, Ordering::SeqCst);
         assert!(again.signal(runs, "i".into(), "go".into(), Value::Null).await.is_err());
         until(async || status(&store, waits) == "running").await;
@@ -301,11 +301,11 @@ fn nothing_begins_when_the_lease_expires_amid_outputs() {
         let resources = EngineResources { sharing: lease(LEASE_MS), spans: Some(spans), ..EngineResources::default() };
         let engine = Arc::new(Engine::run(Arc::new(hooked), [1; 32], workers, resources, EngineScope::All).unwrap());
         let _opening = Opening(gate.clone());
-        until(async || !engine.held().is_empty()).await;
+        until(async || !engine.owned_partitions().is_empty()).await;
         is_held_up.store(true, Ordering::SeqCst);
         let submit = |definition: &'static str| {
             let engine = engine.clone();
-            tokio::spawn(async move { engine.submit(request(definition)).await })
+            tokio::spawn(async move { engine.start(request(definition)).await })
         };
         let mut asked = vec![submit(WAITS)];
         until(async || engine.pending().await.live.len() == 1).await;
@@ -316,7 +316,7 @@ fn nothing_begins_when_the_lease_expires_amid_outputs() {
         gate.open();
         until(async || notified.load(Ordering::SeqCst) > 0).await;
         let before = executor.begun.load(Ordering::SeqCst);
-        until(async || engine.held().is_empty()).await;
+        until(async || engine.owned_partitions().is_empty()).await;
         assert_eq!(executor.begun.load(Ordering::SeqCst), before, "nothing was begun after that");
         drop(asked);
         engine.drain().await;
@@ -349,8 +349,8 @@ fn a_detached_attempt_is_listed_until_its_receipt_is_enqueued() {
         let may_end = Arc::new(tokio::sync::Semaphore::new(0));
         let executor = Arc::new(Scripted { may_end: Some(may_end.clone()), ..Scripted::default() });
         let engine = engine(hooked, Executors::new(vec![executor.clone()]), lease(2_000));
-        until(async || !engine.held().is_empty()).await;
-        let execution: ExecutionKey = engine.submit(request(BASH)).await.unwrap().execution;
+        until(async || !engine.owned_partitions().is_empty()).await;
+        let execution: ExecutionKey = engine.start(request(BASH)).await.unwrap().execution;
         until(async || executor.begun.load(Ordering::SeqCst) == 1).await;
         // It is the first one in the order of names, so the only partition is its share.
         let other = Node {

@@ -72,9 +72,9 @@ fn a_commit_causes_few_reads_of_the_inbox_however_many_messages_it_posts() {
         block_on(async {
             let began = Instant::now();
             let engine = engine(hooked, Executors::new(Vec::new()), sharing);
-            until(async || !engine.held().is_empty()).await;
+            until(async || !engine.owned_partitions().is_empty()).await;
             let leaf = r#"{"steps":[{"type":"return","id":"r","input":1}]}"#;
-            let root = engine.submit(tree(300, leaf)).await.unwrap().execution;
+            let root = engine.start(tree(300, leaf)).await.unwrap().execution;
             until(async || status(&store, root) == "completed").await;
             let [reads, commits] = [&counts.reads, &counts.commits].map(|count| count.load(Ordering::SeqCst));
             let every_second = 2 * (began.elapsed().as_secs() + 2);
@@ -90,7 +90,7 @@ fn a_parent_that_is_read_back_causes_few_reads_of_the_inbox() {
     let store = MemoryStore::new();
     block_on(async {
         let first = engine(store.clone(), Executors::new(Vec::new()), None);
-        let root = first.submit(tree(100, WAITS)).await.unwrap().execution;
+        let root = first.start(tree(100, WAITS)).await.unwrap().execution;
         until(async || store.executions(&Filter::default(), None, 1_000).unwrap().len() == 501).await;
         first.drain().await;
         let (hooked, counts) = counted(&store);
@@ -127,12 +127,12 @@ fn reads_of_a_slow_store_do_not_pile_up() {
         let engine = engine(hooked, Executors::new(Vec::new()), lease(60_000));
         is_open.store(true, Ordering::SeqCst);
         let _opening = Opening(gate.clone());
-        until(async || !engine.held().is_empty()).await;
+        until(async || !engine.owned_partitions().is_empty()).await;
         let leaf = r#"{"steps":[{"type":"return","id":"r","input":1}]}"#;
-        let roots = [engine.submit(tree(20, leaf)).await.unwrap(), engine.submit(tree(20, leaf)).await.unwrap()];
+        let roots = [engine.start(tree(20, leaf)).await.unwrap(), engine.start(tree(20, leaf)).await.unwrap()];
         until(async || under_way.load(Ordering::SeqCst) > 0).await;
         for _ in 0..50 {
-            let row = engine.submit(tree(2, leaf)).await.unwrap();
+            let row = engine.start(tree(2, leaf)).await.unwrap();
             until(async || status(&store, row.execution) == "running").await;
         }
         gate.open();
@@ -192,8 +192,8 @@ fn a_store_that_answers_late_holds_up_no_heartbeat() {
     block_on(async {
         let engine = engine(hooked, Executors::new(Vec::new()), lease(900));
         let _opening = Opening(gate.clone());
-        until(async || !engine.held().is_empty()).await;
-        let here = engine.submit(request(WAITS)).await.unwrap().execution;
+        until(async || !engine.owned_partitions().is_empty()).await;
+        let here = engine.start(request(WAITS)).await.unwrap().execution;
         let posted: Vec<_> =
             (0..20).map(|_| inbox::enqueue_start(&store, None, request(WAITS), &[1; 32]).unwrap()).collect();
         let unreadable = InboxMessage { execution: here, partition: 0, id: "x".into(), body: vec![7], enqueued_at: 0 };
@@ -201,9 +201,9 @@ fn a_store_that_answers_late_holds_up_no_heartbeat() {
         store.enqueue(&EnqueueRequest::of(&unreadable, 1)).unwrap();
         let before = heartbeats.load(Ordering::SeqCst);
         until(async || heartbeats.load(Ordering::SeqCst) >= before + 12).await;
-        assert_eq!(engine.held().len(), 1, "nothing was lost");
+        assert_eq!(engine.owned_partitions().len(), 1, "nothing was lost");
         assert!(posted.iter().all(|key| status(&store, *key) == "unknown"), "their plan is not read yet");
-        let other = engine.submit(request(WAITS)).await.unwrap().execution;
+        let other = engine.start(request(WAITS)).await.unwrap().execution;
         assert!(engine.cancel(other, "enough", "me").await.unwrap());
         gate.open();
         for key in posted {
@@ -265,7 +265,7 @@ fn messages_of_one_execution_are_taken_in_in_their_order() {
         let engine = engine(hooked, Executors::new(Vec::new()), lease(60_000));
         let signal =
             Input::Signal { id: "i".into(), name: "go".into(), payload: mainspring_kernel::value::Value::Null };
-        inbox::post(&store, None, &[1; 32], (start, &signal), None).unwrap();
+        inbox::enqueue(&store, None, &[1; 32], (start, &signal), None).unwrap();
         until(async || status(&store, start) == "completed").await;
         engine.drain().await;
     });
@@ -331,10 +331,10 @@ fn messages_to_executions_that_cannot_take_them_in_leave_room_for_others() {
             let workers = (Executors::new(Vec::new()), Arc::new(Runs(gate.clone())) as Arc<dyn Evaluator>);
             let resources = EngineResources { sharing, ..EngineResources::default() };
             let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, resources, EngineScope::All).unwrap();
-            until(async || !engine.held().is_empty()).await;
+            until(async || !engine.owned_partitions().is_empty()).await;
             let signal = |to, number: usize, bytes: usize| {
                 let (id, payload) = (number.to_string(), "x".repeat(bytes).as_str().into());
-                inbox::post(&store, None, &[1; 32], (to, &Input::Signal { id, name: "go".into(), payload }), None)
+                inbox::enqueue(&store, None, &[1; 32], (to, &Input::Signal { id, name: "go".into(), payload }), None)
                     .unwrap();
             };
             let mut held_up = Vec::new();
@@ -343,14 +343,14 @@ fn messages_to_executions_that_cannot_take_them_in_leave_room_for_others() {
                 held_up.push(id);
             }
             until(async || engine.pending().await.live.len() == held_up.len()).await;
-            let other = engine.submit(request(WAITS)).await.unwrap().execution;
+            let other = engine.start(request(WAITS)).await.unwrap().execution;
             for number in 0..HELD_UP_EACH_BYTES_MAX / BYTES + 3 {
                 held_up.iter().for_each(|execution| signal(*execution, number, BYTES));
             }
             signal(other, 0, 10);
             until(async || status(&store, other) == "completed").await;
             let (first, rest) = held_up.split_first().unwrap();
-            inbox::post(&store, None, &[1; 32], (*first, &cancel()), None).unwrap();
+            inbox::enqueue(&store, None, &[1; 32], (*first, &cancel()), None).unwrap();
             until(async || status(&store, *first) == "cancelled").await;
             gate.open();
             until(async || rest.iter().all(|execution| status(&store, *execution) == "completed")).await;

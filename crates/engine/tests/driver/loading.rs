@@ -71,9 +71,9 @@ fn journals_of_one_organization_that_take_long_do_not_keep_those_of_another() {
         let first = engine(store.clone(), Executors::new(Vec::new()), None);
         let mut greedy = Vec::new();
         for _ in 0..GREEDY {
-            greedy.push(first.submit(of("greedy")).await.unwrap().execution);
+            greedy.push(first.start(of("greedy")).await.unwrap().execution);
         }
-        let modest = first.submit(of("modest")).await.unwrap().execution;
+        let modest = first.start(of("modest")).await.unwrap().execution;
         first.drain().await;
         let (slow, at) = (greedy.clone(), gate.clone());
         let hooked = Hooked::on(&store, move |call| {

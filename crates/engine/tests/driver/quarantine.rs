@@ -110,8 +110,8 @@ async fn quarantined_at_work(
     let hooked = Hooked::on(store, |_| Ok(()));
     let removed = hooked.removed.clone();
     let engine = engine(hooked, Executors::new(vec![steps.clone()]), sharing);
-    until(async || !engine.held().is_empty()).await;
-    let execution = engine.submit(request(BASH)).await.unwrap().execution;
+    until(async || !engine.owned_partitions().is_empty()).await;
+    let execution = engine.start(request(BASH)).await.unwrap().execution;
     until(async || steps.begun() == 1).await;
     let unreadable = InboxMessage { execution, partition: 0, id: UNREADABLE.into(), body: vec![7], enqueued_at: 0 };
     store.enqueue(&EnqueueRequest::of(&inbox::sealed(&[1; 32], unreadable), 1)).unwrap();
@@ -123,7 +123,7 @@ async fn quarantined_at_work(
 
 fn release(store: &MemoryStore, execution: ExecutionKey) {
     store.release_quarantine(&QuarantineRelease { execution, parent: None, audited: AuditedNotes::of(&[]) }).unwrap();
-    inbox::post(store, None, &[1; 32], (execution, &Input::Continue), None).unwrap();
+    inbox::enqueue(store, None, &[1; 32], (execution, &Input::Continue), None).unwrap();
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn tree(store: &MemoryStore) -> [ExecutionKey; 2] {
     let workflows = [("child".to_string(), plan(WAITS))].into();
     block_on(async {
         let engine = engine(store.clone(), Executors::new(Vec::new()), None);
-        let parent = engine.submit(StartRequest { workflows, ..request(parent) }).await.unwrap().execution;
+        let parent = engine.start(StartRequest { workflows, ..request(parent) }).await.unwrap().execution;
         until(async || store.executions(&Filter::default(), None, 9).unwrap().len() == 2).await;
         let child = store.executions(&Filter::default(), None, 9).unwrap().into_iter().find(|row| row.key != parent);
         engine.drain().await;
@@ -219,7 +219,7 @@ fn a_release_takes_back_the_notification_and_both_continue() {
         until(async || engine.problem().is_some()).await;
         engine.drain().await;
     });
-    assert_eq!(release_as_operator(&store, child), Released::GoesOn);
+    assert_eq!(release_as_operator(&store, child), Released::Resumed);
     assert_eq!(received(&store, parent), 0);
     block_on(async {
         let engine = engine(store.clone(), Executors::new(Vec::new()), None);

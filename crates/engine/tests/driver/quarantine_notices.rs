@@ -40,7 +40,7 @@ fn the_next_owner_of_a_quarantined_child_notifies_the_parent() {
         let workflows = BTreeMap::from([("child".to_owned(), plan(WAITS))]);
         let (parent, child) = loop {
             let workflows = workflows.clone();
-            let parent = first.submit(StartRequest { workflows, ..request(PARENT) }).await.unwrap().execution;
+            let parent = first.start(StartRequest { workflows, ..request(PARENT) }).await.unwrap().execution;
             let children = || store.executions(&Filter::default(), None, 99).unwrap().into_iter();
             let child = || children().find(|row| row.parent == Some(parent)).map(|row| row.key);
             until(async || child().is_some()).await;
@@ -57,7 +57,7 @@ fn the_next_owner_of_a_quarantined_child_notifies_the_parent() {
         store.heartbeat(&other, 60_000).unwrap();
         assert_eq!(store.acquire("other", &[partition_of(child, 2)]).unwrap().len(), 1);
         let second = engine(store.clone(), Executors::new(Vec::new()), lease(900));
-        until(async || second.held() == [partition_of(parent, 2)].into()).await;
+        until(async || second.owned_partitions() == [partition_of(parent, 2)].into()).await;
         until(async || second.pending().await.live.contains(&parent)).await;
         assert_eq!(status(&store, parent), "running", "nobody holds the child who could notify");
         store.leave("other").unwrap();
@@ -72,7 +72,7 @@ fn the_next_owner_of_a_quarantined_child_notifies_the_parent() {
 async fn tree(store: &MemoryStore) -> (ExecutionKey, ExecutionKey) {
     let first = engine(store.clone(), Executors::new(Vec::new()), None);
     let workflows = BTreeMap::from([("child".to_owned(), plan(WAITS))]);
-    let parent = first.submit(StartRequest { workflows, ..request(PARENT) }).await.unwrap().execution;
+    let parent = first.start(StartRequest { workflows, ..request(PARENT) }).await.unwrap().execution;
     let children = || store.executions(&Filter::default(), None, 99).unwrap().into_iter();
     let child = || children().find(|row| row.parent == Some(parent)).map(|row| row.key);
     until(async || child().is_some()).await;
@@ -125,7 +125,7 @@ fn a_child_that_is_released_before_its_parent_continues() {
     let refused = quarantine::release(place, child, &ACT).unwrap_err().to_string();
     assert!(refused.contains(&parent.to_string()), "whether it is waited for cannot be known: {refused}");
     store.change_head(parent, |row| row.head = seal);
-    assert_eq!(quarantine::release(place, child, &ACT).unwrap(), Released::GoesOn);
+    assert_eq!(quarantine::release(place, child, &ACT).unwrap(), Released::Resumed);
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn what_comes_for_an_execution_that_ended_in_spite_of_its_quarantine_is_taken_in
     block_on(async {
         let first = engine(store.clone(), Executors::new(Vec::new()), None);
         let signal = |id: &str| Input::Signal { id: id.into(), name: "go".into(), payload: Value::Null };
-        let execution = first.submit(request(WAITS)).await.unwrap().execution;
-        inbox::post(&store, None, &[1; 32], (execution, &signal("one")), None).unwrap();
+        let execution = first.start(request(WAITS)).await.unwrap().execution;
+        inbox::enqueue(&store, None, &[1; 32], (execution, &signal("one")), None).unwrap();
         until(async || status(&store, execution) == "completed").await;
         store.quarantine(execution, "by a node that did not hold it any more").unwrap();
-        inbox::post(&store, None, &[1; 32], (execution, &signal("two")), None).unwrap();
+        inbox::enqueue(&store, None, &[1; 32], (execution, &signal("two")), None).unwrap();
         until(async || !inbox::is_waiting(&store, execution, None).unwrap()).await;
         first.drain().await;
     });
@@ -172,7 +172,7 @@ fn the_parent_of_many_quarantined_children_is_read_once_for_many_of_them() {
             r#"{{"constraints":{{"maxParallel":100}},"steps":[{{"type":"parallel","id":"all","steps":[{}]}}]}}"#,
             steps.join(",")
         );
-        let parent = first.submit(StartRequest { workflows, ..request(&text) }).await.unwrap().execution;
+        let parent = first.start(StartRequest { workflows, ..request(&text) }).await.unwrap().execution;
         let rows = || store.executions(&Filter::default(), None, 99).unwrap().into_iter();
         let children = || rows().filter(|row| row.parent == Some(parent)).map(|row| row.key);
         until(async || children().count() == CHILDREN).await;
@@ -222,11 +222,11 @@ async fn parent_of_unbegun(store: &MemoryStore) -> (Engine, ExecutionKey, Execut
     store.heartbeat(&other, 600_000).unwrap();
     let fences = store.acquire("other", &[1]).unwrap();
     let here = engine(store.clone(), Executors::new(Vec::new()), lease(900));
-    until(async || here.held() == [0].into()).await;
+    until(async || here.owned_partitions() == [0].into()).await;
     loop {
         let workflows = BTreeMap::from([("child".to_owned(), plan(WAITS))]);
         let request = StartRequest { workflows, ..request(PARENT) };
-        let Ok(started) = here.submit(request).await else { continue };
+        let Ok(started) = here.start(request).await else { continue };
         let message =
             || store.inbox(&[1], 0, ReadLimit::of(99)).unwrap().into_iter().find(|found| found.message.id == "start");
         let child = || store.executions(&Filter::default(), None, 99).unwrap();
@@ -246,10 +246,10 @@ fn a_parent_whose_child_s_start_is_lost_ends_after_a_cancel() {
     block_on(async {
         let (here, parent, ..) = parent_of_unbegun(&store).await;
         store.leave("other").unwrap();
-        until(async || here.held().len() == 2).await;
+        until(async || here.owned_partitions().len() == 2).await;
         assert_eq!(status(&store, parent), "running");
         let cancel = Input::Cancel { reason: "why".into(), by: "me".into() };
-        inbox::post(&store, None, &[1; 32], (parent, &cancel), None).unwrap();
+        inbox::enqueue(&store, None, &[1; 32], (parent, &cancel), None).unwrap();
         until(async || status(&store, parent) == "cancelled").await;
         here.drain().await;
     });

@@ -38,12 +38,17 @@ fn a_commit_without_an_answer_and_nothing_to_write_after_it_silences_no_node() {
     block_on(async {
         let steps = Steps::new();
         let engine = engine(hooked, Executors::new(vec![steps.clone()]), lease(LEASE_MS));
-        until(async || !engine.held().is_empty()).await;
-        let execution = engine.submit(request(BASH)).await.unwrap().execution;
+        until(async || !engine.owned_partitions().is_empty()).await;
+        let execution = engine.start(request(BASH)).await.unwrap().execution;
         until(async || steps.begun() == 1).await;
         let began = std::time::Instant::now();
-        until(async || engine.held().is_empty() || began.elapsed().as_millis() as u64 > 3 * LEASE_MS).await;
-        assert_eq!((engine.held().len(), steps.stopped()), (1, 0), "{} heartbeats", heartbeats.load(Ordering::SeqCst));
+        until(async || engine.owned_partitions().is_empty() || began.elapsed().as_millis() as u64 > 3 * LEASE_MS).await;
+        assert_eq!(
+            (engine.owned_partitions().len(), steps.stopped()),
+            (1, 0),
+            "{} heartbeats",
+            heartbeats.load(Ordering::SeqCst)
+        );
         steps.end_one();
         until(async || status(&store, execution) == "completed").await;
         engine.drain().await;
@@ -60,14 +65,14 @@ fn a_node_whose_commits_all_fail_releases_its_partitions() {
     });
     block_on(async {
         let engine = Arc::new(engine(hooked, Executors::new(Vec::new()), lease(LEASE_MS)));
-        until(async || !engine.held().is_empty()).await;
+        until(async || !engine.owned_partitions().is_empty()).await;
         let asks = engine.clone();
-        let asked = tokio::spawn(async move { asks.submit(request(BASH)).await });
-        until(async || engine.held().is_empty()).await;
+        let asked = tokio::spawn(async move { asks.start(request(BASH)).await });
+        until(async || engine.owned_partitions().is_empty()).await;
         // The start is in the inbox of its future owner, or was refused.
         drop(asked.await);
-        let table = store.cluster_view().unwrap();
-        assert_eq!(table.nodes.len(), 1, "the node does not leave: its heartbeat is over when its lease is");
+        let view = store.cluster_view().unwrap();
+        assert_eq!(view.nodes.len(), 1, "the node does not leave: its heartbeat is over when its lease is");
         engine.drain().await;
     });
 }
@@ -84,7 +89,7 @@ fn a_node_whose_heartbeat_finds_a_newer_format_stops_and_says_so() {
     });
     block_on(async {
         let engine = engine(hooked, Executors::new(Vec::new()), lease(LEASE_MS));
-        until(async || !engine.held().is_empty()).await;
+        until(async || !engine.owned_partitions().is_empty()).await;
         is_newer.store(1, Ordering::SeqCst);
         until(async || engine.why_stopped().is_some()).await;
         let why = engine.why_stopped().unwrap();
@@ -107,11 +112,11 @@ fn a_server_of_its_own_store_waits_until_it_can_be_written_again() {
         let steps = Steps::new();
         let engine = Arc::new(engine(hooked, Executors::new(vec![steps.clone()]), None));
         let asks = engine.clone();
-        let submitted = tokio::spawn(async move { asks.submit(request(BASH)).await });
+        let started = tokio::spawn(async move { asks.start(request(BASH)).await });
         until(async || engine.problem().is_some_and(|problem| problem.why.contains("the disk is full"))).await;
         assert_eq!(engine.why_stopped(), None);
         is_full.store(false, Ordering::SeqCst);
-        let execution = submitted.await.unwrap().unwrap().execution;
+        let execution = started.await.unwrap().unwrap().execution;
         until(async || engine.problem().is_none()).await;
         until(async || steps.begun() == 1).await;
         steps.end_one();

@@ -40,11 +40,11 @@ fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_
         let workers = (Executors::new(Vec::new()), Arc::new(InProcess) as Arc<_>);
         let resources = EngineResources { limits: Some(Arc::new(Three)), ..EngineResources::default() };
         let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, resources, EngineScope::All).unwrap();
-        let parent = engine.submit(of_organization(PARENT)).await.unwrap().execution;
+        let parent = engine.start(of_organization(PARENT)).await.unwrap().execution;
         // The first start requests a count.
         let mut others = Vec::new();
         let refused = loop {
-            match engine.submit(of_organization(WAITS)).await {
+            match engine.start(of_organization(WAITS)).await {
                 Ok(submitted) => others.push(submitted.execution),
                 Err(error) => break error,
             }
@@ -63,7 +63,7 @@ fn beyond_the_bound_a_start_is_refused_and_a_step_that_starts_another_execution_
         for other in others {
             assert!(engine.cancel(other, "enough", "me").await.unwrap());
         }
-        until(async || engine.submit(of_organization(WAITS)).await.is_ok()).await;
+        until(async || engine.start(of_organization(WAITS)).await.is_ok()).await;
         engine.drain().await;
     });
 }
@@ -77,7 +77,7 @@ fn beyond_the_bound_a_posted_start_waits_in_the_inbox() {
         let resources = EngineResources { limits: Some(Arc::new(Three)), ..EngineResources::default() };
         let engine = Engine::run(Arc::new(store.clone()), [1; 32], workers, resources, EngineScope::All).unwrap();
         let mut first = Vec::new();
-        while let Ok(submitted) = engine.submit(of_organization(WAITS)).await {
+        while let Ok(submitted) = engine.start(of_organization(WAITS)).await {
             first.push(submitted.execution);
         }
         let post = |_| enqueue_start(&store, None, of_organization(WAITS), &[1; 32]).unwrap();

@@ -16,7 +16,7 @@ fn a_watcher_that_does_not_read_keeps_no_more_than_the_bound_in_memory() {
         let key = engine.new_key().unwrap();
         let (mut slow, mut patient) = (engine.watch_in_time(key), engine.watch(key));
         engine
-            .submit_as(key, request(&format!(r#"{{"constraints":{{"maxSteps":1000}},"steps":[{naps}]}}"#)))
+            .start_as(key, request(&format!(r#"{{"constraints":{{"maxSteps":1000}},"steps":[{naps}]}}"#)))
             .await
             .unwrap();
         until(async || status(&store, key) == "completed").await;

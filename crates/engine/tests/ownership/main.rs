@@ -90,8 +90,8 @@ impl Bench {
     }
 
     fn heartbeat(&mut self) {
-        let word = self.renewal();
-        self.on_renewed(word);
+        let renewal = self.renewal();
+        self.on_renewed(renewal);
     }
 
     fn read_clocks(&self) -> ClockReading {
@@ -100,8 +100,8 @@ impl Bench {
 
     fn renewal(&mut self) -> Box<LeaseRenewal> {
         let reading = self.read_clocks();
-        let word = self.member.heartbeat(&std::mem::take(&mut self.handoff), false, || reading);
-        let Heartbeat::Renewed(renewal) = word else { panic!("{word:?}") };
+        let answer = self.member.heartbeat(&std::mem::take(&mut self.handoff), false, || reading);
+        let Heartbeat::Renewed(renewal) = answer else { panic!("{answer:?}") };
         renewal
     }
 
@@ -119,7 +119,7 @@ impl Bench {
         self.shard.expire(self.read_clocks());
         self.shard.flush();
         while let Some(output) = self.shard.next_output() {
-            let word = match output {
+            let text = match output {
                 Output::Commit { commit_id, batch } => {
                     self.commits.push_back((commit_id, batch));
                     "commit".into()
@@ -148,16 +148,16 @@ impl Bench {
                 Output::Reconcile { attempt, .. } => format!("adopt {} {}", attempt.step, attempt.number),
                 Output::Acquired(partitions) => format!("acquired {partitions:?}"),
                 Output::Handoff(handoff) => {
-                    let word = format!("released {}, running {}", handoff.fences.len(), handoff.running.len());
+                    let text = format!("released {}, running {}", handoff.fences.len(), handoff.running.len());
                     self.handoff.extend(handoff);
-                    word
+                    text
                 }
                 Output::Lost(partitions) => format!("lost {partitions:?}"),
                 Output::Notify(frame) => format!("notify {}", frame.sequence),
                 Output::Forget { .. } => continue,
                 other => panic!("unexpected: {other:?}"),
             };
-            self.outputs.push(word);
+            self.outputs.push(text);
         }
     }
 
@@ -188,7 +188,7 @@ impl Bench {
             ticket: Some(Ticket(1)),
             audit: None,
         };
-        self.handle(Event::Submit(Box::new(submission)));
+        self.handle(Event::Start(Box::new(submission)));
     }
 
     fn receipt(&mut self, step: u32) {
@@ -271,7 +271,7 @@ fn nothing_is_taken_in_for_what_is_not_held() {
 }
 
 #[test]
-fn what_is_held_is_worked_on_until_the_word_is_over() {
+fn owned_executions_run_until_the_lease_expires() {
     let store = store();
     let mut bench = Bench::new(&store, "a");
     bench.heartbeat();
@@ -547,7 +547,7 @@ fn handed_over() -> (Bench, Bench) {
     assert_eq!(first.shard.held().count(), 0);
     first.heartbeat();
     second.take_over();
-    assert_eq!(second.seen(), "acquired [0], load", "it goes on at the first one");
+    assert_eq!(second.seen(), "acquired [0], load", "it continues at the first one");
     (first, second)
 }
 
@@ -674,7 +674,7 @@ fn what_comes_back_while_it_runs_is_performed_by_who_performs_it() {
 }
 
 #[test]
-fn a_word_that_was_begun_before_gives_nothing_back() {
+fn a_heartbeat_sent_before_a_release_returns_no_partition() {
     let store = store();
     let (mut second, mut first) = (Bench::new(&store, "a"), Bench::new(&store, "b"));
     first.heartbeat();
@@ -689,7 +689,7 @@ fn a_word_that_was_begun_before_gives_nothing_back() {
 }
 
 #[test]
-fn what_runs_for_others_is_stopped_when_the_word_is_over() {
+fn attempts_for_other_owners_stop_when_the_lease_expires() {
     let (mut first, _) = handed_over();
     first.monotonic = MonotonicMs(9_000);
     first.handle(Event::Wake);
@@ -697,7 +697,7 @@ fn what_runs_for_others_is_stopped_when_the_word_is_over() {
     first.handle(Event::Wake);
     assert_eq!(first.seen(), "", "once");
     first.receipt(0);
-    assert_eq!(first.seen(), "pass on for others", "who hears of this node in time waits for it");
+    assert_eq!(first.seen(), "pass on for others", "a node that learns of this node in time waits for it");
 }
 
 #[test]
@@ -710,7 +710,7 @@ fn nobody_waits_for_what_ran_under_a_name_that_is_used_up() {
 }
 
 #[test]
-fn what_was_not_begun_when_the_word_is_over_is_not_begun_for_others_either() {
+fn attempts_not_started_when_the_lease_expires_are_not_started_for_other_owners() {
     let (mut first, mut second) = about_to_hand_over();
     first.shard.flush();
     first.seen();
@@ -771,11 +771,11 @@ fn what_was_read_before_an_old_commit_landed_is_read_again() {
         let input = Input::Signal { id: "i".into(), name: "n".into(), payload: Value::Null };
         bench.handle(Event::Take(KEY, PendingInput { input, message: None, ticket: Some(Ticket(2)), audit: None }));
         // The commit is slow. The lease expires, and a late heartbeat acquires all partitions again.
-        let mut word = bench.renewal();
+        let mut renewal = bench.renewal();
         bench.monotonic = MonotonicMs(9_000);
         bench.run_outputs();
-        word.until.monotonic = MonotonicMs(18_000);
-        bench.on_renewed(word);
+        renewal.until.monotonic = MonotonicMs(18_000);
+        bench.on_renewed(renewal);
         bench.handle(Event::Due(vec![Due { execution: KEY, wake_at: 0 }]));
         let (read, number) = (bench.loader.load(KEY), bench.asked_for);
         let come = Event::Loaded(KEY, number, Box::new(read));

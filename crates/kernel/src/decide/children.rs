@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_whole_id_names_a_parent() {
+    fn a_parent_is_found_by_its_complete_id() {
         let key = ExecutionKey::new(1_767_225_600_000, [7; 10]);
         let parent = |rounds: &[u32]| Parent {
             execution: key,

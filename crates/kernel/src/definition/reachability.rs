@@ -141,7 +141,7 @@ mod tests {
 
     /// Checks all acyclic graphs of four places, and all graphs of three.
     #[test]
-    fn ways_are_those_of_a_walk() {
+    fn reachability_equals_a_graph_walk() {
         let forwards: Vec<(u32, u32)> = (0..4).flat_map(|to| (0..to).map(move |from| (from, to))).collect();
         let all: Vec<(u32, u32)> = (0..3).flat_map(|to| (0..3).map(move |from| (from, to))).collect();
         for (places, edges) in [(4, forwards), (3, all)] {

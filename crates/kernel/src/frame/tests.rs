@@ -280,7 +280,7 @@ fn every_flipped_byte_is_seen() {
 }
 
 #[test]
-fn erased_values_say_so_and_the_chain_holds() {
+fn erased_values_are_marked_and_keep_the_hash_chain() {
     let (mut stored, hash) = frame(Input::Continue).store(&salt_of);
     let place =
         stored.values.iter().position(|value| value.body == Some(crate::cbor::encode(&text("output")))).unwrap();
@@ -304,7 +304,7 @@ fn a_newer_frame_is_refused_with_its_version() {
 }
 
 #[test]
-fn the_version_of_a_beginning_is_found_whatever_else_is_in_the_frame() {
+fn the_version_of_a_start_is_read_from_a_frame_with_unknown_content() {
     for frame in frames() {
         let begins = matches!(frame.records.first(), Some(Record::Started { .. }));
         let (stored, _) = frame.store(&salt_of);

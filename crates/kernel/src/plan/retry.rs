@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retried() {
+    fn failures_are_retried_by_class_and_code() {
         let check = |retry_on: Option<&[&str]>, never_on: &[&str], class, code: &str, expected| {
             let matchers = |words: &[&str]| words.iter().map(|word| Matcher::parse(word).unwrap()).collect::<Vec<_>>();
             let (retry_on, never_on) = (retry_on.map(matchers), matchers(never_on));

@@ -123,7 +123,7 @@ fn a_doubled_at_sign_is_an_at_sign_everywhere() {
 
 /// A script without references is not checked.
 #[test]
-fn what_is_no_reference_stays() {
+fn text_without_references_is_unchanged() {
     let commands = [
         "git clone git@host:a/b.git; echo \"${array[@]}\" $@ me@example.com @unknown.x @ @1 \"$@\"",
         "echo 'unterminated @",
@@ -143,7 +143,7 @@ fn references_are_numbered_in_the_order_of_the_text() {
 }
 
 #[test]
-fn places_that_bash_reads_as_something_else_are_refused() {
+fn references_in_special_bash_syntax_are_refused() {
     check_refused(Place::HereDocument, &["cat <<'E'\n@vars.x\nE", "cat <<-\"E\"\n\t@vars.x\n\tE", "cat <<@vars.x\na"]);
     check_refused(Place::Comment, &["# @vars.x", "echo a;# @vars.x", "(a)# @vars.x"]);
     check_refused(Place::Arithmetic, &["echo $((@vars.x))", "((@vars.x))", "echo $[ @vars.x ]"]);
@@ -161,7 +161,7 @@ fn places_that_bash_reads_as_something_else_are_refused() {
 }
 
 #[test]
-fn places_that_no_table_has_are_refused() {
+fn references_outside_of_the_program_table_are_refused() {
     check_refused(Place::Option, &["git tag @vars.x", "rm -f @vars.x", "git fetch origin --upload-pack=@vars.x"]);
     check_refused(Place::Argument, &["unknown -- @vars.x", "git push -- @vars.x", "sudo ls @vars.x"]);
     check_refused(Place::InnerScript, &["sed \"s/X/@vars.x/\" f", "awk '{print \"@vars.x\"}'"]);
@@ -180,7 +180,7 @@ fn places_that_no_table_has_are_refused() {
 /// A variable of the step's `env` is exported and may contain a value. A folder that a value selects may contain any
 /// code.
 #[test]
-fn what_is_around_a_script_counts() {
+fn the_environment_of_a_script_is_checked() {
     let taken = |command: &str, variables: &[(&str, bool)], is_folder_named| {
         super::prepare(command, Surroundings { variables, is_folder_named }, is_known).is_ok()
     };
@@ -255,7 +255,7 @@ fn the_help_shows_the_solution() {
 
 /// Checks time and recursion: each piece is repeated up to the maximum size of a script.
 #[test]
-fn hostile_lengths_end_soon() {
+fn hostile_input_is_checked_in_bounded_time() {
     for piece in [
         "$(",
         "(",
@@ -376,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn taking_the_expansions_out_gives_the_command_back(command in pieces()) {
+    fn removing_the_expansions_restores_the_command(command in pieces()) {
         if let Ok(script) = prepare(&command, is_known) {
             let expansion = |place: usize| format!("${{{}{place}}}", super::VARIABLE_PREFIX);
             let text = without_prologue(&script.text).to_string();

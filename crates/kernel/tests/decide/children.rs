@@ -14,7 +14,7 @@ use super::{KEY, check, fresh, start_among, take_in};
 
 /// The trigger of a child names the organization and the type of initiator of its parent, and no other key.
 #[test]
-fn a_child_belongs_to_whom_its_parent_belongs() {
+fn a_child_has_the_organization_of_its_parent() {
     let said = |trigger: Value| {
         let mut state = fresh(KEY, "  - {id: sub, type: subworkflow, workflow: other}");
         let began = Start { trigger, ..*start_among(0, None) };
@@ -33,7 +33,7 @@ fn a_child_belongs_to_whom_its_parent_belongs() {
 }
 
 #[test]
-fn a_child_stands_one_deeper_than_its_parent() {
+fn a_child_has_the_depth_of_its_parent_plus_one() {
     for depth in [0, 1, 4] {
         let mut state = fresh(KEY, "- {id: sub, type: subworkflow, workflow: other}");
         let turn = take_in(&mut state, &Input::Start(start_among(depth, None)), 0);
@@ -45,7 +45,7 @@ fn a_child_stands_one_deeper_than_its_parent() {
 
 /// The latest notice of a child about waiting for people counts, once, while its attempt is open and not stopping.
 #[test]
-fn a_child_is_heard_while_its_attempt_is_out_and_wanted() {
+fn a_childs_result_counts_while_its_attempt_is_open() {
     check(
         "
         - id: all

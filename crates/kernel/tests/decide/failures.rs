@@ -5,7 +5,7 @@ use super::check;
 /// When the limit of failures is reached, all waiting steps are canceled in the same turn; later failures have no
 /// further effect.
 #[test]
-fn a_bound_on_failures_is_reached_once_and_everywhere() {
+fn the_bound_on_failures_counts_the_whole_execution_once() {
     check(
         "
         - id: all
@@ -28,7 +28,7 @@ fn a_bound_on_failures_is_reached_once_and_everywhere() {
 
 /// A step has exhausted its retries if it had several attempts and the last failure was retryable.
 #[test]
-fn only_who_would_have_tried_again_has_used_up_its_attempts() {
+fn only_retryable_failures_exhaust_attempts() {
     let steps = |retry: &str| {
         format!("- {{id: a, type: tool, tool: T, onError: continue{retry}}}\npolicy: {{maxRetriesExhausted: 1}}")
     };
@@ -82,7 +82,7 @@ fn a_failure_in_one_round_cancels_nothing_of_another() {
 
 /// The first failure that halts a loop cancels the waiting steps of all its rounds in the same turn.
 #[test]
-fn a_failure_that_halts_a_loop_cancels_what_waits_in_every_round() {
+fn a_failure_that_stops_a_loop_cancels_waiting_steps_in_every_round() {
     let steps = format!(
         "{NAPS}
             - {{id: bad, type: tool, tool: T, when: {{ref: '@item', eq: 1}}}}
@@ -100,7 +100,7 @@ fn a_failure_that_halts_a_loop_cancels_what_waits_in_every_round() {
 
 /// `needs` requires that its source has ended without failing the execution, in combination with any edges.
 #[test]
-fn what_needs_a_failed_step_begins_if_the_failure_was_taken_up() {
+fn a_step_after_a_handled_failure_starts() {
     check(
         "
         - {id: a, type: tool, tool: T}
@@ -143,7 +143,7 @@ fn a_failure_edge_that_cannot_be_read_fails_its_target() {
 
 /// Both steps may be retried while one call is left; the one that is due first gets it.
 #[test]
-fn a_further_attempt_is_a_call_like_the_first() {
+fn a_retry_repeats_the_call_of_the_first_attempt() {
     let retry = "retry: {maxAttempts: 2, initialDelayMs: 1000}";
     check(
         &format!(

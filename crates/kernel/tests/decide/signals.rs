@@ -72,7 +72,7 @@ fn a_signal_that_is_waited_for_is_taken_however_many_are_kept() {
 }
 
 #[test]
-fn what_changes_nothing_has_its_reason() {
+fn an_input_without_effect_has_a_reason() {
     let mut state = asleep(4);
     let of = |state: &State, id: &str| state.signal_rejection(id, "go", &Value::Null);
     assert_eq!(of(&state, "s1"), None);

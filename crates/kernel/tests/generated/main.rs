@@ -118,7 +118,7 @@ const SEEN: [&str; 29] = [
 ];
 
 #[test]
-fn whatever_is_accepted_runs_to_an_end() {
+fn every_accepted_definition_runs_to_an_end() {
     let (first, count) = (from_environment("MAINSPRING_SEED", 0), from_environment("MAINSPRING_SEEDS", SEEDS_DEFAULT));
     let mut sum = Sum::default();
     (first..first + count).for_each(|seed| run(seed, &mut sum));

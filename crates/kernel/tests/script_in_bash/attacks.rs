@@ -275,7 +275,7 @@ fn command(target: &Target, option: &str, place: &str, way: [&str; 2]) -> String
 
 /// Runs every combination of program, option and position with every value that is dangerous for the program.
 #[test]
-fn no_program_is_attacked() {
+fn no_program_executes_a_value() {
     let mut repository = Repository::new("programs");
     let (mut accepted, mut refused) = (0, 0);
     for target in TARGETS {
@@ -296,7 +296,7 @@ fn no_program_is_attacked() {
 
 /// Runs random combinations of programs, ways and surrounding constructs.
 #[test]
-fn no_way_leads_to_code() {
+fn no_expansion_executes_a_value() {
     let mut repository = Repository::new("ways");
     let mut accepted = 0;
     for seed in 0..DRAWS {
@@ -425,7 +425,7 @@ const REVIEWED: &[&str] = &[
 ];
 
 #[test]
-fn what_a_review_has_run_is_refused() {
+fn scripts_exploited_in_a_review_are_refused() {
     let taken: Vec<_> =
         REVIEWED.iter().filter(|text| prepare(text, Surroundings::default(), is_known).is_ok()).collect();
     assert!(taken.is_empty(), "{taken:#?}");

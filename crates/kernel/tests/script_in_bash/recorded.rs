@@ -204,7 +204,7 @@ fn framed([frame, value]: [&str; 2], command: &str) -> String {
 }
 
 #[test]
-fn programs_are_given_the_value_and_nothing_else() {
+fn programs_receive_only_the_value() {
     let stage = Stage::new("recorded");
     for command in COMMANDS {
         for value in ["@vars.a", "\"@vars.a\""] {
@@ -215,7 +215,7 @@ fn programs_are_given_the_value_and_nothing_else() {
 }
 
 #[test]
-fn programs_are_given_the_value_on_all_ways() {
+fn programs_receive_the_value_in_every_syntax() {
     let stage = Stage::new("framed");
     for frame in FRAMES {
         let accepted = FRAMED.iter().filter(|command| stage.check(&framed(frame, command)).is_some()).count();

@@ -131,7 +131,7 @@ fn harmful<'a>(name: &str, table: &[(&'a str, &str)], variables: &[(&str, &str)]
 }
 
 #[test]
-fn what_has_run_a_value_runs_none() {
+fn reviewed_scripts_execute_no_value() {
     let harmful = harmful("ran", RAN, &[]);
     assert!(harmful.is_empty(), "{harmful:#?}");
 }

@@ -29,7 +29,7 @@ pub(super) fn delegate(
     // Only the receiver finds out whether the input has an effect, so the action of the entry has the suffix
     // `.posted`.
     let entry = entry.map(|entry| AuditEntry { action: format!("{}.posted", entry.action), ..entry });
-    let id = inbox::post(&*store, location.home(), &read.key, (key, input), entry.as_ref())?;
+    let id = inbox::enqueue(&*store, location.home(), &read.key, (key, input), entry.as_ref())?;
     let gone = || -> Result<Option<()>, EngineError> {
         let waits = inbox::is_waiting(&*store, key, Some(&id))?;
         Ok((!waits).then_some(()))

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use mainspring_engine::{Engine, EngineError, Submitted, inbox, journal_loader::Loader, start_request::StartRequest};
+use mainspring_engine::{Engine, EngineError, StartAnswer, inbox, journal_loader::Loader, start_request::StartRequest};
 use mainspring_kernel::{
     json,
     plan::Plan,
@@ -70,7 +70,7 @@ pub(super) async fn attached(
     context: &Context,
 ) -> Result<Exit, CliError> {
     let title = title(&request);
-    let Submitted { execution, existed, .. } = engine.submit(request).await?;
+    let StartAnswer { execution, existed, .. } = engine.start(request).await?;
     if existed {
         fingerprint.check(&engine.state(execution)?, OTHERWISE)?;
     }

@@ -267,7 +267,7 @@ pub(super) fn release(read: &ReadStore, name: &str, reason: &str) -> Result<Quar
     let who = read.location.engine_description(&*read.store);
     let next = who.map_or_else(|| read.location.help(), |who| format!("{who} continues it"));
     let (status, message) = match released {
-        Released::GoesOn => ("released", format!("released; {next}")),
+        Released::Resumed => ("released", format!("released; {next}")),
         Released::Canceled => {
             ("cancelled", format!("released and cancelled, because its parent has continued without it; {next}"))
         }

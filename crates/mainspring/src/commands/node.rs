@@ -118,7 +118,7 @@ async fn until_stopped(engine: &Engine, context: &Context) -> Result<Exit, CliEr
         if let Some(why) = engine.why_stopped() {
             return Err(mainspring_engine::EngineError::Stopped(why).into());
         }
-        let now = (engine.held(), engine.problem().map(|error| error.why));
+        let now = (engine.owned_partitions(), engine.problem().map(|error| error.why));
         if told.as_ref() != Some(&now) {
             tell(&now, context);
             told = Some(now);

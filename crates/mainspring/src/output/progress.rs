@@ -253,7 +253,7 @@ fn of_record(work: &Work, record: &Record, child: Option<String>, now: u64) -> O
         Record::StepFailed { fault, disposition, .. } => {
             StepEvent::Failed { message: fault.failure().message, disposition: *disposition }
         }
-        Record::StepSkipped { reason, .. } => StepEvent::Skipped { reason: reason.words().into() },
+        Record::StepSkipped { reason, .. } => StepEvent::Skipped { reason: reason.description().into() },
         Record::StepLogged { lines, .. } => {
             let text = |logged: &Value| logged.get("text").and_then(Value::as_text).unwrap_or_default().to_string();
             StepEvent::Logged { lines: lines.value().as_list().unwrap_or_default().iter().map(text).collect() }

@@ -103,7 +103,7 @@ async fn started(
     if is_repeat {
         fingerprint.forget_name();
     }
-    let submitted = engine.submit(request).await?;
+    let submitted = engine.start(request).await?;
     if submitted.existed {
         let help = "repeat its first request, or give another --execution-id";
         fingerprint.check(&engine.state(submitted.execution)?, help)?;

@@ -147,7 +147,7 @@ fn own<'a>(
     row: &'a ExecutionRow,
     details: &'a crate::services::execution_view::ExecutionDetails,
 ) -> impl Iterator<Item = &'a OpenGate> {
-    details.family.gates.iter().filter(|open| open.execution == row.key)
+    details.tree.gates.iter().filter(|open| open.execution == row.key)
 }
 
 /// List the open approvals of the organization.

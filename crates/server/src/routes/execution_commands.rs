@@ -107,7 +107,7 @@ async fn deliver(app: &App, caller: &Caller, row: &ExecutionRow, command: Execut
         }
         // The node that takes the message finds its effect; this entry records only the request.
         let audit = AuditEntry { action: format!("{action}.posted"), ..audit };
-        app.engine.post(execution, &input, Some(&audit))?;
+        app.engine.enqueue(execution, &input, Some(&audit))?;
         Ok(Delivered::Posted)
     })
     .await
@@ -182,7 +182,7 @@ fn opened(app: &App, caller: &Caller, row: &ExecutionRow, token: &str) -> Result
     let given = Hash::of(token.as_bytes());
     let fits = |open: &OpenGate| Hash::of(open.token.as_bytes()).equals_in_constant_time(&given);
     let details = read_details(app, row)?;
-    let mut waiting = details.family.gates.iter().filter(|open| now_ms() < open.gate.expires_at);
+    let mut waiting = details.tree.gates.iter().filter(|open| now_ms() < open.gate.expires_at);
     let unknown = "The token opens no gate that waits: it is wrong, used or expired.";
     let open = waiting.find(|open| fits(open)).ok_or_else(|| Problem::new(Code::InvalidResumeToken, unknown))?;
     if !may_decide(caller, row, open) {

@@ -29,7 +29,7 @@ struct Health {
 }
 
 fn health(app: &App) -> Health {
-    Health { status: "ok", release: app.settings.release, partitions: app.engine.held().len() }
+    Health { status: "ok", release: app.settings.release, partitions: app.engine.owned_partitions().len() }
 }
 
 /// Liveness: the process responds.

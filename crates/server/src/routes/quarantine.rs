@@ -153,7 +153,7 @@ async fn release(
         let detail = ("quarantine.release", body.reason.as_str(), Vec::new());
         let released = act(app, &caller, &row, detail, |place, act| quarantine::release(place, row.key, act))?;
         app.engine.activate(row.key);
-        let status = if released == Released::GoesOn { "released" } else { "cancelled" };
+        let status = if released == Released::Resumed { "released" } else { "cancelled" };
         Ok(Json(Repaired { ok: true, execution_id: row.id, status }))
     })
     .await

@@ -208,7 +208,7 @@ impl CancelRequested {
 pub(crate) struct ExecutionDetails {
     pub state: State,
     pub cancel_requested: Option<CancelRequested>,
-    pub family: ExecutionTree,
+    pub tree: ExecutionTree,
     pub quarantined: Option<String>,
 }
 
@@ -222,8 +222,8 @@ pub(crate) fn read_details(app: &App, row: &ExecutionRow) -> Result<ExecutionDet
     let read = loader.frames(row.key, each).map_err(EngineError::from)?;
     let read = read.ok_or_else(|| Problem::not_found("execution"))?;
     let state = read.journal.state;
-    let family = ExecutionTree::of(loader, app.engine.key(), &state)?;
-    Ok(ExecutionDetails { state, cancel_requested, family, quarantined: read.quarantined })
+    let tree = ExecutionTree::of(loader, app.engine.key(), &state)?;
+    Ok(ExecutionDetails { state, cancel_requested, tree, quarantined: read.quarantined })
 }
 
 /// One page of attempts in the order of their start, from a position on. New attempts are appended, so that positions
@@ -252,14 +252,14 @@ pub(crate) fn read_envelope(app: &App, caller: &Caller, row: &ExecutionRow) -> R
     let loader = app.engine.loader();
     let read = loader.frames(row.key, |state, frame| history.add(&state.plan, frame)).map_err(EngineError::from)?;
     let state = read.ok_or_else(|| Problem::not_found("execution"))?.journal.state;
-    let family = ExecutionTree::of(loader, app.engine.key(), &state)?;
+    let tree = ExecutionTree::of(loader, app.engine.key(), &state)?;
     let with_failures = state.status() == ExecutionStatus::Completed && state.end.with_failures;
     Ok(Envelope {
         status: envelope::status(&state),
         outcome: with_failures.then_some("with_failures"),
         output: outputs(&state),
         error: envelope::error(&state),
-        gates: family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect(),
+        gates: tree.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect(),
         history,
     })
 }
@@ -276,8 +276,8 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
     let start = state.start.as_ref();
     let metadata = start.and_then(|start| start.trigger.get("metadata")).cloned().unwrap_or_default();
     let approvals: Vec<Data> =
-        details.family.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect();
-    let first = details.family.gates.first().filter(|open| may_decide(caller, row, open));
+        details.tree.gates.iter().map(|open| Data(gate(open, may_decide(caller, row, open)))).collect();
+    let first = details.tree.gates.first().filter(|open| may_decide(caller, row, open));
     // Rows of older releases lack the workflow's display name; the journal has it.
     let named = start.and_then(|start| start.trigger.get(NAME_IN_TRIGGER)).and_then(Value::as_text);
     let mut summary = ExecutionSummary::from(row);
@@ -313,8 +313,8 @@ pub(crate) fn envelope_so_far(
 ) -> Result<(Value, Value, Value)> {
     let is_something = state.end.ended_at.is_some() || !state.outputs.is_empty();
     let output = if is_something { outputs(state) } else { Value::Null };
-    let family = ExecutionTree::of(app.engine.loader(), app.engine.key(), state)?;
-    let first = family.gates.first().map(|open| gate(open, may_decide(caller, row, open)));
+    let tree = ExecutionTree::of(app.engine.loader(), app.engine.key(), state)?;
+    let first = tree.gates.first().map(|open| gate(open, may_decide(caller, row, open)));
     Ok((output, first.unwrap_or_default(), envelope::error(state)))
 }
 

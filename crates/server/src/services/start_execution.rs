@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mainspring_engine::{Submitted, evaluator::ForTenant, start_request::StartRequest};
+use mainspring_engine::{StartAnswer, evaluator::ForTenant, start_request::StartRequest};
 use mainspring_kernel::{
     diagnostic::Diagnostic,
     input::{TRIGGER_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
@@ -131,11 +131,11 @@ const STARTED_WITHIN: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Submits a start. When this returns, the execution has started durably.
-pub(crate) async fn submit(app: &App, caller: &Caller, request: StartRequest, workflow: &str) -> Result<Submitted> {
+pub(crate) async fn submit(app: &App, caller: &Caller, request: StartRequest, workflow: &str) -> Result<StartAnswer> {
     let audit = entry(caller, "execution.start", "", Value::map([("workflowId", workflow.into())]));
     let idempotency_key = request.idempotency_key.clone().unwrap_or_default();
     let workspace = request.workspace.clone();
-    let submitted = app.engine.submit(StartRequest { audit: Some(Box::new(audit)), ..request }).await;
+    let submitted = app.engine.start(StartRequest { audit: Some(Box::new(audit)), ..request }).await;
     if submitted.as_ref().map_or(true, |submitted| submitted.existed) {
         // No execution will use the workspace, and it is empty.
         workspace.iter().for_each(|path| workspaces::discard(path.as_ref()));
@@ -151,7 +151,7 @@ pub(crate) async fn submit(app: &App, caller: &Caller, request: StartRequest, wo
             )
         };
         let row = started.await.map_err(late)??;
-        Submitted { execution: row.key, existed: row.key != submitted.execution, is_enqueued: false }
+        StartAnswer { execution: row.key, existed: row.key != submitted.execution, is_enqueued: false }
     } else {
         submitted
     };

@@ -29,7 +29,7 @@ pub(super) type Name = (ExecutionKey, Instance, u32);
 #[derive(Debug)]
 struct Call {
     node: usize,
-    life: u32,
+    incarnation: u32,
     /// The name of the node when the call started.
     name: String,
     is_asked_to_stop: bool,
@@ -147,16 +147,17 @@ impl Calls {
     }
 
     /// Finds an open call of an execution at a node that was not asked to stop.
-    pub(super) fn running_attempt(&self, node: usize, life: u32, execution: ExecutionKey) -> Option<&Name> {
-        let runs_on =
-            |call: &Call| (call.node, call.life, &call.stage) == (node, life, &Stage::Out) && !call.is_asked_to_stop;
+    pub(super) fn running_attempt(&self, node: usize, incarnation: u32, execution: ExecutionKey) -> Option<&Name> {
+        let runs_on = |call: &Call| {
+            (call.node, call.incarnation, &call.stage) == (node, incarnation, &Stage::Out) && !call.is_asked_to_stop
+        };
         self.calls.iter().find(|((of, ..), call)| *of == execution && runs_on(call)).map(|(name, _)| name)
     }
 
     /// Ends all open calls of a node that crashes.
-    pub(super) fn kill(&mut self, node: usize, life: u32) {
+    pub(super) fn kill(&mut self, node: usize, incarnation: u32) {
         for call in self.calls.values_mut() {
-            if call.node == node && call.life == life && call.stage == Stage::Out {
+            if call.node == node && call.incarnation == incarnation && call.stage == Stage::Out {
                 call.stage = Stage::Killed;
                 self.out -= 1;
             }
@@ -165,8 +166,8 @@ impl Calls {
 
     /// Marks the calls of a node that lost partitions: the next owner takes their attempts for interrupted. Calls in
     /// other partitions of the node are marked too, which only weakens the check.
-    pub(super) fn lose(&mut self, node: usize, life: u32) {
-        let its = self.calls.values_mut().filter(|call| call.node == node && call.life == life);
+    pub(super) fn lose(&mut self, node: usize, incarnation: u32) {
+        let its = self.calls.values_mut().filter(|call| call.node == node && call.incarnation == incarnation);
         its.for_each(|call| call.is_lost = true);
     }
 
@@ -224,7 +225,7 @@ impl Calls {
             let may_be_lost = is_stopped
                 || commits.is_ended_by_force(*execution)
                 || call.is_let_go
-                || !call.is_passed_on && !lives(call.node, call.life);
+                || !call.is_passed_on && !lives(call.node, call.incarnation);
             if may_be_lost || commits.has_receipt(*execution, instance, *attempt, outcome) {
                 continue;
             }
@@ -259,7 +260,7 @@ impl Cluster {
         instance: &Instance,
         attempt: &Attempt,
     ) -> Result<(), String> {
-        let life = self.nodes[node].life;
+        let incarnation = self.nodes[node].incarnation;
         let who = self.nodes[node].name();
         let what = format!("attempt {} of `{}` of {execution}", attempt.number, attempt.step);
         let state = self.commits.state(execution).ok_or_else(|| format!("{what} is made, and nothing is durable"))?;
@@ -291,11 +292,11 @@ impl Cluster {
         };
         if let Some((after, outcome)) = brought {
             let event = ProcessEvent::Ended(execution, instance.clone(), attempt.number, outcome);
-            self.at(after, ClusterEvent::Node(node, life, event));
+            self.at(after, ClusterEvent::Node(node, incarnation, event));
         }
         let call = Call {
             node,
-            life,
+            incarnation,
             name: who,
             is_asked_to_stop: false,
             is_lost: false,
@@ -310,13 +311,13 @@ impl Cluster {
 
     /// Asks a call of this node to stop. It stops after a delay, and may return its result before that.
     pub(super) fn stop(&mut self, node: usize, execution: ExecutionKey, instance: &Instance, attempt: u32) {
-        let life = self.nodes[node].life;
+        let incarnation = self.nodes[node].incarnation;
         let name = (execution, instance.clone(), attempt);
-        let call = self.calls.calls.get_mut(&name).filter(|call| call.node == node && call.life == life);
+        let call = self.calls.calls.get_mut(&name).filter(|call| call.node == node && call.incarnation == incarnation);
         let Some(call) = call else { return };
         call.is_asked_to_stop = true;
         let after = self.rng.below(LEASE_MS);
         let event = ProcessEvent::Ended(execution, instance.clone(), attempt, Outcome::Stopped(Value::Null));
-        self.at(after, ClusterEvent::Node(node, life, event));
+        self.at(after, ClusterEvent::Node(node, incarnation, event));
     }
 }

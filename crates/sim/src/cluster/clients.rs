@@ -105,7 +105,7 @@ impl Cluster {
             let message = mainspring_engine::inbox::message(&keys().sealing, execution, &input, partitions, self.now);
             let posting = EnqueueRequest { plans: &stored_plans, ..EnqueueRequest::of(&message, partitions) };
             self.store.enqueue(&posting).map_err(|error| error.to_string())?;
-            self.hint(&[message.partition]);
+            self.notify_nodes(&[message.partition]);
             return Ok(());
         }
         let partitions = self.nodes[node].shard().map_or(1, Shard::partitions);
@@ -117,10 +117,10 @@ impl Cluster {
         let row = row(execution, &start, &plan, self.now);
         let ticket = Some(Ticket(u64::from(number) + 1));
         let submission = NewExecution { execution, plan, stored_plans, start, row, message: None, ticket, audit: None };
-        let life = self.nodes[node].life;
-        let event = Event::Submit(Box::new(submission));
+        let incarnation = self.nodes[node].incarnation;
+        let event = Event::Start(Box::new(submission));
         let event = NodeEvent::Ask(Ticket(u64::from(number) + 1), event);
-        self.at(0, ClusterEvent::Node(node, life, ProcessEvent::Node(event)));
+        self.at(0, ClusterEvent::Node(node, incarnation, ProcessEvent::Node(event)));
         Ok(())
     }
 
@@ -222,12 +222,12 @@ impl Cluster {
     fn deliver(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
         let node = self.rng.below(self.settings.size.nodes as u64) as usize;
         if self.rng.chance(50) && self.nodes[node].is_alive() {
-            let life = self.nodes[node].life;
+            let incarnation = self.nodes[node].incarnation;
             let queued = PendingInput { input, message: None, ticket: Some(Ticket(0)), audit: None };
             let event = NodeEvent::Ask(Ticket(0), Event::Take(execution, queued));
-            self.at(0, ClusterEvent::Node(node, life, ProcessEvent::Node(event)));
+            self.at(0, ClusterEvent::Node(node, incarnation, ProcessEvent::Node(event)));
             return Ok(());
         }
-        self.post(execution, &input)
+        self.enqueue(execution, &input)
     }
 }

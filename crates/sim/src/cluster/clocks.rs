@@ -13,10 +13,10 @@ const JUMPS_MS: [i64; 3] = [3_000, 60_000, 3_600_000];
 
 /// Milliseconds in which a node must release its partitions after its clock went wrong. Failed heartbeats let its lease
 /// expire, and a partition is held until the recovery of its attempts is known.
-const GIVEN_UP_MS: u64 = 4 * LEASE_MS;
+const RELEASED_AFTER_MS: u64 = 4 * LEASE_MS;
 
 /// The same where foreign rows block commits. Such commits are retried in halves, and each half may be slow.
-const GIVEN_UP_IN_HALVES_MS: u64 = 10 * LEASE_MS;
+const RELEASED_WHILE_HALVING_MS: u64 = 10 * LEASE_MS;
 
 /// Measuring error in milliseconds: a response takes some time, so a node cannot detect a clock that is just beyond the
 /// tolerance.
@@ -47,9 +47,9 @@ impl Clocks {
     }
 
     pub(super) fn read(&self, now: u64) -> ClockReading {
-        let goes_on = now.max(self.paused_until) - self.paused_ms;
+        let running_ms = now.max(self.paused_until) - self.paused_ms;
         let wall_ms = self.frozen_at.unwrap_or(now).saturating_add_signed(self.skew_ms + self.jumped_ms);
-        ClockReading { monotonic: MonotonicMs(goes_on - goes_on / 1000 * self.drift), wall_ms }
+        ClockReading { monotonic: MonotonicMs(running_ms - running_ms / 1000 * self.drift), wall_ms }
     }
 
     /// The time from which the monotonic clock runs.
@@ -162,7 +162,7 @@ impl Cluster {
     pub(super) fn check_clock(&mut self, node: usize, held: &[u32]) -> Result<(), String> {
         let for_ms = self.nodes[node].clocks.apart_for(self.now, !held.is_empty());
         let is_halving = self.rare_faults.has(RareFault::ForeignRows);
-        if for_ms <= if is_halving { GIVEN_UP_IN_HALVES_MS } else { GIVEN_UP_MS } {
+        if for_ms <= if is_halving { RELEASED_WHILE_HALVING_MS } else { RELEASED_AFTER_MS } {
             return Ok(());
         }
         Err(format!("{} holds {held:?}, and its clock has been wrong for {for_ms} ms", self.nodes[node].name()))

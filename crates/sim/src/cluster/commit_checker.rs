@@ -322,7 +322,7 @@ impl CommitChecker {
     }
 
     /// Describes the open executions and their inbox messages for a failure report.
-    pub(super) fn open_in_words(&self, store: &MemoryStore) -> String {
+    pub(super) fn describe_open(&self, store: &MemoryStore) -> String {
         let partitions: Vec<u32> = (0..store.partitions().unwrap_or(1)).collect();
         let messages = store.inbox(&partitions, 0, ReadLimit::of(5)).unwrap_or_default();
         let to = |message: &InboxMessage| {

@@ -198,7 +198,7 @@ impl Cluster {
         let id = format!("{FORGED} {}", self.rare_faults.messages);
         let message = InboxMessage { execution, partition, id, body, enqueued_at: self.now };
         self.store.enqueue(&EnqueueRequest::of(&message, partitions)).map_err(|error| error.to_string())?;
-        self.hint(&[partition]);
+        self.notify_nodes(&[partition]);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ impl Cluster {
     /// clock are those of the request until the store has applied the heartbeat, and those of the response afterwards.
     pub(super) fn handle_heartbeat(
         &mut self,
-        (node, life): (usize, u32),
+        (node, incarnation): (usize, u32),
         request: HeartbeatRequest,
         sent_at: ClockReading,
     ) -> Result<(), String> {
@@ -32,14 +32,14 @@ impl Cluster {
         let (store, now) = (self.store.clone(), self.now);
         // If an earlier heartbeat was applied in the same millisecond, the table of nodes cannot show whether this one
         // was.
-        let was_heard = has_heard(&store, member.name(), now);
-        let is_after = || !was_heard && has_heard(&store, member.name(), now);
-        let word = member.heartbeat(&handoff, is_leaving, || if is_after() { answered_at } else { sent_at });
-        if let Heartbeat::Renewed(heard) = &word {
-            self.check_taking(member.name(), heard, is_leaving)?;
-            self.commits.took(&heard.name, &heard.taken)?;
+        let was_renewed = is_renewed(&store, member.name(), now);
+        let is_after = || !was_renewed && is_renewed(&store, member.name(), now);
+        let answer = member.heartbeat(&handoff, is_leaving, || if is_after() { answered_at } else { sent_at });
+        if let Heartbeat::Renewed(renewal) = &answer {
+            self.check_taking(member.name(), renewal, is_leaving)?;
+            self.commits.took(&renewal.name, &renewal.taken)?;
         }
-        self.answer_in(delay, (node, life), NodeEvent::Heartbeat(handoff, word));
+        self.answer_in(delay, (node, incarnation), NodeEvent::Heartbeat(handoff, answer));
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Cluster {
 
 /// Returns whether the store has applied a heartbeat of the node at this very time: only then does its lease last for
 /// the whole term from now on.
-fn has_heard(store: &MemoryStore, name: &str, now: u64) -> bool {
+fn is_renewed(store: &MemoryStore, name: &str, now: u64) -> bool {
     store.set_now(now + LEASE_MS - 1);
     let is_alive = store.cluster_view().is_ok_and(|table| table.nodes.iter().any(|node| node.name == name));
     store.set_now(now);

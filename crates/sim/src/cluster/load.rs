@@ -62,14 +62,14 @@ impl Cluster {
         }
         let after = 1 + self.settings.load.rng.below(2 * BURSTS_EVERY_MS);
         self.at(after, ClusterEvent::Burst(node));
-        let (life, held) = (self.nodes[node].life, self.nodes[node].holds());
+        let (incarnation, held) = (self.nodes[node].incarnation, self.nodes[node].holds());
         if !held.is_empty() && self.settings.load.burst * self.settings.load.step_us > LEASE_MS * 1_000 {
             self.progress.coverage.add_fault(BUSY);
         }
         for _ in 1..self.settings.load.burst {
             self.receive(node, NodeEvent::Notified(held.clone()));
         }
-        self.handle_node_event(node, life, ProcessEvent::Node(NodeEvent::Notified(held)))
+        self.handle_node_event(node, incarnation, ProcessEvent::Node(NodeEvent::Notified(held)))
     }
 
     /// Microseconds that a step of a node takes now.

@@ -24,7 +24,7 @@ use super::{Cluster, ClusterEvent, faults::LEASE_MS, node::ProcessEvent};
 /// A request of a node to the store.
 pub(super) struct InFlightRequest {
     pub(super) node: usize,
-    pub(super) life: u32,
+    pub(super) incarnation: u32,
     pub(super) request: StoreRequest,
 }
 
@@ -96,8 +96,8 @@ impl Cluster {
         if let StoreRequest::Commit { pause_ms, .. } = &request {
             delay += pause_ms + self.gathering_ms(node);
         }
-        let life = self.nodes[node].life;
-        self.at(delay, ClusterEvent::Store(InFlightRequest { node, life, request }));
+        let incarnation = self.nodes[node].incarnation;
+        self.at(delay, ClusterEvent::Store(InFlightRequest { node, incarnation, request }));
     }
 
     /// Draws from the rates of the profile. Commits close to the end of a lease always have an unknown result.
@@ -139,8 +139,8 @@ impl Cluster {
     }
 
     pub(super) fn handle_request(&mut self, in_flight: InFlightRequest) -> Result<(), String> {
-        let InFlightRequest { node, life, request } = in_flight;
-        let who = (node, life);
+        let InFlightRequest { node, incarnation, request } = in_flight;
+        let who = (node, incarnation);
         let is_down = self.now < self.injected.down_until;
         if let StoreRequest::Commit { commit_id, batch, outcome, .. } = request {
             return self.commit(who, commit_id, &batch, outcome, is_down);
@@ -224,7 +224,7 @@ impl Cluster {
             StoreRequest::NotifyParents(parents) => {
                 let told = parents.notify(Place { store: &self.store, loader: &self.loader, data_dir: None });
                 let partitions = self.store.partitions().map_err(failed)?;
-                self.hint(&(0..partitions).collect::<Vec<u32>>());
+                self.notify_nodes(&(0..partitions).collect::<Vec<u32>>());
                 NodeEvent::NotifiedParents(told)
             }
             StoreRequest::ReadQueues => NodeEvent::Organizations(self.store.pending_organizations().map_err(failed)?),
@@ -237,7 +237,7 @@ impl Cluster {
                 NodeEvent::UnfinishedCounted(organization, found)
             }
             StoreRequest::Admit(executions) => {
-                return executions.into_iter().try_for_each(|execution| self.post(execution, &Input::Admit));
+                return executions.into_iter().try_for_each(|execution| self.enqueue(execution, &Input::Admit));
             }
             StoreRequest::Commit { .. } | StoreRequest::Leave(_) => return Ok(()),
         };
@@ -247,7 +247,7 @@ impl Cluster {
 
     fn enqueue_receipt(&mut self, request: ForwardRequest) -> Result<NodeEvent, String> {
         let ForwardRequest { number, execution, receipt, remote } = request;
-        self.post(execution, &receipt)?;
+        self.enqueue(execution, &receipt)?;
         self.calls.passed_on(execution, &receipt);
         if let Some((name, remote)) = remote.filter(|_| !self.draws_fault(self.faults.read_fails)) {
             self.store.end_remote(&name, &[remote]).map_err(|error| error.to_string())?;
@@ -256,21 +256,21 @@ impl Cluster {
     }
 
     /// Posts an inbox message. The owner of the partition is notified in most cases.
-    pub(super) fn post(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
+    pub(super) fn enqueue(&mut self, execution: ExecutionKey, input: &Input) -> Result<(), String> {
         let partitions = self.store.partitions().map_err(|error| error.to_string())?;
         let message = inbox::message(&keys().sealing, execution, input, partitions, self.now);
         self.store.enqueue(&EnqueueRequest::of(&message, partitions)).map_err(|error| error.to_string())?;
-        self.hint(&[message.partition]);
+        self.notify_nodes(&[message.partition]);
         Ok(())
     }
 
-    pub(super) fn hint(&mut self, partitions: &[u32]) {
+    pub(super) fn notify_nodes(&mut self, partitions: &[u32]) {
         for node in 0..self.nodes.len() {
             if !self.rng.chance(20) {
-                let life = self.nodes[node].life;
+                let incarnation = self.nodes[node].incarnation;
                 self.at(
                     1,
-                    ClusterEvent::Node(node, life, ProcessEvent::Node(NodeEvent::Notified(partitions.to_vec()))),
+                    ClusterEvent::Node(node, incarnation, ProcessEvent::Node(NodeEvent::Notified(partitions.to_vec()))),
                 );
             }
         }
@@ -287,7 +287,7 @@ impl Cluster {
         let outcome = if is_down { CommitOutcome::NotWritten } else { outcome };
         if outcome.is_written() && (self.refuses(batch) || self.has_row_in_the_way(batch)) {
             if outcome == CommitOutcome::CrashAfter {
-                return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
+                return if self.nodes[who.0].is_incarnation(who.1) { self.crash(who.0) } else { Ok(()) };
             }
             let why = "a row is in the way".into();
             self.answer(who, NodeEvent::Committed { commit_id, answer: Err(CommitError::Refused(why)) });
@@ -317,7 +317,7 @@ impl Cluster {
                 return Ok(());
             }
             CommitOutcome::CrashBefore | CommitOutcome::CrashAfter => {
-                return if self.nodes[who.0].is_life(who.1) { self.crash(who.0) } else { Ok(()) };
+                return if self.nodes[who.0].is_incarnation(who.1) { self.crash(who.0) } else { Ok(()) };
             }
         }
         self.answer(who, NodeEvent::Committed { commit_id, answer });

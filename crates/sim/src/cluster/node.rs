@@ -40,7 +40,7 @@ const SHARED_STEP_US_MAX: u64 = 300;
 
 /// A slot of the cluster in which incarnations of a node follow each other.
 pub(super) struct Process {
-    pub(super) life: u32,
+    pub(super) incarnation: u32,
     /// Number of names of this incarnation. A process continues under a new name when its lease has expired.
     names: u32,
     node: Option<Node>,
@@ -87,7 +87,7 @@ pub(super) struct Written {
 pub(super) enum ProcessEvent {
     /// A scheduled wake-up.
     Wake,
-    /// The round goes on.
+    /// The round continues.
     Run,
     /// The process is asked to leave.
     Drain,
@@ -99,8 +99,8 @@ pub(super) enum ProcessEvent {
 }
 
 /// The common prefix of the names of a process.
-pub(super) fn names_of(node: usize, life: u32) -> String {
-    format!("node {node}, life {life}, name ")
+pub(super) fn names_of(node: usize, incarnation: u32) -> String {
+    format!("node {node}, incarnation {incarnation}, name ")
 }
 
 /// The clocks of a process during a round.
@@ -132,7 +132,7 @@ impl Process {
 
     fn new(clocks: Clocks) -> Self {
         Self {
-            life: 0,
+            incarnation: 0,
             names: 0,
             node: None,
             executors: Executors::default(),
@@ -154,8 +154,8 @@ impl Process {
         self.is_alive() && self.decide_version < DECIDE_VERSION
     }
 
-    pub(super) fn is_life(&self, life: u32) -> bool {
-        self.is_alive() && self.life == life
+    pub(super) fn is_incarnation(&self, incarnation: u32) -> bool {
+        self.is_alive() && self.incarnation == incarnation
     }
 
     pub(super) fn is_leaving(&self) -> bool {
@@ -175,7 +175,7 @@ impl Process {
     fn next_member(&mut self, number: usize, store: Arc<dyn mainspring_store::Store>) -> NodeSession {
         self.names += 1;
         let known = mainspring_store::Node {
-            name: format!("{}{}", names_of(number, self.life), self.names),
+            name: format!("{}{}", names_of(number, self.incarnation), self.names),
             address: "simulated".into(),
             release: "0".into(),
             decide_version: self.decide_version,
@@ -199,19 +199,19 @@ impl Cluster {
         if self.nodes[node].is_alive() {
             return Ok(());
         }
-        let resting_bytes_max = *self.rng.pick(&[usize::MAX, 0, 4096]);
+        let idle_bytes_max = *self.rng.pick(&[usize::MAX, 0, 4096]);
         // Some nodes run an older release.
         let is_old = self.draws_fault(20);
         let executors = executors::executors(!self.draws_fault(self.faults.unable));
         let store = Arc::new(self.store.clone());
-        let Process { clocks, life, .. } = self.nodes[node];
-        let mut shard = Shard::new(Leases::none(), keys(), resting_bytes_max);
+        let Process { clocks, incarnation, .. } = self.nodes[node];
+        let mut shard = Shard::new(Leases::none(), keys(), idle_bytes_max);
         // Every second incarnation schedules turns as if several organizations shared the driver.
-        if life % 2 == 1 {
+        if incarnation % 2 == 1 {
             shard.share_always();
         }
         let mut process = Process {
-            life: life + 1,
+            incarnation: incarnation + 1,
             decide_version: if is_old { DECIDE_VERSION - 1 } else { DECIDE_VERSION },
             executors,
             ..Process::new(clocks)
@@ -227,7 +227,7 @@ impl Cluster {
     /// Ends a node and its calls at once. A new incarnation starts later.
     pub(super) fn crash(&mut self, node: usize) -> Result<(), String> {
         if self.nodes[node].is_alive() {
-            self.calls.kill(node, self.nodes[node].life);
+            self.calls.kill(node, self.nodes[node].incarnation);
             self.vanish(node);
         }
         Ok(())
@@ -242,8 +242,8 @@ impl Cluster {
     /// Requests an orderly shutdown. The node handles the request when it reaches it.
     pub(super) fn leave(&mut self, node: usize) -> Result<(), String> {
         if self.nodes[node].is_alive() {
-            let life = self.nodes[node].life;
-            self.at(0, ClusterEvent::Node(node, life, ProcessEvent::Drain));
+            let incarnation = self.nodes[node].incarnation;
+            self.at(0, ClusterEvent::Node(node, incarnation, ProcessEvent::Drain));
         }
         Ok(())
     }
@@ -270,14 +270,19 @@ impl Cluster {
     }
 
     /// Handles an event of a process. Events of a paused process wait for the end of the pause.
-    pub(super) fn handle_node_event(&mut self, node: usize, life: u32, event: ProcessEvent) -> Result<(), String> {
+    pub(super) fn handle_node_event(
+        &mut self,
+        node: usize,
+        incarnation: u32,
+        event: ProcessEvent,
+    ) -> Result<(), String> {
         let process = &mut self.nodes[node];
-        if !process.is_life(life) {
+        if !process.is_incarnation(incarnation) {
             return Ok(());
         }
         if process.delays.paused_until > self.now {
             let after = process.delays.paused_until - self.now;
-            self.at(after, ClusterEvent::Node(node, life, event));
+            self.at(after, ClusterEvent::Node(node, incarnation, event));
             return Ok(());
         }
         match event {
@@ -311,14 +316,14 @@ impl Cluster {
     /// Schedules a round behind the other events of this time, which it handles together.
     fn run_soon(&mut self, node: usize) {
         if !std::mem::replace(&mut self.nodes[node].is_running, true) {
-            let life = self.nodes[node].life;
-            self.at(0, ClusterEvent::Node(node, life, ProcessEvent::Run));
+            let incarnation = self.nodes[node].incarnation;
+            self.at(0, ClusterEvent::Node(node, incarnation, ProcessEvent::Run));
         }
     }
 
     fn committed(&mut self, node: usize, commit_id: u64, answer: Result<Vec<PartOutcome>, CommitError>) {
         let process = &mut self.nodes[node];
-        let is_it = |(by, written, _): &(u32, u64, Vec<Record>)| (*by, *written) == (process.life, commit_id);
+        let is_it = |(by, written, _): &(u32, u64, Vec<Record>)| (*by, *written) == (process.incarnation, commit_id);
         let Written { unanswered, landed } = &mut process.written;
         let at = unanswered.iter().position(is_it);
         landed.extend(at.into_iter().flat_map(|at| unanswered.swap_remove(at).2));
@@ -347,7 +352,7 @@ impl Cluster {
 
     /// Runs a round, or the rest of it, unless a pause of the process is injected before an output.
     fn run_round(&mut self, node: usize) -> Result<(), String> {
-        let life = self.nodes[node].life;
+        let incarnation = self.nodes[node].incarnation;
         let is_shared = self.nodes[node].shard().is_some_and(Shard::is_always_shared);
         let step_us = if is_shared { self.rng.below(SHARED_STEP_US_MAX) } else { 0 };
         let clock = self.nodes[node].clock(self.now, step_us);
@@ -376,12 +381,12 @@ impl Cluster {
                     return Ok(());
                 }
             }
-            if !self.nodes[node].is_life(life) {
+            if !self.nodes[node].is_incarnation(incarnation) {
                 return Ok(());
             }
             used_us += cost_us;
             if used_us >= 1_000 {
-                self.at(used_us / 1_000, ClusterEvent::Node(node, life, ProcessEvent::Run));
+                self.at(used_us / 1_000, ClusterEvent::Node(node, incarnation, ProcessEvent::Run));
                 return Ok(());
             }
         }
@@ -399,17 +404,17 @@ impl Cluster {
         let at = after.map(|after| self.now.saturating_add(after));
         if let Some(at) = at.filter(|at| process.is_alive() && process.wakes_at.is_none_or(|known| known > *at)) {
             process.wakes_at = Some(at);
-            let life = process.life;
-            self.at(at - self.now, ClusterEvent::Node(node, life, ProcessEvent::Wake));
+            let incarnation = process.incarnation;
+            self.at(at - self.now, ClusterEvent::Node(node, incarnation, ProcessEvent::Wake));
         }
     }
 
     fn pause_in_round(&mut self, node: usize) -> Result<(), String> {
-        let (life, for_ms) = (self.nodes[node].life, self.rng.below(3 * LEASE_MS) + 1);
+        let (incarnation, for_ms) = (self.nodes[node].incarnation, self.rng.below(3 * LEASE_MS) + 1);
         self.pause_node(node, for_ms);
         let landed = std::mem::take(&mut self.nodes[node].written.landed);
         self.progress.coverage.add_records(&landed, PAUSED);
-        self.at(for_ms, ClusterEvent::Node(node, life, ProcessEvent::Run));
+        self.at(for_ms, ClusterEvent::Node(node, incarnation, ProcessEvent::Run));
         Ok(())
     }
 
@@ -429,7 +434,7 @@ impl Cluster {
         attempt: u32,
         outcome: Outcome,
     ) {
-        let life = self.nodes[node].life;
+        let incarnation = self.nodes[node].incarnation;
         let Some(outcome) = self.calls.end(execution, &instance, attempt, outcome) else { return };
         // A stop because of the drain is no receipt: the attempt stays open.
         let is_receipt = !self.nodes[node].is_leaving || !matches!(outcome, Outcome::Stopped(_));
@@ -437,7 +442,7 @@ impl Cluster {
             let input = Input::Receipt { instance: instance.clone(), attempt, outcome: outcome.clone() };
             let after = self.rng.below(3_000);
             let again = NodeEvent::Shard(Event::Take(execution, PendingInput::without_reply(input)));
-            self.at(after, ClusterEvent::Node(node, life, ProcessEvent::Node(again)));
+            self.at(after, ClusterEvent::Node(node, incarnation, ProcessEvent::Node(again)));
         }
         self.receive(node, NodeEvent::Ended(execution, instance, attempt, outcome));
     }

@@ -54,7 +54,7 @@ impl Cluster {
 
     fn end_quarantine(&mut self, execution: ExecutionKey) -> Result<(), String> {
         let store = self.store.clone();
-        let act = Act { key: &keys().sealing, by: "operator", reason: "the store was looked at", audit: &[] };
+        let act = Act { key: &keys().sealing, by: "operator", reason: "the store was inspected", audit: &[] };
         let head = store.head(execution).map_err(|error| error.to_string())?.map(|row| row.head);
         let is_broken = self.rare_faults.rows.get(&execution).is_some_and(|row| row.breaks_journal(head.as_ref()));
         if self.workflows.subject.is_none() && self.rare_faults.others.chance(FORCED_END_PERCENT) {
@@ -74,7 +74,7 @@ impl Cluster {
         self.repair(execution)?;
         let place = Place { store: &store, loader: &self.loader, data_dir: None };
         match release(place, execution, &act) {
-            Ok(Released::GoesOn) => self.progress.coverage.add_fault(RELEASED),
+            Ok(Released::Resumed) => self.progress.coverage.add_fault(RELEASED),
             Ok(Released::Canceled) if self.commits.is_waited_for(execution) => {
                 return Err(format!("{execution} is canceled, and its parent waits for it"));
             }

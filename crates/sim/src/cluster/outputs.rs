@@ -48,7 +48,7 @@ impl Cluster {
 
     /// Performs an output that is no request to the store.
     fn perform_here(&mut self, node: usize, output: NodeOutput) -> Result<(), String> {
-        let life = self.nodes[node].life;
+        let incarnation = self.nodes[node].incarnation;
         match output {
             NodeOutput::Perform(execution, instance, attempt) => self.perform(node, execution, &instance, &attempt)?,
             NodeOutput::Stop((execution, instance, attempt)) | NodeOutput::Kill((execution, instance, attempt)) => {
@@ -58,16 +58,16 @@ impl Cluster {
             NodeOutput::Evaluate(execution, evaluation, suspended) => {
                 let event = NodeEvent::Shard(self.evaluate(execution, evaluation, *suspended));
                 let after = self.draw_evaluation_ms();
-                self.at(after, ClusterEvent::Node(node, life, ProcessEvent::Node(event)));
+                self.at(after, ClusterEvent::Node(node, incarnation, ProcessEvent::Node(event)));
             }
             NodeOutput::Reply(ticket, reply) => self.clients.handle_reply(ticket, &reply),
             NodeOutput::Notify(moment) => self.commits.check_told(moment.execution, moment.sequence)?,
             NodeOutput::Rejoin => self.rejoin(node),
-            NodeOutput::NotifyNodes(partitions) => self.hint(&partitions),
+            NodeOutput::NotifyNodes(partitions) => self.notify_nodes(&partitions),
             NodeOutput::Report(report) => self.observe(node, report)?,
             // The store failed during the drain. The next owner decides again about inputs that were not written.
             NodeOutput::Fatal(_) if self.nodes[node].is_leaving() => {}
-            NodeOutput::Fatal(why) => return Err(format!("{} has given up: {why}", self.nodes[node].name())),
+            NodeOutput::Fatal(why) => return Err(format!("{} has stopped: {why}", self.nodes[node].name())),
             // The other outputs are requests to the store.
             _ => {}
         }
@@ -78,15 +78,15 @@ impl Cluster {
     fn adopt(&mut self, node: usize, execution: ExecutionKey, instance: Instance, attempt: &Attempt) {
         let recovery = executors::adopt(&self.nodes[node].executors, attempt);
         let at_most = if self.draws_fault(self.faults.long_calls) { LEASE_MS } else { 20 };
-        let (life, after) = (self.nodes[node].life, self.rng.below(at_most));
+        let (incarnation, after) = (self.nodes[node].incarnation, self.rng.below(at_most));
         let attempt = attempt.number;
         let event = mainspring_engine::shard::Event::AttemptRecovered { execution, instance, attempt, recovery };
-        self.at(after, ClusterEvent::Node(node, life, ProcessEvent::Node(NodeEvent::Shard(event))));
+        self.at(after, ClusterEvent::Node(node, incarnation, ProcessEvent::Node(NodeEvent::Shard(event))));
     }
 
     fn observe(&mut self, node: usize, report: Report) -> Result<(), String> {
         match report {
-            Report::Lost(_) => self.calls.lose(node, self.nodes[node].life),
+            Report::Lost(_) => self.calls.lose(node, self.nodes[node].incarnation),
             Report::Silent { for_ms, .. } => self.expect_heartbeat(node, for_ms),
             Report::Released(_, running) => self.progress.handed_over += running as u64,
             Report::Forged(_, id) => self.check_forged(&id)?,
@@ -104,7 +104,7 @@ impl Cluster {
         if !self.rare_faults.may_be_quarantined.contains(&execution) {
             return Err(format!("{execution} was quarantined without a cause: {why}"));
         }
-        if let Some(call) = self.calls.running_attempt(node, self.nodes[node].life, execution) {
+        if let Some(call) = self.calls.running_attempt(node, self.nodes[node].incarnation, execution) {
             return Err(format!("{execution} is quarantined, and {call:?} still runs"));
         }
         self.progress.coverage.add_fault(operators::QUARANTINED);

@@ -53,7 +53,7 @@ impl Run<'_> {
         }
         let is_gate = |timer: &Timer| matches!(timer, Timer::Gate(..));
         let timers = |gates: bool| {
-            let timers = self.family.timers().filter(move |((_, timer), _)| is_gate(timer) == gates);
+            let timers = self.tree.timers().filter(move |((_, timer), _)| is_gate(timer) == gates);
             timers.map(|((at, _), order)| (*at, order, Arrival::Timers)).min()
         };
         let entry = self.inbox.first_by_time().map(|(at, order, entry)| (at, order, Arrival::Entry(entry)));
@@ -80,11 +80,11 @@ impl Run<'_> {
     pub(super) fn fire_timers(&mut self) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             self.hand_in(Event::Wake)?;
-            if self.family.timers().all(|((at, _), _)| *at > self.now) {
+            if self.tree.timers().all(|((at, _), _)| *at > self.now) {
                 return Ok(());
             }
         }
-        Err(format!("a timer is due and does not fire: {:?}", self.family.timers().min()))
+        Err(format!("a timer is due and does not fire: {:?}", self.tree.timers().min()))
     }
 
     /// Applies the faults between two events. A node recovers at the time of the last event, before the time advances.

@@ -10,7 +10,7 @@ use super::Run;
 
 impl Run<'_> {
     pub(super) fn check_at_end(&self) -> Result<(), String> {
-        for (execution, member) in self.family.members() {
+        for (execution, member) in self.tree.members() {
             self.check_journal(*execution, member)?;
             self.check_catalogue(*execution, member)?;
             self.check_calls(*execution, member)?;
@@ -52,7 +52,7 @@ impl Run<'_> {
             let name = instance.name(&state.plan);
             if matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. }) {
                 let child = child_key(state, instance, number);
-                let has_ended = self.family.member(child).is_none_or(|child| child.state().end.ended_at.is_some());
+                let has_ended = self.tree.member(child).is_none_or(|child| child.state().end.ended_at.is_some());
                 if has_ended {
                     return Err(format!("nothing moves, and `{name}` waits for a child that does not run"));
                 }

@@ -169,12 +169,12 @@ impl Run<'_> {
     /// Returns the execution that gets a signal: one with a step that waits for it, the root first.
     fn taker(&self, name: &str) -> ExecutionKey {
         let root = self.fixture.key;
-        let others = self.family.members().map(|(execution, _)| *execution);
+        let others = self.tree.members().map(|(execution, _)| *execution);
         std::iter::once(root).chain(others).find(|execution| self.takes(*execution, name)).unwrap_or(root)
     }
 
     fn takes(&self, execution: ExecutionKey, name: &str) -> bool {
-        let plan = self.family.member(execution).map(|member| &member.state().plan);
+        let plan = self.tree.member(execution).map(|member| &member.state().plan);
         let is_it = |work: &Work| matches!(work, Work::Signal { name: waits_for } if waits_for == name);
         plan.is_some_and(|plan| plan.steps.iter().any(|step| is_it(&step.work)))
     }
@@ -183,22 +183,22 @@ impl Run<'_> {
     /// first, else the one that was open last.
     fn gate(&self, at: &At, execution: Option<ExecutionKey>) -> Option<Gate> {
         let gate_of = |execution: ExecutionKey, instance: &Instance| {
-            let number = self.family.member(execution)?.state().steps.get(instance)?.gate.as_ref()?.number;
+            let number = self.tree.member(execution)?.state().steps.get(instance)?.gate.as_ref()?.number;
             Some(Gate { execution, instance: instance.clone(), number })
         };
         let named = match (at, execution) {
             (At::Step(_, step), Some(execution)) => {
-                let member = self.family.member(execution);
+                let member = self.tree.member(execution);
                 member.and_then(|member| gate_of(execution, &instance(&member.state().plan, step)?))
             }
             _ => None,
         };
         let first_open = |execution: ExecutionKey| {
-            let (instance, _) = self.family.member(execution)?.state().open_gates().next()?;
+            let (instance, _) = self.tree.member(execution)?.state().open_gates().next()?;
             gate_of(execution, instance)
         };
         let open = || {
-            let others = self.family.members().map(|(execution, _)| *execution);
+            let others = self.tree.members().map(|(execution, _)| *execution);
             std::iter::once(self.fixture.key).chain(others).find_map(first_open)
         };
         named.or_else(open).or_else(|| self.inbox.last_gate.clone())

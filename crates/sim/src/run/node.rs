@@ -26,9 +26,9 @@ const CROWDED_BYTES: usize = 2048;
 pub(super) fn fresh(store: &MemoryStore, injector: &mut faults::FaultInjector) -> Result<Shard, String> {
     let epoch = store.claim(SIMULATED_PARTITION, "simulated").map_err(|error| error.to_string())?;
     // Idle executions stay in memory, are never cached, or compete for the cache.
-    let resting_bytes_max = [usize::MAX, 0, CROWDED_BYTES][injector.below(3) as usize];
+    let idle_bytes_max = [usize::MAX, 0, CROWDED_BYTES][injector.below(3) as usize];
     let leases = Leases::alone(1, [Fence { partition: SIMULATED_PARTITION, epoch }]);
-    Ok(Shard::new(leases, keys(), resting_bytes_max))
+    Ok(Shard::new(leases, keys(), idle_bytes_max))
 }
 
 /// The end of processing: all done, or a crash.
@@ -70,10 +70,10 @@ impl Run<'_> {
 
     /// Repeats an input that was accepted before. It must have no effect.
     pub(super) fn repeat(&mut self, execution: ExecutionKey, input: Input) -> Result<(), String> {
-        let frames = self.family.frame_count();
+        let frames = self.tree.frame_count();
         self.hand_over(execution, input.clone(), None);
         self.settle()?;
-        if self.family.frame_count() == frames {
+        if self.tree.frame_count() == frames {
             return Ok(());
         }
         Err(format!("an input that was delivered again has changed the journal: {input:?}"))
@@ -86,9 +86,7 @@ impl Run<'_> {
 
     fn hand_over(&mut self, execution: ExecutionKey, input: Input, ticket: Option<Ticket>) {
         let event = match input {
-            Input::Start(_) if execution == self.fixture.key => {
-                Event::Submit(Box::new(self.fixture.submission(ticket)))
-            }
+            Input::Start(_) if execution == self.fixture.key => Event::Start(Box::new(self.fixture.submission(ticket))),
             input => Event::Take(execution, PendingInput { input, message: None, ticket, audit: None }),
         };
         self.node.handle(self.node_now, event);
@@ -171,8 +169,8 @@ impl Run<'_> {
                 Output::Acquired(_) | Output::Handoff(_) | Output::PassOn(..) | Output::StopRemote(_) => {
                     return Err("a node that has its store to itself shares nothing".into());
                 }
-                Output::Quarantine(_, why) => return Err(format!("the execution was set aside: {why}")),
-                Output::Fatal(why) => return Err(format!("the node has given up: {why}")),
+                Output::Quarantine(_, why) => return Err(format!("the execution was quarantined: {why}")),
+                Output::Fatal(why) => return Err(format!("the node has stopped: {why}")),
             }
         }
     }
@@ -182,7 +180,7 @@ impl Run<'_> {
         let is_written =
             !matches!(fault, CommitFault::CrashBefore | CommitFault::UnknownNotWritten | CommitFault::NotWritten);
         let mut answer = if is_written { self.store.commit(batch) } else { Ok(Vec::new()) };
-        let new = self.family.catch_up(&self.store, &mut self.world)?;
+        let new = self.tree.catch_up(&self.store, &mut self.world)?;
         let has_written = !new.is_empty();
         self.note_new_frames(&new);
         match fault {
@@ -205,7 +203,7 @@ impl Run<'_> {
     /// Logs inputs that were not delivered from outside too: a fired timer, the end of an abandoned attempt, a message.
     fn note_new_frames(&mut self, new: &[(ExecutionKey, usize)]) {
         for (execution, place) in new {
-            let Some(member) = self.family.member(*execution) else { continue };
+            let Some(member) = self.tree.member(*execution) else { continue };
             let input = (*execution, member.frames[*place].input.clone());
             if self.delivering.as_ref() != Some(&input) {
                 self.log.push(input);
@@ -215,7 +213,7 @@ impl Run<'_> {
     }
 
     fn frames_of(&self, execution: ExecutionKey) -> u64 {
-        self.family.member(execution).map_or(0, |member| member.frames.len() as u64)
+        self.tree.member(execution).map_or(0, |member| member.frames.len() as u64)
     }
 
     /// Delivers the messages between executions at once.
@@ -230,8 +228,8 @@ impl Run<'_> {
                 let event = mainspring_engine::inbox::event_of(&self.store, &keys().sealing, arrived.message.clone());
                 let event =
                     event.map_err(|message_error| format!("a message cannot be received: {message_error:?}"))?;
-                if let Event::Submit(submission) = &event {
-                    self.family.add(submission.execution, submission.plan.clone());
+                if let Event::Start(submission) = &event {
+                    self.tree.add(submission.execution, submission.plan.clone());
                 }
                 self.node.handle(self.node_now, event);
             }
@@ -244,19 +242,18 @@ impl Run<'_> {
     fn adopt(&mut self, instance: Instance, attempt: &Attempt) -> Result<(), String> {
         let number = attempt.number;
         let execution = attempt.execution;
-        let fate = match self.world.stage(execution, &instance, number) {
+        let recovery = match self.world.stage(execution, &instance, number) {
             Some(Stage::Written) => AttemptRecovery::NeverStarted,
             Some(Stage::Killed) => AttemptRecovery::Interrupted,
             Some(Stage::Answered | Stage::Out(_)) => AttemptRecovery::StillRunning,
             None => return Err(format!("attempt {number} of `{}` is adopted and never began", attempt.step)),
         };
-        self.node
-            .handle(self.node_now, Event::AttemptRecovered { execution, instance, attempt: number, recovery: fate });
+        self.node.handle(self.node_now, Event::AttemptRecovered { execution, instance, attempt: number, recovery });
         Ok(())
     }
 
     fn check_forgotten(&self, execution: ExecutionKey, step: &str, number: u32) -> Result<(), String> {
-        let Some(member) = self.family.member(execution) else { return Ok(()) };
+        let Some(member) = self.tree.member(execution) else { return Ok(()) };
         let state = member.state();
         let mut open = state.open.attempts.iter().filter_map(|instance| Some((instance, state.steps.get(instance)?)));
         match open.any(|(instance, open)| instance.name(&state.plan) == step && open.attempt == number) {

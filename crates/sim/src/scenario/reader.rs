@@ -172,7 +172,7 @@ impl<'a> Reader<'a> {
 }
 
 fn duration_ms(text: &str) -> Option<u64> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     let unit_ms = match &text[digits..] {
         "ms" => 1,
         "s" => 1000,

@@ -34,7 +34,17 @@ const fn term(
 }
 
 /// Compounds with such words that the field uses.
-pub(super) const KEPT: [&str; 5] = ["decision table", "in flight", "look up", "looked up", "looks up"];
+pub(super) const KEPT: [&str; 9] = [
+    "algorithm family",
+    "config home",
+    "decision table",
+    "home dir",
+    "home directory",
+    "in flight",
+    "look up",
+    "looked up",
+    "looks up",
+];
 
 pub(super) const TERMS: [Term; 59] = [
     // Nodes and leases.

@@ -58,13 +58,13 @@ const HISTOGRAMS: [(&str, Unit, &str); 10] = [
 
 /// Registers the descriptions at the recorder.
 pub(super) fn describe() {
-    for (name, words) in COUNTERS {
-        describe_counter!(name, Unit::Count, words);
+    for (name, description) in COUNTERS {
+        describe_counter!(name, Unit::Count, description);
     }
-    for (name, unit, words) in GAUGES {
-        describe_gauge!(name, unit, words);
+    for (name, unit, description) in GAUGES {
+        describe_gauge!(name, unit, description);
     }
-    for (name, unit, words) in HISTOGRAMS {
-        describe_histogram!(name, unit, words);
+    for (name, unit, description) in HISTOGRAMS {
+        describe_histogram!(name, unit, description);
     }
 }

@@ -61,7 +61,7 @@ impl Events {
 /// The organization that an event names. Journals that were read back would otherwise count as one organization.
 pub(in crate::node) fn organization_of(event: &Event) -> Option<&str> {
     match event {
-        Event::Submit(submission) => Some(submission.row.organization.as_deref().unwrap_or_default()),
+        Event::Start(new_execution) => Some(new_execution.row.organization.as_deref().unwrap_or_default()),
         Event::Loaded(_, _, answer) => match &**answer {
             LoadAnswer::Journal(journal) => Some(tenant_of(&journal.state)),
             _ => None,

@@ -12,7 +12,7 @@ use crate::{
 
 /// State of the notifications about quarantined executions.
 #[derive(Debug, Default)]
-pub(in crate::node) struct Aside {
+pub(in crate::node) struct QuarantineProgress {
     /// Executions whose quarantine is not recorded in the store yet, with the reason.
     pub(in crate::node) pending_quarantines: BTreeMap<ExecutionKey, String>,
     /// Quarantined executions that this process has met, with the progress of each notification.
@@ -22,7 +22,7 @@ pub(in crate::node) struct Aside {
     /// Executions among them whose parents are notified next.
     pub(in crate::node) to_notify: BTreeSet<ExecutionKey>,
     /// Children among them that are not quarantined but cannot start, with the parent that each names.
-    pub(in crate::node) unbegun: BTreeMap<ExecutionKey, ExecutionKey>,
+    pub(in crate::node) not_started: BTreeMap<ExecutionKey, ExecutionKey>,
     /// A batch of parents is being notified. Only one is in progress at a time.
     pub(in crate::node) is_notifying: bool,
     /// `is_wanted`: the quarantined executions are to be read. `is_reading`: a read is in progress.
@@ -48,7 +48,7 @@ pub(in crate::node) enum Met {
     },
 }
 
-impl Aside {
+impl QuarantineProgress {
     /// Records that an execution is quarantined.
     pub(in crate::node) fn meet(&mut self, execution: ExecutionKey) {
         if self.met.len() >= QUARANTINED_KNOWN_MAX.max(self.full_at) {
@@ -89,7 +89,7 @@ impl Aside {
             // Remains in `met`: when the execution is released, its messages are read again.
             let Some(met) = self.met.get_mut(&child) else { continue };
             let Met::InProgress { tries } = *met else { continue };
-            if is_notified.is_some() && self.unbegun.remove(&child).is_some() {
+            if is_notified.is_some() && self.not_started.remove(&child).is_some() {
                 self.met.remove(&child);
                 continue;
             }
@@ -116,54 +116,58 @@ mod tests {
     }
 
     #[test]
-    fn one_batch_of_bounded_size_is_told_at_a_time() {
-        let mut aside = Aside::default();
-        (0..=NOTIFIED_AT_A_TIME).for_each(|number| aside.meet(key(number)));
-        let batch = aside.next_batch().unwrap();
+    fn one_batch_of_bounded_size_is_notified_at_a_time() {
+        let mut quarantine = QuarantineProgress::default();
+        (0..=NOTIFIED_AT_A_TIME).for_each(|number| quarantine.meet(key(number)));
+        let batch = quarantine.next_batch().unwrap();
         assert_eq!(batch.len(), NOTIFIED_AT_A_TIME);
-        assert_eq!(aside.next_batch(), None, "one is under way");
-        aside.notified(batch.into_iter().map(|child| (child, Some(child != key(0)))).collect(), MonotonicMs(0));
-        aside.meet(key(1));
-        assert_eq!(aside.next_batch(), Some(vec![key(NOTIFIED_AT_A_TIME)]), "who was notified is not notified again");
-        aside.notified(vec![(key(NOTIFIED_AT_A_TIME), Some(true))], MonotonicMs(0));
-        aside.meet(key(0));
-        assert_eq!(aside.next_batch(), Some(vec![key(0)]), "nobody waited for this one");
+        assert_eq!(quarantine.next_batch(), None, "one is under way");
+        quarantine.notified(batch.into_iter().map(|child| (child, Some(child != key(0)))).collect(), MonotonicMs(0));
+        quarantine.meet(key(1));
+        assert_eq!(
+            quarantine.next_batch(),
+            Some(vec![key(NOTIFIED_AT_A_TIME)]),
+            "a notified parent is not notified again"
+        );
+        quarantine.notified(vec![(key(NOTIFIED_AT_A_TIME), Some(true))], MonotonicMs(0));
+        quarantine.meet(key(0));
+        assert_eq!(quarantine.next_batch(), Some(vec![key(0)]), "no parent waited for this one");
     }
 
     /// The parents of a full set of quarantined executions were notified, and two were not.
     #[test]
-    fn a_full_set_forgets_no_execution_whose_parent_is_to_be_told() {
-        let mut aside = Aside::default();
+    fn a_full_set_forgets_no_execution_whose_parent_is_to_be_notified() {
+        let mut quarantine = QuarantineProgress::default();
         let (later, next) = (key(0), key(QUARANTINED_KNOWN_MAX));
-        (0..QUARANTINED_KNOWN_MAX).for_each(|number| aside.meet(key(number)));
-        aside.unbegun.insert(later, next);
-        while let Some(batch) = aside.next_batch() {
-            aside.notified(
+        (0..QUARANTINED_KNOWN_MAX).for_each(|number| quarantine.meet(key(number)));
+        quarantine.not_started.insert(later, next);
+        while let Some(batch) = quarantine.next_batch() {
+            quarantine.notified(
                 batch.into_iter().map(|child| (child, (child != later).then_some(true))).collect(),
                 MonotonicMs(0),
             );
         }
-        aside.meet(next);
-        assert_eq!(aside.met.len(), 2, "those whose parents were notified are forgotten");
-        aside.retry(MonotonicMs(NOTIFY_RETRY_MS_MIN));
-        assert_eq!(aside.next_batch(), Some(vec![later, next]));
-        assert!(aside.unbegun.contains_key(&later));
+        quarantine.meet(next);
+        assert_eq!(quarantine.met.len(), 2, "those whose parents were notified are forgotten");
+        quarantine.retry(MonotonicMs(NOTIFY_RETRY_MS_MIN));
+        assert_eq!(quarantine.next_batch(), Some(vec![later, next]));
+        assert!(quarantine.not_started.contains_key(&later));
         // All parents cannot be read: the set grows, and is not searched for each execution.
-        let mut aside = Aside::default();
-        (0..2 * QUARANTINED_KNOWN_MAX).for_each(|number| aside.meet(key(number)));
-        assert_eq!(aside.to_notify.len(), 2 * QUARANTINED_KNOWN_MAX);
+        let mut quarantine = QuarantineProgress::default();
+        (0..2 * QUARANTINED_KNOWN_MAX).for_each(|number| quarantine.meet(key(number)));
+        assert_eq!(quarantine.to_notify.len(), 2 * QUARANTINED_KNOWN_MAX);
     }
 
     #[test]
-    fn a_parent_that_cannot_be_read_is_asked_less_and_less_often() {
-        let (mut aside, mut now, mut asked_at) = (Aside::default(), 0, Vec::new());
-        aside.meet(key(0));
+    fn notifications_of_an_unreadable_parent_are_retried_with_growing_pauses() {
+        let (mut quarantine, mut now, mut asked_at) = (QuarantineProgress::default(), 0, Vec::new());
+        quarantine.meet(key(0));
         while asked_at.len() < 12 {
-            aside.meet(key(0));
-            aside.retry(MonotonicMs(now));
-            if let Some(batch) = aside.next_batch() {
+            quarantine.meet(key(0));
+            quarantine.retry(MonotonicMs(now));
+            if let Some(batch) = quarantine.next_batch() {
                 asked_at.push(now);
-                aside.notified(batch.into_iter().map(|child| (child, None)).collect(), MonotonicMs(now));
+                quarantine.notified(batch.into_iter().map(|child| (child, None)).collect(), MonotonicMs(now));
             }
             now += NOTIFY_RETRY_MS_MIN;
         }
@@ -171,8 +175,8 @@ mod tests {
         assert_eq!(pauses[..3], [NOTIFY_RETRY_MS_MIN, 2 * NOTIFY_RETRY_MS_MIN, 4 * NOTIFY_RETRY_MS_MIN]);
         assert_eq!(pauses.last(), Some(&NOTIFY_RETRY_MS_MAX));
         // A new quarantine is notified at once.
-        aside.met.remove(&key(0));
-        aside.meet(key(0));
-        assert!(aside.next_batch().is_some());
+        quarantine.met.remove(&key(0));
+        quarantine.meet(key(0));
+        assert!(quarantine.next_batch().is_some());
     }
 }

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_at_the_place_is_meant() {
+    fn suggestions_are_names_that_are_valid_at_the_position() {
         assert_eq!(synonym("run", ["command", "cwd"]), Some("command"));
         assert_eq!(synonym("Run", ["tool", "bash"]), Some("bash"));
         assert_eq!(synonym("run", ["tool"]), None);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_says_what_another_says() {
+    fn synonym_rows_are_distinct() {
         for (at, (word, meant)) in SYNONYMS.iter().enumerate() {
             assert!(!meant.is_empty() && !meant.contains(word), "{word}");
             for (_, other) in SYNONYMS[at + 1..].iter().filter(|(other, _)| other == word) {

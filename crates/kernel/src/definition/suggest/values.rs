@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_as_people_write_them() {
+    fn common_notations_of_times_are_suggested() {
         for (text, expected) in [
             ("30s", Some(30_000)),
             ("5 min", Some(300_000)),

@@ -148,13 +148,13 @@ const NEAR: [&str; 101] = [
 ];
 
 #[test]
-fn what_is_near_to_something_taken_is_refused() {
+fn variants_of_accepted_scripts_are_refused() {
     let taken: alloc::vec::Vec<_> = NEAR.iter().filter(|command| outcome(command).is_ok()).collect();
     assert!(taken.is_empty(), "{taken:#?}");
 }
 
 #[test]
-fn what_runs_with_hostile_values_have_found_is_refused() {
+fn scripts_broken_by_hostile_values_are_refused() {
     let taken: alloc::vec::Vec<_> = RUN_WITH_VALUES.iter().filter(|command| outcome(command).is_ok()).collect();
     assert!(taken.is_empty(), "{taken:#?}");
 }

@@ -635,25 +635,25 @@ const REVIEWED_AGAIN: [&str; 99] = [
 ];
 
 #[test]
-fn what_another_review_has_found_is_refused() {
+fn scripts_found_in_the_second_review_are_refused() {
     let taken: alloc::vec::Vec<_> = REVIEWED_AGAIN.iter().filter(|command| outcome(command).is_ok()).collect();
     assert!(taken.is_empty(), "{taken:#?}");
 }
 
 #[test]
-fn what_a_review_has_found_is_refused() {
+fn scripts_found_in_the_first_review_are_refused() {
     let taken: alloc::vec::Vec<_> = REVIEWED.iter().filter(|command| outcome(command).is_ok()).collect();
     assert!(taken.is_empty(), "{taken:#?}");
 }
 
 #[test]
-fn what_was_refused_before_is_refused() {
+fn scripts_refused_by_earlier_releases_are_refused() {
     let taken: alloc::vec::Vec<_> = KNOWN.iter().filter(|command| outcome(command).is_ok()).collect();
     assert!(taken.is_empty(), "{taken:#?}");
 }
 
 #[test]
-fn what_no_table_has_is_refused() {
+fn programs_outside_of_the_table_are_refused() {
     let taken: alloc::vec::Vec<_> = OTHERS.iter().filter(|command| outcome(command).is_ok()).collect();
     assert!(taken.is_empty(), "{taken:#?}");
 }

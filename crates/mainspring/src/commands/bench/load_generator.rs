@@ -116,7 +116,7 @@ async fn one(
     let request = StartRequest { input: workload.input(number), ..request.clone() };
     let key = engine.new_key()?;
     let mut watch = engine.watch(key);
-    engine.submit_as(key, request).await?;
+    engine.start_as(key, request).await?;
     let mut until_ms = None;
     while let Some(moment) = watch.recv().await {
         until_ms = until_ms.or_else(|| timer_of(&moment));

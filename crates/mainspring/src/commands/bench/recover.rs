@@ -122,7 +122,7 @@ pub(super) async fn fill(url: &StoreUrl, folder: &Path, in_flight: u32) -> Resul
             let (engine, request, numbers): (Arc<Engine>, _, _) = (engine.clone(), request.clone(), numbers.clone());
             tokio::spawn(async move {
                 while numbers.fetch_add(1, Ordering::Relaxed) < u64::from(in_flight) {
-                    engine.submit(request.clone()).await?;
+                    engine.start(request.clone()).await?;
                 }
                 Ok::<_, EngineError>(())
             })

@@ -87,7 +87,7 @@ impl TestStore {
         let engines: Vec<Arc<Engine>> = begun.into_iter().map(|(engine, _)| engine).collect();
         let mut again = tokio::time::interval(POLL_INTERVAL);
         loop {
-            let held: Vec<usize> = engines.iter().map(|engine| engine.held().len()).collect();
+            let held: Vec<usize> = engines.iter().map(|engine| engine.owned_partitions().len()).collect();
             let share = partitions / engines.len();
             if held.iter().sum::<usize>() == partitions && held.iter().all(|held| *held >= share) {
                 return Ok(engines);
@@ -156,7 +156,7 @@ pub(super) async fn counting_engine(store: Arc<dyn Store>, executors: Executors)
 
 async fn all_of((engine, partitions): (Arc<Engine>, usize)) -> Result<Arc<Engine>, CliError> {
     let mut again = tokio::time::interval(POLL_INTERVAL);
-    while engine.held().len() < partitions {
+    while engine.owned_partitions().len() < partitions {
         again.tick().await;
     }
     Ok(engine)

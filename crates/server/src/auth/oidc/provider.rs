@@ -361,7 +361,7 @@ mod tests {
         while waiting.iter().filter(|sign_in| sign_in.is_finished()).count() < 200 - WAITING_OF_ADDRESS_MAX {
             tokio::task::yield_now().await;
         }
-        assert_eq!(provider.room.held(&IpAddr::from([192, 0, 2, 1])), WAITING_OF_ADDRESS_MAX);
+        assert_eq!(provider.room.count_of(&IpAddr::from([192, 0, 2, 1])), WAITING_OF_ADDRESS_MAX);
         let other = IpAddr::from([192, 0, 2, 2]);
         assert!(provider.room(other).is_ok(), "another address was turned away");
     }
