@@ -43,8 +43,8 @@ pub(crate) fn dev(dev: &Dev, context: &Context) -> Result<Exit, CliError> {
     let refused = |why: String| CliError::bad_input("bad_script", format!("{}: {why}", model.script.display()));
     let bytes = fs::read(&model.script).map_err(|error| refused(error.to_string()))?;
     let script = Script::parse(&bytes).map_err(|error| refused(error.to_string()))?;
-    context.signals.install()?;
     block_on(async {
+        context.signals.install()?;
         let cannot = |error: std::io::Error| {
             let message = format!("{} cannot be listened on: {error}; name another with --listen", model.listen);
             CliError::bad_input("listen", message)

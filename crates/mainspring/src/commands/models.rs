@@ -106,8 +106,8 @@ fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<
         handed_out_at: 0,
         workspace: None,
     };
-    context.signals.install()?;
     let outcome = block_on(async {
+        context.signals.install()?;
         let (handle, signal) = CancelHandle::pair();
         let mut performed = agents.perform(&attempt, signal);
         tokio::select! {

@@ -57,7 +57,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
     let tools = tool_servers::open(&object_settings()?, &scripts)?.executor;
-    let rules = Rules { scripts, needs_workspace, tools };
+    let rules = Rules { scripts, needs_workspace, tools, agents: None };
     block_on(async {
         context.signals.install()?;
         let location = StoreLocation::of(&context.global)?;
