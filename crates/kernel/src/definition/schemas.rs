@@ -7,6 +7,7 @@ use alloc::{
 };
 
 use super::{
+    agents::is_conversation,
     fields::Fields,
     references::Reader,
     report::{Report, named},
@@ -50,6 +51,13 @@ impl Reader<'_, '_> {
             (false, _) => &reference.path[..],
             (true, Some((Part::Index(_), below))) => below,
             (true, _) => return,
+        };
+        // The schema of an agent describes its answer, which is the `value` of its output.
+        let is_agent = is_conversation(entry.kind, &entry.fields);
+        let below = match below.split_first() {
+            Some((Part::Name(name), below)) if is_agent && name == "value" => below,
+            _ if is_agent => return,
+            _ => below,
         };
         let source = format!("the output of {}", named(&entry.id));
         self.check_path(reference, below, schema, &source, path);
