@@ -15,7 +15,7 @@ use alloc::{
 
 use crate::{
     limits::EFFECT_RULES_MAX,
-    plan::{ClassSource, EffectClass, Guard, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules, Work},
+    plan::{Agent, ClassSource, EffectClass, Guard, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules, Work},
     template::Template,
     value::Value,
 };
@@ -195,11 +195,50 @@ impl EffectPolicy {
 
     /// Judges a step of a plan. `None` if the step makes no call, or calls a tool where no tool server is configured.
     pub fn judge_step(&self, plan: &Plan, step: u32, organization: Option<&str>) -> Option<Judgment> {
+        if let Some((_, agent)) = plan.agent_of_call(step) {
+            return self.judge_agent(agent, organization, &plan.effect_rules);
+        }
         let call = Call::of(&plan.step(step).work)?;
         if matches!(call, Call::Tool(_)) && self.servers.is_empty() {
             return None;
         }
         Some(self.judge(call, organization, &plan.effect_rules))
+    }
+
+    /// Judges the tool calls of an agent. The model chooses among the listed tools, so the strictest judgment of them
+    /// applies to each call.
+    fn judge_agent(&self, agent: &Agent, organization: Option<&str>, workflow: &VerdictRules) -> Option<Judgment> {
+        let has_servers = !self.servers.is_empty();
+        let tools = agent.tools.iter().filter(|tool| has_servers || !tool.contains('.'));
+        let judged = tools.map(|tool| match (tool.as_str(), tool.strip_suffix('*')) {
+            ("bash", _) => self.judge(Call::BuiltIn(tool, EffectClass::Execute), organization, workflow),
+            // The model chooses the method.
+            ("http", _) => self.judge(Call::BuiltIn(tool, EffectClass::Destructive), organization, workflow),
+            (_, Some(prefix)) => self.judge_server(prefix, organization, workflow),
+            _ => self.judge(Call::Tool(tool), organization, workflow),
+        });
+        judged.max_by_key(|judged| (judged.verdict, judged.class))
+    }
+
+    /// Judges any tool whose name begins with a prefix: the strictest judgment that one of them can have.
+    fn judge_server(&self, prefix: &str, organization: Option<&str>, workflow: &VerdictRules) -> Judgment {
+        let any = format!("{prefix}*");
+        let unknown = self.judge_tool(&any, organization, workflow);
+        let classes = self.classes.iter().filter(|(pattern, _)| pattern.can_match_prefix(prefix));
+        let by_class = classes.map(|(_, class)| {
+            let verdict = self.verdict(&any, *class, ClassSource::Rule, organization, workflow);
+            Judgment { class: *class, source: ClassSource::Rule, verdict }
+        });
+        let of_organization = organization.and_then(|organization| self.organizations.get(organization));
+        let levels = [Some(&self.installation), of_organization, Some(workflow)].into_iter().flatten();
+        let patterns = levels.flat_map(VerdictRules::patterns).filter(|(pattern, _)| pattern.can_match_prefix(prefix));
+        let by_name = patterns.map(|(_, verdict)| Judgment { verdict, ..unknown });
+        let annotated = self.annotated.keys().filter(|name| name.starts_with(prefix));
+        let by_annotation = annotated.map(|name| self.judge_tool(name, organization, workflow));
+        let judged = by_class.chain(by_name).chain(by_annotation);
+        judged.fold(unknown, |strictest, judged| {
+            if (judged.verdict, judged.class) > (strictest.verdict, strictest.class) { judged } else { strictest }
+        })
     }
 
     /// Returns the guards of a plan's steps, by number. A call that is allowed needs none.
@@ -230,7 +269,10 @@ impl EffectPolicy {
     /// Returns the steps that the policy certainly denies, as `(step, class)`.
     pub fn denied(&self, plan: &Plan, organization: Option<&str>) -> Vec<(u32, EffectClass)> {
         let guards = self.guards(plan, organization);
-        guards.into_iter().filter(|(_, guard)| guard.is_denied).map(|(step, guard)| (step, guard.class)).collect()
+        let denied = guards.into_iter().filter(|(_, guard)| guard.is_denied);
+        // The calls of an agent are those of the step that an author has written.
+        let written = |step: u32| plan.agent_of_call(step).map_or(step, |(agent, _)| agent);
+        denied.map(|(step, guard)| (written(step), guard.class)).collect()
     }
 }
 

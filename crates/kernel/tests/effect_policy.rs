@@ -186,3 +186,47 @@ fn mistakes_in_the_rules_of_a_workflow_are_diagnostics() {
     );
     check("{\"a b\": deny}", "a pattern has no spaces");
 }
+
+/// The verdicts of the steps of an agent with these tools, under these rules.
+fn agent_verdicts(rules: &str, tools: &str) -> Vec<&'static str> {
+    let text = format!("steps: [{{id: a, type: agent, goal: g, tools: {tools}}}]");
+    let plan = compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan;
+    let steps = 0..plan.steps.len() as u32;
+    let judged = steps.filter_map(|step| policy(rules).judge_step(&plan, step, None));
+    judged.map(|judged| judged.verdict.name()).collect()
+}
+
+/// The first verdict is that of the model call, the second that of each tool call.
+#[test]
+fn the_strictest_tool_of_an_agent_decides_for_its_calls() {
+    for (rules, tools, expected) in [
+        ("{}", "[bash]", "allow"),
+        ("verdicts: {execute: ask}", "[bash]", "ask"),
+        ("{}", "[http]", "allow"),
+        ("verdicts: {destructive: ask}", "[http]", "ask"),
+        ("{}", "[s.x]", "ask"),
+        ("classes: {s.x: read}", "[s.x]", "allow"),
+        ("classes: {s.x: read, s.y: payment}", "[s.x, s.y]", "ask"),
+        ("classes: {s.x: read}\nverdicts: {s.y: deny}", "[s.x, s.y]", "deny"),
+        ("classes: {s.x: read}\nverdicts: {s.y: deny}", "[s.x]", "allow"),
+        ("{}", "['s.*']", "ask"),
+        ("classes: {'s.*': read}", "['s.*']", "allow"),
+        ("classes: {'s.*': read, s.pay: payment}", "['s.*']", "ask"),
+        ("classes: {'s.*': read}\nverdicts: {s.delete: deny}", "['s.*']", "deny"),
+        ("classes: {'s.*': read}\nverdicts: {'*delete*': deny}", "['s.*']", "deny"),
+        ("classes: {'s.*': read}\nverdicts: {'t.*': deny}", "['s.*']", "allow"),
+        ("classes: {'s.*': read}\nverdicts: {read: ask}", "['s.*']", "ask"),
+    ] {
+        assert_eq!(agent_verdicts(rules, tools), ["allow", expected], "{rules} {tools}");
+    }
+}
+
+#[test]
+fn a_denied_tool_of_an_agent_is_an_error_at_the_agent() {
+    let text = "steps: [{id: a, type: agent, goal: g, tools: ['s.*']}]";
+    let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
+    let compiled = compile(&document).expect("it compiles");
+    let denied = denied_calls(&compiled, &document, &policy("verdicts: {s.delete: deny}"), None);
+    let found: Vec<_> = denied.iter().map(|found| (found.code, found.path.to_string())).collect();
+    assert_eq!(found, [("policy_denied", "steps[0]".to_string())]);
+}

@@ -59,7 +59,8 @@ impl Bench {
         fs::write(dir.root().join("server.sh"), SERVER).unwrap();
         let config = format!(
             "models: {{test: {{provider: openai, model: m, baseUrl: 'http://{address}/v1'}}}}\n\
-             mcpServers: {{issues: {{command: bash, args: [../server.sh]}}}}\n"
+             mcpServers: {{issues: {{command: bash, args: [../server.sh]}}}}\n\
+             policy: {{classes: {{'issues.*': read}}}}\n"
         );
         fs::write(dir.root().join("config.yaml"), config).unwrap();
         Self { dir, model, address }
@@ -121,6 +122,27 @@ fn an_agent_calls_a_tool_of_a_server() {
     let ran = call(bench.mainspring(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
     assert_eq!(ran.exit, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("It crashes."), "{}", ran.stdout);
+    assert_eq!(bench.dir.file("calls").lines().count(), 1);
+}
+
+/// Without a rule for the tools of the server, a person sees the call that the model asks for, and decides.
+#[test]
+fn a_tool_that_no_rule_classifies_asks_before_an_agent_calls_it() {
+    let bench = Bench::with(
+        "answers:\n  - {toolCalls: [{name: issues.get, arguments: {id: 7}}]}\n  - {when: the build crashes, text: It crashes.}\n",
+    );
+    let config = fs::read_to_string(bench.dir.root().join("config.yaml")).unwrap();
+    let without_policy = config.lines().filter(|line| !line.starts_with("policy")).collect::<Vec<_>>().join("\n");
+    fs::write(bench.dir.root().join("config.yaml"), without_policy).unwrap();
+    fs::write(bench.dir.workspace().join("wf.yaml"), TRIAGE).unwrap();
+    let ran = call(bench.mainspring(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
+    assert_eq!(ran.exit, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let gate = r#"Step `ask#1.1` calls the tool \"issues.get\". Its class is destructive"#;
+    assert!(ran.stdout.contains(gate) && ran.stdout.contains(r#""arguments":{"id":7}"#), "{}", ran.stdout);
+    assert_eq!(bench.dir.file("calls"), "", "nothing is called before the decision");
+    let approved = call(bench.mainspring(&["approve", "e1", "--json"]), b"");
+    assert_eq!(approved.exit, Some(0), "{}{}", approved.stdout, approved.stderr);
+    assert!(approved.stdout.contains("It crashes."), "{}", approved.stdout);
     assert_eq!(bench.dir.file("calls").lines().count(), 1);
 }
 

@@ -69,7 +69,7 @@ impl Decider<'_> {
             return self.fail_for_size(instance);
         }
         let intent = self.intent(instance, name, &encoded);
-        match plan.step(instance.step).guard {
+        match self.state.plan.step(instance.step).guard {
             None => {
                 self.started(instance, params, Some(intent))?;
                 self.hand_out(instance, 1)

@@ -83,16 +83,29 @@ impl Decider<'_> {
     ) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
-        let call = match Call::of(&step.work) {
-            Some(Call::Tool(tool)) => format!("the tool `{tool}`"),
-            _ => format!("`{}`", step.work.kind()),
+        let in_agent = plan.agent_of_call(instance.step).is_some();
+        let tool = match Call::of(&step.work) {
+            _ if in_agent => params.get("params").and_then(|params| params.get("tool")).and_then(Value::as_text),
+            Some(Call::Tool(tool)) => Some(tool),
+            _ => None,
+        };
+        let effect = match params.get("effect").and_then(Value::as_text) {
+            Some(effect) if in_agent => effect,
+            _ => step.work.kind(),
+        };
+        let call = match tool {
+            // The name is the model's, within the tools that the step lists.
+            Some(tool) if in_agent => format!("the tool {}", crate::diagnostic::quoted(tool)),
+            Some(tool) => format!("the tool `{tool}`"),
+            None => format!("`{effect}`"),
         };
         let class = guard.class.name();
         let why = if guard.is_assumed { ", which is assumed because no rule classifies the tool" } else { "" };
-        let prompt = format!("Step `{}` calls {call}. Its class is {class}{why}. Allow this call?", step.id);
+        let name = if in_agent { instance.name(&plan) } else { step.id.clone() };
+        let prompt = format!("Step `{name}` calls {call}. Its class is {class}{why}. Allow this call?");
         let items = Value::map([
             ("class", class.into()),
-            ("effect", step.work.kind().into()),
+            ("effect", effect.into()),
             ("input", params.clone()),
             ("inputHash", Hash::of(&cbor::encode(&params)).prefixed().into()),
         ]);

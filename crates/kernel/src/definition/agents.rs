@@ -146,6 +146,7 @@ impl Reader<'_, '_> {
             transform: None,
             priority: 0,
             key_per_attempt: is_call && fields.get("keyPer").and_then(Value::as_text) == Some("attempt"),
+            guard: None,
         })
     }
 }

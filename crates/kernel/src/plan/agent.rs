@@ -7,7 +7,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Over, Plan, Work};
+use super::{Loop, Over, Plan, Work};
 use crate::{template::Template, value::Value};
 
 /// The settings and bounds of a conversation with a model.
@@ -65,6 +65,18 @@ impl Plan {
             (Over::Turns(_), Work::Loop(_)) => Some(AgentPart::Calls),
             (Over::Turns(_), _) => Some(AgentPart::Model),
             (Over::Calls, _) => Some(AgentPart::Call),
+            _ => None,
+        }
+    }
+
+    /// Returns the agent whose tools a step calls, with the number of the agent's step; `None` for other steps.
+    pub(crate) fn agent_of_call(&self, step: u32) -> Option<(u32, &Agent)> {
+        if self.agent_part(step) != Some(AgentPart::Call) {
+            return None;
+        }
+        let owner = self.parent(self.parent(step)?)?;
+        match &self.step(owner).work {
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => Some((owner, agent)),
             _ => None,
         }
     }

@@ -140,6 +140,11 @@ impl VerdictRules {
         by_name.chain(by_class).max()
     }
 
+    /// The verdicts by name.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = (&Pattern, Verdict)> {
+        self.patterns.iter().map(|(pattern, verdict)| (pattern, *verdict))
+    }
+
     /// Returns the rules as a configuration writes them.
     pub fn to_value(&self) -> Value {
         let classes = self.classes.iter().map(|(class, verdict)| (class.name().to_owned(), verdict.name().into()));

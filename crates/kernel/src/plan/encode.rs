@@ -22,8 +22,8 @@ use alloc::{
 use core::fmt;
 
 use super::{
-    Agent, Constraints, Delay, EdgeKind, FailurePolicy, Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over,
-    Plan, Retry, Step, Variable, Work, decode,
+    Agent, Constraints, Delay, EdgeKind, FailurePolicy, Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output,
+    Over, Plan, Retry, Step, Variable, Work, decode,
 };
 use crate::{
     cbor,

@@ -44,6 +44,14 @@ impl Pattern {
         pattern.get(at..).unwrap_or_default().iter().all(|byte| *byte == b'*')
     }
 
+    /// True if a name that begins with the prefix can match.
+    pub(crate) fn can_match_prefix(&self, prefix: &str) -> bool {
+        match self.0.split_once('*') {
+            None => self.0.starts_with(prefix),
+            Some((before, _)) => before.starts_with(prefix) || prefix.starts_with(before),
+        }
+    }
+
     /// Returns the number of bytes other than `*`. The pattern with more of them is more specific.
     pub(crate) fn literal_length(&self) -> usize {
         self.0.bytes().filter(|byte| *byte != b'*').count()
