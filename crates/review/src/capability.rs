@@ -59,7 +59,11 @@ pub(crate) fn class_of(node: &Node) -> usize {
             Some("GET" | "HEAD" | "OPTIONS") => "read",
             _ => "write",
         },
-        "agent" => "model",
+        "agent" => match tools(node) {
+            [] => "model",
+            tools if tools.iter().any(|tool| tool.as_text() == Some("bash")) => "execute",
+            _ => "write",
+        },
         "agent_message" => "message",
         // A tool may do anything that its server allows, and so may an effect that this table does not know.
         _ if node.text("type") == "effect" => "write",
@@ -85,13 +89,17 @@ pub(crate) fn capabilities(node: &Node) -> Vec<Capability> {
         kind @ ("agent" | "agent_message") => {
             add(Kind::Agent, text("agent").unwrap_or(kind));
             text("model").into_iter().for_each(|model| add(Kind::Model, model));
-            let tools = node.param("tools").and_then(Value::as_list).unwrap_or_default();
-            tools.iter().filter_map(Value::as_text).for_each(|tool| add(Kind::Tool, tool));
+            tools(node).iter().filter_map(Value::as_text).for_each(|tool| add(Kind::Tool, tool));
         }
         _ => {}
     }
     node.fields.values().for_each(|field| secrets(field, &mut |name| add(Kind::Secret, name)));
     found
+}
+
+/// Returns the tools that an agent may call.
+fn tools(node: &Node) -> &[Value] {
+    node.param("tools").and_then(Value::as_list).unwrap_or_default()
 }
 
 /// Finds each `{secret: NAME}`.

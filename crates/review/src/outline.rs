@@ -17,6 +17,9 @@ use mainspring_kernel::{
 /// Keys of the stored form that hold inner steps.
 const BRANCHES: [&str; 3] = ["then", "else", "steps"];
 
+/// Keys of the stored form of a model call that an author writes at its agent.
+const CALL_KEYS: [&str; 4] = ["retry", "timeoutMs", "onInterrupted", "keyPer"];
+
 /// The key of the body of a `forEach` step in the stored form.
 const BODY: &str = "body";
 
@@ -166,6 +169,7 @@ impl Reader<'_> {
                 }
             }
         }
+        self.number += fold_agent(&mut fields);
         let id = fields.remove("id").and_then(|id| id.as_text().map(String::from)).unwrap_or_default();
         let edges = fields.remove("edges").map(|edges| read_edges(&edges)).unwrap_or_default();
         let inner: Vec<(&'static str, Value)> =
@@ -182,6 +186,34 @@ impl Reader<'_> {
         }
         own
     }
+}
+
+/// Makes one effect of an agent, whose plan is a loop over a model call and its tool calls. Returns the number of steps
+/// inside it.
+fn fold_agent(fields: &mut Map) -> usize {
+    let Some(Value::Map(agent)) = fields.remove("turns") else { return 0 };
+    let inside = fields.remove("steps").unwrap_or_default();
+    let mut params = Map::new();
+    for (key, value) in agent {
+        match (key.as_str(), value) {
+            ("settings", Value::Map(settings)) => params.extend(settings),
+            (_, value) => drop(params.insert(key, value)),
+        }
+    }
+    let model = inside.as_list().and_then(<[Value]>::first).and_then(Value::as_map).cloned().unwrap_or_default();
+    for (key, value) in model.into_iter().filter(|(key, _)| CALL_KEYS.contains(&key.as_str())) {
+        fields.entry(key).or_insert(value);
+    }
+    fields.insert("type".into(), "effect".into());
+    fields.insert("effect".into(), "agent".into());
+    fields.insert("params".into(), params.into());
+    count(&inside)
+}
+
+/// Returns the number of steps in a list and inside of them.
+fn count(steps: &Value) -> usize {
+    let steps = steps.as_list().unwrap_or_default();
+    steps.iter().map(|step| 1 + BRANCHES.iter().filter_map(|key| step.get(key)).map(count).sum::<usize>()).sum()
 }
 
 fn read_edges(edges: &Value) -> Vec<EdgeIn> {

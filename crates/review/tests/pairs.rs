@@ -164,6 +164,18 @@ const PAIRS: &[Pair] = &[
         &["effect_changed steps[8]"],
     ),
     Pair(
+        "a shell for an agent",
+        RELEASE,
+        &[("goal: Summarize", "goal: Summarize, tools: [bash]")],
+        &["class_raised steps[8].type", "tool_added steps[8].tools", "effect_changed steps[8]"],
+    ),
+    Pair(
+        "a new agent with a known tool and another one",
+        NESTED,
+        &[("  - {id: end", "  - {id: think, type: agent, goal: Decide, tools: [t.one, t.nine]}\n  - {id: end")],
+        &["agent_added steps[3]", "tool_added steps[3].tools"],
+    ),
+    Pair(
         "reading becomes writing",
         RELEASE,
         &[("{id: look, type: http,", "{id: look, type: http, method: DELETE,")],
