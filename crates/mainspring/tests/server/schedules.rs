@@ -62,6 +62,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         connections_max: 64,
         oidc: None,
         marks: None,
+        effect_policy: Arc::default(),
         clock,
     };
     App::new(engine, Arc::new(InProcess), settings)

@@ -183,7 +183,7 @@ fn check_features(features: Option<&BTreeMap<String, bool>>) -> Result<()> {
 /// An organization to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Create {
+struct CreateOrganization {
     /// Unique id.
     id: String,
     /// Display name.
@@ -210,13 +210,13 @@ struct Created {
 /// Create an organization with an owner and a credential of the owner. Requires an operator of the installation.
 /// Executions cannot start until the feature `workflow_runtime_v1` is enabled, by `features` here or by `PATCH
 /// /api/organization`.
-#[utoipa::path(post, path = "/api/organizations", tag = "organizations", request_body = Create,
+#[utoipa::path(post, path = "/api/organizations", tag = "organizations", request_body = CreateOrganization,
     extensions(("x-permission" = json!("installation:write"))),
     responses((status = 201, body = Created), (status = 409, body = ProblemBody)))]
 async fn create(
     State(app): State<App>,
     caller: Caller,
-    Body(body): Body<Create>,
+    Body(body): Body<CreateOrganization>,
 ) -> Result<(StatusCode, Json<Created>)> {
     check_id("id", &body.id)?;
     check_member_id("owner", &body.owner)?;

@@ -46,7 +46,7 @@ const PAGES_READ_MAX: usize = 10;
 /// A proposal to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Create {
+struct CreateProposal {
     /// `workflowHash` of the definition that it changes. It must be the present one.
     base_workflow_hash: String,
     /// The change.
@@ -347,7 +347,7 @@ fn short(key: &str) -> String {
 
 /// Propose a change of a workflow. Its definition must have `constraints.allowSelfModification`. A session may propose
 /// for the workflow of its execution.
-#[utoipa::path(post, path = "/api/workflows/{id}/proposals", tag = "proposals", request_body = Create,
+#[utoipa::path(post, path = "/api/workflows/{id}/proposals", tag = "proposals", request_body = CreateProposal,
     params(("id" = String, Path)),
     extensions(("x-permission" = json!("proposals:write"))),
     responses((status = 201, body = DetailedProposal), (status = 409, body = ProblemBody)))]
@@ -355,7 +355,7 @@ async fn create(
     State(app): State<App>,
     caller: Caller,
     PathParams(id): PathParams<String>,
-    Body(request): Body<Create>,
+    Body(request): Body<CreateProposal>,
 ) -> Result<(StatusCode, Json<DetailedProposal>)> {
     let expires_at = request.expires_at.as_deref().map(|text| timestamps::read("expiresAt", text)).transpose()?;
     let Change { proposed_workflow, summary, rationale, base_hash, .. } = request.proposal;

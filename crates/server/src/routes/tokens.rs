@@ -104,7 +104,7 @@ struct Tokens {
 /// A credential to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Create {
+struct CreateToken {
     /// Display name.
     #[schema(min_length = 1, max_length = 200)]
     name: String,
@@ -158,13 +158,13 @@ async fn list(
 }
 
 /// Create a credential. A credential with scopes cannot create one with further scopes.
-#[utoipa::path(post, path = "/api/tokens", tag = "tokens", request_body = Create,
+#[utoipa::path(post, path = "/api/tokens", tag = "tokens", request_body = CreateToken,
     extensions(("x-permission" = json!("tokens:own"))),
     responses((status = 201, body = Created), (status = 404, body = ProblemBody), (status = 409, body = ProblemBody)))]
 async fn create(
     State(app): State<App>,
     caller: Caller,
-    Body(body): Body<Create>,
+    Body(body): Body<CreateToken>,
 ) -> Result<(StatusCode, Json<Created>)> {
     if !(1..=200).contains(&body.name.chars().count()) {
         return Err(Problem::field("name", "it must have 1 to 200 characters"));
@@ -185,7 +185,12 @@ async fn create(
 }
 
 /// The change that creates a credential, and its text.
-fn create_change(app: &App, caller: &Caller, body: &Create, expires_at: Option<u64>) -> Result<(Change, TokenText)> {
+fn create_change(
+    app: &App,
+    caller: &Caller,
+    body: &CreateToken,
+    expires_at: Option<u64>,
+) -> Result<(Change, TokenText)> {
     let user = body.user_id.as_deref().unwrap_or(&caller.user);
     let (installation, members) =
         (Repository::of(app.catalogue(), ""), Repository::of(app.catalogue(), &caller.organization));

@@ -149,7 +149,9 @@ mod tests {
         assert_eq!(state().runs.iter().map(|run| run.at).collect::<Vec<_>>(), [1, 2]);
         assert_eq!((state().last_run_at, state().last_execution.as_deref()), (Some(2), Some("e2")));
         assert!(repository.get::<TriggerState>("deleted").unwrap().is_none());
-        (3..3 + RUN_LOG_ENTRIES_MAX as u64).for_each(|at| drop(pending.add(key("t1"), entry(at))));
+        for at in 3..3 + RUN_LOG_ENTRIES_MAX as u64 {
+            pending.add(key("t1"), entry(at));
+        }
         pending.write(&store);
         assert_eq!((state().runs.len(), state().runs[0].at), (RUN_LOG_ENTRIES_MAX, 3));
     }

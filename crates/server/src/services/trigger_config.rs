@@ -41,9 +41,10 @@ const METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "GET"];
 
 /// The source of the events of a trigger, as a request writes it.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ConfigBody {
     /// HTTP requests to `/webhooks/{path}`.
+    #[serde(rename_all = "camelCase")]
     Webhook {
         /// Path below `/webhooks/`: segments of letters, digits and `. _ ~ -`, up to 200 bytes. A path belongs to one
         /// trigger of the installation.
@@ -69,6 +70,7 @@ pub(crate) enum ConfigBody {
         wait_ms: Option<u64>,
     },
     /// Ticks of a cron expression.
+    #[serde(rename_all = "camelCase")]
     Schedule {
         /// Five fields (minute, hour, day of month, month, day of week), or a name such as `@daily`.
         cron: String,
@@ -96,9 +98,10 @@ pub(crate) enum ConfigBody {
 
 /// The source of the events of a trigger, without its secrets.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ConfigView {
     /// HTTP requests to `/webhooks/{path}`.
+    #[serde(rename_all = "camelCase")]
     Webhook {
         /// Path below `/webhooks/`.
         path: String,
@@ -118,6 +121,7 @@ pub(crate) enum ConfigView {
         wait_ms: u64,
     },
     /// Ticks of a cron expression.
+    #[serde(rename_all = "camelCase")]
     Schedule {
         /// Cron expression.
         cron: String,
