@@ -11,7 +11,7 @@ use axum::{
 use crate::files::{File, file};
 
 /// Paths of the pages, in the syntax of axum. `web/src/app/router.tsx` has the same ones.
-pub const PAGES: [&str; 9] = [
+pub const PAGES: [&str; 11] = [
     "/",
     "/login",
     "/executions",
@@ -20,6 +20,8 @@ pub const PAGES: [&str; 9] = [
     "/workflows",
     "/workflows/new",
     "/workflows/{id}",
+    "/triggers",
+    "/triggers/{id}",
     "/installation",
 ];
 

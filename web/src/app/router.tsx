@@ -109,8 +109,21 @@ const newWorkflow = createRoute({
 const workflow = createRoute({
   getParentRoute: () => signedIn,
   path: '/workflows/$id',
-  validateSearch: texts('view', 'from', 'to', 'rerun'),
+  validateSearch: texts('view', 'from', 'to', 'rerun', 'proposal'),
   component: lazyRouteComponent(() => import('@/features/workflows/onePage'), 'WorkflowPage'),
+});
+
+const triggers = createRoute({
+  getParentRoute: () => signedIn,
+  path: '/triggers',
+  validateSearch: texts('workflow', 'text'),
+  component: lazyRouteComponent(() => import('@/features/triggers/page'), 'TriggersPage'),
+});
+
+const trigger = createRoute({
+  getParentRoute: () => signedIn,
+  path: '/triggers/$id',
+  component: lazyRouteComponent(() => import('@/features/triggers/onePage'), 'TriggerPage'),
 });
 
 const installation = createRoute({
@@ -123,7 +136,18 @@ const installation = createRoute({
 export const router = createRouter({
   routeTree: root.addChildren([
     login,
-    signedIn.addChildren([overview, executions, execution, approvals, workflows, newWorkflow, workflow, installation]),
+    signedIn.addChildren([
+      overview,
+      executions,
+      execution,
+      approvals,
+      workflows,
+      newWorkflow,
+      workflow,
+      triggers,
+      trigger,
+      installation,
+    ]),
   ]),
   defaultPreload: 'intent',
   defaultPendingMs: 300,

@@ -12,7 +12,7 @@ import './shell.css';
 const AccountMenu = lazy(() => import('./accountMenu'));
 
 interface Place {
-  to: '/' | '/executions' | '/approvals' | '/workflows' | '/installation';
+  to: '/' | '/executions' | '/approvals' | '/workflows' | '/triggers' | '/installation';
   label: string;
   /** The page is offered to sessions with one of these. */
   needs: Permission[];
@@ -23,6 +23,7 @@ const PLACES: Place[] = [
   { to: '/executions', label: 'Executions', needs: ['executions:read'] },
   { to: '/approvals', label: 'Approvals', needs: ['executions:read'] },
   { to: '/workflows', label: 'Workflows', needs: ['workflows:read'] },
+  { to: '/triggers', label: 'Triggers', needs: ['workflows:read'] },
   {
     to: '/installation',
     label: 'Installation',

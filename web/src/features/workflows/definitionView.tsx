@@ -1,9 +1,12 @@
 /** The definition of a workflow in the editor. Saving fails if the workflow was changed since it was read. */
+import { useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { isStale as isRefusedAsStale, messageOf, type Diagnostic, type Workflow } from '@/api/client';
-import { Failed, Loading, Notice } from '@/design/parts';
+import { ActionDialog } from '@/design/dialog';
+import { Failed, Field, Loading, Notice } from '@/design/parts';
 import { useCan, useMayActFor } from '@/features/session/queries';
 import { afterSave, converted, hasChanges, opened, readAsServer, type Draft, type Syntax } from './definitionText';
+import { permitsProposals, propose } from './proposals';
 import { compile, updateWorkflow, type TaggedWorkflow } from './queries';
 
 const Editor = lazy(() => import('@/features/editor/editor'));
@@ -29,8 +32,14 @@ function ReadOnly({ workflow }: { workflow: Workflow }) {
 export function DefinitionView(props: DefinitionProps) {
   const can = useCan();
   const mayActFor = useMayActFor();
-  const mayChange = can('workflows:write') && mayActFor(props.workflow.userId);
-  return mayChange ? <DefinitionEditor {...props} /> : <ReadOnly workflow={props.workflow} />;
+  const maySave = can('workflows:write') && mayActFor(props.workflow.userId);
+  const mayPropose = can('proposals:write') && permitsProposals(props.workflow);
+  const mayEdit = maySave || mayPropose;
+  return mayEdit ? (
+    <DefinitionEditor {...props} maySave={maySave} mayPropose={mayPropose} />
+  ) : (
+    <ReadOnly workflow={props.workflow} />
+  );
 }
 
 function Problem({ error }: { error: unknown }) {
@@ -43,13 +52,76 @@ function Problem({ error }: { error: unknown }) {
   );
 }
 
-function DefinitionEditor({ workflow, etag, reload }: DefinitionProps) {
+interface ProposeProps {
+  workflow: Workflow;
+  read: () => Promise<Record<string, unknown>>;
+  onClose: () => void;
+}
+
+/** Proposes the edited definition, for a review by others. */
+function ProposeDialog({ workflow, read, onClose }: ProposeProps) {
+  const navigate = useNavigate();
+  const [summary, setSummary] = useState('');
+  const [rationale, setRationale] = useState('');
+  const act = async () => {
+    const proposal = await propose(workflow.id, workflow.workflowHash, {
+      proposedWorkflow: await read(),
+      summary: summary.trim(),
+      ...(rationale.trim() ? { rationale: rationale.trim() } : {}),
+    });
+    await navigate({ to: '/workflows/$id', params: { id: workflow.id }, search: { view: 'proposals', proposal } });
+  };
+  return (
+    <ActionDialog
+      title="Propose the change?"
+      action="Propose"
+      isOpen
+      isReady={summary.trim() !== ''}
+      onClose={onClose}
+      act={act}
+    >
+      <p>Nothing changes until the proposal is approved and applied.</p>
+      <Field label="Summary" hint="One sentence.">
+        {attributes => (
+          <input
+            {...attributes}
+            className="input"
+            required
+            maxLength={2000}
+            value={summary}
+            onChange={event => setSummary(event.target.value)}
+          />
+        )}
+      </Field>
+      <Field label="Reasons" hint="Optional.">
+        {attributes => (
+          <textarea
+            {...attributes}
+            className="input prose"
+            rows={4}
+            maxLength={10000}
+            value={rationale}
+            onChange={event => setRationale(event.target.value)}
+          />
+        )}
+      </Field>
+    </ActionDialog>
+  );
+}
+
+interface EditorProps extends DefinitionProps {
+  maySave: boolean;
+  mayPropose: boolean;
+}
+
+function DefinitionEditor({ workflow, etag, reload, maySave, mayPropose }: EditorProps) {
   // The workflow as it was when editing began; later reads do not replace what was typed.
   const [base, setBase] = useState<TaggedWorkflow>({ workflow, etag });
   const [draft, setDraft] = useState<Draft | null>(null);
   const [found, setFound] = useState<Diagnostic[]>([]);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
+  const [isProposing, setProposing] = useState(false);
   const current = useRef(draft);
   current.current = draft;
   useEffect(() => void opened(workflow.data, 'yaml').then(setDraft), []);
@@ -116,14 +188,26 @@ function DefinitionEditor({ workflow, etag, reload }: DefinitionProps) {
             Discard changes
           </button>
         )}
-        <button
-          type="button"
-          className="button primary"
-          disabled={!isDirty || hasErrors || isBusy}
-          onClick={() => void save()}
-        >
-          {isBusy ? 'Saving…' : 'Save as new version'}
-        </button>
+        {mayPropose && (
+          <button
+            type="button"
+            className={maySave ? 'button' : 'button primary'}
+            disabled={!isDirty || hasErrors || isBusy}
+            onClick={() => setProposing(true)}
+          >
+            Propose…
+          </button>
+        )}
+        {maySave && (
+          <button
+            type="button"
+            className="button primary"
+            disabled={!isDirty || hasErrors || isBusy}
+            onClick={() => void save()}
+          >
+            {isBusy ? 'Saving…' : 'Save as new version'}
+          </button>
+        )}
       </div>
       {isStale && (
         <Notice
@@ -138,6 +222,13 @@ function DefinitionEditor({ workflow, etag, reload }: DefinitionProps) {
         </Notice>
       )}
       {error !== undefined && <Problem error={error} />}
+      {isProposing && (
+        <ProposeDialog
+          workflow={base.workflow}
+          read={() => readAsServer(draft.text, draft.syntax, compile)}
+          onClose={() => setProposing(false)}
+        />
+      )}
       <Suspense fallback={<Loading what="the editor" />}>
         <Editor
           key={draft.edition}

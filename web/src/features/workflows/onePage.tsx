@@ -12,6 +12,7 @@ import { ExecutionTable } from '@/features/executions/table';
 import { useCan, useMayActFor } from '@/features/session/queries';
 import { DefinitionView } from './definitionView';
 import { planQuery, workflowQuery } from './queries';
+import { ProposalsView } from './proposalsView';
 import { RunView } from './runView';
 import { SettingsView } from './settingsView';
 import { VersionsView } from './versionsView';
@@ -20,7 +21,7 @@ import { TAB_MATCH } from '@/design/tabs';
 
 const Graph = lazy(() => import('@/features/graph/graph'));
 
-type View = 'overview' | 'definition' | 'run' | 'versions' | 'settings';
+type View = 'overview' | 'definition' | 'run' | 'versions' | 'proposals' | 'settings';
 
 function Overview({ workflow }: { workflow: Workflow }) {
   const can = useCan();
@@ -85,6 +86,7 @@ export function WorkflowPage() {
     ['definition', 'Definition'],
     ...(can('executions:start') ? ([['run', 'Run']] as [View, string][]) : []),
     ['versions', 'Versions'],
+    ['proposals', 'Proposals'],
     ...(mayChange ? ([['settings', 'Settings']] as [View, string][]) : []),
   ];
   return (
@@ -101,6 +103,9 @@ export function WorkflowPage() {
           owner <Name text={workflow.userId} /> · changed <Ago at={workflow.updatedAt} />
         </span>
         <span className="spacer" />
+        <Link to="/triggers" search={{ workflow: workflow.id }}>
+          Triggers
+        </Link>
         {can('executions:start') && view !== 'run' && (
           <Link to="." search={{ view: 'run' }} className="button primary">
             Run…
@@ -128,6 +133,7 @@ export function WorkflowPage() {
       )}
       {view === 'run' && <RunView key={workflow.id} workflow={workflow} rerun={search.rerun} />}
       {view === 'versions' && <VersionsView workflow={workflow} etag={etag} from={search.from} to={search.to} />}
+      {view === 'proposals' && <ProposalsView workflow={workflow} chosen={search.proposal} />}
       {view === 'settings' && mayChange && (
         <SettingsView key={workflow.id} workflow={workflow} etag={etag} reload={() => query.refetch()} />
       )}

@@ -146,7 +146,7 @@ function Difference({ older, newer }: { older: Version; newer: Version }) {
   );
 }
 
-function DiffLine({ line }: { line: Line }) {
+export function DiffLine({ line }: { line: Line }) {
   if (line.kind === 'gap') return <div className="diff-gap">{line.text}</div>;
   const sign = { added: '+', removed: '−', same: ' ' }[line.kind];
   return (
