@@ -385,7 +385,7 @@ fn a_journal_is_held_back_again_after_its_execution_was_released_from_quarantine
     bench.pass(HELD_BACK_MS_MAX);
     assert_eq!((bench.loads, bench.performed.len()), (2, 1), "it is read, and quarantined");
     let audited = AuditedNotes { notes: &[], audit: &[], sealing: [1; 32] };
-    bench.store.release_quarantine(&QuarantineRelease { execution: key(0), parent: None, audited: audited }).unwrap();
+    bench.store.release_quarantine(&QuarantineRelease { execution: key(0), parent: None, audited }).unwrap();
     bench.signal(0);
     assert_eq!((bench.loads, bench.performed.len()), (3, 1), "there is no room for it");
     bench.finish(1);

@@ -80,7 +80,7 @@ pub(crate) fn rejection(why: &str) -> String {
 
 /// Returns the turns as a value for a request.
 pub(crate) fn to_value(turns: &[Value]) -> Value {
-    turns.iter().cloned().collect::<Vec<_>>().into()
+    turns.to_vec().into()
 }
 
 /// Returns the turn that has ended, from the steps in its block.

@@ -94,7 +94,8 @@ fn diagnostics_are_as_pictured() {
         check_golden(&path.with_extension("txt"), &pictures.join("\n"));
     }
     assert!(names.len() >= 160, "{} pictures", names.len());
-    let documented: BTreeSet<_> = CODES.into_iter().collect();
+    // The compiler has no policy: tests/effect_policy.rs has the tests of `policy_denied`.
+    let documented: BTreeSet<_> = CODES.into_iter().filter(|code| *code != "policy_denied").collect();
     assert_eq!(codes, documented, "every code is documented and pictured");
 }
 

@@ -62,7 +62,7 @@ fn in_prose(text: &str) -> Option<Value> {
     while let Some(begin) = text[at..].find(['{', '[']).map(|found| at + found) {
         left = left.checked_sub(1)?;
         let end = end_of_value(&text[begin..]).map(|end| begin + end);
-        let value = end.and_then(|end| json::data(text[begin..end].as_bytes()).ok());
+        let value = end.and_then(|end| json::data(&text.as_bytes()[begin..end]).ok());
         if value.is_some() {
             return value;
         }

@@ -171,6 +171,10 @@ fn of_row(row: &Row<'_>) -> rusqlite::Result<ExecutionRow> {
     })
 }
 
+pub(super) fn quarantine(connection: &Connection, execution: ExecutionKey, reason: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql!("executions.sql", "quarantine"))?.execute(params![execution.0, reason]).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -189,8 +193,4 @@ mod tests {
         assert!(of_rows.len() >= 3, "{steps:?}");
         assert!(of_rows.iter().all(|step| step.contains("SEARCH") && step.contains("executions_pending")), "{steps:?}");
     }
-}
-
-pub(super) fn quarantine(connection: &Connection, execution: ExecutionKey, reason: &str) -> rusqlite::Result<()> {
-    connection.prepare_cached(sql!("executions.sql", "quarantine"))?.execute(params![execution.0, reason]).map(drop)
 }
