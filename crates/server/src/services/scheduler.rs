@@ -30,7 +30,7 @@ use crate::{
     },
     resources::{
         DueSchedule, Overlap, RunOutcome, ScheduleConfig, Stopped, Trigger, TriggerConfig, TriggerState, due_ms,
-        repository::{Listing, Repository, Stored, apply},
+        repository::{Listing, Repository, Stored, apply, with_retries},
     },
     services::{
         fire_trigger::{Firing, fire, log_run, write_runs},
@@ -46,6 +46,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Due schedules that one pass decides, and those at a time. Others follow in the next pass.
 const PASS_MAX: usize = 1_000;
 const CONCURRENT_MAX: usize = 16;
+
+/// Tries to move the row of a schedule, which conflict with writes of its run log.
+const ADVANCE_TRIES: usize = 8;
 
 /// Rows that one read for active executions returns, and rows that are read at most.
 const ACTIVE_PAGE: usize = 100;
@@ -127,6 +130,8 @@ struct Progress {
     cursor_ms: u64,
     not_before_ms: u64,
     stopped: Option<Problem>,
+    /// Entries of the run log in their order.
+    entries: Vec<RunEntry>,
 }
 
 /// Decides the due ticks of one schedule, and moves its row forward.
@@ -140,11 +145,11 @@ async fn decide(app: &App, row: Stored<DueSchedule>, now: u64) -> Result<()> {
         .map_err(|error| Problem::new(Code::InternalError, format!("The stored schedule cannot be read: {error}.")))?;
     let delay_ms = jitter_ms(&trigger.id, config.jitter_ms);
     let ticks = due(&plan, config.catch_up(), delay_ms, row.body.cursor_ms, now, TICKS_PER_PASS_MAX);
+    let mut progress = start_ticks(app, &due_trigger, &ticks, now).await;
     if ticks.has_dropped {
         let reason = "ticks were due while no node ran; `missed` and `windowMs` say which of them run later";
-        log(app, &due_trigger, now, None, RunOutcome::Missed, None, Some(reason.into()));
+        progress.entries.insert(0, entry(now, None, RunOutcome::Missed, None, Some(reason.into())));
     }
-    let progress = start_ticks(app, &due_trigger, &ticks, now).await;
     app.run(move |app| advance(app, &due_trigger, progress, now)).await
 }
 
@@ -166,10 +171,19 @@ fn forget(app: &App, row: &Stored<DueSchedule>) -> Result<()> {
 
 /// Starts the ticks in their order, up to the first that must be tried again.
 async fn start_ticks(app: &App, due: &DueTrigger, ticks: &DueTicks, now: u64) -> Progress {
-    let mut progress = Progress { cursor_ms: due.row.body.cursor_ms, not_before_ms: 0, stopped: None };
+    let cursor_ms = due.row.body.cursor_ms;
+    let mut progress = Progress { cursor_ms, not_before_ms: 0, stopped: None, entries: Vec::new() };
     for tick_ms in &ticks.ticks_ms {
-        match start_tick(app, due, *tick_ms, now).await {
+        match start_tick(app, due, *tick_ms).await {
             Ok(Decided::Done) => progress.cursor_ms = *tick_ms,
+            Ok(Decided::Started(execution, reason)) => {
+                progress.entries.push(entry(now, Some(*tick_ms), RunOutcome::Started, Some(execution), reason));
+                progress.cursor_ms = *tick_ms;
+            }
+            Ok(Decided::Skipped(reason)) => {
+                progress.entries.push(entry(now, Some(*tick_ms), RunOutcome::Skipped, None, Some(reason)));
+                progress.cursor_ms = *tick_ms;
+            }
             Ok(Decided::Waits) => {
                 progress.not_before_ms = now.saturating_add(QUEUED_TICK_RETRY_MS);
                 return progress;
@@ -184,7 +198,7 @@ async fn start_ticks(app: &App, due: &DueTrigger, ticks: &DueTicks, now: u64) ->
             }
             Err(problem) => {
                 let reason = Some(problem.message.clone());
-                log(app, due, now, Some(*tick_ms), RunOutcome::Refused, None, reason);
+                progress.entries.push(entry(now, Some(*tick_ms), RunOutcome::Refused, None, reason));
                 progress.cursor_ms = *tick_ms;
                 if ends_schedule(&problem) {
                     progress.stopped = Some(problem);
@@ -200,10 +214,14 @@ async fn start_ticks(app: &App, due: &DueTrigger, ticks: &DueTicks, now: u64) ->
 /// A tick that is decided, or that waits for the end of an execution.
 enum Decided {
     Done,
+    /// An execution has started; the text names variables without a value.
+    Started(String, Option<String>),
+    /// Nothing starts, for this reason.
+    Skipped(String),
     Waits,
 }
 
-async fn start_tick(app: &App, due: &DueTrigger, tick_ms: u64, now: u64) -> Result<Decided> {
+async fn start_tick(app: &App, due: &DueTrigger, tick_ms: u64) -> Result<Decided> {
     let DueTrigger { row, trigger, config } = due;
     let organization = &row.body.organization;
     let Some((key, bucket)) = schedule_key(&trigger.id, tick_ms).zip(tick_bucket(tick_ms)) else {
@@ -222,9 +240,7 @@ async fn start_tick(app: &App, due: &DueTrigger, tick_ms: u64, now: u64) -> Resu
             (_, Some(active)) if active.is_empty() => {}
             (Overlap::Queue, _) => return Ok(Decided::Waits),
             (Overlap::Skip, Some(active)) => {
-                let reason = format!("the execution {} was active", active[0]);
-                log(app, due, now, Some(tick_ms), RunOutcome::Skipped, None, Some(reason));
-                return Ok(Decided::Done);
+                return Ok(Decided::Skipped(format!("the execution {} was active", active[0])));
             }
             (_, Some(active)) => cancel(app, due, &active).await?,
         }
@@ -237,7 +253,7 @@ async fn start_tick(app: &App, due: &DueTrigger, tick_ms: u64, now: u64) -> Resu
     let firing = Firing { source: "schedule", idempotency_key: key, metadata, variables: mapped.variables };
     let fired = fire(app, organization, trigger, firing).await?;
     if !fired.existed {
-        log(app, due, now, Some(tick_ms), RunOutcome::Started, Some(fired.execution_id), reason);
+        return Ok(Decided::Started(fired.execution_id, reason));
     }
     Ok(Decided::Done)
 }
@@ -302,35 +318,44 @@ fn ends_schedule(problem: &Problem) -> bool {
     matches!(problem.code, Code::TriggerOwnerRemoved | Code::NotFound)
 }
 
-fn log(
-    app: &App,
-    due: &DueTrigger,
+/// An entry of the run log.
+fn entry(
     at: u64,
     tick_ms: Option<u64>,
     outcome: RunOutcome,
     execution: Option<String>,
     reason: Option<String>,
-) {
+) -> RunEntry {
     let delivery = tick_ms.and_then(tick_bucket);
-    let entry = RunEntry { at, source: "schedule", outcome, status: None, execution, delivery, reason };
-    log_run(app, &due.row.body.organization, &due.trigger.id, entry);
+    RunEntry { at, source: "schedule", outcome, status: None, execution, delivery, reason }
 }
 
-/// Moves the row of a schedule to its next tick. Another node that was faster has moved it already.
-fn advance(app: &App, due: &DueTrigger, progress: Progress, now: u64) -> Result<()> {
+/// Moves the row of a schedule to its next tick, and logs the ticks. If the row has not moved, another pass decides them
+/// again and logs them, except those that have started.
+fn advance(app: &App, due: &DueTrigger, mut progress: Progress, now: u64) -> Result<()> {
+    let entries = std::mem::take(&mut progress.entries);
+    // The state also has the last runs, which other tasks write.
+    let moved = with_retries(app.engine.store().catalogue(), ADVANCE_TRIES, || next_row(app, due, &progress, now));
+    let has_moved = matches!(moved, Ok(true));
+    for entry in entries.into_iter().filter(|entry| has_moved || entry.outcome == RunOutcome::Started) {
+        log_run(app, &due.row.body.organization, &due.trigger.id, entry);
+    }
+    moved.map(drop)
+}
+
+/// Returns the change that moves the row of a schedule, and false if the row is no longer that of the schedule.
+fn next_row(app: &App, due: &DueTrigger, progress: &Progress, now: u64) -> Result<(Change, bool)> {
     let DueTrigger { row, trigger, .. } = due;
     let organization = row.body.organization.as_str();
     let own = Repository::of(app.catalogue(), organization);
-    let Some(stored) = own.get::<TriggerState>(&trigger.id)? else { return Ok(()) };
-    if stored.body.due.as_ref() != Some(&row.id) {
-        return Ok(());
-    }
+    let stored = own.get::<TriggerState>(&trigger.id)?.filter(|stored| stored.body.due.as_ref() == Some(&row.id));
+    let Some(stored) = stored else { return Ok((Change::default(), false)) };
     let (mut change, mut state, mut after) = (Change::default(), stored.body.clone(), trigger.body.clone());
-    if let Some(problem) = progress.stopped {
+    if let Some(problem) = &progress.stopped {
         after.enabled = false;
         after.updated_at = now;
         let code = serde_json::to_value(problem.code).ok().and_then(|code| code.as_str().map(ToString::to_string));
-        let message = problem.message;
+        let message = problem.message.clone();
         state.stopped = Some(Stopped { code: code.unwrap_or_default(), message, at: now });
         change.puts.push(own.put(&trigger.id, &after, trigger.version)?);
         change.audit.push(stop_entry(due, now));
@@ -339,9 +364,7 @@ fn advance(app: &App, due: &DueTrigger, progress: Progress, now: u64) -> Result<
     let times = (progress.cursor_ms, progress.not_before_ms);
     schedule(app, (organization, &trigger.id), &after, &mut state, times, &mut change)?;
     change.puts.push(own.put(&trigger.id, &state, stored.version)?);
-    // After a conflict with another write of the state the row is still due, and the next pass moves it: its ticks are
-    // found as started.
-    apply(app.engine.store().catalogue(), &change).map(drop)
+    Ok((change, true))
 }
 
 /// The audit entry about a trigger that the server stops.
