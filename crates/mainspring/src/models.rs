@@ -17,24 +17,23 @@ use mainspring_models::{
     tools::ToolSource,
 };
 
-use crate::{error::CliError, runner::http_allow, server_settings};
+use crate::{
+    error::CliError,
+    server_settings::{self, ObjectSettings},
+};
 
 /// Returns the executor of `agent` steps. Wrong settings fail such a step, and no other one.
-pub(crate) fn executor(tools: Option<Arc<dyn ToolSource>>) -> Arc<dyn Executor> {
-    match models().and_then(|models| executor_of(models, tools)) {
+pub(crate) fn executor(settings: &ObjectSettings, tools: Option<Arc<dyn ToolSource>>) -> Arc<dyn Executor> {
+    match parse(&settings.path, &settings.models).and_then(|models| executor_of(models, tools)) {
         Ok(agents) => Arc::new(agents),
         Err(error) => Arc::new(Misconfigured(error.failure.message)),
     }
 }
 
-/// Makes an executor of models. Their addresses are permitted, since the owner of the settings has written them.
+/// Makes an executor of models. It connects to the addresses of the models and to no other one, on behalf of all
+/// organizations: the owner of the settings has written them, and a workflow only names a model.
 pub(crate) fn executor_of(models: Vec<ModelConfig>, tools: Option<Arc<dyn ToolSource>>) -> Result<Agents, CliError> {
-    let allow = http_allow()?;
-    let given = allow.entries().flat_map(|(organization, entries)| {
-        let entry = move |entry: &str| format!("{organization}={entry}");
-        entries.into_iter().map(entry).collect::<Vec<_>>()
-    });
-    let entries: Vec<String> = given.chain(models.iter().filter_map(ModelConfig::allow_entry)).collect();
+    let entries: Vec<String> = models.iter().filter_map(ModelConfig::allow_entry).collect();
     let allow: Allowlist = entries
         .join(",")
         .parse()

@@ -8,12 +8,13 @@
 
 use std::{fmt, fs, path::PathBuf};
 
+use mainspring_effects::http::DEFAULT_ORGANIZATION;
 use mainspring_kernel::value::{Map, Number, Value};
 use url::Url;
 
 use crate::{
     error::ModelError,
-    limits::{KEY_BYTES_MAX, MODELS_MAX},
+    limits::{KEY_BYTES_MAX, MODELS_MAX, ORGANIZATIONS_MAX},
     provider::Provider,
 };
 
@@ -32,6 +33,8 @@ pub struct ModelConfig {
     pub api_key: Option<KeySource>,
     /// True if steps without `model` use it.
     pub is_default: bool,
+    /// The organizations that may use it; `None` for all of them. The command line is the organization `default`.
+    pub organizations: Option<Vec<String>>,
     /// Maximum tokens of an answer, unless the step says otherwise.
     pub max_tokens: Option<u64>,
     /// The temperature, unless the step says otherwise.
@@ -75,7 +78,8 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-const KEYS: [&str; 7] = ["apiKey", "baseUrl", "default", "maxTokens", "model", "provider", "temperature"];
+const KEYS: [&str; 8] =
+    ["apiKey", "baseUrl", "default", "maxTokens", "model", "organizations", "provider", "temperature"];
 
 /// Reads the value of `models`. All errors are returned, in the order of the configuration. A single model is the
 /// default.
@@ -106,6 +110,12 @@ pub fn models(value: &Value) -> Result<Vec<ModelConfig>, Vec<ConfigError>> {
 }
 
 impl ModelConfig {
+    /// True if the organization may use the model; `None` stands for the command line.
+    pub fn serves(&self, organization: Option<&str>) -> bool {
+        let organization = organization.unwrap_or(DEFAULT_ORGANIZATION);
+        self.organizations.as_ref().is_none_or(|served| served.iter().any(|one| one == organization))
+    }
+
     /// Returns the host and the port, in the form of an exception of the address filter.
     pub fn allow_entry(&self) -> Option<String> {
         let url = Url::parse(&self.base_url).ok()?;
@@ -142,22 +152,33 @@ impl ModelConfig {
     }
 }
 
-/// Returns the model of a name, or the default one without a name.
-pub fn find<'a>(models: &'a [ModelConfig], name: Option<&str>) -> Result<&'a ModelConfig, ModelError> {
-    let names = || models.iter().map(|model| model.name.as_str()).collect::<Vec<_>>().join(", ");
+/// Returns the model of a name, or the default one without a name. An organization sees only the models that it may use.
+pub fn find<'a>(
+    models: &'a [ModelConfig],
+    name: Option<&str>,
+    organization: Option<&str>,
+) -> Result<&'a ModelConfig, ModelError> {
+    let visible = || models.iter().filter(|model| model.serves(organization));
+    let names = || visible().map(|model| model.name.as_str()).collect::<Vec<_>>().join(", ");
     match name {
-        _ if models.is_empty() => {
+        _ if visible().next().is_none() && models.is_empty() => {
             let help =
                 "no model is configured: add `models: {NAME: {provider: PROVIDER, model: MODEL}}` to config.yaml";
             Err(ModelError::Unknown(help.into()))
         }
-        Some(name) => models
-            .iter()
+        _ if visible().next().is_none() => {
+            let organization = organization.unwrap_or(DEFAULT_ORGANIZATION);
+            Err(ModelError::Unknown(format!(
+                "no model serves the organization `{organization}`: the operator of the server adds it to `organizations` of a \
+                 model in config.yaml"
+            )))
+        }
+        Some(name) => visible()
             .find(|model| model.name == name)
             .ok_or_else(|| ModelError::Unknown(format!("no model is named `{name}`; there are {}", names()))),
-        None => models.iter().find(|model| model.is_default).ok_or_else(|| {
+        None => visible().find(|model| model.is_default).ok_or_else(|| {
             let help = format!("name one of them as `model`, or mark one with `default: true`: {}", names());
-            ModelError::Unknown(format!("several models are configured and none is the default; {help}"))
+            ModelError::Unknown(format!("none of the configured models is the default; {help}"))
         }),
     }
 }
@@ -221,6 +242,7 @@ impl Reader<'_> {
             }
         });
         let temperature = self.temperature(map);
+        let organizations = map.get("organizations").and_then(|value| self.organizations(value));
         let provider = provider?;
         Some(ModelConfig {
             name: name.into(),
@@ -229,6 +251,7 @@ impl Reader<'_> {
             model: model?,
             api_key,
             is_default,
+            organizations,
             max_tokens,
             temperature,
         })
@@ -247,6 +270,18 @@ impl Reader<'_> {
                 zero
             }
         }
+    }
+
+    fn organizations(&mut self, value: &Value) -> Option<Vec<String>> {
+        let list = value.as_list().filter(|list| (1..=ORGANIZATIONS_MAX).contains(&list.len()));
+        let names: Option<Vec<String>> =
+            list.and_then(|list| list.iter().map(|name| name.as_text().map(ToOwned::to_owned)).collect());
+        if names.is_none() {
+            let help =
+                format!("write `[ID]`, the ids of 1 to {ORGANIZATIONS_MAX} organizations, or leave it out for all");
+            self.refuse("organizations", "this is not a list of organizations", help);
+        }
+        names
     }
 
     fn base_url(&mut self, map: &Map) -> Option<String> {
@@ -337,9 +372,28 @@ mod tests {
     fn the_default_is_used_without_a_name() {
         let two = r#"{"a": {"provider": "gemini", "model": "m"}, "b": {"provider": "gemini", "model": "n"}}"#;
         let two = read(two).unwrap();
-        assert_eq!(find(&two, Some("b")).unwrap().model, "n");
-        assert!(matches!(find(&two, None), Err(ModelError::Unknown(why)) if why.contains("none is the default")));
-        assert!(matches!(find(&two, Some("c")), Err(ModelError::Unknown(why)) if why.contains("there are a, b")));
-        assert!(matches!(find(&[], None), Err(ModelError::Unknown(why)) if why.contains("no model is configured")));
+        assert_eq!(find(&two, Some("b"), None).unwrap().model, "n");
+        assert!(
+            matches!(find(&two, None, None), Err(ModelError::Unknown(why)) if why.contains("none of the configured models is the default"))
+        );
+        assert!(matches!(find(&two, Some("c"), None), Err(ModelError::Unknown(why)) if why.contains("there are a, b")));
+        assert!(
+            matches!(find(&[], None, None), Err(ModelError::Unknown(why)) if why.contains("no model is configured"))
+        );
+    }
+
+    #[test]
+    fn an_organization_sees_the_models_that_serve_it() {
+        let two = r#"{"a": {"provider": "gemini", "model": "m", "organizations": ["acme"], "default": true},
+                      "b": {"provider": "gemini", "model": "n", "organizations": ["default"]}}"#;
+        let two = read(two).unwrap();
+        assert_eq!(find(&two, None, Some("acme")).unwrap().name, "a");
+        assert_eq!(find(&two, Some("b"), None).unwrap().name, "b");
+        assert!(
+            matches!(find(&two, Some("b"), Some("acme")), Err(ModelError::Unknown(why)) if why.ends_with("there are a"))
+        );
+        assert!(matches!(find(&two, Some("a"), Some("other")), Err(ModelError::Unknown(why)) if !why.contains("`a`")));
+        let wrong = read(r#"{"a": {"provider": "gemini", "model": "m", "organizations": []}}"#).unwrap_err();
+        assert!(wrong[0].contains("models.a.organizations: this is not a list"), "{wrong:?}");
     }
 }

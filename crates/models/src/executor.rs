@@ -46,11 +46,13 @@ impl Agents {
 
     async fn run(&self, attempt: &Attempt, stop: CancelSignal) -> Result<Outcome, Failure> {
         let named = |error: ModelError| error.to_failure(&attempt.step);
-        let config = self.model_of(&attempt.params).map_err(named)?;
+        let config = self.model_of(attempt).map_err(named)?;
         let tools = self.tools_of(attempt).await?;
         let names = WireNames::of(tools.iter().map(|tool| tool.name.as_str()));
         let request = request(&attempt.params, config, &tools).map_err(named)?;
         let call = http_attempt(attempt, config, &request).map_err(named)?;
+        // A conversation may be large, and the wait for the answer long.
+        drop((request, tools));
         match self.http.perform(&call, stop).await {
             Outcome::Done(result) => {
                 let body = result.get("body").unwrap_or(&Value::Null);
@@ -64,7 +66,8 @@ impl Agents {
         }
     }
 
-    fn model_of(&self, params: &Value) -> Result<&ModelConfig, ModelError> {
+    fn model_of(&self, attempt: &Attempt) -> Result<&ModelConfig, ModelError> {
+        let params = &attempt.params;
         let Some(map) = params.as_map() else {
             return Err(ModelError::RequestInvalid(format!("the parameters are {} and no object", params.kind())));
         };
@@ -73,8 +76,8 @@ impl Agents {
             return Err(ModelError::RequestInvalid(format!("`{unknown}` is no parameter of `agent`; it has {known}")));
         }
         match map.get("model") {
-            None | Some(Value::Null) => find(&self.models, None),
-            Some(Value::Text(name)) => find(&self.models, Some(name)),
+            None | Some(Value::Null) => find(&self.models, None, attempt.organization.as_deref()),
+            Some(Value::Text(name)) => find(&self.models, Some(name), attempt.organization.as_deref()),
             Some(other) => Err(ModelError::RequestInvalid(format!("`model` is {} and no name", other.kind()))),
         }
     }
@@ -147,7 +150,26 @@ fn http_attempt(attempt: &Attempt, config: &ModelConfig, request: &Request) -> R
         ("followRedirects", false.into()),
         ("maxResponseBytes", (ANSWER_BYTES_MAX as u64).into()),
     ]);
-    Ok(Attempt { effect: "http".into(), params, ..attempt.clone() })
+    // The addresses of models are permitted to every organization, so the request is made on behalf of none.
+    Ok(Attempt { effect: "http".into(), params, organization: None, workspace: None, ..identity_of(attempt) })
+}
+
+/// Returns the attempt without its parameters, which hold the whole conversation.
+fn identity_of(attempt: &Attempt) -> Attempt {
+    Attempt {
+        execution: attempt.execution,
+        root: attempt.root,
+        execution_id: attempt.execution_id.clone(),
+        organization: attempt.organization.clone(),
+        step: attempt.step.clone(),
+        number: attempt.number,
+        effect: attempt.effect.clone(),
+        params: Value::Null,
+        intent: attempt.intent,
+        key_per_attempt: attempt.key_per_attempt,
+        handed_out_at: attempt.handed_out_at,
+        workspace: attempt.workspace.clone(),
+    }
 }
 
 /// Returns the output of the attempt: the answer as the kernel reads it, or that of a step without a conversation.

@@ -5,6 +5,9 @@ use mainspring_kernel::limits::OUTPUT_BYTES_MAX;
 /// The configured models of one installation.
 pub const MODELS_MAX: usize = 256;
 
+/// The organizations that one model names. A model for more of them names none.
+pub const ORGANIZATIONS_MAX: usize = 1_000;
+
 /// The bytes of an answer's body. The answer becomes the output of a step, so more could not be kept.
 pub const ANSWER_BYTES_MAX: usize = 220 * 1024;
 const _: () = assert!(ANSWER_BYTES_MAX < OUTPUT_BYTES_MAX);

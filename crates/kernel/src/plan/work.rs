@@ -188,6 +188,15 @@ impl Work {
         matches!(self, Self::Loop(Loop { over: Over::Turns(_), .. }))
     }
 
+    /// True if the work may run a script: a `bash` step, or an agent that lists `bash` among its tools.
+    pub fn may_run_scripts(&self) -> bool {
+        match self {
+            Self::Effect { effect, .. } => effect == "bash",
+            Self::Loop(Loop { over: Over::Turns(agent), .. }) => agent.permits("bash"),
+            _ => false,
+        }
+    }
+
     /// True if the work consists of inner steps only.
     pub fn is_container(&self) -> bool {
         matches!(self, Self::Conditional { .. } | Self::Parallel { .. } | Self::Loop(_))

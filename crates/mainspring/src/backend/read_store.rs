@@ -75,8 +75,9 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 
 /// Locks the data folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
-    let ToolServers { executor, source } = tool_servers::open(&object_settings()?, &Scripts::Uncontained)?;
-    let agents = Some(models::executor(source));
+    let settings = object_settings()?;
+    let ToolServers { executor, source } = tool_servers::open(&settings, &Scripts::Uncontained)?;
+    let agents = Some(models::executor(&settings, source));
     let rules = runner::Rules { tools: executor, agents, ..runner::Rules::default() };
     engine_with(global, reach, rules).await
 }

@@ -88,7 +88,7 @@ fn print(model: &ModelConfig, global: &Global) {
 fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<Exit, CliError> {
     let refused =
         |error: mainspring_models::ModelError| CliError { exit: Exit::Failed, failure: error.to_failure("try") };
-    let name = config::find(&configured, wanted.name.as_deref()).map_err(refused)?.name.clone();
+    let name = config::find(&configured, wanted.name.as_deref(), None).map_err(refused)?.name.clone();
     let agents = models::executor_of(configured, None)?;
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| CliError::internal("no_randomness", error.to_string()))?;

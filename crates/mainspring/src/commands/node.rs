@@ -14,13 +14,14 @@ use crate::{
     context::{Context, Global, block_on},
     error::{CliError, Exit},
     evaluator::evaluator,
+    models,
     output::terminal::print_out,
     runner::{self, REACH_HELP, Rules, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
     server_settings::{LEASE_SECONDS, object_settings},
     store_location::StoreLocation,
     telemetry::Metrics,
-    tool_servers,
+    tool_servers::{self, ToolServers},
 };
 
 /// Run executions until stopped
@@ -56,8 +57,10 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     // An execution that was enqueued with the key, and not by a server, has a workspace only if its request named
     // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
-    let tools = tool_servers::open(&object_settings()?, &scripts)?.executor;
-    let rules = Rules { scripts, needs_workspace, tools, agents: None };
+    let settings = object_settings()?;
+    let ToolServers { executor, source } = tool_servers::open(&settings, &scripts)?;
+    let agents = Some(models::executor(&settings, source));
+    let rules = Rules { scripts, needs_workspace, tools: executor, agents };
     block_on(async {
         context.signals.install()?;
         let location = StoreLocation::of(&context.global)?;

@@ -32,6 +32,7 @@ use crate::{
     context::Context,
     error::{CliError, Exit},
     evaluator::evaluator,
+    models,
     output::terminal::{Terminal, bold, dim, print_out},
     paths::FIRST_TOKEN,
     runner::{REACH_HELP, Rules},
@@ -39,7 +40,8 @@ use crate::{
     server_settings::{ServerFlags, Settings, files_max},
     store_location::StoreLocation,
     telemetry::Metrics,
-    tool_policy, tool_servers,
+    tool_policy,
+    tool_servers::{self, ToolServers},
 };
 
 /// Open files of an effect on average: a request has one, a script up to four.
@@ -88,12 +90,6 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
     let global = &settings.global;
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
-    if settings.objects.models != Value::Null {
-        terminal.note(
-            "The models of `models` are not used: a server does not perform agents in this build. `mainspring run` on this \
-             machine does.",
-        );
-    }
     let (rules, effect_policy) = rules(settings, &scripts)?;
     let location = StoreLocation::of(global)?;
     let engine = match &location {
@@ -142,8 +138,9 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
 
 /// The rules for effects, and the policy for calls.
 fn rules(settings: &Settings, scripts: &Scripts) -> Result<(Rules, Arc<EffectPolicy>), CliError> {
-    let tools = tool_servers::open(&settings.objects, scripts)?.executor;
-    let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools, agents: None };
+    let ToolServers { executor, source } = tool_servers::open(&settings.objects, scripts)?;
+    let agents = Some(models::executor(&settings.objects, source));
+    let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools: executor, agents };
     Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?)))
 }
 

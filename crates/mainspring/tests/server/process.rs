@@ -238,6 +238,22 @@ impl Place {
         Server::start_with(self.folder.path(), &arguments)
     }
 
+    /// Starts a server with a name for its data folder, whose scripts and tool servers run as this user. `None` if the
+    /// store is not shared, so that only one server can use it.
+    pub(crate) fn another_uncontained(&self, name: &str) -> Option<Server> {
+        self.address.as_ref()?;
+        let arguments = [&self.arguments()[..], &["--scripts", "uncontained"]].concat();
+        Some(Server::start_in(self.folder.path(), name, &arguments))
+    }
+
+    /// Writes the settings file that servers of this place read, and returns the folder of the place.
+    pub(crate) fn configure(&self, settings: &str) -> &Path {
+        let folder = self.folder.path().join(".config/mainspring");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.yaml"), settings).unwrap();
+        self.folder.path()
+    }
+
     /// A command on the folder of an embedded store; `None` for a shared one.
     pub(crate) fn command(&self, arguments: &[&str]) -> Option<Command> {
         let mut command = Command::new(MAINSPRING);

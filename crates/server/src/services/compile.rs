@@ -108,7 +108,7 @@ pub(crate) fn keep(app: &App, organization: &str, compiled: Compiled) -> Compile
 pub(crate) fn is_light(app: &App, organization: &str, workflow: &Workflow) -> bool {
     let Some(CompiledPlan { plan, .. }) = app.plans.get(organization, &workflow.hash) else { return false };
     let is_light = |step: &Step| match &step.work {
-        Work::Effect { effect, .. } => effect != "bash",
+        work if work.may_run_scripts() => false,
         Work::Subworkflow { .. } => false,
         // Named approvers and higher counts need a lookup of members.
         Work::Approval(gate) => gate.approvers.is_empty() && gate.count <= 1,

@@ -7,7 +7,7 @@ use mainspring_engine::{StartAnswer, evaluator::ForTenant, start_request::StartR
 use mainspring_kernel::{
     diagnostic::Diagnostic,
     input::{TRIGGER_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
-    plan::{Constraints, Step, Work},
+    plan::{Constraints, Work},
     value::{Map, Value},
 };
 use mainspring_store::{ExecutionRow, Origin};
@@ -180,8 +180,7 @@ async fn started(app: &App, caller: &Caller, workflow: &str, key: &str) -> Resul
 fn workspace(app: &App, caller: &Caller, request: &StartRequest, workflow: &str) -> Result<Option<String>> {
     let plans = || [&request.plan].into_iter().chain(request.workflows.values());
     let steps = || plans().flat_map(|plan| &plan.steps);
-    let is_script = |step: &Step| matches!(&step.work, Work::Effect { effect, .. } if effect == "bash");
-    if !steps().any(is_script) {
+    if !steps().any(|step| step.work.may_run_scripts()) {
         return Ok(None);
     }
     caller.require(Permission::ScriptsRun)?;

@@ -1,0 +1,233 @@
+//! Agents at a server and at nodes, against the scripted model.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use mainspring_kernel::{
+    json,
+    value::{Map, Value},
+};
+
+use super::{
+    client::Client,
+    process::{Organization, Place, Server, everywhere},
+    start::{save, start},
+    support::{MAINSPRING, yaml},
+};
+
+/// A tool server with one tool, which appends the number of each call to `$CALLS`.
+const TOOL_SERVER: &str = r#"
+while read -r line; do
+  [[ $line =~ \"id\":([0-9]+) ]] || continue
+  id=${BASH_REMATCH[1]}
+  reply() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+  case $line in
+    *'"method":"initialize"'*)
+      reply '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"1"}}' ;;
+    *'"method":"tools/list"'*)
+      reply '{"tools":[{"name":"get","description":"Reads","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/call"'*)
+      [[ $line =~ \"n\":([0-9]+) ]] && echo "${BASH_REMATCH[1]}" >> "$CALLS"
+      reply '{"content":[{"type":"text","text":"seen"}]}' ;;
+    *) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
+  esac
+done
+"#;
+
+/// A running scripted model.
+pub(crate) struct Model {
+    process: Child,
+    pub(crate) address: String,
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Model {
+    pub(crate) fn start(folder: &Path, script: &str) -> Self {
+        let path = folder.join("script.yaml");
+        fs::write(&path, script).unwrap();
+        let mut command = Command::new(MAINSPRING);
+        command.args(["dev", "model", path.to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"]);
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = json::value(line.trim().as_bytes()).unwrap();
+        let address = url.get("url").and_then(Value::as_text).unwrap().strip_prefix("http://").unwrap().to_owned();
+        Self { process, address }
+    }
+
+    /// The report of the model: `{count, byAnswer, requests}`.
+    pub(crate) fn report(&self) -> Value {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(b"GET /requests HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        json::value(response.split_once("\r\n\r\n").unwrap().1.as_bytes()).unwrap()
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.report().get("count").and_then(Value::as_u64).unwrap()
+    }
+
+    fn by_answer(&self) -> Vec<u64> {
+        let report = self.report();
+        report.get("byAnswer").and_then(Value::as_list).unwrap().iter().map(|count| count.as_u64().unwrap()).collect()
+    }
+
+    pub(crate) fn setting(&self, more: &str) -> String {
+        format!("{{provider: openai, model: m, baseUrl: 'http://{}/v1'{more}}}", self.address)
+    }
+}
+
+/// A script of turns with one tool call each, and a final answer. The call of a turn has its number.
+fn script(turns: usize) -> String {
+    let turn = |n: usize| format!("  - {{toolCalls: [{{name: issues.get, arguments: {{n: {n}}}}}], delayMs: 40}}\n");
+    format!("answers:\n{}  - {{text: done}}\n", (0..turns).map(turn).collect::<String>())
+}
+
+fn configure(place: &Place, model: &Model, folder: &Path) {
+    fs::write(folder.join("tools.sh"), TOOL_SERVER).unwrap();
+    let (tools, calls) = (folder.join("tools.sh"), folder.join("calls"));
+    place.configure(&format!(
+        "models: {{test: {}}}\nmcpServers: {{issues: {{command: bash, args: [{}], env: {{CALLS: {}}}}}}}\n\
+         policy: {{classes: {{'issues.*': read}}}}\n",
+        model.setting(""),
+        tools.display(),
+        calls.display()
+    ));
+}
+
+const AGENT: &str = "[{id: ask, type: agent, goal: Read, tools: ['issues.*'], maxTurns: 40, onInterrupted: retry, \
+     retry: {maxAttempts: 20, initialDelayMs: 0}}]";
+
+fn ended(client: &Client, id: &str) -> String {
+    loop {
+        let reply = client.get(&format!("/api/executions/{id}/wait")).expect(200).text_at("status");
+        if reply != "running" && reply != "pending" {
+            return reply;
+        }
+    }
+}
+
+/// The server is killed after several requests of one conversation. No call with a receipt is made again, so a repeated
+/// call belongs to a kill.
+#[test]
+fn a_killed_server_goes_on_with_a_conversation_and_repeats_no_call_with_a_receipt() {
+    const TURNS: usize = 12;
+    const KILLS: [u64; 4] = [1, 4, 6, 10];
+    everywhere(|place| {
+        let folder = tempfile::tempdir().unwrap();
+        let model = Model::start(folder.path(), &script(TURNS));
+        configure(place, &model, folder.path());
+        let mut server = place.start_uncontained();
+        let token = server.token.clone().unwrap();
+        save(&server.owner(), "reads", yaml(AGENT));
+        let id = start(&server.owner(), "reads", "r1", Map::new()).expect(202).text_at("executionId");
+        for (kill, requests) in KILLS.into_iter().enumerate() {
+            while model.count() < requests + kill as u64 {
+                std::thread::yield_now();
+            }
+            server.kill();
+            // At a shared store, another node goes on.
+            let other = place.another_uncontained(&format!("node-{kill}"));
+            server = other.unwrap_or_else(|| place.start_uncontained());
+        }
+        let client = server.client(&token);
+        assert_eq!(ended(&client, &id), "completed", "{}", client.get(&format!("/api/executions/{id}/steps")).text);
+        let by_answer = model.by_answer();
+        let repeated: u64 = by_answer.iter().map(|count| count - 1).sum();
+        assert_eq!(by_answer.len(), TURNS + 1);
+        assert!(repeated <= KILLS.len() as u64, "{by_answer:?}");
+        let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
+        for turn in 0..TURNS {
+            let count = calls.lines().filter(|line| *line == turn.to_string()).count() as u64;
+            assert!((1..=1 + KILLS.len() as u64).contains(&count), "turn {turn}: {calls}");
+        }
+        assert!(
+            calls.lines().count() + repeated as usize <= TURNS + KILLS.len(),
+            "a kill loses at most one call: {calls}"
+        );
+    });
+}
+
+/// Each organization uses the models that serve it, and is told of no other one.
+#[test]
+fn organizations_use_the_models_that_serve_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::start(folder.path(), "answers: [{text: OK}]\n");
+    let config = folder.path().join("config.yaml");
+    let settings = format!(
+        "models:\n  shared: {}\n  ours: {}\n",
+        model.setting(", default: true"),
+        model.setting(", organizations: [default]")
+    );
+    fs::write(&config, settings).unwrap();
+    let server = Server::start_in(folder.path(), "data", &["--config", config.to_str().unwrap()]);
+    let acme = Organization::new(&server, "acme");
+    let run = |client: &Client, workflow: &str| {
+        let id = start(client, workflow, workflow, Map::new()).expect(202).text_at("executionId");
+        (ended(client, &id), client.get(&format!("/api/executions/{id}/steps")).expect(200).text)
+    };
+    for (name, of_model) in [("shared", ""), ("ours", ", model: ours")] {
+        let steps = yaml(&format!("[{{id: ask, type: agent, goal: Say OK{of_model}}}]"));
+        save(&server.owner(), name, steps.clone());
+        save(&acme.owner, name, steps);
+        assert_eq!(run(&server.owner(), name).0, "completed");
+    }
+    // An address of this machine is permitted for the model, though not for `http` steps.
+    assert_eq!(run(&acme.owner, "shared").0, "completed");
+    let (status, steps) = run(&acme.owner, "ours");
+    assert_eq!(status, "failed");
+    assert!(steps.contains("no model is named `ours`; there are shared"), "{steps}");
+    let url = format!("http://{}/requests", model.address);
+    save(&acme.owner, "http", yaml(&format!("[{{id: get, type: http, url: '{url}', retry: {{maxAttempts: 1}}}}]")));
+    let (status, steps) = run(&acme.owner, "http");
+    assert_eq!(status, "failed");
+    assert!(steps.contains("http_address_refused"), "{steps}");
+    assert_eq!(model.count(), 3);
+}
+
+/// Scripts of an agent need the same right and the same workspace as `bash` steps.
+#[test]
+fn an_agent_runs_scripts_only_for_callers_who_may_run_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "answers:\n  - {toolCalls: [{name: bash, arguments: {command: echo from-the-script}}]}\n  \
+                  - {when: from-the-script, text: OK}\n";
+    let model = Model::start(folder.path(), script);
+    let config = folder.path().join("config.yaml");
+    fs::write(&config, format!("models: {{test: {}}}\n", model.setting(""))).unwrap();
+    let arguments = ["--config", config.to_str().unwrap(), "--scripts", "uncontained"];
+    let server = Server::start_in(folder.path(), "data", &arguments);
+    let owner = server.owner();
+    save(&owner, "shell", yaml("[{id: ask, type: agent, goal: Say OK, tools: [bash]}]"));
+    let id = start(&owner, "shell", "r1", Map::new()).expect(202).text_at("executionId");
+    assert_eq!(ended(&owner, &id), "completed", "{}", owner.get(&format!("/api/executions/{id}/steps")).text);
+}
+
+/// Cancellation ends a call that is waiting for its answer.
+#[test]
+fn a_cancelled_execution_does_not_wait_for_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::start(folder.path(), "answers: [{hang: true}]\n");
+    let config = folder.path().join("config.yaml");
+    fs::write(&config, format!("models: {{test: {}}}\n", model.setting(""))).unwrap();
+    let server = Server::start_in(folder.path(), "data", &["--config", config.to_str().unwrap()]);
+    let owner = server.owner();
+    save(&owner, "waits", yaml("[{id: ask, type: agent, goal: Wait, maxTurns: 3}]"));
+    let id = start(&owner, "waits", "r1", Map::new()).expect(202).text_at("executionId");
+    while model.count() < 1 {
+        std::thread::yield_now();
+    }
+    owner.post(&format!("/api/executions/{id}/cancel"), &Value::Map(Map::new())).expect(200);
+    assert_eq!(ended(&owner, &id), "cancelled");
+}
