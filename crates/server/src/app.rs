@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use mainspring_engine::{Engine, evaluator::Evaluator};
+use mainspring_engine::{Engine, clock::now_ms, evaluator::Evaluator};
 use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_store::Catalogue;
 use tokio::time::timeout;
@@ -17,6 +17,7 @@ use crate::{
         oidc::provider::Provider,
         policy::RoutePolicies,
         refusals::Refusals,
+        sign_in_codes::SignInCodes,
     },
     http::{
         event_bus::Bus,
@@ -28,7 +29,12 @@ use crate::{
         response_memory::{Responses, responses_unread},
     },
     services::{
-        audit_marks::Marks, compile_budget::Budget, event_feed::Feeds, plan_cache::Plans, run_log::PendingRuns,
+        audit_marks::Marks,
+        compile_budget::Budget,
+        dev_files::{DevFile, DevFiles},
+        event_feed::Feeds,
+        plan_cache::Plans,
+        run_log::PendingRuns,
     },
 };
 
@@ -85,6 +91,8 @@ pub struct Shared {
     pub(crate) refusals: Refusals,
     pub(crate) readiness: Readiness,
     pub(crate) pending_runs: PendingRuns,
+    pub(crate) sign_in_codes: SignInCodes,
+    pub(crate) dev_files: DevFiles,
 }
 
 /// Bounds of the requests in progress.
@@ -121,6 +129,8 @@ impl App {
             refusals,
             readiness: Readiness::default(),
             pending_runs: PendingRuns::default(),
+            sign_in_codes: SignInCodes::default(),
+            dev_files: DevFiles::default(),
         };
         Self { shared: Arc::new(shared), budget: None, kind: None }
     }
@@ -128,6 +138,16 @@ impl App {
     /// The catalogue of the store. Changes made through it invalidate the credential cache.
     pub fn catalogue(&self) -> &dyn Catalogue {
         &self.catalogue_watch
+    }
+
+    /// Issues a code with which a browser signs in once, with the rights of a token, within two minutes.
+    pub fn sign_in_code(&self, token: String) -> Result<String> {
+        self.sign_in_codes.issue(token, now_ms())
+    }
+
+    /// Replaces the files that `mainspring dev` watches.
+    pub fn set_dev_files(&self, files: Vec<DevFile>) {
+        self.dev_files.replace(files);
     }
 
     /// The present time for triggers, in milliseconds since 1970.

@@ -15,4 +15,5 @@ pub(crate) mod policy;
 pub(crate) mod refusal_log;
 pub(crate) mod refusals;
 pub(crate) mod session;
+pub(crate) mod sign_in_codes;
 pub mod token;

@@ -5,6 +5,7 @@ mod approvals;
 mod audit;
 mod common_responses;
 mod definitions;
+mod dev_files;
 mod execution_commands;
 mod execution_events;
 mod execution_history;
@@ -81,6 +82,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(workflows::routes())
         .merge(proposals::routes())
         .merge(definitions::routes())
+        .merge(dev_files::routes())
         .merge(manual_triggers::routes())
         .merge(triggers::routes())
         .merge(trigger_runs::routes())

@@ -7,6 +7,7 @@ pub mod bootstrap;
 pub(crate) mod compile;
 pub(crate) mod compile_budget;
 pub(crate) mod concurrency_limits;
+pub mod dev_files;
 pub(crate) mod event_feed;
 pub(crate) mod execution_view;
 pub(crate) mod fire_trigger;

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 112] = [
+pub(super) static CODES: [ErrorCode; 115] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -18,7 +18,14 @@ pub(super) static CODES: [ErrorCode; 112] = [
         "The input is not a JSON object.",
         "Correct the file or the argument that the message names.",
     ),
+    command("bad_folder", 10, "The folder of `dev` cannot be used.", "Name an existing folder of definitions."),
     command("bad_path", 10, "A path is not UTF-8.", "Rename the file or the folder."),
+    command(
+        "dev_shared_store",
+        10,
+        "`dev` was told to work on a shared store.",
+        "Remove `store`, `MAINSPRING_STORE` or `--store`.",
+    ),
     command("bad_payload", 10, "The payload of a signal is not JSON.", "Correct it."),
     command("bad_reason", 10, "The reason is blank.", "Give a reason."),
     command(
@@ -279,6 +286,7 @@ pub(super) static CODES: [ErrorCode; 112] = [
     command("no_metrics", 40, "Metrics cannot be collected.", "See the reason in the message."),
     command("no_random", 40, "The system gives no random bytes.", "See the reason in the message."),
     command("no_randomness", 40, "The system gives no random bytes.", "See the reason in the message."),
+    command("dev_watch", 40, "The system cannot watch the folder of `dev`.", "Follow the message; the limit of watches may be reached."),
     command("no_runtime", 40, "The threads of the program cannot be started.", "Raise the limit on processes."),
     command("no_thread", 40, "A thread cannot be started.", "Raise the limit on processes."),
     command("not_closed", 40, "A folder could not be closed to other users.", "See the reason in the message."),

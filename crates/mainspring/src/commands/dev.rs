@@ -1,63 +1,66 @@
-//! `mainspring dev`: servers for development. They ship with the product, so that examples run without an account.
+//! `mainspring dev`: a server for those who write workflows, on a folder of definitions.
 
-use std::{fs, net::SocketAddr, path::PathBuf};
+pub(super) mod folder;
+mod model;
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use mainspring_kernel::{json::compact, value::Value};
-use mainspring_models::dev::{Script, ScriptedModel};
+use mainspring_kernel::hash::Hash;
 
+use super::up::{self, Beside};
 use crate::{
-    context::{Context, block_on},
+    context::{Context, Global},
     error::{CliError, Exit},
-    output::terminal::print_out,
+    paths,
+    server_settings::{ServerFlags, Settings},
+    store_location::StoreLocation,
 };
+use folder::Folder;
 
-/// Start a server for development
+/// Start a server that saves the definitions of a folder whenever they change, and opens the console
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Dev {
     #[command(subcommand)]
-    action: Action,
+    action: Option<Action>,
+    /// The folder of the definitions; folders in it are not searched
+    #[arg(value_name = "FOLDER", default_value = ".", value_hint = ValueHint::DirPath)]
+    folder: PathBuf,
+    /// Do not open the browser; the address to open is printed
+    #[arg(long)]
+    no_open: bool,
+    #[command(flatten)]
+    flags: ServerFlags,
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Start a scripted model, which speaks the formats of Anthropic, OpenAI and Gemini
-    Model(Model),
-}
-
-/// The scripted model.
-#[derive(Debug, Args)]
-struct Model {
-    /// The script: a YAML or JSON file with `answers`
-    #[arg(value_hint = ValueHint::FilePath)]
-    script: PathBuf,
-    /// The address to listen on; port 0 selects a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7400")]
-    listen: SocketAddr,
+    Model(model::Model),
 }
 
 /// Runs the command.
 pub(crate) fn dev(dev: &Dev, context: &Context) -> Result<Exit, CliError> {
-    let Action::Model(model) = &dev.action;
-    let refused = |why: String| CliError::bad_input("bad_script", format!("{}: {why}", model.script.display()));
-    let bytes = fs::read(&model.script).map_err(|error| refused(error.to_string()))?;
-    let script = Script::parse(&bytes).map_err(|error| refused(error.to_string()))?;
-    block_on(async {
-        context.signals.install()?;
-        let cannot = |error: std::io::Error| {
-            let message = format!("{} cannot be listened on: {error}; name another with --listen", model.listen);
-            CliError::bad_input("listen", message)
-        };
-        let server = ScriptedModel::bind(model.listen, script).await.map_err(cannot)?;
-        let address = server.address().map_err(cannot)?;
-        match context.global.json {
-            true => print_out!("{}", compact(&Value::map([("url", Value::from(format!("http://{address}")))]))),
-            false => print_out!("The scripted model listens on http://{address}; GET /requests counts its requests"),
-        }
-        tokio::select! {
-            error = server.run() => Err(cannot(error)),
-            () = context.signals.any() => Ok(Exit::Fine),
-        }
-    })
+    if let Some(Action::Model(script)) = &dev.action {
+        return model::model(script, context);
+    }
+    let folder = Folder::open(&dev.folder)?;
+    let settings = Settings::of(&dev.flags, &own_data_folder(&context.global, &folder)?)?;
+    if !matches!(StoreLocation::of(&settings.global)?, StoreLocation::Folder(_)) {
+        let message = "`dev` saves every change of a file at once, so it does not work on a shared store: remove \
+                       `store` (MAINSPRING_STORE, --store), and use `mainspring save` for that server";
+        return Err(CliError::bad_input("dev_shared_store", message));
+    }
+    let opens = context.terminal.is_live && !dev.no_open;
+    up::serve_with(&settings, context, Beside::Folder { folder, opens })
+}
+
+/// The data folder of this folder's executions: they are not mixed with those of the installation.
+fn own_data_folder(global: &Global, folder: &Folder) -> Result<Global, CliError> {
+    let hash = Hash::of(folder.path().as_os_str().as_encoded_bytes()).hex();
+    let own = || Ok::<_, CliError>(paths::state_home()?.join("mainspring-dev").join(&hash[..16]));
+    let dir = global.dir.clone().map_or_else(own, Ok)?;
+    Ok(Global { dir: Some(dir), ..global.clone() })
 }

@@ -45,7 +45,7 @@ pub(crate) fn test(test: &Test, context: &Context) -> Result<Exit, CliError> {
             "no cases were found; a scenario is a file named *.scenario.json or *.scenario.yaml",
         ));
     }
-    let failed = cases.iter().filter(|(file, case)| !show(file, &run_case(case), test.verbose, context)).count();
+    let failed = cases.iter().filter(|(file, case)| !show_case(file, &run_case(case), test.verbose, context)).count();
     if !context.global.json {
         print_out!("\n{} passed, {failed} failed", cases.len() - failed);
     }
@@ -53,7 +53,7 @@ pub(crate) fn test(test: &Test, context: &Context) -> Result<Exit, CliError> {
 }
 
 /// Prints the result of a case. Returns true if all expectations hold.
-fn show(file: &Path, report: &CaseReport, verbose: bool, context: &Context) -> bool {
+pub(super) fn show_case(file: &Path, report: &CaseReport, verbose: bool, context: &Context) -> bool {
     let holds = report.holds();
     if context.global.json {
         let texts = |texts: &[String]| texts.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>();

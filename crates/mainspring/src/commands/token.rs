@@ -2,7 +2,7 @@
 
 use clap::Args;
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::services::{bootstrap, issue_token::issue};
+use mainspring_server::services::{bootstrap, issue_token::{NewToken, issue}};
 
 use crate::{
     context::Context,
@@ -38,8 +38,15 @@ pub(crate) fn token(token: &Token, context: &Context) -> Result<Exit, CliError> 
     }
     let store = location.store()?;
     let key = location.key(&*store)?;
-    let of = (token.organization.as_str(), token.member.as_str());
-    let made = issue(store.catalogue(), &key, of, &token.name, &paths::user());
+    let by = paths::user();
+    let new = NewToken {
+        organization: &token.organization,
+        user: &token.member,
+        name: &token.name,
+        by: &by,
+        expires_at_ms: None,
+    };
+    let made = issue(store.catalogue(), &key, &new);
     let text = made.map_err(|problem| CliError::bad_input("no_token", problem.full_message()))?;
     if context.global.json {
         print_out!(

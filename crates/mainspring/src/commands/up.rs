@@ -20,15 +20,19 @@ use mainspring_server::{
         repository::{Listing, Repository},
     },
     serve,
-    services::{audit_marks, bootstrap, scheduler, workspaces},
+    services::{
+        audit_marks, bootstrap,
+        issue_token::{NewToken, issue},
+        scheduler, workspaces,
+    },
 };
 use mainspring_store::{Catalogue, ReadLimit};
 use tokio::{net::TcpListener, time::MissedTickBehavior};
 
-use super::node;
+use super::{dev::folder::Folder, node};
 use crate::{
     backend::read_store::engine_with,
-    client::oidc_fetch::Fetcher,
+    client::{Client, address::Address, oidc_fetch::Fetcher},
     context::Context,
     error::{CliError, Exit},
     evaluator::evaluator,
@@ -54,30 +58,54 @@ const SWEEP: Duration = Duration::from_secs(20);
 const CONNECTIONS_MIN: usize = 64;
 const CONNECTIONS_MAX: usize = 65_536;
 
+/// Lifetime of the token behind an opened console: a working day, as that of a session.
+const CONSOLE_TOKEN_MS: u64 = 12 * 60 * 60 * 1000;
+
+/// Lifetime of the token with which `dev` saves definitions, longer than a server for development runs.
+const DEV_TOKEN_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
 /// Start the server
 #[derive(Debug, Args)]
 #[command(after_help = REACH_HELP)]
 pub(crate) struct Up {
+    /// Open the console in the browser, signed in as the owner
+    #[arg(long)]
+    open: bool,
     #[command(flatten)]
     flags: ServerFlags,
     #[command(flatten)]
     metrics: Metrics,
 }
 
+/// Work beside the server, once it listens.
+pub(super) enum Beside {
+    /// None.
+    Nothing,
+    /// Opens the console in the browser.
+    Browser,
+    /// Watches a folder of definitions, and opens the console if `opens` is true.
+    Folder { folder: Folder, opens: bool },
+}
+
 /// Serves until a signal stops it, or the store becomes unusable.
 pub(crate) fn up(up: &Up, context: &Context) -> Result<Exit, CliError> {
-    close_this_process()?;
     let settings = Settings::of(&up.flags, &context.global)?;
     up.metrics.begin(settings.global.json, &context.terminal)?;
+    serve_with(&settings, context, if up.open { Beside::Browser } else { Beside::Nothing })
+}
+
+/// Serves with work beside it. An error of this work stops the server.
+pub(super) fn serve_with(settings: &Settings, context: &Context, beside: Beside) -> Result<Exit, CliError> {
+    close_this_process()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::internal("no_runtime", error.to_string()))?;
-    let done = runtime.block_on(run(&settings, context));
+    let done = runtime.block_on(run(settings, context, &beside));
     // Tasks that still wait for an unresponsive store must not delay the exit.
     runtime.shutdown_background();
     done
 }
 
-async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
+async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<Exit, CliError> {
     let terminal = &context.terminal;
     context.signals.install()?;
     let cannot = |error: std::io::Error| {
@@ -117,23 +145,78 @@ async fn run(settings: &Settings, context: &Context) -> Result<Exit, CliError> {
     let schedules = tokio::spawn(scheduler::run(app.clone()));
     greet(&base, token.as_ref(), &scripts, settings, terminal);
     let (stopped, signals) = (stopped(engine.clone()), context.signals.clone());
-    let served = serve(listener, app, async move {
+    let serving = serve(listener, app.clone(), async move {
         tokio::select! {
             () = signals.any() => {}
             () = stopped => {}
         }
     });
-    let served = served.await;
+    let served = tokio::select! {
+        served = serving => served.map_err(|error| CliError::internal("serving", error.to_string())),
+        error = work_beside(beside, &app, &base, context) => Err(error),
+    };
     schedules.abort();
     engine.drain().await;
     marks_task.abort();
     sweeping.abort();
     audit_marks::record_and_log(&engine, &marks).await;
-    served.map_err(|error| CliError::internal("serving", error.to_string()))?;
+    served?;
     match engine.why_stopped() {
         Some(why) => Err(mainspring_engine::EngineError::Stopped(why).into()),
         None => Ok(Exit::Fine),
     }
+}
+
+/// Does the work beside the server. Returns only if it fails.
+async fn work_beside(beside: &Beside, app: &App, base: &str, context: &Context) -> CliError {
+    let opened = match beside {
+        Beside::Nothing => Ok(()),
+        Beside::Browser => open_console(app, base, true, context),
+        Beside::Folder { opens, .. } => open_console(app, base, *opens, context),
+    };
+    match (opened, beside) {
+        (Err(error), _) => error,
+        (Ok(()), Beside::Folder { folder, .. }) => match client(app, base) {
+            Ok(client) => folder.watch(app, &client, context).await,
+            Err(error) => error,
+        },
+        (Ok(()), _) => std::future::pending().await,
+    }
+}
+
+/// Creates a token of the owner for this run of the server.
+fn own_token(app: &App, name: &str, lifetime_ms: u64) -> Result<String, CliError> {
+    let by = crate::paths::user();
+    let new = NewToken {
+        organization: bootstrap::ORGANIZATION,
+        user: bootstrap::OWNER,
+        name,
+        by: &by,
+        expires_at_ms: Some(now_ms() + lifetime_ms),
+    };
+    issue(app.catalogue(), app.engine.key(), &new)
+        .map_err(|problem| CliError::internal("no_token", problem.full_message()))
+}
+
+fn client(app: &App, base: &str) -> Result<Client, CliError> {
+    Client::new(Address::parse(base)?, &own_token(app, "mainspring dev", DEV_TOKEN_MS)?, false)
+}
+
+/// Prints the address at which the console signs in once, and opens it if `opens` is true.
+fn open_console(app: &App, base: &str, opens: bool, context: &Context) -> Result<(), CliError> {
+    let token = own_token(app, "console, opened by a command", CONSOLE_TOKEN_MS)?;
+    let code = app.sign_in_code(token).map_err(|problem| CliError::internal("no_token", problem.full_message()))?;
+    let url = format!("{base}/login#code={code}");
+    let is_open = opens && open::that_detached(&url).is_ok();
+    if context.global.json {
+        print_out!("{}", compact(&Value::map([("console", url.as_str().into()), ("opened", is_open.into())])));
+    } else if is_open {
+        print_out!("  {}  {base}    is open in the browser", dim("console"));
+    } else {
+        print_out!("  {}  {url}", dim("console"));
+        print_out!("           signs in once, within two minutes");
+    }
+    Ok(())
 }
 
 /// The rules for effects, and the policy for calls.

@@ -21,6 +21,7 @@ mod connections;
 mod containment;
 mod crash_recovery;
 mod credentials;
+mod dev;
 mod escalation;
 mod escapes;
 mod events;

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header::SET_COOKIE},
     response::IntoResponse,
 };
+use mainspring_engine::clock::now_ms;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -20,7 +21,7 @@ use crate::{
     http::{
         body::Body,
         client_address::ClientAddress,
-        problem::{ProblemBody, Result},
+        problem::{Problem, ProblemBody, Result},
         timestamps,
     },
 };
@@ -29,12 +30,25 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(begin, end))
 }
 
-/// A sign-in with a token.
+/// A sign-in with a token, or with the code of an address that a command has opened.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Begin {
     /// Token: `msp_…`.
-    token: String,
+    token: Option<String>,
+    /// One-time code of `mainspring dev` or `mainspring up --open`, in place of a token.
+    code: Option<String>,
+}
+
+impl Begin {
+    /// The token, or that of the code, which is used up.
+    fn token(self, app: &App) -> Result<String> {
+        match (self.token, self.code) {
+            (Some(token), None) => Ok(token),
+            (None, Some(code)) => app.sign_in_codes.redeem(&code, now_ms()),
+            _ => Err(Problem::field("token", "give either `token` or `code`")),
+        }
+    }
 }
 
 /// A browser session.
@@ -62,7 +76,8 @@ async fn begin(
     Body(body): Body<Begin>,
 ) -> Result<impl IntoResponse> {
     check_origin(&app.settings.base, &headers, false)?;
-    let signed_in = app.run(move |app| sign_in(app, &body.token, from)).await?;
+    let token = body.token(&app)?;
+    let signed_in = app.run(move |app| sign_in(app, &token, from)).await?;
     let (organization_id, user_id) = (signed_in.caller.organization, signed_in.caller.user);
     let session = Session { organization_id, user_id, expires_at: timestamps::text(signed_in.expires_at) };
     Ok((StatusCode::CREATED, [(SET_COOKIE, signed_in.cookie)], Json(session)))

@@ -10,14 +10,23 @@ use crate::{
     resources::{Member, Token, repository::Repository},
 };
 
-/// Creates a credential of a member. The audit log names `by` as its creator.
-pub fn issue(
-    catalogue: &dyn Catalogue,
-    sealing: &[u8; 32],
-    (organization, user): (&str, &str),
-    name: &str,
-    by: &str,
-) -> Result<String> {
+/// A credential to create.
+pub struct NewToken<'a> {
+    /// Organization of the member.
+    pub organization: &'a str,
+    /// Id of the member.
+    pub user: &'a str,
+    /// Name of the token.
+    pub name: &'a str,
+    /// Creator for the audit log.
+    pub by: &'a str,
+    /// Expiry in milliseconds since 1970; `None` for a token that does not expire.
+    pub expires_at_ms: Option<u64>,
+}
+
+/// Creates a credential of a member.
+pub fn issue(catalogue: &dyn Catalogue, sealing: &[u8; 32], new: &NewToken<'_>) -> Result<String> {
+    let NewToken { organization, user, name, by, expires_at_ms } = *new;
     Repository::of(catalogue, organization).require::<Member>(user)?;
     let (text, now) = (TokenText::new()?, now_ms());
     let token = Token {
@@ -29,7 +38,7 @@ pub fn issue(
         scopes: Vec::new(),
         session_of: None,
         created_at: now,
-        expires_at: None,
+        expires_at: expires_at_ms,
         last_used_at: None,
         sign_ins: Vec::new(),
         signed_in_by: None,

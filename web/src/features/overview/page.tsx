@@ -10,6 +10,7 @@ import { openApprovalsQuery } from '@/features/approvals/queries';
 import { newestExecutionsQuery, unfinishedQuery } from '@/features/executions/queries';
 import { ExecutionTable } from '@/features/executions/table';
 import { Chart } from './chart';
+import { DevFiles } from './devFiles';
 import { failureRate, medianDuration } from './model';
 import { healthQuery } from './queries';
 import './style.css';
@@ -151,6 +152,7 @@ export function OverviewPage() {
       {recent.data && (
         <Figures unfinished={unfinished.data?.executions ?? []} isMore={!!unfinished.data?.nextCursor} recent={rows} />
       )}
+      <DevFiles />
       <div className="overview-columns">
         <section className="card" aria-labelledby="throughput">
           <div className="card-head">

@@ -9,3 +9,11 @@ export const healthQuery = queryOptions({
   refetchInterval: 10_000,
   retry: false,
 });
+
+/** The files that `mainspring dev` watches. Without files the server is not one of `dev`, and is not asked again. */
+export const devFilesQuery = queryOptions({
+  queryKey: ['dev', 'files'],
+  queryFn: ({ signal }) => call(client.GET('/api/dev/files', { signal })),
+  refetchInterval: query => (query.state.data?.files.length ? 2_000 : false),
+  staleTime: Infinity,
+});

@@ -1,9 +1,9 @@
 /** Sign-in with a token or at the OpenID Connect provider. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { Failed, Field } from '@/design/parts';
-import { signIn } from './queries';
+import { signIn, signInWithCode } from './queries';
 import './style.css';
 
 /** True if the server has a provider: it then redirects, which the request does not follow. */
@@ -14,6 +14,16 @@ async function hasProvider(next: string): Promise<boolean> {
 
 function providerPath(next: string): string {
   return `/sign-in/oidc?next=${encodeURIComponent(next)}`;
+}
+
+/**
+ * Takes the one-time code out of the address, so that it stays neither on screen nor in the history. A second call finds
+ * none.
+ */
+function takeCode(): string | null {
+  const code = new URLSearchParams(window.location.hash.slice(1)).get('code');
+  if (code) window.history.replaceState(null, '', window.location.pathname + window.location.search);
+  return code;
 }
 
 export function SignInPage() {
@@ -29,11 +39,11 @@ export function SignInPage() {
   const [error, setError] = useState<unknown>();
   const [isBusy, setBusy] = useState(false);
 
-  const submit = async () => {
+  const enter = async (begin: () => Promise<void>) => {
     setBusy(true);
     setError(undefined);
     try {
-      await signIn(token.trim());
+      await begin();
       await navigate({ to: next, replace: true });
     } catch (failure) {
       setError(failure);
@@ -42,13 +52,18 @@ export function SignInPage() {
     }
   };
 
+  useEffect(() => {
+    const code = takeCode();
+    if (code) void enter(() => signInWithCode(code));
+  });
+
   return (
     <main className="sign-in">
       <form
         className="card sign-in-card"
         onSubmit={event => {
           event.preventDefault();
-          void submit();
+          void enter(() => signIn(token.trim()));
         }}
       >
         <h1>Sign in to Mainspring</h1>

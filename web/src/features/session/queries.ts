@@ -56,6 +56,12 @@ export async function signIn(token: string): Promise<void> {
   queryClient.clear();
 }
 
+/** Starts a session with the one-time code of an address that a command has opened. */
+export async function signInWithCode(code: string): Promise<void> {
+  await call(client.POST('/api/session', { body: { code } }));
+  queryClient.clear();
+}
+
 /** Ends the session at the server. */
 export async function signOut(): Promise<void> {
   await call(client.DELETE('/api/session'));
