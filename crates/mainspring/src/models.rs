@@ -13,12 +13,14 @@ use mainspring_kernel::{
 };
 use mainspring_models::{
     config::{self, ModelConfig},
+    dev::{Script, ScriptedModel},
     executor::Agents,
     tools::ToolSource,
 };
 
 use crate::{
     error::CliError,
+    read_limited,
     server_settings::{self, ObjectSettings},
 };
 
@@ -32,13 +34,40 @@ pub(crate) fn executor(settings: &ObjectSettings, tools: Option<Arc<dyn ToolSour
 
 /// Makes an executor of models. It connects to the addresses of the models and to no other one, on behalf of all
 /// organizations: the owner of the settings has written them, and a workflow only names a model.
-pub(crate) fn executor_of(models: Vec<ModelConfig>, tools: Option<Arc<dyn ToolSource>>) -> Result<Agents, CliError> {
+pub(crate) fn executor_of(
+    mut models: Vec<ModelConfig>,
+    tools: Option<Arc<dyn ToolSource>>,
+) -> Result<Agents, CliError> {
+    let scripted = models.iter_mut().filter_map(bind_script).collect::<Result<Vec<_>, _>>()?;
     let entries: Vec<String> = models.iter().filter_map(ModelConfig::allow_entry).collect();
     let allow: Allowlist = entries
         .join(",")
         .parse()
         .map_err(|error| CliError::bad_input("bad_settings", format!("the `baseUrl` of a model: {error}")))?;
-    Ok(Agents::new(models, HttpOptions { allow, ..HttpOptions::default() }, tools))
+    Ok(Agents::new(models, HttpOptions { allow, ..HttpOptions::default() }, tools).with_scripted(scripted))
+}
+
+/// Binds a free port for the script of a model, and makes it the address of the model. `None` for a model without a
+/// script.
+fn bind_script(model: &mut ModelConfig) -> Option<Result<ScriptedModel, CliError>> {
+    let script = model.script.clone()?;
+    let refused = |why: String| {
+        CliError::bad_input(
+            "bad_script",
+            format!("the script {} of the model `{}`: {why}", script.display(), model.name),
+        )
+    };
+    let bound = read_limited::file(&script).map_err(refused).and_then(|text| {
+        let script = Script::parse(&text).map_err(|error| refused(error.to_string()))?;
+        let failed = |error: std::io::Error| refused(error.to_string());
+        let server = ScriptedModel::bind(([127, 0, 0, 1], 0).into(), script).map_err(failed)?;
+        let address = server.address().map_err(failed)?;
+        Ok((server, address))
+    });
+    Some(bound.map(|(server, address)| {
+        model.base_url = format!("http://{address}");
+        server
+    }))
 }
 
 /// Returns the configured models.
@@ -52,10 +81,17 @@ pub(crate) fn parse(path: &Path, models: &Value) -> Result<Vec<ModelConfig>, Cli
     if *models == Value::Null {
         return Ok(Vec::new());
     }
-    config::models(models).map_err(|errors| {
+    let models = config::models(models).map_err(|errors| {
         let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
         CliError::bad_input("bad_settings", format!("the settings in {}: {}", path.display(), errors.join("\n")))
-    })
+    });
+    // Paths in the file are relative to its folder.
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let of_folder = |model: ModelConfig| {
+        let script = model.script.map(|script| folder.join(script));
+        ModelConfig { script, ..model }
+    };
+    models.map(|models| models.into_iter().map(of_folder).collect())
 }
 
 /// Fails every `agent` step with the reason why the settings cannot be used.

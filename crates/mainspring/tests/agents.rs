@@ -108,6 +108,33 @@ fn the_example_runs_to_its_end_without_a_key() {
     assert_eq!(verified.exit, Some(0), "{}", verified.stderr);
 }
 
+#[test]
+fn the_example_needs_one_command_if_its_model_is_a_script() {
+    let dir = TestDir::new();
+    let run = |command: &[&str]| {
+        let mut command = dir.mainspring(command);
+        command.env("MAINSPRING_CONFIG", examples().join("models/config.yaml")).current_dir(dir.workspace());
+        call(command, b"")
+    };
+    let example = examples().join("agent.yaml");
+    let ran = run(&["run", example.to_str().unwrap(), "--yes", "--json"]);
+    assert_eq!(ran.exit, Some(0), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains(r#"{"severity":"low","tokens":46,"turns":2}"#), "{}", ran.stdout);
+    let tried = run(&["models", "try"]);
+    assert!(tried.exit == Some(0) && tried.stdout.contains("I look at the files."), "{}{}", tried.stdout, tried.stderr);
+}
+
+#[test]
+fn a_script_that_cannot_be_read_fails_the_step_with_its_path() {
+    let dir = TestDir::new();
+    fs::write(dir.root().join("config.yaml"), "models: {m: {provider: openai, model: m, script: none.yaml}}\n")
+        .unwrap();
+    let mut command = dir.mainspring(&["run", examples().join("agent.yaml").to_str().unwrap(), "--yes", "--json"]);
+    command.env("MAINSPRING_CONFIG", dir.root().join("config.yaml")).current_dir(dir.workspace());
+    let ran = call(command, b"");
+    assert!(ran.exit == Some(40) && ran.stdout.contains("none.yaml"), "{}{}", ran.stdout, ran.stderr);
+}
+
 const TRIAGE: &str = r#"
 steps:
   - {id: ask, type: agent, goal: Read issue 7, tools: ["issues.*"], outputVariable: out}

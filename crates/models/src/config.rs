@@ -4,6 +4,7 @@
 //! models:
 //!   claude: {provider: anthropic, model: claude-sonnet-4-5, apiKey: {env: ANTHROPIC_API_KEY}, default: true}
 //!   local: {provider: openai, model: llama3.2, baseUrl: "http://127.0.0.1:11434/v1"}
+//!   scripted: {provider: anthropic, model: scripted-1, script: answers.yaml}
 //! ```
 
 use std::{fmt, fs, path::PathBuf};
@@ -29,6 +30,8 @@ pub struct ModelConfig {
     pub model: String,
     /// The address before the path of a request, without a slash at the end.
     pub base_url: String,
+    /// The script that answers in place of a provider. The executor serves it on this machine.
+    pub script: Option<PathBuf>,
     /// The source of its key, if it needs one.
     pub api_key: Option<KeySource>,
     /// True if steps without `model` use it.
@@ -78,8 +81,8 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-const KEYS: [&str; 8] =
-    ["apiKey", "baseUrl", "default", "maxTokens", "model", "organizations", "provider", "temperature"];
+const KEYS: [&str; 9] =
+    ["apiKey", "baseUrl", "default", "maxTokens", "model", "organizations", "provider", "script", "temperature"];
 
 /// Reads the value of `models`. All errors are returned, in the order of the configuration. A single model is the
 /// default.
@@ -225,6 +228,10 @@ impl Reader<'_> {
         });
         let model = self.text(map, "model");
         let base_url = self.base_url(map);
+        let script = map.get("script").and_then(|_| self.text(map, "script")).map(PathBuf::from);
+        for key in ["baseUrl", "apiKey"].into_iter().filter(|key| script.is_some() && map.contains_key(*key)) {
+            self.refuse(key, "a model with `script` has no address and no key", "remove it, or remove `script`");
+        }
         let api_key = map.get("apiKey").and_then(|value| self.key(value));
         let is_default = match map.get("default") {
             None => false,
@@ -249,6 +256,7 @@ impl Reader<'_> {
             base_url: base_url.unwrap_or_else(|| provider.base_url().into()),
             provider,
             model: model?,
+            script,
             api_key,
             is_default,
             organizations,
@@ -345,6 +353,14 @@ mod tests {
             read(r#"{"a": {"provider": "openai", "model": "m", "baseUrl": "http://127.0.0.1:1/v1/"}}"#).unwrap();
         assert_eq!(found[0].base_url, "http://127.0.0.1:1/v1");
         assert_eq!(found[0].allow_entry().as_deref(), Some("127.0.0.1:1"));
+    }
+
+    #[test]
+    fn a_script_takes_the_place_of_an_address() {
+        let found = read(r#"{"a": {"provider": "openai", "model": "m", "script": "answers.yaml"}}"#).unwrap();
+        assert_eq!(found[0].script, Some("answers.yaml".into()));
+        let wrong = r#"{"a": {"provider": "openai", "model": "m", "script": "s", "apiKey": {"env": "K"}}}"#;
+        assert!(read(wrong).unwrap_err()[0].contains("models.a.apiKey: a model with `script`"));
     }
 
     #[test]

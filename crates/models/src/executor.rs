@@ -1,6 +1,6 @@
 //! The executor of `agent` steps: one attempt is one request to a model.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mainspring_effects::{
     Adopted, AttemptName, BoxFuture, CancelSignal, Executor,
@@ -16,6 +16,7 @@ use mainspring_kernel::{
 use crate::{
     answer::Answer,
     config::{ModelConfig, Temperature, find},
+    dev::ScriptedModel,
     error::{ModelError, quoted},
     limits::{ANSWER_BYTES_MAX, ANSWER_TOKENS_DEFAULT, TOOLS_MAX},
     request::{Request, messages},
@@ -35,17 +36,34 @@ pub struct Agents {
     models: Vec<ModelConfig>,
     http: Http,
     tools: Option<Arc<dyn ToolSource>>,
+    /// Scripted models that are not served yet.
+    scripted: Mutex<Vec<ScriptedModel>>,
 }
 
 impl Agents {
     /// Makes an executor. The addresses of the models have to be permitted by `http`; `tools` describes the tools of
     /// servers.
     pub fn new(models: Vec<ModelConfig>, http: HttpOptions, tools: Option<Arc<dyn ToolSource>>) -> Self {
-        Self { models, http: Http::new(http), tools }
+        Self { models, http: Http::new(http), tools, scripted: Mutex::default() }
+    }
+
+    /// Serves scripted models, from the first attempt to the end of its runtime.
+    #[must_use]
+    pub fn with_scripted(self, scripted: Vec<ScriptedModel>) -> Self {
+        Self { scripted: Mutex::new(scripted), ..self }
+    }
+
+    fn serve_scripted(&self) {
+        let scripted = std::mem::take(&mut *self.scripted.lock().unwrap_or_else(PoisonError::into_inner));
+        for model in scripted {
+            // A listener that fails refuses connections, which fails the attempt with the reason.
+            tokio::spawn(model.run());
+        }
     }
 
     async fn run(&self, attempt: &Attempt, stop: CancelSignal) -> Result<Outcome, Failure> {
         let named = |error: ModelError| error.to_failure(&attempt.step);
+        self.serve_scripted();
         let config = self.model_of(attempt).map_err(named)?;
         let tools = self.tools_of(attempt).await?;
         let names = WireNames::of(tools.iter().map(|tool| tool.name.as_str()));

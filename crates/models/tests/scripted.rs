@@ -84,7 +84,7 @@ async fn ask(agents: &Agents, params: &str) -> Outcome {
 
 async fn start(script: &str) -> u16 {
     let script = Script::parse(script.as_bytes()).expect("a script");
-    let model = ScriptedModel::bind(([127, 0, 0, 1], 0).into(), script).await.expect("a free port");
+    let model = ScriptedModel::bind(([127, 0, 0, 1], 0).into(), script).expect("a free port");
     let port = model.address().expect("an address").port();
     tokio::spawn(model.run());
     port

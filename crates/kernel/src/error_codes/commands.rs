@@ -286,7 +286,12 @@ pub(super) static CODES: [ErrorCode; 115] = [
     command("no_metrics", 40, "Metrics cannot be collected.", "See the reason in the message."),
     command("no_random", 40, "The system gives no random bytes.", "See the reason in the message."),
     command("no_randomness", 40, "The system gives no random bytes.", "See the reason in the message."),
-    command("dev_watch", 40, "The system cannot watch the folder of `dev`.", "Follow the message; the limit of watches may be reached."),
+    command(
+        "dev_watch",
+        40,
+        "The system cannot watch the folder of `dev`.",
+        "Follow the message; the limit of watches may be reached.",
+    ),
     command("no_runtime", 40, "The threads of the program cannot be started.", "Raise the limit on processes."),
     command("no_thread", 40, "A thread cannot be started.", "Raise the limit on processes."),
     command("not_closed", 40, "A folder could not be closed to other users.", "See the reason in the message."),

@@ -2,7 +2,10 @@
 
 use clap::Args;
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::services::{bootstrap, issue_token::{NewToken, issue}};
+use mainspring_server::services::{
+    bootstrap,
+    issue_token::{NewToken, issue},
+};
 
 use crate::{
     context::Context,

@@ -30,7 +30,10 @@ struct Dev {
 impl Dev {
     fn start(home: &Path, folder: &Path) -> Self {
         let mut command = Command::new(MAINSPRING);
-        command.args(["dev", "--json", "--no-open", "--listen", "127.0.0.1:0", "--dir"]).arg(home.join("data")).arg(folder);
+        command
+            .args(["dev", "--json", "--no-open", "--listen", "127.0.0.1:0", "--dir"])
+            .arg(home.join("data"))
+            .arg(folder);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", home);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());

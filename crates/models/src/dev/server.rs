@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     convert::Infallible,
     io,
-    net::SocketAddr,
+    net::{SocketAddr, TcpListener},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,7 +16,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use mainspring_kernel::{json, value::Value};
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::task::JoinSet;
 
 use super::{
     script::{Script, Scripted},
@@ -66,10 +66,11 @@ impl Reply {
 
 impl ScriptedModel {
     /// Binds an address. The port 0 selects a free one.
-    pub async fn bind(address: SocketAddr, script: Script) -> io::Result<Self> {
+    pub fn bind(address: SocketAddr, script: Script) -> io::Result<Self> {
         let by_answer = vec![0; script.answers.len()];
         let log = Mutex::new(Log { count: 0, kept: VecDeque::new(), by_answer });
-        let listener = TcpListener::bind(address).await?;
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
         Ok(Self { listener, shared: Arc::new(Shared { script, log }) })
     }
 
@@ -80,10 +81,14 @@ impl ScriptedModel {
 
     /// Serves connections. Returns only for an error of the listener.
     pub async fn run(self) -> io::Error {
+        let listener = match tokio::net::TcpListener::from_std(self.listener) {
+            Ok(listener) => listener,
+            Err(error) => return error,
+        };
         let mut connections = JoinSet::new();
         loop {
             let stream = tokio::select! {
-                accepted = self.listener.accept() => match accepted {
+                accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => stream,
                     Err(error) => return error,
                 },

@@ -81,12 +81,16 @@ impl Folder {
 
     /// Watches the folder. Returns only if that fails.
     pub(in crate::commands) async fn watch(&self, app: &App, client: &Client, context: &Context) -> CliError {
-        let failed = |why: String| {
-            CliError::internal("dev_watch", format!("{} cannot be watched: {why}", self.path.display()))
-        };
+        let failed =
+            |why: String| CliError::internal("dev_watch", format!("{} cannot be watched: {why}", self.path.display()));
         let (changed, mut changes) = mpsc::channel(1);
         // The channel holds one message: a full one announces the change already.
-        let watcher = notify::recommended_watcher(move |_| drop(changed.try_send(())));
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // Reads of the files are events as well, those of this process among them.
+            if event.map_or(true, |event| !event.kind.is_access()) {
+                let _ = changed.try_send(());
+            }
+        });
         let watched = watcher.and_then(|mut watcher: RecommendedWatcher| {
             watcher.watch(&self.path, RecursiveMode::NonRecursive)?;
             Ok(watcher)
@@ -177,7 +181,7 @@ impl Session<'_> {
     /// Prints the result for a file for people.
     fn result(&self, path: &Path, word: &str, text: &str) {
         if !self.context.global.json {
-            let style = if word == "saved" { "ok" } else { "failed" };
+            let style = if word.starts_with("not ") { "failed" } else { "ok" };
             print_out!("{}  {}{text}", status(style).replace(style, word), bold(&shown_name(path)));
         }
     }
@@ -243,7 +247,16 @@ impl Session<'_> {
                 return;
             }
         };
-        let failed = cases.iter().filter(|case| !show_case(path, &run_case(case), false, self.context)).count();
+        let reports: Vec<_> = cases.iter().map(run_case).collect();
+        let failed = reports.iter().filter(|report| !report.holds()).count();
+        for report in reports.iter().filter(|report| self.context.global.json || !report.holds()) {
+            show_case(path, report, false, self.context);
+        }
+        let counted = if cases.len() == 1 { "1 case".to_string() } else { format!("{} cases", cases.len()) };
+        match failed {
+            0 => self.result(path, "passed", &format!(" {}", dim(&counted))),
+            _ => self.result(path, "not passed", &format!(": {failed} of {counted} failed")),
+        }
         let owner = self.files.iter_mut().find(|(file, _)| scenario_of(file, &[path.into()]).is_some());
         if let Some(definition) = owner.and_then(|(_, file)| file.definition.as_mut()) {
             definition.cases = (cases.len() - failed, failed);

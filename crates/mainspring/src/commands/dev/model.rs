@@ -34,7 +34,7 @@ pub(super) fn model(model: &Model, context: &Context) -> Result<Exit, CliError> 
             let message = format!("{} cannot be listened on: {error}; name another with --listen", model.listen);
             CliError::bad_input("listen", message)
         };
-        let server = ScriptedModel::bind(model.listen, script).await.map_err(cannot)?;
+        let server = ScriptedModel::bind(model.listen, script).map_err(cannot)?;
         let address = server.address().map_err(cannot)?;
         match context.global.json {
             true => print_out!("{}", compact(&Value::map([("url", Value::from(format!("http://{address}")))]))),
