@@ -89,8 +89,13 @@ pub struct Shared {
     pub(crate) requests: RequestBounds,
     pub(crate) responses: Responses,
     pub(crate) refusals: Refusals,
-    pub(crate) readiness: Readiness,
     pub(crate) pending_runs: PendingRuns,
+    pub(crate) local: LocalCommands,
+}
+
+/// State for the commands of this machine that start a server in their own process.
+#[derive(Default)]
+pub(crate) struct LocalCommands {
     pub(crate) sign_in_codes: SignInCodes,
     pub(crate) dev_files: DevFiles,
 }
@@ -100,6 +105,7 @@ pub struct Shared {
 pub(crate) struct RequestBounds {
     slots: Slots,
     pub(crate) bodies: Bodies,
+    pub(crate) readiness: Readiness,
 }
 
 impl App {
@@ -127,10 +133,8 @@ impl App {
             requests,
             responses,
             refusals,
-            readiness: Readiness::default(),
             pending_runs: PendingRuns::default(),
-            sign_in_codes: SignInCodes::default(),
-            dev_files: DevFiles::default(),
+            local: LocalCommands::default(),
         };
         Self { shared: Arc::new(shared), budget: None, kind: None }
     }
@@ -142,12 +146,12 @@ impl App {
 
     /// Issues a code with which a browser signs in once, with the rights of a token, within two minutes.
     pub fn sign_in_code(&self, token: String) -> Result<String> {
-        self.sign_in_codes.issue(token, now_ms())
+        self.local.sign_in_codes.issue(token, now_ms())
     }
 
     /// Replaces the files that `mainspring dev` watches.
     pub fn set_dev_files(&self, files: Vec<DevFile>) {
-        self.dev_files.replace(files);
+        self.local.dev_files.replace(files);
     }
 
     /// The present time for triggers, in milliseconds since 1970.

@@ -819,6 +819,83 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/dev/files": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the files that `mainspring dev` watches, with their mistakes. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["DevFileList"];
+                    };
+                };
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/executions": {
         parameters: {
             query?: never;
@@ -8430,10 +8507,12 @@ export interface components {
             /** @description Step instance, such as `fetch[3].parse`. */
             stepId: string;
         };
-        /** @description A sign-in with a token. */
+        /** @description A sign-in with a token, or with the code of an address that a command has opened. */
         Begin: {
+            /** @description One-time code of `mainspring dev` or `mainspring up --open`, in place of a token. */
+            code?: string | null;
             /** @description Token: `msp_…`. */
-            token: string;
+            token?: string | null;
         };
         /** @description A cancel request. */
         Cancel: {
@@ -8729,6 +8808,39 @@ export interface components {
             workflows: {
                 [key: string]: string | null;
             };
+        };
+        /** @description A mistake of a definition file. */
+        DevDiagnostic: {
+            /** @description Machine-readable code. */
+            code: string;
+            /** @description Suggested change; empty if the message is enough. */
+            help: string;
+            /** @description Line in the file, from 1; null if it is unknown. */
+            line?: number | null;
+            /** @description Description of the mistake. */
+            message: string;
+            /** @description Path into the definition. */
+            path: string;
+            /** @description `error` or `warning`. */
+            severity: string;
+        };
+        /** @description A definition file. */
+        DevFileBody: {
+            /** @description Scenario cases that failed. */
+            casesFailed: number;
+            /** @description Scenario cases that passed. */
+            casesPassed: number;
+            /** @description Errors and warnings of the present content. A file with errors is not saved. */
+            diagnostics: components["schemas"]["DevDiagnostic"][];
+            /** @description Name of the file in the folder. */
+            name: string;
+            /** @description Id of the workflow that the file was saved as last; null if it was never saved. */
+            workflowId?: string | null;
+        };
+        /** @description The files of a watched folder. */
+        DevFileList: {
+            /** @description The definition files by name; empty unless the server was started by `mainspring dev`. */
+            files: components["schemas"]["DevFileBody"][];
         };
         /** @description Fields of a workflow to change. Omitted fields keep their values; null clears an optional field. */
         Draft: {

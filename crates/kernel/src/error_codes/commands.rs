@@ -23,7 +23,7 @@ pub(super) static CODES: [ErrorCode; 115] = [
     command(
         "dev_shared_store",
         10,
-        "`dev` was told to work on a shared store.",
+        "The settings of `dev` name a shared store.",
         "Remove `store`, `MAINSPRING_STORE` or `--store`.",
     ),
     command("bad_payload", 10, "The payload of a signal is not JSON.", "Correct it."),

@@ -94,8 +94,8 @@ fn definitions_are_saved_as_they_change_and_the_console_signs_in_once() {
     assert_eq!(dev.line_with("ok").get("ok"), Some(&Value::from(true)), "the scenario beside the definition");
 
     write("mistaken.yaml", GOOD);
-    let mended = dev.line_with("workflowId");
-    owner.get(&format!("/api/workflows/{}", text(&mended, "workflowId"))).expect(200);
+    let corrected = dev.line_with("workflowId");
+    owner.get(&format!("/api/workflows/{}", text(&corrected, "workflowId"))).expect(200);
 
     write("good.yaml", MISTAKEN);
     let broken = dev.line_with("diagnostics");

@@ -72,7 +72,7 @@ impl DevDiagnostic {
 #[utoipa::path(get, path = "/api/dev/files", tag = "workflows", extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = DevFileList), (status = 401, body = ProblemBody), (status = 403, body = ProblemBody)))]
 async fn list(State(app): State<App>) -> Result<Json<DevFileList>> {
-    let files = app.dev_files.list().into_iter().map(|file| DevFileBody {
+    let files = app.local.dev_files.list().into_iter().map(|file| DevFileBody {
         name: file.name,
         workflow_id: file.workflow_id,
         diagnostics: file.diagnostics.iter().map(DevDiagnostic::of).collect(),

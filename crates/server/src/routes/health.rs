@@ -52,7 +52,10 @@ async fn ready(State(app): State<App>) -> Result<Json<Health>> {
     if let Some(NodeProblem { component, why }) = app.engine.problem() {
         return Err(unready(component, why));
     }
-    app.readiness.check(|| app.run(|app| app.engine.store().partitions().map(drop).map_err(store_unready))).await?;
+    app.requests
+        .readiness
+        .check(|| app.run(|app| app.engine.store().partitions().map(drop).map_err(store_unready)))
+        .await?;
     Ok(Json(health(&app)))
 }
 

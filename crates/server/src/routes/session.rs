@@ -45,7 +45,7 @@ impl Begin {
     fn token(self, app: &App) -> Result<String> {
         match (self.token, self.code) {
             (Some(token), None) => Ok(token),
-            (None, Some(code)) => app.sign_in_codes.redeem(&code, now_ms()),
+            (None, Some(code)) => app.local.sign_in_codes.redeem(&code, now_ms()),
             _ => Err(Problem::field("token", "give either `token` or `code`")),
         }
     }
