@@ -2,6 +2,7 @@
 //! given values and reads no store.
 
 use mainspring_kernel::{
+    decide::usage_of,
     diagnostic::{Diagnostic, Severity},
     failure::{Class, Failure},
     history::{AttemptHistory, History},
@@ -31,6 +32,9 @@ pub fn of_execution(state: &State, history: &History, gates: &[OpenGate]) -> Val
     map.insert("error".into(), error(state));
     if state.status() == ExecutionStatus::Completed && state.end.with_failures {
         map.insert("outcome".into(), "with_failures".into());
+    }
+    if let Some(usage) = usage_of(state) {
+        map.insert("usage".into(), usage);
     }
     Value::Map(map)
 }

@@ -85,6 +85,16 @@ impl<'a> Events<'a> {
                     Decision::Deny => "approval.denied",
                 }
             }
+            Record::BudgetWarned { agent, usage } => {
+                more.insert("usage".into(), usage.to_value());
+                let agent = agent.as_ref().map(|agent| agent.name(self.plan));
+                return Some(self.event("budget.warning", agent.as_deref(), now, more));
+            }
+            Record::BudgetRaised { agent, amount } => {
+                more.insert("amount".into(), amount.to_value());
+                let agent = agent.as_ref().map(|agent| agent.name(self.plan));
+                return Some(self.event("budget.raised", agent.as_deref(), now, more));
+            }
             _ => return None,
         };
         Some(self.event(kind, step.as_deref(), now, more))

@@ -31,7 +31,7 @@ use std::{
 };
 
 use mainspring_kernel::{
-    decide::{BOUNDS_SINCE, Decided, OutgoingMessage, QUEUES_SINCE, Turn, decide},
+    decide::{BOUNDS_SINCE, BUDGETS_SINCE, Decided, OutgoingMessage, QUEUES_SINCE, Turn, decide},
     frame::Frame,
     input::Input,
     key::ExecutionKey,
@@ -277,6 +277,9 @@ impl Shard {
         if self.ownership.leases.decide_version() < BOUNDS_SINCE {
             start.policy.max_output_bytes = None;
             start.lineage.iter_mut().for_each(|lineage| lineage.executions = None);
+        }
+        if self.ownership.leases.decide_version() < BUDGETS_SINCE {
+            start.lineage.iter_mut().for_each(|lineage| lineage.budget = None);
         }
         if !self.holds(execution) {
             return self.pass_on(execution, vec![PendingInput { input: Input::Start(start), message, ticket, audit }]);

@@ -209,7 +209,8 @@ impl StartRequest {
         let workflows: Vec<_> = pinned.collect();
         let executions = self.bounds.max_executions.or(self.plan.constraints.max_executions);
         let executions = Some(executions.unwrap_or(EXECUTIONS_DEFAULT));
-        let lineage = (!workflows.is_empty()).then_some(Lineage { parent: None, depth: 0, workflows, executions });
+        let lineage =
+            (!workflows.is_empty()).then_some(Lineage { parent: None, depth: 0, workflows, executions, budget: None });
         Start {
             lineage,
             queue: None,

@@ -72,9 +72,14 @@ pub(crate) fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::Stopped(_) => "stopped",
         Outcome::Interrupted => "interrupted",
         Outcome::Cancelled(_) => "cancelled",
-        Outcome::Child { end: ChildEnd::Done(_), .. } => "done",
-        Outcome::Child { end: ChildEnd::Failed(_), .. } => "failed",
-        Outcome::Child { end: ChildEnd::Cancelled(_), .. } => "cancelled",
+        Outcome::Child { end: ChildEnd::Done(_), .. } | Outcome::ChildWithUsage { end: ChildEnd::Done(_), .. } => {
+            "done"
+        }
+        Outcome::Child { end: ChildEnd::Failed(_), .. } | Outcome::ChildWithUsage { end: ChildEnd::Failed(_), .. } => {
+            "failed"
+        }
+        Outcome::Child { end: ChildEnd::Cancelled(_), .. }
+        | Outcome::ChildWithUsage { end: ChildEnd::Cancelled(_), .. } => "cancelled",
     }
 }
 

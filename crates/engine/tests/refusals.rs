@@ -339,7 +339,7 @@ const PARENT: u8 = 7;
 
 fn child() -> Option<Lineage> {
     let parent = Parent { execution: key(PARENT), instance: Instance { step: 0, rounds: vec![] }, attempt: 1 };
-    Some(Lineage { parent: Some(parent), depth: 1, workflows: vec![], executions: Some(10) })
+    Some(Lineage { parent: Some(parent), depth: 1, workflows: vec![], executions: Some(10), budget: None })
 }
 
 #[test]

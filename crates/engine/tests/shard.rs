@@ -389,8 +389,9 @@ fn decide_at(step: u32, decision: Decision) -> Input {
 /// initiator of the root, and is in the commit that starts the child.
 #[test]
 fn a_start_that_an_execution_makes_and_does_not_wait_for_is_in_the_audit_log() {
-    let lineage =
-        |parent: Option<Parent>, depth: u32| Some(Lineage { parent, depth, workflows: Vec::new(), executions: None });
+    let lineage = |parent: Option<Parent>, depth: u32| {
+        Some(Lineage { parent, depth, workflows: Vec::new(), executions: None, budget: None })
+    };
     let parent = || Some(Parent { execution: ExecutionKey([9; 16]), instance: Instance::of_step(0), attempt: 1 });
     let detached = "execution.start by me of the-child: by workflow, parentExecutionId the-parent, parentStepId aside";
     for (lineage, organization, expected) in [

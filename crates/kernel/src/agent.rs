@@ -11,6 +11,8 @@ use crate::{
     hash::Hash,
     instance::{Instance, Scope},
     json,
+    limits::AGENT_TOOL_TOKENS,
+    plan::Agent,
     state::State,
     value::{Map, Value},
 };
@@ -69,6 +71,29 @@ fn usage(turns: &[Value]) -> Value {
         sums.insert(key.clone(), sum.saturating_add(tokens).into());
     }
     Value::Map(sums)
+}
+
+/// Estimates the tokens of a value from above. A token of prose has four bytes, one of data two or three.
+pub(crate) fn tokens_of(value: &Value) -> u64 {
+    cbor::byte_count(value) as u64 / 2 + 1
+}
+
+/// Estimates the tokens of the next request of a conversation. The provider has counted the last one, so only the tool
+/// results after it are estimated.
+pub(crate) fn input_estimate(settings: &Value, turns: &[Value], agent: &Agent) -> u64 {
+    let last = turns.last();
+    let counted = |key: &str| last?.get("answer")?.get("usage")?.get(key)?.as_u64().filter(|tokens| *tokens > 0);
+    let of = |part: Option<&Value>| part.map_or(0, tokens_of);
+    match counted("inputTokens") {
+        Some(input) => {
+            let news = of(last.and_then(|turn| turn.get("results"))) + of(last.and_then(|turn| turn.get("rejected")));
+            input.saturating_add(counted("outputTokens").unwrap_or_default()).saturating_add(news)
+        }
+        None => {
+            let tools = agent.tools.len() as u64 * AGENT_TOOL_TOKENS;
+            tokens_of(settings) + of(agent.answer_schema.as_ref()) + tools + turns.iter().map(tokens_of).sum::<u64>()
+        }
+    }
 }
 
 /// Returns the message by which an answer is rejected.

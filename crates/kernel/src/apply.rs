@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod blocks;
+mod budgets;
 pub(crate) mod size;
 
 /// A record that is not a legal transition from the current state. The cause is a damaged journal or a bug in `decide`.
@@ -42,7 +43,8 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. } | Record::StepLogged { .. }) => Running,
         (Running, Record::AnswerRejected { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
-        (Running, Record::GateOpened { .. }) => WaitingApproval,
+        // A retry, or a call that was approved, may need a larger budget.
+        (Running | Retrying | WaitingApproval, Record::GateOpened { .. }) => WaitingApproval,
 
         (Running | Retrying | WaitingApproval, Record::AttemptStarted { .. }) => Running,
         (Running, Record::AttemptStopping { .. }) => Running,
@@ -92,7 +94,10 @@ fn illegal(state: &State, record: &Record, why: &str) -> IllegalTransition {
 fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalTransition> {
     match record {
         Record::Started { .. } => start(state, record),
-        Record::LineageSet { lineage } => state.lineage = lineage.clone(),
+        Record::LineageSet { lineage } => {
+            budgets::begin(state, lineage.budget);
+            state.lineage = lineage.clone();
+        }
         Record::SignalKept { id, name, payload } => {
             state.signals.seen.insert(id.clone());
             let payload = known(state, payload);
@@ -127,6 +132,16 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
             state.end.bound_reached = Some(fault.clone());
             if let Some(root) = state.blocks.scopes.get_mut(&Scope::root()) {
                 root.is_failing = true;
+            }
+        }
+        Record::BudgetReserved { instance, amount } => {
+            budgets::reserve(state, instance, *amount).map_err(|why| illegal(state, record, why))?
+        }
+        Record::BudgetSettled { instance, amount } => budgets::settle(state, instance, *amount),
+        Record::BudgetRaised { agent, .. } | Record::BudgetWarned { agent, .. } => {
+            match budgets::account(state, agent.as_ref()) {
+                Some(account) => budgets::adjust(account, record),
+                None => return Err(illegal(state, record, "where no budget is")),
             }
         }
         Record::ParentNotified => state.counts.parent_notices += 1,
@@ -172,6 +187,7 @@ fn start(state: &mut State, record: &Record) {
         trigger: context.get("trigger").cloned().unwrap_or_default(),
         workspace: context.get("workspace").and_then(Value::as_text).map(Into::into),
     });
+    budgets::begin(state, state.plan.constraints.budget);
     state.counts.memory_bytes += state.start.as_ref().map_or(0, size::of_start);
     set_deadline(state, *deadline);
     blocks::open(state, Scope::root());
@@ -213,6 +229,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
         state.counts.uncounted = state.counts.uncounted.saturating_add(u32::from(next.is_final()));
     }
     if next.is_final() {
+        budgets::end_step(state, instance);
         step.times.ended_at = Some(now);
         blocks::end_step(state, &scope, instance, &step, status);
         let_go(state, &mut step);
@@ -255,6 +272,9 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
             state.blocks.loops.get(instance).is_some_and(|turns| turns.open == 0 && !turns.outputs.is_empty())
         }
         (Record::AnswerRejected { .. }, _) => false,
+        (Record::GateOpened { .. }, _) => {
+            !state.steps.get(instance).and_then(|step| step.gate.as_ref()).is_some_and(|gate| gate.is_open)
+        }
         (
             Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. },
             Work::Subworkflow { .. },
@@ -294,6 +314,7 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             step.attempt = 1;
             step.intent = *intent;
             step.input = known(state, input);
+            budgets::begin_step(state, instance);
         }
         Record::BranchTaken { block: Some(block), .. } => blocks::open(state, Scope::inside(instance, *block)),
         Record::RoundStarted { round, .. } => {
@@ -567,9 +588,9 @@ mod tests {
             [
                 "pending: skipped>skipped started>running failed>failed",
                 "running: branch>running logged>running child>running given>running returned>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
-                "retrying: attempt>running failed>failed cancelled>cancelled",
+                "retrying: attempt>running gate>waiting_approval failed>failed cancelled>cancelled",
                 "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
-                "waiting_approval: attempt>running decided>waiting_approval completed>completed failed>failed cancelled>cancelled",
+                "waiting_approval: attempt>running gate>waiting_approval decided>waiting_approval completed>completed failed>failed cancelled>cancelled",
                 "completed: ",
                 "failed: ",
                 "skipped: ",

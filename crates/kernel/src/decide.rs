@@ -8,6 +8,7 @@
 mod agents;
 mod begin;
 mod blocks;
+mod budgets;
 mod children;
 mod edges;
 mod effects;
@@ -18,6 +19,7 @@ mod gates;
 mod loops;
 mod waits;
 
+pub use budgets::usage_of;
 pub use children::{canceled_by, child_key, child_key_of};
 pub use evaluations::unfit_input;
 
@@ -51,7 +53,9 @@ use crate::{
 use evaluations::Task;
 use executions::Weights;
 
-pub use crate::decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, QUEUES_SINCE, SIGNAL_BYTES_SINCE};
+pub use crate::decide_version::{
+    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, MEMORY_SINCE, QUEUES_SINCE, SIGNAL_BYTES_SINCE,
+};
 
 /// Failure code that a parent receives when its child is quarantined.
 pub const CHILD_QUARANTINED: &str = "child_quarantined";
@@ -390,7 +394,7 @@ impl Decider<'_> {
             deadline: policy.timeout_ms.map(|timeout| self.agenda.now.saturating_add(timeout)),
         })?;
         if let Some(lineage) = &start.lineage {
-            let lineage = self.with_executions(lineage);
+            let lineage = self.with_budget(self.with_executions(lineage));
             self.record(Record::LineageSet { lineage })?;
         }
         match failure {
@@ -519,7 +523,7 @@ impl Decider<'_> {
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         // A failed tool call of an agent is a result that the model gets.
-        let is_result = plan.agent_part(instance.step) == Some(AgentPart::Call);
+        let is_result = plan.agent_part(instance.step) == Some(AgentPart::Call) && failure.code != budgets::EXCEEDED;
         let disposition = if is_result || self.is_handled(instance) || self.ends_well() {
             FailureDisposition::Handled
         } else if plan.step(instance.step).on_error == OnError::Continue || plan.policy.fail_open {

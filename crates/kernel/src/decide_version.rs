@@ -2,7 +2,7 @@
 
 /// Version of the rules in [`decide`](crate::decide). An execution pins the version at its start. A change that makes an input
 /// produce other records is made under a higher version only, or replays of older journals would fail.
-pub const DECIDE_VERSION: u32 = 7;
+pub const DECIDE_VERSION: u32 = 8;
 
 /// Decide version that introduced these rules:
 ///
@@ -37,3 +37,6 @@ pub const MEMORY_SINCE: u32 = 6;
 
 /// Version since which an agent is a loop of turns, with a step instance for each call.
 pub(crate) const AGENTS_SINCE: u32 = 7;
+
+/// Version since which calls of agents and children reserve and settle what they use, and budgets limit it.
+pub const BUDGETS_SINCE: u32 = 8;

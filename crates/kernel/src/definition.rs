@@ -28,6 +28,7 @@ use root::Root;
 
 mod agents;
 mod bounds;
+mod budget;
 mod conditions;
 pub mod convert;
 mod denied_calls;
@@ -170,6 +171,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         constraints: root.constraints,
         policy: root.policy,
         effect_rules: root.effect_rules,
+        models: None,
         input_schema: root.input_schema,
         variables: root.variables,
         default_context: root.default_context,

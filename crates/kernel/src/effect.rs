@@ -4,7 +4,7 @@
 
 use alloc::string::String;
 
-use crate::{failure::Failure, hash::Hash, key::ExecutionKey, value::Value};
+use crate::{budget::Usage, failure::Failure, hash::Hash, key::ExecutionKey, value::Value};
 
 /// One attempt at a step's effect, with everything that an executor needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +55,17 @@ pub enum Outcome {
         end: ChildEnd,
         /// Number of executions used from the budget: the child itself and its descendants.
         executions: u32,
+    },
+    /// The child execution ended, and reports the executions of its tree and what its agents have used.
+    ChildWithUsage {
+        /// Result of the child.
+        end: ChildEnd,
+        /// Number of executions used from the budget: the child itself and its descendants.
+        executions: u32,
+        /// What the agents of the child and of its descendants have used.
+        usage: Usage,
+        /// The amounts by which people have raised budgets there.
+        raised: Usage,
     },
 }
 

@@ -14,6 +14,7 @@ use alloc::{
 };
 
 use crate::{
+    budget::ModelTerms,
     limits::EFFECT_RULES_MAX,
     plan::{Agent, ClassSource, EffectClass, Guard, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules, Work},
     template::Template,
@@ -36,6 +37,8 @@ pub struct EffectPolicy {
     servers: BTreeSet<String>,
     /// The classes that trusted servers give their tools, by full name.
     annotated: BTreeMap<String, EffectClass>,
+    /// The configured models and their prices, which plans with agents pin.
+    models: Option<ModelTerms>,
 }
 
 /// The decision about one call, and its reasons.
@@ -124,6 +127,12 @@ impl EffectPolicy {
         self
     }
 
+    /// Takes the configured models and their prices.
+    pub fn with_models(mut self, models: ModelTerms) -> Self {
+        self.models = Some(models);
+        self
+    }
+
     /// The servers whose annotations are believed.
     pub fn trusted_servers(&self) -> impl Iterator<Item = &str> {
         self.trusted.iter().map(String::as_str)
@@ -209,7 +218,9 @@ impl EffectPolicy {
     /// applies to each call.
     fn judge_agent(&self, agent: &Agent, organization: Option<&str>, workflow: &VerdictRules) -> Option<Judgment> {
         let has_servers = !self.servers.is_empty();
-        let tools = agent.tools.iter().filter(|tool| has_servers || !tool.contains('.'));
+        // A question calls nothing.
+        let calls = agent.tools.iter().filter(|tool| *tool != "ask");
+        let tools = calls.filter(|tool| has_servers || !tool.contains('.'));
         let judged = tools.map(|tool| match (tool.as_str(), tool.strip_suffix('*')) {
             ("bash", _) => self.judge(Call::BuiltIn(tool, EffectClass::Execute), organization, workflow),
             // The model chooses the method.
@@ -253,13 +264,15 @@ impl EffectPolicy {
         guarded.collect()
     }
 
-    /// Returns a plan with the guards of this policy, as an execution pins it.
+    /// Returns a plan with the guards of this policy and the terms of models, as an execution pins it.
     pub fn guarded(&self, plan: &Arc<Plan>, organization: Option<&str>) -> Arc<Plan> {
         let guards = self.guards(plan, organization);
-        if guards.is_empty() {
+        let models = self.models.as_ref().filter(|_| plan.has_agents());
+        if guards.is_empty() && models.is_none() {
             return plan.clone();
         }
         let mut plan = Plan::clone(plan);
+        plan.models = models.cloned();
         for (step, guard) in guards {
             plan.steps[step as usize].guard = Some(guard);
         }

@@ -7,7 +7,8 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use crate::{
-    effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value, value_size,
+    budget::Budget, effect::Outcome, hash::Hash, instance::Instance, key::ExecutionKey, plan::Decision, value::Value,
+    value_size,
 };
 
 /// An input of one execution. Each is processed once.
@@ -173,6 +174,8 @@ pub struct Lineage {
     /// Number of executions that it may start, directly and through descendants. `None` for an execution that started
     /// under decide versions up to 4.
     pub executions: Option<u32>,
+    /// What its agents and those of its descendants may use. `None` if nothing limits them.
+    pub budget: Option<Budget>,
 }
 
 /// The step that waits for the end of a child execution.

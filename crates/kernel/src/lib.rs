@@ -11,6 +11,7 @@ extern crate alloc;
 
 pub mod agent;
 pub mod apply;
+pub mod budget;
 pub mod cbor;
 pub mod condition;
 pub mod decide;

@@ -113,6 +113,21 @@ pub const TOOL_TIMEOUT_DEFAULT_MS: u64 = 30_000;
 /// the second specification.
 pub const AGENT_TIMEOUT_DEFAULT_MS: u64 = 900_000;
 
+/// The tokens of an answer if neither the step nor the model says, as for model calls without a budget.
+pub const AGENT_ANSWER_TOKENS_DEFAULT: u64 = 8_192;
+
+/// The least tokens of an answer for which a call is made. A shorter answer would be cut off and paid for.
+pub const AGENT_ANSWER_TOKENS_MIN: u64 = 256;
+
+/// The tokens that the description of a listed tool takes in a request, as an estimate before the provider has counted.
+pub const AGENT_TOOL_TOKENS: u64 = 200;
+
+/// The percentage of a budget at which a warning is recorded.
+pub const BUDGET_WARN_PERCENT_DEFAULT: u32 = 80;
+
+/// The largest limit of tokens, calls and milliseconds in a budget. Sums of a million such numbers fit into 64 bits.
+pub const BUDGET_MAX: u64 = 1_000_000_000_000;
+
 /// Default number of turns of an agent. A conversation that is longer has most likely lost its way.
 pub const AGENT_TURNS_DEFAULT: u32 = 20;
 

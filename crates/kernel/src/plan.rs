@@ -10,6 +10,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
+    budget::{Budget, ModelTerms},
     condition::Condition,
     hash::Hash,
     limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT},
@@ -18,6 +19,7 @@ use crate::{
 };
 
 mod agent;
+mod budget;
 mod certain;
 mod decode;
 mod effect_rules;
@@ -52,6 +54,8 @@ pub struct Plan {
     pub policy: FailurePolicy,
     /// The rules of the workflow for its calls. They can only tighten those of the installation.
     pub effect_rules: VerdictRules,
+    /// The models of the installation and their prices, set when an execution with agents starts.
+    pub models: Option<ModelTerms>,
     /// The JSON Schema of the input.
     pub input_schema: Option<Value>,
     /// The declared variables. `None` if the definition declares none; it then accepts any variable.
@@ -81,6 +85,8 @@ pub struct Constraints {
     pub max_output_bytes: Option<u32>,
     /// Timeout of the whole execution in milliseconds. The clock stops while the execution waits for people only.
     pub timeout_ms: Option<u64>,
+    /// What its agents may use, with those of its children.
+    pub budget: Option<Budget>,
     /// True if agents may propose changes to the workflow.
     pub allow_self_modification: bool,
 }
@@ -242,6 +248,11 @@ impl Plan {
             Some(Order::Edges(_)) => EDGES_STEPS_DEFAULT,
             _ => EXECUTION_STEPS_DEFAULT,
         }
+    }
+
+    /// True if a step calls a model.
+    pub fn has_agents(&self) -> bool {
+        self.steps.iter().any(|step| step.work.kind() == "agent")
     }
 
     /// Returns the outermost steps that no other step waits for, except `return` steps: a `return` sets the output

@@ -6,6 +6,7 @@
 use alloc::{string::String, vec::Vec};
 
 use crate::{
+    budget::Usage,
     failure::{Class, Failure},
     hash::Hash,
     input::{Lineage, Policy, Queue},
@@ -333,6 +334,34 @@ pub enum Record {
         /// Number of executions returned.
         count: u32,
     },
+    /// A call of an agent, or a child execution, reserved what it may use.
+    BudgetReserved {
+        /// The step instance of the call or the child.
+        instance: Instance,
+        /// The reserved amounts.
+        amount: Usage,
+    },
+    /// A receipt released a reservation and counted what was used.
+    BudgetSettled {
+        /// The step instance of the call or the child.
+        instance: Instance,
+        /// The used amounts.
+        amount: Usage,
+    },
+    /// People raised a budget.
+    BudgetRaised {
+        /// The agent with the budget; `None` for the budget of the execution.
+        agent: Option<Instance>,
+        /// The amounts that were added.
+        amount: Usage,
+    },
+    /// A budget is used up to the percentage of its warning.
+    BudgetWarned {
+        /// The agent with the budget; `None` for the budget of the execution.
+        agent: Option<Instance>,
+        /// The amounts that are used.
+        usage: Usage,
+    },
     /// The evaluations of the turn reached their time limit; the rest of the turn follows in the next frame.
     TurnYielded {
         /// Number of evaluation results in the turn when the limit was reached.
@@ -426,6 +455,10 @@ pub enum Purpose {
     Interrupted,
     /// Permission for a call, because a policy requires it.
     Call,
+    /// Permission to raise a budget, and to go on.
+    Budget,
+    /// The answer to a question that a model asks. It is the reason of the decision.
+    Question,
 }
 
 impl Record {
@@ -468,6 +501,10 @@ impl Record {
             | Self::FailureBoundReached { .. }
             | Self::ParentNotified
             | Self::Queued { .. }
+            | Self::BudgetReserved { .. }
+            | Self::BudgetSettled { .. }
+            | Self::BudgetRaised { .. }
+            | Self::BudgetWarned { .. }
             | Self::Admitted
             | Self::Ended { .. }
             | Self::TurnSplit

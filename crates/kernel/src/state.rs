@@ -12,6 +12,7 @@ use alloc::{
 use core::cmp::Reverse;
 
 use crate::{
+    budget::Accounts,
     cbor,
     decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
@@ -118,6 +119,8 @@ pub struct Counts {
     pub parent_notices: u32,
     /// Memory taken by the state, in bytes as counted by `apply`.
     pub memory_bytes: u64,
+    /// What calls of agents have used and reserved.
+    pub budgets: Accounts,
 }
 
 /// Facts about the records of an execution.

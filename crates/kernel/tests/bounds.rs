@@ -40,7 +40,7 @@ fn start(input: Value, executions: Option<u32>) -> Box<Start> {
         workflow_hash: Hash::of(name.as_bytes()),
         plan_hash: Hash::of(name.as_bytes()),
     };
-    let lineage = Lineage { parent: None, depth: 0, workflows: workflows.map(pinned).into(), executions };
+    let lineage = Lineage { parent: None, depth: 0, workflows: workflows.map(pinned).into(), executions, budget: None };
     Box::new(Start {
         execution_id: "case".into(),
         workflow_hash: Hash::default(),

@@ -97,7 +97,10 @@ fn start_in(queue: Queue) -> Input {
 fn start_among(depth: u32, parent: Option<Parent>) -> Box<Start> {
     let Input::Start(start) = start(Value::Null) else { unreachable!("it is one") };
     let pinned = Pinned { name: "other".into(), workflow_hash: Hash::default(), plan_hash: Hash::default() };
-    Box::new(Start { lineage: Some(Lineage { parent, depth, workflows: vec![pinned], executions: None }), ..*start })
+    Box::new(Start {
+        lineage: Some(Lineage { parent, depth, workflows: vec![pinned], executions: None, budget: None }),
+        ..*start
+    })
 }
 
 /// Parses an input: `start`, `start of 0 1` with items, `start parent`, `queue user`, `admit`, `time over`, `a#1 done`,

@@ -313,6 +313,7 @@ fn a_child_that_waits_for_an_approval_does_not_delay_an_end() {
         depth: 0,
         workflows: vec![Pinned { name: "w".into(), workflow_hash: Hash::default(), plan_hash: Hash::default() }],
         executions: None,
+        budget: None,
     });
     take_in(&mut state, Input::Start(begins), &Value::Null, |_, _| {});
     let of = |state: &State, name: &str| Instance::parse(name, &state.plan).expect("an instance");
@@ -344,6 +345,7 @@ fn a_quarantined_child_keeps_its_share_of_the_execution_bound() {
             depth: 0,
             workflows: vec![Pinned { name: "w".into(), workflow_hash: Hash::default(), plan_hash: Hash::default() }],
             executions: Some(10),
+            budget: None,
         });
         take_in(&mut state, Input::Start(begins), &Value::Null, |_, _| {});
         assert_eq!(state.counts.executions, 10);

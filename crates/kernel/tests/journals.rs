@@ -4,6 +4,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use mainspring_kernel::{
+    budget::Usage,
     decide::decide_yielding,
     definition::{Syntax, compile, read},
     effect::{ChildEnd, Outcome},
@@ -108,6 +109,14 @@ steps:
     retry: {maxAttempts: 2, initialDelayMs: 1000}
 "#;
 
+/// Changes in version 8 of `decide`: budgets.
+const BUDGET: &str = r#"
+constraints: {budget: {tokens: 100000, toolCalls: 5, timeMs: 60000, onExceeded: ask}}
+steps:
+  - {id: ask, type: agent, goal: g, tools: [web.*], budget: {modelCalls: 1, onExceeded: ask, warnPercent: 50}}
+  - {id: sub, type: subworkflow, workflow: other}
+"#;
+
 /// A workflow with a golden journal: its inputs with their times, and the results of its evaluations.
 struct Golden {
     plan: Plan,
@@ -121,7 +130,7 @@ fn plan_of(text: &str) -> Plan {
     compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan
 }
 
-fn goldens() -> [Golden; 6] {
+fn goldens() -> [Golden; 7] {
     let plan = plan_of(DEFINITION);
     let first = Golden { inputs: inputs(&plan), plan, results: Vec::new(), yields_at: None };
     let plan = plan_of(GRAPH);
@@ -143,7 +152,36 @@ fn goldens() -> [Golden; 6] {
     let mismatch = Failure::new(Class::Invalid, "schema_mismatch", "`score` is missing");
     let results = vec![Evaluated::of(Err(mismatch)), Evaluated::of(Ok(Value::Null))];
     let sixth = Golden { inputs: inputs_of_agent(&plan), plan, results, yields_at: None };
-    [first, second, third, fourth, fifth, sixth]
+    let plan = plan_of(BUDGET);
+    let seventh = Golden { inputs: inputs_of_budget(&plan), plan, results: Vec::new(), yields_at: None };
+    [first, second, third, fourth, fifth, sixth, seventh]
+}
+
+fn inputs_of_budget(plan: &Plan) -> Vec<(u64, Input)> {
+    let at = |name: &str| Instance::parse(name, plan).expect("an instance of the plan");
+    let receipt = |name: &str, attempt, outcome| Input::Receipt { instance: at(name), attempt, outcome };
+    let answer = |text: &str| Outcome::Done(json::value(text.as_bytes()).expect("JSON"));
+    let decide = |name: &str, decision| {
+        let by = "ann".into();
+        Input::Decide { instance: at(name), gate: 1, decision, by, reason: Value::Null }
+    };
+    let calls = r#"{"text": "", "toolCalls": [{"id": "a", "name": "web.read", "arguments": {"url": "x"}}],
+        "usage": {"inputTokens": 500, "outputTokens": 2}}"#;
+    let Input::Start(mut begins) = start(plan) else { unreachable!("it is one") };
+    let pinned = Pinned { name: "other".into(), workflow_hash: Hash::of(b"other"), plan_hash: Hash::of(b"plan") };
+    begins.lineage =
+        Some(Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: Some(10), budget: None });
+    let usage = Usage { tokens: 7, model_calls: 1, ..Usage::default() };
+    let raised = Usage { tokens: 9, ..Usage::default() };
+    let child = Outcome::ChildWithUsage { end: ChildEnd::Done(1u64.into()), executions: 1, usage, raised };
+    vec![
+        (0, Input::Start(begins)),
+        (10, receipt("ask#1", 1, answer(calls))),
+        (20, receipt("ask#1.1", 1, Outcome::Done("page".into()))),
+        (30, decide("ask#2", Decision::Approve)),
+        (40, receipt("ask#2", 1, answer(r#"{"text": "done", "usage": {"inputTokens": 9, "outputTokens": 1}}"#))),
+        (50, receipt("sub", 1, child)),
+    ]
 }
 
 fn inputs_of_agent(plan: &Plan) -> Vec<(u64, Input)> {
@@ -175,7 +213,8 @@ fn inputs_within_bounds(plan: &Plan) -> Vec<(u64, Input)> {
     let Input::Start(mut begins) = start(plan) else { unreachable!("it is one") };
     begins.policy.max_output_bytes = Some(1_000);
     let pinned = Pinned { name: "other".into(), workflow_hash: Hash::of(b"other"), plan_hash: Hash::of(b"plan") };
-    begins.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: Some(10) });
+    begins.lineage =
+        Some(Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: Some(10), budget: None });
     let refused = Failure::new(Class::Failed, "no", "it said no");
     vec![
         (0, Input::Start(begins)),
@@ -200,7 +239,8 @@ fn inputs_of_tree(plan: &Plan) -> Vec<(u64, Input)> {
     begins.policy.max_parallel = 1;
     let pinned = Pinned { name: "other".into(), workflow_hash: Hash::of(b"other"), plan_hash: Hash::of(b"plan") };
     let parent = Parent { execution: ExecutionKey([9; 16]), instance: Instance::of_step(3), attempt: 2 };
-    begins.lineage = Some(Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned], executions: None });
+    begins.lineage =
+        Some(Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned], executions: None, budget: None });
     let decision = Input::Decide {
         instance: at("gate"),
         gate: 1,
@@ -228,7 +268,7 @@ fn inputs_of_graph(plan: &Plan) -> Vec<(u64, Input)> {
     let Input::Start(mut begins) = start(plan) else { unreachable!("it is one") };
     begins.input = Value::map([("items", Value::from(vec![1u64.into(), 2u64.into(), 3u64.into()]))]);
     let pinned = Pinned { name: "other".into(), workflow_hash: Hash::of(b"other"), plan_hash: Hash::of(b"plan") };
-    begins.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: None });
+    begins.lineage = Some(Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: None, budget: None });
     vec![
         (0, Input::Start(begins)),
         (10, done("each[1]", 20u64.into())),
@@ -444,6 +484,10 @@ fn golden_journals_contain_nearly_every_kind_of_record() {
         "ExecutionsReturned",
         "TurnYielded",
         "AnswerRejected",
+        "BudgetReserved",
+        "BudgetSettled",
+        "BudgetRaised",
+        "BudgetWarned",
     ];
     let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());

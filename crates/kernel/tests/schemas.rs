@@ -105,7 +105,7 @@ fn every_key_is_in_some_definition_that_compiles() {
         }
     }
     known.extend(keys::CONDITION_FORMS.iter().flat_map(|form| keys::condition(form)));
-    known.extend(keys::CONSTRAINTS.iter().chain(&keys::POLICY).chain(&keys::VARIABLE));
+    known.extend(keys::CONSTRAINTS.iter().chain(&keys::BUDGET).chain(&keys::POLICY).chain(&keys::VARIABLE));
     known.extend(keys::EDGE.iter().chain(&keys::ACTION).chain(&keys::CONFIG));
     known.extend(keys::RETRY.iter().chain(&keys::RETRYABLE_ERRORS).chain(&keys::FOR_EACH));
     let missing: Vec<_> = known.into_iter().filter(|key| !seen.contains(*key)).collect();

@@ -61,6 +61,7 @@ enum Command {
     List(commands::list::List),
     /// Show an execution: steps, attempts, open approvals
     Show(commands::show::Show),
+    Usage(commands::usage::Usage),
     /// Follow an execution
     Tail(commands::tail::Tail),
     /// List open approvals with approvers, start and deadline
@@ -222,6 +223,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Node(node) => commands::node::node(&node, context),
         Command::List(list) => commands::list::list(&list, context),
         Command::Show(show) => commands::show::show(&show, context),
+        Command::Usage(usage) => commands::usage::usage(&usage, context),
         Command::Tail(tail) => commands::tail::tail(&tail, context),
         Command::Approvals(approvals) => commands::approvals::approvals(&approvals, context),
         Command::Approve(approve) => commands::decide::approve(&approve, context),

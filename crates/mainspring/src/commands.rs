@@ -36,6 +36,7 @@ pub(crate) mod tools;
 pub(crate) mod triggers;
 pub(crate) mod up;
 pub(crate) mod upgrade;
+pub(crate) mod usage;
 pub(crate) mod validate;
 pub(crate) mod verify;
 pub(crate) mod workflows;

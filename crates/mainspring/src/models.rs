@@ -7,6 +7,7 @@ use mainspring_effects::{
     http::{Allowlist, HttpOptions},
 };
 use mainspring_kernel::{
+    budget::ModelTerms,
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
     value::Value,
@@ -15,13 +16,14 @@ use mainspring_models::{
     config::{self, ModelConfig},
     dev::{Script, ScriptedModel},
     executor::Agents,
+    prices,
     tools::ToolSource,
 };
 
 use crate::{
     error::CliError,
     read_limited,
-    server_settings::{self, ObjectSettings},
+    server_settings::{ObjectSettings, object_settings},
 };
 
 /// Returns the executor of `agent` steps. Wrong settings fail such a step, and no other one.
@@ -72,8 +74,24 @@ fn bind_script(model: &mut ModelConfig) -> Option<Result<ScriptedModel, CliError
 
 /// Returns the configured models.
 pub(crate) fn models() -> Result<Vec<ModelConfig>, CliError> {
-    let (path, models) = server_settings::models(None)?;
-    parse(&path, &models)
+    let settings = object_settings()?;
+    parse(&settings.path, &settings.models)
+}
+
+/// Returns the terms of the models, which executions with agents pin. Mistakes in `models` concern agents alone, and
+/// are failures of such steps; a wrong `prices` is an error, since a budget may depend on it.
+pub(crate) fn terms(settings: &ObjectSettings) -> Result<Option<ModelTerms>, CliError> {
+    let Ok(models) = parse(&settings.path, &settings.models) else { return Ok(None) };
+    if models.is_empty() && settings.prices == Value::Null {
+        return Ok(None);
+    }
+    prices::terms(&settings.prices, &models).map(Some).map_err(|errors| {
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        CliError::bad_input(
+            "bad_settings",
+            format!("the settings in {}: {}", settings.path.display(), errors.join("\n")),
+        )
+    })
 }
 
 /// Parses the value of `models` in a settings file.

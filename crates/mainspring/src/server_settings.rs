@@ -76,6 +76,9 @@ const POLICY: &str = "policy";
 /// The key of the models. They have no flag and no variable either.
 const MODELS: &str = "models";
 
+/// The prices of the models.
+const PRICES: &str = "prices";
+
 /// The settings that are objects, which only the file has.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ObjectSettings {
@@ -85,6 +88,8 @@ pub(crate) struct ObjectSettings {
     pub(crate) tool_servers: Value,
     /// `models`; null without one.
     pub(crate) models: Value,
+    /// `prices`; null without one.
+    pub(crate) prices: Value,
     /// `policy`; null without one.
     pub(crate) policy: Value,
 }
@@ -320,10 +325,9 @@ pub(crate) fn object_settings() -> Result<ObjectSettings, CliError> {
     Ok(File::read(settings_file(None))?.objects())
 }
 
-/// Reads the value of `models` from the file that the flags name, or that of [`object_settings`].
-pub(crate) fn models(flags: Option<&ServerFlags>) -> Result<(PathBuf, Value), CliError> {
-    let objects = File::read(flags.map_or_else(|| settings_file(None), ServerFlags::file))?.objects();
-    Ok((objects.path, objects.models))
+/// Like [`object_settings`], from the file that the flags name.
+pub(crate) fn object_settings_of(flags: &ServerFlags) -> Result<ObjectSettings, CliError> {
+    Ok(File::read(flags.file())?.objects())
 }
 
 /// The parsed settings file.
@@ -354,7 +358,8 @@ impl File {
             document.map_err(|found| refused(&path, &format!("{}: {}", found.path, found.message)))?.value
         };
         let Value::Map(map) = &value else { return Err(refused(&path, "it must be an object of settings")) };
-        let names: Vec<&str> = KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS, MODELS, POLICY]).collect();
+        let names: Vec<&str> =
+            KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS, MODELS, PRICES, POLICY]).collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
         }
@@ -367,6 +372,7 @@ impl File {
             path: self.path.clone(),
             tool_servers: part(TOOL_SERVERS),
             models: part(MODELS),
+            prices: part(PRICES),
             policy: part(POLICY),
         }
     }

@@ -15,6 +15,7 @@ use crate::{
     context::Context,
     definitions::{show, syntax_of},
     error::CliError,
+    models,
     output::terminal::print_out,
     read_limited,
     server_settings::{ObjectSettings, object_settings},
@@ -30,7 +31,11 @@ pub(crate) fn of_settings(settings: &ObjectSettings) -> Result<EffectPolicy, Cli
         CliError::bad_input("bad_settings", message)
     })?;
     let servers = settings.tool_servers.as_map().into_iter().flatten().map(|(name, _)| name.clone());
-    Ok(policy.with_servers(servers))
+    let policy = policy.with_servers(servers);
+    Ok(match models::terms(settings)? {
+        Some(terms) => policy.with_models(terms),
+        None => policy,
+    })
 }
 
 /// Reads the policy of this machine, and the annotations of trusted servers that one of the plans may use.

@@ -193,6 +193,38 @@ fn a_killed_agent_repeats_no_call_and_does_not_buy_a_lost_answer_again() {
     assert_eq!(verified.exit, Some(0), "{}", verified.stderr);
 }
 
+/// A budget that is used up asks. An approval raises it by the amount shown, and no call is repeated.
+#[test]
+fn a_budget_is_raised_by_a_person_and_the_conversation_goes_on() {
+    let bench = Bench::with(
+        "answers:\n  - {toolCalls: [{name: issues.get, arguments: {id: 7}}], usage: {inputTokens: 100, outputTokens: 20}}\n  \
+         - {text: It crashes., usage: {inputTokens: 150, outputTokens: 10}}\n",
+    );
+    let mut config = fs::read_to_string(bench.dir.root().join("config.yaml")).unwrap();
+    config.push_str("prices: {date: 2026-11-01, currency: USD, models: {test: {input: 2, output: 10}}}\n");
+    fs::write(bench.dir.root().join("config.yaml"), config).unwrap();
+    let workflow = "constraints: {budget: {cost: 1}}\nsteps:\n  - {id: ask, type: agent, goal: g, tools: [\"issues.*\"], \
+                    budget: {modelCalls: 1, onExceeded: ask}, outputVariable: out}\n";
+    fs::write(bench.dir.workspace().join("wf.yaml"), workflow).unwrap();
+    let ran = call(bench.mainspring(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
+    assert_eq!(ran.exit, Some(0), "{}{}", ran.stdout, ran.stderr);
+    let gate =
+        r#"Step `ask#2` needs more than the budget of the step. Raise the budget by {\"modelCalls\":1} and go on?"#;
+    assert!(ran.stdout.contains(gate), "{}", ran.stdout);
+    assert_eq!(bench.requests(), 1);
+    let usage = call(bench.mainspring(&["usage", "e1", "--json"]), b"");
+    assert!(usage.stdout.contains(r#""modelCalls":1"#) && usage.stdout.contains(r#""tokens":120"#), "{}", usage.stdout);
+    let approved = call(bench.mainspring(&["approve", "e1", "--json"]), b"");
+    assert_eq!(approved.exit, Some(0), "{}{}", approved.stdout, approved.stderr);
+    assert!(approved.stdout.contains("It crashes."), "{}", approved.stdout);
+    assert_eq!((bench.requests(), bench.dir.file("calls").lines().count()), (2, 1), "nothing is repeated");
+    let usage = call(bench.mainspring(&["usage", "e1"]), b"");
+    // 250 tokens at 2 and 30 at 10 for a million.
+    assert!(usage.stdout.contains("0.0008 of 1") && usage.stdout.contains("280"), "{}", usage.stdout);
+    let verified = call(bench.mainspring(&["verify", "e1"]), b"");
+    assert_eq!(verified.exit, Some(0), "{}", verified.stderr);
+}
+
 #[test]
 fn models_are_listed_asked_and_checked() {
     let bench = Bench::with("answers: [{text: OK}]");

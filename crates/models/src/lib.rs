@@ -20,6 +20,7 @@ pub mod dev;
 mod error;
 pub mod executor;
 pub mod limits;
+pub mod prices;
 pub mod provider;
 pub mod request;
 pub mod tools;

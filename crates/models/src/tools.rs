@@ -48,6 +48,11 @@ pub(crate) fn built_in(name: &str) -> Option<ToolDefinition> {
             ]),
             "url",
         ),
+        "ask" => (
+            "Asks a person a question, and waits for the answer. The result has answer. An error means that there is none.",
+            Value::map([("question", text())]),
+            "question",
+        ),
         "bash" => (
             "Runs a script with bash in the workspace. The result has exitCode, stdout and stderr.",
             Value::map([("command", text())]),

@@ -5,6 +5,7 @@ use mainspring_kernel::{
     frame::Frame,
     input::{Input, Timer},
     instance::Instance,
+    json::compact,
     plan::Plan,
     record::{Ending, FailureDisposition, Record},
 };
@@ -45,9 +46,11 @@ fn input_words(plan: &Plan, input: &Input) -> String {
                 Outcome::Stopped(_) => "stopped".into(),
                 Outcome::Interrupted => "interrupted".into(),
                 Outcome::Cancelled(reason) => format!("cancelled {reason}"),
-                Outcome::Child { end: ChildEnd::Done(_), .. } => "done".into(),
-                Outcome::Child { end: ChildEnd::Failed(failure), .. } => format!("failed {}", failure.code),
-                Outcome::Child { end: ChildEnd::Cancelled(reason), .. } => format!("cancelled {reason}"),
+                Outcome::Child { end, .. } | Outcome::ChildWithUsage { end, .. } => match end {
+                    ChildEnd::Done(_) => "done".into(),
+                    ChildEnd::Failed(failure) => format!("failed {}", failure.code),
+                    ChildEnd::Cancelled(reason) => format!("cancelled {reason}"),
+                },
             };
             format!("{}#{attempt} {outcome}", name(plan, instance))
         }
@@ -114,6 +117,14 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
             format!("{step} failed {}{disposition}", fault.code)
         }
         Record::StepLogged { .. } => format!("{step} logs"),
+        Record::BudgetReserved { instance, amount } => {
+            format!("{} reserves {}", name(plan, instance), compact(&amount.to_value()))
+        }
+        Record::BudgetSettled { instance, amount } => {
+            format!("{} used {}", name(plan, instance), compact(&amount.to_value()))
+        }
+        Record::BudgetRaised { amount, .. } => format!("budget raised by {}", compact(&amount.to_value())),
+        Record::BudgetWarned { .. } => "budget warning".into(),
         Record::AnswerRejected { .. } => format!("{step} answer rejected"),
         Record::ChildWaits { count, .. } => format!("{step} child {}", waiting_word(*count)),
         Record::ParentNotified => "parent told".into(),

@@ -176,7 +176,13 @@ fn others_count_what_is_not_counted_here() {
 
 fn lineage(depth: u32, is_waited_for: bool) -> Option<Lineage> {
     let parent = Parent { execution: key(0), instance: Instance { step: 0, rounds: Vec::new() }, attempt: 1 };
-    Some(Lineage { parent: is_waited_for.then_some(parent), depth, workflows: Vec::new(), executions: None })
+    Some(Lineage {
+        parent: is_waited_for.then_some(parent),
+        depth,
+        workflows: Vec::new(),
+        executions: None,
+        budget: None,
+    })
 }
 
 #[test]

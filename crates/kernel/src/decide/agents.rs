@@ -11,7 +11,7 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::Instance,
-    limits::{AGENT_CONVERSATION_BYTES_MAX, AGENT_REPAIRS_MAX},
+    limits::{AGENT_CONVERSATION_BYTES_MAX, AGENT_REPAIRS_MAX, REASON_CHARS_MAX},
     plan::{Agent, AgentPart, Loop, Over, Plan, Work},
     record::Record,
     value::{Map, Value},
@@ -20,6 +20,9 @@ use crate::{
 /// The kind of effect of a model call.
 const MODEL_EFFECT: &str = "agent";
 
+/// The tool by which a model asks a person.
+pub(super) const ASK: &str = "ask";
+
 impl Decider<'_> {
     /// Starts an agent. Its settings are resolved now and do not change.
     pub(super) fn begin_agent(&mut self, instance: &Instance, agent: &Agent) -> Result<(), IllegalTransition> {
@@ -27,6 +30,9 @@ impl Decider<'_> {
             let id = self.state.plan.id(instance.step);
             let message = format!("step `{id}`: agents need a newer release on every node; upgrade the other nodes");
             return self.fail(instance, Failure::new(Class::Unavailable, "agents_need_upgrade", message));
+        }
+        if let Some(failure) = self.needs_newer_rules(agent.budget.is_some()) {
+            return self.fail(instance, failure);
         }
         let settings = match agent.settings.resolve(&self.view(instance)) {
             Ok(settings) => settings,
@@ -89,7 +95,12 @@ impl Decider<'_> {
                 let settings = owner.and_then(|owner| self.state.steps.get(&owner)?.intent).unwrap_or_default();
                 let conversation = turns.map(|turns| turns.conversation).unwrap_or_default();
                 let conversation = Hash::of_parts(&[&settings.0, &conversation.0]).prefixed();
-                let input = Value::map([("turn", (turn + 1).into()), ("conversation", conversation.into())]);
+                let mut input =
+                    Map::from([("turn".into(), (turn + 1).into()), ("conversation".into(), conversation.into())]);
+                if let Some(tokens) = self.answer_cap(instance) {
+                    input.insert("maxTokens".into(), tokens.into());
+                }
+                let input = Value::Map(input);
                 Ok((MODEL_EFFECT.into(), input))
             }
         }
@@ -212,6 +223,17 @@ fn tool_effect(plan: &Plan, instance: &Instance, call: &Value) -> Result<(String
     };
     Ok(match name {
         "http" => ("http".into(), arguments.clone().into()),
+        ASK => {
+            let question = arguments.get("question").filter(|question| {
+                question.as_text().is_some_and(|text| (1..=REASON_CHARS_MAX).contains(&text.trim().chars().count()))
+            });
+            let (Some(question), 1) = (question, arguments.len()) else {
+                let message =
+                    format!("the arguments of `ask` are {{question}}, a text of at most {REASON_CHARS_MAX} characters");
+                return refused(Class::Invalid, "tool_arguments_invalid", message);
+            };
+            (ASK.into(), Value::map([("question", question.clone())]))
+        }
         "bash" => {
             let command = arguments.get("command").filter(|command| command.as_text().is_some());
             let (Some(command), 1) = (command, arguments.len()) else {
@@ -236,6 +258,12 @@ pub(super) fn model_params(state: &crate::state::State, instance: &Instance) -> 
     let mut params = state.steps.get(&owner)?.input.as_map()?.clone();
     let turns = state.blocks.loops.get(&owner).map_or(&[][..], |turns| &turns.outputs);
     let tools: Vec<Value> = agent.tools.iter().map(|tool| tool.as_str().into()).collect();
+    if let Some(tokens) = state.steps.get(instance).and_then(|step| step.input.get("maxTokens")) {
+        params.insert("maxTokens".into(), tokens.clone());
+    }
+    if let Some(model) = plan.models.as_ref().and_then(|models| models.default.as_deref()) {
+        params.entry("model".into()).or_insert_with(|| model.into());
+    }
     params.insert("tools".into(), tools.into());
     params.insert("turns".into(), crate::agent::to_value(turns));
     if let Some(schema) = &agent.answer_schema {

@@ -10,6 +10,7 @@ use alloc::{
 use super::{Decider, OutgoingMessage};
 use crate::{
     apply::IllegalTransition,
+    budget::Budget,
     decide_version::SECOND_RULES,
     effect::{ChildEnd, Outcome},
     failure::{Class, Failure},
@@ -46,7 +47,12 @@ impl Decider<'_> {
     }
 
     /// Starts the child of an attempt. The start message is stored in the commit that starts the attempt.
-    pub(super) fn start_child(&mut self, instance: &Instance, attempt: u32, executions: Option<u32>) {
+    pub(super) fn start_child(
+        &mut self,
+        instance: &Instance,
+        attempt: u32,
+        (executions, budget): (Option<u32>, Option<Budget>),
+    ) {
         let plan = self.state.plan.clone();
         let Work::Subworkflow { workflow, waits, .. } = &plan.step(instance.step).work else { return };
         let pinned = self.state.lineage.workflows.iter().find(|pinned| pinned.name == *workflow);
@@ -59,6 +65,7 @@ impl Decider<'_> {
             depth: if *waits || !self.is_bounded() { self.state.lineage.depth + 1 } else { 1 },
             workflows: self.state.lineage.workflows.clone(),
             executions,
+            budget,
         };
         let mut trigger = Map::from([
             ("type".into(), "subworkflow".into()),
@@ -172,7 +179,13 @@ impl Decider<'_> {
             }
             Ending::Cancelled { reason } => ChildEnd::Failed(cancellation(reason)),
         };
+        let account = &self.state.counts.budgets.execution;
+        let usage = account.spent.plus(account.reserved);
         let outcome = match self.is_bounded() {
+            true if self.state.lineage.budget.is_some() || !usage.is_zero() => {
+                let executions = self.state.counts.executions.saturating_add(1);
+                Outcome::ChildWithUsage { end, executions, usage, raised: account.raised }
+            }
             true => Outcome::Child { end, executions: self.state.counts.executions.saturating_add(1) },
             false => end.into(),
         };

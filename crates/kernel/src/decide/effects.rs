@@ -17,7 +17,8 @@ use crate::{
 };
 
 use super::{
-    Action, CHILD_QUARANTINED, Decider, child_key, children::cancellation, fault, gates::DENIALS, open_attempt,
+    Action, CHILD_QUARANTINED, Decider, agents::ASK, child_key, children::cancellation, fault, gates::DENIALS,
+    open_attempt,
 };
 
 impl Decider<'_> {
@@ -35,6 +36,7 @@ impl Decider<'_> {
         let plan = self.state.plan.clone();
         if let Some(part) = plan.agent_part(instance.step) {
             return match self.agent_call(instance, part) {
+                Ok((effect, input)) if effect == ASK => self.open_question(instance, input),
                 Ok((effect, input)) => self.start_effect(instance, &effect, input),
                 Err(failure) => self.fail(instance, failure),
             };
@@ -124,12 +126,15 @@ impl Decider<'_> {
         if let Some(failure) = self.executions_used_up(instance).filter(|_| is_child) {
             return self.fail(instance, failure);
         }
+        let Some(left_ms) = self.reserve(instance, attempt)? else { return Ok(()) };
+        let timeout = timeout.into_iter().chain(left_ms).min();
         let timeout_at = timeout.map(|timeout| self.agenda.now.saturating_add(timeout));
         self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at })?;
         match work {
             Work::Subworkflow { waits, .. } => {
                 let executions = self.give_executions(instance, *waits)?;
-                self.start_child(instance, attempt, executions);
+                let budget = self.give_budget(instance, *waits)?;
+                self.start_child(instance, attempt, (executions, budget));
                 if !waits {
                     let child = child_key(self.state, instance, attempt);
                     return self.complete(instance, Value::map([("executionId", child.to_string().into())]));
@@ -157,9 +162,10 @@ impl Decider<'_> {
             return Ok(());
         };
         let stopping = step.stopping;
+        self.settle(instance, outcome)?;
         let of_child;
         let outcome = match outcome {
-            Outcome::Child { end, executions } => {
+            Outcome::Child { end, executions } | Outcome::ChildWithUsage { end, executions, .. } => {
                 self.take_back_executions(instance, *executions)?;
                 of_child = end.clone().into();
                 &of_child
@@ -184,9 +190,10 @@ impl Decider<'_> {
                 let failure = self.timeout(instance, outcome);
                 self.attempt_failed(instance, attempt, failure)
             }
-            (Outcome::Stopped(_) | Outcome::Interrupted | Outcome::Child { .. }, None) => {
-                self.interrupted(instance, attempt)
-            }
+            (
+                Outcome::Stopped(_) | Outcome::Interrupted | Outcome::Child { .. } | Outcome::ChildWithUsage { .. },
+                None,
+            ) => self.interrupted(instance, attempt),
         }
     }
 
@@ -200,7 +207,11 @@ impl Decider<'_> {
         let details = match outcome {
             Outcome::Stopped(details) => details.clone(),
             Outcome::Failed(failure) => failure.details.clone(),
-            Outcome::Done(_) | Outcome::Interrupted | Outcome::Cancelled(_) | Outcome::Child { .. } => Value::Null,
+            Outcome::Done(_)
+            | Outcome::Interrupted
+            | Outcome::Cancelled(_)
+            | Outcome::Child { .. }
+            | Outcome::ChildWithUsage { .. } => Value::Null,
         };
         let message = format!("step `{}`: no result within {limit} ms; raise timeoutMs if it needs longer", step.id);
         Failure::new(Class::Timeout, code, message).with_details(details)

@@ -56,7 +56,7 @@ impl Decider<'_> {
             return Ok(None);
         }
         let left = self.executions_given().saturating_sub(self.state.counts.executions);
-        let places = self.places_beside(instance, waits);
+        let places = self.places_beside(instance, waits, false);
         let share = u64::from(self.executions_given()) / places.max(1);
         let count = u32::try_from(share).unwrap_or(u32::MAX).clamp(1, left.max(1));
         self.record(Record::ExecutionsGiven { instance: instance.clone(), count })?;
@@ -75,11 +75,13 @@ impl Decider<'_> {
     }
 
     /// Estimates the number of children that may hold a share at the same time, this one included: those that can run
-    /// concurrently, and detached ones. The estimate affects only how evenly the budget is divided.
-    fn places_beside(&mut self, instance: &Instance, waits: bool) -> u64 {
+    /// concurrently, and detached ones. The estimate affects only how evenly the budget is divided. Agents share the
+    /// budget of calls, though not that of executions.
+    pub(super) fn places_beside(&mut self, instance: &Instance, waits: bool, counts_agents: bool) -> u64 {
         let plan = self.state.plan.clone();
         let max_parallel = self.max_parallel();
-        let weights = self.agenda.weights.take().unwrap_or_else(|| Weights::of(&plan, max_parallel));
+        let kept = self.agenda.weights.take_if(|weights| weights.counts_agents == counts_agents);
+        let weights = kept.unwrap_or_else(|| Weights::of(&plan, max_parallel, counts_agents));
         let (mut places, mut at) = (1_u64, instance.clone());
         loop {
             let scope = at.scope(&plan);
@@ -151,14 +153,16 @@ impl Weight {
 /// The weight of each block of a plan, by block number.
 #[derive(Debug)]
 pub(super) struct Weights {
+    /// True if an agent counts as a child that is awaited.
+    counts_agents: bool,
     blocks: Vec<Weight>,
 }
 
 impl Weights {
     /// Computes the weights from the last block to the first. Blocks are numbered from the outside in, so inner blocks
     /// come before those around them.
-    fn of(plan: &Plan, max_parallel: u32) -> Self {
-        let mut weights = Self { blocks: vec![Weight::default(); plan.blocks.len()] };
+    fn of(plan: &Plan, max_parallel: u32, counts_agents: bool) -> Self {
+        let mut weights = Self { counts_agents, blocks: vec![Weight::default(); plan.blocks.len()] };
         for (number, block) in plan.blocks.iter().enumerate().rev() {
             let is_sequence = matches!(block.order, Order::Sequence);
             weights.blocks[number] = block.steps.iter().fold(Weight::default(), |all, step| {
@@ -178,6 +182,9 @@ impl Weights {
                 of_block(*then).or(otherwise.map(of_block).unwrap_or_default())
             }
             Work::Parallel { block } => of_block(*block),
+            work if self.counts_agents && (work.is_agent() || work.kind() == "agent") => {
+                Weight { waited_for: 1, keeping: 0 }
+            }
             Work::Loop(of) if matches!(of.over, Over::Items(_)) => {
                 of_block(of.block).times(of.concurrency.min(max_parallel))
             }

@@ -5,6 +5,7 @@ use alloc::{format, string::ToString};
 use crate::{
     apply::IllegalTransition,
     cbor,
+    decide_version::BUDGETS_SINCE,
     effect_policy::Call,
     failure::{Class, Failure},
     hash::Hash,
@@ -126,6 +127,56 @@ impl Decider<'_> {
         })
     }
 
+    /// Opens a gate with a question of a model. The text is the model's, and is shown as data.
+    pub(super) fn open_question(&mut self, instance: &Instance, input: Value) -> Result<(), IllegalTransition> {
+        if self.state.decide_version < BUDGETS_SINCE {
+            let message = "questions need a newer release on every node; upgrade the other nodes";
+            return self.fail(instance, Failure::new(Class::Unavailable, "agents_need_upgrade", message));
+        }
+        let question = input.get("params").and_then(|params| params.get("question")).cloned().unwrap_or_default();
+        let prompt = format!(
+            "The model of step `{}` asks a question. Approve with the answer as the reason, or deny.",
+            instance.name(&self.state.plan)
+        );
+        let question = Value::map([("prompt", Value::Text(prompt)), ("items", Value::map([("question", question)]))]);
+        self.started(instance, input, None)?;
+        self.record(Record::GateOpened {
+            instance: instance.clone(),
+            gate: 1,
+            question: question.into(),
+            approvers: alloc::vec::Vec::new(),
+            count: 1,
+            expires_at: self.agenda.now.saturating_add(APPROVAL_TTL_DEFAULT_MS),
+            on_timeout: Decision::Deny,
+            purpose: Purpose::Question,
+        })
+    }
+
+    /// Gives the answer of a person to the model. A denial and the end of the time are results of the tool call.
+    fn answered(
+        &mut self,
+        instance: &Instance,
+        decision: Decision,
+        by: Option<&str>,
+        reason: &Value,
+    ) -> Result<(), IllegalTransition> {
+        let text = reason.as_text().filter(|text| !text.trim().is_empty());
+        match (decision, by) {
+            (Decision::Approve, by) => {
+                self.complete(instance, Value::map([("answer", text.unwrap_or("yes").into()), ("by", by.into())]))
+            }
+            (Decision::Deny, Some(_)) => {
+                let why = text.map_or_else(|| ".".into(), |text| format!(": {text}"));
+                let message = format!("the person declined to answer{why}");
+                self.fail(instance, Failure::new(Class::Failed, "question_declined", message))
+            }
+            (Decision::Deny, None) => {
+                let message = "nobody answered the question in its time";
+                self.fail(instance, Failure::new(Class::Timeout, "question_unanswered", message))
+            }
+        }
+    }
+
     /// Fails a step whose call the policy denies. Nothing was called.
     pub(super) fn fail_for_policy(&mut self, instance: &Instance, guard: Guard) -> Result<(), IllegalTransition> {
         let id = self.state.plan.id(instance.step);
@@ -151,15 +202,15 @@ impl Decider<'_> {
         let open = waiting.and_then(|step| step.gate.as_ref());
         let Some(open) = open.filter(|open| open.accepts(gate, by, self.agenda.now)) else { return Ok(()) };
         let purpose = open.purpose;
-        let reason = Payload::Known(reason.clone());
         self.record(Record::GateDecided {
             instance: instance.clone(),
             gate,
             decision,
             by: Some(by.to_string()),
-            reason,
+            reason: Payload::Known(reason.clone()),
         })?;
         match decision {
+            _ if purpose == Purpose::Question => self.answered(instance, decision, Some(by), reason),
             Decision::Deny => self.denied(instance, purpose, "approval_denied"),
             Decision::Approve if self.is_open(instance) => Ok(()),
             Decision::Approve => self.approved(instance, purpose),
@@ -173,6 +224,7 @@ impl Decider<'_> {
         let reason = no_reason();
         self.record(Record::GateDecided { instance: instance.clone(), gate, decision, by: None, reason })?;
         match decision {
+            _ if purpose == Purpose::Question => self.answered(instance, decision, None, &Value::Null),
             Decision::Deny => self.denied(instance, purpose, "approval_timeout"),
             Decision::Approve => self.approved(instance, purpose),
         }
@@ -185,6 +237,9 @@ impl Decider<'_> {
             Purpose::Interrupted if !self.may_try_again(instance) => Ok(()),
             Purpose::Interrupted => self.hand_out(instance, attempt + 1),
             Purpose::Call => self.allowed(instance),
+            Purpose::Budget => self.raise_budget(instance),
+            // `decision` has answered it.
+            Purpose::Question => Ok(()),
             Purpose::Approval => {
                 let gate = step.and_then(|step| step.gate.as_ref());
                 let by = gate.map(|gate| gate.approved_by.iter().map(|by| Value::from(by.as_str())).collect());
@@ -213,6 +268,8 @@ impl Decider<'_> {
                 let failure = interruption(self.state.plan.id(instance.step), attempt);
                 self.fail(instance, failure)
             }
+            Purpose::Budget => self.budget_denied(instance),
+            Purpose::Question => Ok(()),
             Purpose::Approval | Purpose::Call => self.cancel_for_denial(instance, reason),
         }
     }

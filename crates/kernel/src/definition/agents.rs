@@ -2,7 +2,10 @@
 
 use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 
-use super::{fields::Fields, outline::Entry, references::Reader, report::named, step_types::Kind, step_work::literal};
+use super::{
+    budget::budget, fields::Fields, outline::Entry, references::Reader, report::named, step_types::Kind,
+    step_work::literal,
+};
 use crate::{
     diagnostic,
     failure::Class,
@@ -16,8 +19,18 @@ use crate::{
 };
 
 /// The keys that make an `agent` step a conversation.
-pub(super) const CONVERSATION_KEYS: [&str; 9] =
-    ["instructions", "model", "tools", "maxTurns", "maxToolCalls", "maxTokens", "temperature", "seed", "outputSchema"];
+pub(super) const CONVERSATION_KEYS: [&str; 10] = [
+    "instructions",
+    "model",
+    "tools",
+    "maxTurns",
+    "maxToolCalls",
+    "maxTokens",
+    "temperature",
+    "seed",
+    "budget",
+    "outputSchema",
+];
 
 /// The attempts of the calls inside an agent.
 pub(super) struct Attempts {
@@ -63,6 +76,7 @@ impl Reader<'_, '_> {
             max_turns,
             max_tool_calls: calls.unwrap_or(AGENT_TOOL_CALLS_DEFAULT),
             answer_schema: fields.get("outputSchema").cloned(),
+            budget: budget(fields, self.report),
         };
         Some(Work::Loop(Loop { block: block?, over: Over::Turns(Box::new(agent)), concurrency: 1, is_each: false }))
     }
@@ -100,7 +114,7 @@ impl Reader<'_, '_> {
                 Some(name) if is_tool(name) => tools.push(name.to_string()),
                 Some(name) => {
                     let message = format!("{} is no tool of an agent", named(name));
-                    let help = "write `SERVER.TOOL`, `SERVER.*` for all tools of a server, `http` or `bash`";
+                    let help = "write `SERVER.TOOL`, `SERVER.*` for all tools of a server, `http`, `bash` or `ask`";
                     self.report.error(diagnostic::WRONG_VALUE, &path, message, help);
                 }
             }
@@ -169,7 +183,7 @@ fn without_timeouts(retry: &Retry, fields: &Fields<'_>) -> Retry {
 fn is_tool(name: &str) -> bool {
     let is_plain = |part: &str| !part.is_empty() && !part.contains(['*', '@', ' ']) && !part.contains(char::is_control);
     match name.split_once('.') {
-        None => matches!(name, "http" | "bash"),
+        None => matches!(name, "http" | "bash" | "ask"),
         Some((server, tool)) => is_plain(server) && (tool == "*" || is_plain(tool)),
     }
 }

@@ -11,8 +11,19 @@ use super::{
 use crate::condition::Operator;
 
 /// `constraints` at the root.
-pub const CONSTRAINTS: [&str; 7] =
-    ["maxSteps", "maxParallel", "maxCalls", "maxExecutions", "maxOutputBytes", "timeoutMs", "allowSelfModification"];
+pub const CONSTRAINTS: [&str; 8] = [
+    "maxSteps",
+    "maxParallel",
+    "maxCalls",
+    "maxExecutions",
+    "maxOutputBytes",
+    "timeoutMs",
+    "budget",
+    "allowSelfModification",
+];
+
+/// `budget` of an agent, and in `constraints`.
+pub const BUDGET: [&str; 7] = ["tokens", "cost", "modelCalls", "toolCalls", "timeMs", "onExceeded", "warnPercent"];
 
 /// `policy` at the root.
 pub const POLICY: [&str; 4] = ["failOpen", "maxNodeFailures", "maxRetriesExhausted", "effects"];

@@ -7,6 +7,7 @@ use alloc::{
 };
 
 use super::{
+    budget::budget,
     edges::Edges,
     fields::Fields,
     keys,
@@ -110,6 +111,7 @@ fn constraints(fields: &Fields<'_>, report: &mut Report<'_>) -> Constraints {
         max_executions: report.whole_32(&fields, "maxExecutions", 1..=EXECUTIONS_MAX),
         max_output_bytes: report.whole_32(&fields, "maxOutputBytes", 1..=OUTPUT_BYTES_MAX as u32),
         timeout_ms: report.whole(&fields, "timeoutMs", 1..=WAIT_MAX_MS),
+        budget: budget(&fields, report),
         allow_self_modification: report.bool(&fields, "allowSelfModification").unwrap_or_default(),
     }
 }

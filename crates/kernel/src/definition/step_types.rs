@@ -84,6 +84,7 @@ pub(super) static KINDS: [Kind; 16] = [
             "maxTokens",
             "temperature",
             "seed",
+            "budget",
         ],
         ..NONE
     },

@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 124] = [
+pub(super) static CODES: [ErrorCode; 129] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -634,6 +634,36 @@ pub(super) static CODES: [ErrorCode; 124] = [
         Unavailable,
         "The execution started while a node of an older release was running, which knows no agents.",
         "Upgrade every node, and start the execution again.",
+    ),
+    execution(
+        "budget_exceeded",
+        Policy,
+        "The budget of an agent or of the execution does not suffice for the next call, and nobody has raised it.",
+        "Raise `budget`, or set `onExceeded: ask`.",
+    ),
+    execution(
+        "budget_price_missing",
+        Invalid,
+        "A budget limits the cost, and the settings have no price for the model.",
+        "Add the model to `prices` in the settings file, or limit tokens.",
+    ),
+    execution(
+        "budgets_need_upgrade",
+        Unavailable,
+        "The execution has a budget and started while a node of an older release was running, which knows no budgets.",
+        "Upgrade every node, and start the execution again.",
+    ),
+    execution(
+        "question_declined",
+        Failed,
+        "A person declined to answer the question of a model. The model got this failure as its result.",
+        "Approve with an answer as the reason, so that the model gets it.",
+    ),
+    execution(
+        "question_unanswered",
+        Timeout,
+        "Nobody answered the question of a model within 24 hours. The model got this failure as its result.",
+        "Decide open approvals in time (`mainspring approvals`).",
     ),
     execution(
         "tool_not_listed",

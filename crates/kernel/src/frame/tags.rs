@@ -6,6 +6,7 @@
 use alloc::boxed::Box;
 
 use crate::{
+    budget::{Budget, Limits, Usage},
     cbor::CborError,
     effect::{ChildEnd, Outcome},
     evaluation::Evaluated,
@@ -103,6 +104,10 @@ variants! { Record,
     32 ExecutionsReturned { instance instance, count count }
     33 TurnYielded { results results }
     34 AnswerRejected { instance instance, reason reason }
+    35 BudgetReserved { instance instance, amount amount }
+    36 BudgetSettled { instance instance, amount amount }
+    37 BudgetRaised { agent agent, amount amount }
+    38 BudgetWarned { agent agent, usage usage }
 }
 
 variants! { Input,
@@ -124,6 +129,7 @@ variants! { Outcome,
     3 Interrupted {}
     4 Cancelled { 0 reason }
     5 Child { end end, executions executions }
+    6 ChildWithUsage { end end, executions executions, usage usage, raised raised }
 }
 
 variants! { ChildEnd,
@@ -161,6 +167,8 @@ variants! { Purpose,
     0 Approval {}
     1 Interrupted {}
     2 Call {}
+    3 Budget {}
+    4 Question {}
 }
 
 variants! { Queue,
@@ -200,28 +208,60 @@ impl Item for Policy {
     }
 }
 
-/// The last field was added later. It is encoded only if it has a value, so older lineages keep their bytes.
+/// The last two fields were added later. They are encoded only if one of them has a value, so older lineages keep their
+/// bytes.
 impl Item for Lineage {
     fn write(&self, out: &mut Encoder<'_>) {
-        out.writer.array(3 + usize::from(self.executions.is_some()));
+        out.writer.array(if self.budget.is_some() { 5 } else { 3 + usize::from(self.executions.is_some()) });
         self.parent.write(out);
         self.depth.write(out);
         self.workflows.write(out);
-        if let Some(executions) = self.executions {
-            executions.write(out);
+        match (&self.executions, &self.budget) {
+            (executions, Some(budget)) => {
+                executions.write(out);
+                budget.write(out);
+            }
+            (Some(executions), None) => executions.write(out),
+            (None, None) => {}
         }
     }
     fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
         let parts = from.reader.array()?;
-        if !(3..=4).contains(&parts) {
+        if !(3..=5).contains(&parts) {
             return Err(from.reader.error("another number of parts: Lineage"));
         }
         Ok(Self {
             parent: Item::read(from)?,
             depth: Item::read(from)?,
             workflows: Item::read(from)?,
-            executions: if parts == 4 { Some(Item::read(from)?) } else { None },
+            executions: match parts {
+                3 => None,
+                4 => Some(Item::read(from)?),
+                _ => Item::read(from)?,
+            },
+            budget: if parts == 5 { Some(Item::read(from)?) } else { None },
         })
+    }
+}
+
+fields! { Usage { tokens, cost, model_calls, tool_calls, time_ms } }
+
+fields! { Budget { limits, asks, warn_percent } }
+
+impl Item for Limits {
+    fn write(&self, out: &mut Encoder<'_>) {
+        out.writer.array(self.0.len());
+        self.0.iter().for_each(|limit| limit.write(out));
+    }
+    fn read(from: &mut Decoder<'_>) -> Result<Self, CborError> {
+        let mut limits = Self::default();
+        if from.reader.array()? != limits.0.len() {
+            return Err(from.reader.error("another number of limits"));
+        }
+        for limit in &mut limits.0 {
+            *limit = Item::read(from)?;
+        }
+        Ok(limits)
     }
 }
 

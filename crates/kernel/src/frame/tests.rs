@@ -4,7 +4,8 @@ use alloc::{boxed::Box, format, string::ToString, vec, vec::Vec};
 
 use super::*;
 use crate::{
-    effect::Outcome,
+    budget::{Budget, Limits, Usage},
+    effect::{ChildEnd, Outcome},
     evaluation::Evaluated,
     failure::{Class, Failure},
     hash::hex,
@@ -151,7 +152,7 @@ fn frame(input: Input) -> Frame {
 fn second_frame() -> Frame {
     let parent = Parent { execution: ExecutionKey([9; 16]), instance: instance(), attempt: 2 };
     let pinned = Pinned { name: "child".into(), workflow_hash: Hash::of(b"w"), plan_hash: Hash::of(b"p") };
-    let lineage = Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned], executions: None };
+    let lineage = Lineage { parent: Some(parent), depth: 1, workflows: vec![pinned], executions: None, budget: None };
     let input = Input::Start(Box::new(Start { lineage: Some(lineage.clone()), ..start() }));
     let results = vec![
         Evaluated { outcome: Ok(text("result")), log: text("log") },
@@ -183,7 +184,7 @@ fn third_frames() -> [Frame; 2] {
 
 /// Inputs and records added with queues.
 fn fourth_frames() -> Vec<Frame> {
-    let lineage = || Lineage { parent: None, depth: 0, workflows: Vec::new(), executions: None };
+    let lineage = || Lineage { parent: None, depth: 0, workflows: Vec::new(), executions: None, budget: None };
     let start = |queue, lineage| Input::Start(Box::new(Start { lineage, queue: Some(queue), ..start() }));
     let inputs = [
         start(Queue::User, None),
@@ -211,8 +212,50 @@ fn fifth_frame() -> Frame {
     Frame { records: vec![gate], ..frame(Input::Continue) }
 }
 
+/// Inputs and records added with budgets.
+fn sixth_frames() -> [Frame; 2] {
+    let budget = Budget { limits: Limits([Some(1), None, Some(2), None, None]), asks: true, warn_percent: 80 };
+    let lineage = Lineage { parent: None, depth: 0, workflows: Vec::new(), executions: None, budget: Some(budget) };
+    let begins = Input::Start(Box::new(Start { lineage: Some(lineage), ..start() }));
+    let usage = Usage { tokens: 1, cost: 2, model_calls: 3, tool_calls: 4, time_ms: 5 };
+    let end = ChildEnd::Done(text("output"));
+    let outcome = Outcome::ChildWithUsage { end, executions: 2, usage, raised: usage };
+    let child = Input::Receipt { instance: instance(), attempt: 1, outcome };
+    let gate = Record::GateOpened {
+        instance: instance(),
+        gate: 1,
+        question: Payload::Known(text("question")),
+        approvers: Vec::new(),
+        count: 1,
+        expires_at: 3,
+        on_timeout: Decision::Deny,
+        purpose: Purpose::Budget,
+    };
+    let Record::GateOpened { question, approvers, .. } = gate.clone() else { unreachable!("it is one") };
+    let asked = Record::GateOpened {
+        instance: instance(),
+        gate: 2,
+        question,
+        approvers,
+        count: 1,
+        expires_at: 3,
+        on_timeout: Decision::Deny,
+        purpose: Purpose::Question,
+    };
+    let records = vec![
+        Record::BudgetReserved { instance: instance(), amount: usage },
+        Record::BudgetSettled { instance: instance(), amount: usage },
+        Record::BudgetRaised { agent: Some(instance()), amount: usage },
+        Record::BudgetWarned { agent: None, usage },
+        gate,
+        asked,
+    ];
+    [begins, child].map(|input| Frame { records: records.clone(), ..frame(input) })
+}
+
 fn frames() -> Vec<Frame> {
     let later = [second_frame()].into_iter().chain(third_frames()).chain(fourth_frames()).chain([fifth_frame()]);
+    let later = later.chain(sixth_frames());
     inputs().into_iter().map(frame).chain(later).collect()
 }
 
@@ -241,6 +284,9 @@ fn the_bytes_are_frozen() {
     assert_eq!(fourth, include_str!("frozen-4.txt").trim(), "frames changed: a stored journal could not be read");
     let fifth = fifth_frame().store(&salt_of).1.hex();
     assert_eq!(fifth, include_str!("frozen-5.txt").trim(), "frames changed: a stored journal could not be read");
+    let sixth = sixth_frames().map(|frame| frame.store(&salt_of).1.hex());
+    let sixth = Hash::of(sixth.concat().as_bytes()).hex();
+    assert_eq!(sixth, include_str!("frozen-6.txt").trim(), "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));

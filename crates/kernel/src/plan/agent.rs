@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Loop, Over, Plan, Work};
-use crate::{template::Template, value::Value};
+use crate::{budget::Budget, template::Template, value::Value};
 
 /// The settings and bounds of a conversation with a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Agent {
     pub max_tool_calls: u32,
     /// The JSON Schema of the final answer.
     pub answer_schema: Option<Value>,
+    /// What its calls may use; the budget of the execution applies as well.
+    pub budget: Option<Budget>,
 }
 
 impl Agent {

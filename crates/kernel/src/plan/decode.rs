@@ -10,6 +10,7 @@ use alloc::{
 
 use super::encode::{BODY, FORMAT, PlanError};
 use crate::{
+    budget::{Budget, ModelTerms},
     condition::{Condition, Operator, Test},
     document::{Path, Segment},
     hash::Hash,
@@ -32,6 +33,7 @@ const PLAN_KEYS: &[&str] = &[
     "constraints",
     "policy",
     "effectRules",
+    "models",
     "inputSchema",
     "variables",
     "defaultContext",
@@ -39,8 +41,16 @@ const PLAN_KEYS: &[&str] = &[
     "order",
     "steps",
 ];
-const CONSTRAINT_KEYS: &[&str] =
-    &["maxSteps", "maxParallel", "maxCalls", "maxExecutions", "maxOutputBytes", "timeoutMs", "allowSelfModification"];
+const CONSTRAINT_KEYS: &[&str] = &[
+    "maxSteps",
+    "maxParallel",
+    "maxCalls",
+    "maxExecutions",
+    "maxOutputBytes",
+    "timeoutMs",
+    "budget",
+    "allowSelfModification",
+];
 const POLICY_KEYS: &[&str] = &["failOpen", "maxNodeFailures", "maxRetriesExhausted"];
 const STEP_KEYS: &[&str] = &[
     "id",
@@ -90,6 +100,7 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
         constraints: part.optional("constraints", constraints)?.unwrap_or_default(),
         policy: part.optional("policy", policy)?.unwrap_or_default(),
         effect_rules: part.optional("effectRules", effect_rules)?.unwrap_or_default(),
+        models: part.optional("models", models)?,
         input_schema: part.get("inputSchema").map(|schema| schema.value.clone()),
         variables: part.optional("variables", |part| part.items()?.map(|item| variable(&item)).collect())?,
         default_context: part.optional("defaultContext", |part| part.map().cloned())?.unwrap_or_default(),
@@ -217,8 +228,17 @@ fn constraints(part: &Part<'_>) -> Result<Constraints, PlanError> {
         max_executions: part.optional("maxExecutions", Part::u32)?,
         max_output_bytes: part.optional("maxOutputBytes", Part::u32)?,
         timeout_ms: part.optional("timeoutMs", Part::u64)?,
+        budget: part.optional("budget", budget)?,
         allow_self_modification: part.optional("allowSelfModification", Part::bool)?.unwrap_or_default(),
     })
+}
+
+fn budget(part: &Part<'_>) -> Result<Budget, PlanError> {
+    super::budget::read_budget(part.value).ok_or_else(|| part.error("no budget that this build knows"))
+}
+
+fn models(part: &Part<'_>) -> Result<ModelTerms, PlanError> {
+    super::budget::read_models(part.value).ok_or_else(|| part.error("no terms of models that this build knows"))
 }
 
 fn policy(part: &Part<'_>) -> Result<FailurePolicy, PlanError> {
@@ -470,13 +490,14 @@ impl Reader {
     }
 
     fn agent(&self, part: &Part<'_>) -> Result<Agent, PlanError> {
-        part.known(&[&["settings", "tools", "maxTurns", "maxToolCalls", "answerSchema"]])?;
+        part.known(&[&["settings", "tools", "maxTurns", "maxToolCalls", "answerSchema", "budget"]])?;
         Ok(Agent {
             settings: self.template(&part.field("settings")?)?,
             tools: part.field("tools")?.items()?.map(|item| item.text()).collect::<Result<_, _>>()?,
             max_turns: part.field("maxTurns")?.positive()?,
             max_tool_calls: part.field("maxToolCalls")?.u32()?,
             answer_schema: part.get("answerSchema").map(|schema| schema.value.clone()),
+            budget: part.optional("budget", budget)?,
         })
     }
 

@@ -23,7 +23,9 @@ use core::fmt;
 
 use super::{
     Agent, Constraints, Delay, EdgeKind, FailurePolicy, Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output,
-    Over, Plan, Retry, Step, Variable, Work, decode,
+    Over, Plan, Retry, Step, Variable, Work,
+    budget::{budget, models},
+    decode,
 };
 use crate::{
     cbor,
@@ -70,6 +72,7 @@ impl Plan {
         }
         put(&mut map, "policy", (self.policy != FailurePolicy::default()).then(|| policy(&self.policy)));
         put(&mut map, "effectRules", (!self.effect_rules.is_empty()).then(|| self.effect_rules.to_value()));
+        put(&mut map, "models", self.models.as_ref().map(models));
         put(&mut map, "inputSchema", self.input_schema.clone());
         put(&mut map, "variables", self.variables.as_deref().map(variables));
         put(&mut map, "defaultContext", (!self.default_context.is_empty()).then(|| self.default_context.clone()));
@@ -120,6 +123,7 @@ fn constraints(constraints: &Constraints) -> Value {
     put(&mut map, "maxExecutions", constraints.max_executions);
     put(&mut map, "maxOutputBytes", constraints.max_output_bytes);
     put(&mut map, "timeoutMs", constraints.timeout_ms);
+    put(&mut map, "budget", constraints.budget.as_ref().map(budget));
     put(&mut map, "allowSelfModification", constraints.allow_self_modification.then_some(true));
     Value::Map(map)
 }
@@ -275,6 +279,7 @@ fn agent(agent: &Agent) -> Value {
     map.insert("maxTurns".into(), agent.max_turns.into());
     map.insert("maxToolCalls".into(), agent.max_tool_calls.into());
     put(&mut map, "answerSchema", agent.answer_schema.clone());
+    put(&mut map, "budget", agent.budget.as_ref().map(budget));
     Value::Map(map)
 }
 

@@ -130,6 +130,7 @@ impl World {
             depth: u32::from(self.has_parent),
             workflows: vec![pinned("child")],
             executions: None,
+            budget: None,
         };
         let numbers: Vec<Value> = (1..4u64).map(Value::from).collect();
         let list: Vec<Value> = (0..self.numbers.below(4) as u64)

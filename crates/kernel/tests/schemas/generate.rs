@@ -88,8 +88,9 @@ fn by_shape() -> Map {
 fn shared(source: &Source) -> Map {
     let mut defs: Map =
         source.section("shared").iter().map(|key| (key.clone(), source.fragment(&["shared"], key))).collect();
-    let objects: [(&str, &[&str], &[&str]); 9] = [
+    let objects: [(&str, &[&str], &[&str]); 10] = [
         ("constraints", &keys::CONSTRAINTS, &["constraints"]),
+        ("budget", &keys::BUDGET, &["budget"]),
         ("policy", &keys::POLICY, &["policy"]),
         ("variable", &keys::VARIABLE, &["variable"]),
         ("edge", &keys::EDGE, &["edge"]),
@@ -277,6 +278,8 @@ fn of_kernel(name: &str) -> Value {
         "AGENT_TOOL_CALLS_DEFAULT" => limits::AGENT_TOOL_CALLS_DEFAULT.into(),
         "AGENT_TOOL_CALLS_MAX" => limits::AGENT_TOOL_CALLS_MAX.into(),
         "AGENT_TOOLS_MAX" => (limits::AGENT_TOOLS_MAX as u64).into(),
+        "BUDGET_MAX" => limits::BUDGET_MAX.into(),
+        "BUDGET_WARN_PERCENT_DEFAULT" => limits::BUDGET_WARN_PERCENT_DEFAULT.into(),
         "AGENT_TOKENS_MAX" => limits::AGENT_TOKENS_MAX.into(),
         "CODE_TIMEOUT_MAX_MS" => limits::CODE_TIMEOUT_MAX_MS.into(),
         "CODE_TIMEOUT_DEFAULT_MS" => limits::CODE_TIMEOUT_DEFAULT_MS.into(),

@@ -71,6 +71,8 @@ pub(crate) struct Execution {
     pub(crate) error: Value,
     /// The open approvals, those of its children included.
     pub(crate) gates: Vec<Gate>,
+    /// What its agents have used; null if it has none.
+    pub(crate) usage: Value,
     /// The reason, if it is quarantined.
     pub(crate) quarantined: Option<String>,
 }
@@ -132,6 +134,7 @@ impl Execution {
             output: answer.any("outputs"),
             error: answer.any("error"),
             gates: gates.into_iter().map(Gate::read).collect::<Result<_, _>>()?,
+            usage: answer.any("usage"),
             quarantined: answer.maybe_text("quarantined")?,
         })
     }
@@ -191,6 +194,9 @@ impl Execution {
         map.insert("error".into(), self.error.clone());
         if let Some(outcome) = &self.listed.row.outcome {
             map.insert("outcome".into(), outcome.as_str().into());
+        }
+        if self.usage != Value::Null {
+            map.insert("usage".into(), self.usage.clone());
         }
         Value::Map(map)
     }

@@ -37,8 +37,9 @@ struct Target {
     /// of the child that step `sub` started
     #[arg(long, value_name = "STEP")]
     step: Option<String>,
-    /// The reason, up to 2,000 characters, recorded with the decision and in the organization's audit log
-    #[arg(long, value_name = "TEXT")]
+    /// The reason, up to 2,000 characters, recorded with the decision and in the organization's audit log; the answer, if a
+    /// model asks a question
+    #[arg(long, value_name = "TEXT", visible_alias = "answer")]
     reason: Option<String>,
 }
 

@@ -102,6 +102,7 @@ impl Bounds {
             max_executions: None,
             max_output_bytes: self.max_output_bytes,
             timeout_ms: self.timeout_ms,
+            budget: None,
             allow_self_modification: false,
         }
     }

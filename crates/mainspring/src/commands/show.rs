@@ -3,6 +3,7 @@
 use clap::Args;
 use mainspring_kernel::{json::compact, value::Value};
 
+use super::usage;
 use crate::{
     context::Context,
     error::{CliError, Exit},
@@ -30,6 +31,7 @@ pub(crate) fn show(show: &Show, context: &Context) -> Result<Exit, CliError> {
     let mut details = context.backend()?.show(&show.id, page)?;
     if !context.global.json {
         details.view.print(page, show.verbose);
+        details.envelope.get("usage").into_iter().for_each(usage::print);
         return Ok(Exit::Fine);
     }
     if let Value::Map(envelope) = &mut details.envelope {

@@ -57,6 +57,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Payload, CliError> {
             max_executions: None,
             max_output_bytes: small(number(&policy, "runtime.policy.", "maxOutputBytes", 1, OUTPUT_BYTES_MAX as u64)?),
             timeout_ms: number(&policy, "runtime.policy.", "timeoutMs", 1, WAIT_MAX_MS)?,
+            budget: None,
             allow_self_modification: false,
         },
     })

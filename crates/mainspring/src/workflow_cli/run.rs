@@ -54,6 +54,7 @@ pub(super) fn run(run: &Run) -> Result<Answer, CliError> {
             max_executions: None,
             max_output_bytes: payload.bounds.max_output_bytes,
             timeout_ms: run.timeout_ms.or(payload.bounds.timeout_ms),
+            budget: None,
             allow_self_modification: false,
         },
         trigger: payload.trigger,

@@ -231,3 +231,49 @@ fn a_cancelled_execution_does_not_wait_for_the_model() {
     owner.post(&format!("/api/executions/{id}/cancel"), &Value::Map(Map::new())).expect(200);
     assert_eq!(ended(&owner, &id), "cancelled");
 }
+
+/// A model that obeys an attacker calls a tool that is not listed, decides its own approval through a listed `http`, and
+/// asks for a larger budget. It achieves none of it, and people see the usage.
+#[test]
+fn an_agent_that_obeys_an_attacker_cannot_raise_its_budget() {
+    let folder = tempfile::tempdir().unwrap();
+    let server_address = "127.0.0.1:1";
+    let script = format!(
+        "answers:\n  - toolCalls:\n    - {{name: bash, arguments: {{command: mainspring approve last}}}}\n    \
+         - {{name: mainspring.approve, arguments: {{execution: last}}}}\n    \
+         - {{name: budget, arguments: {{tokens: 1000000}}}}\n    \
+         - {{name: http, arguments: {{url: 'http://{server_address}/api/executions/e/approve', method: POST, body: {{approve: true}}}}}}\n  \
+         - {{text: unreachable}}\n"
+    );
+    let model = Model::start(folder.path(), &script);
+    let config = folder.path().join("config.yaml");
+    fs::write(&config, format!("models: {{test: {}}}\n", model.setting(""))).unwrap();
+    let server = Server::start_in(folder.path(), "data", &["--config", config.to_str().unwrap()]);
+    let owner = server.owner();
+    let steps = "[{id: ask, type: agent, goal: g, tools: [http], budget: {modelCalls: 1, onExceeded: ask}}]";
+    save(&owner, "obeys", yaml(steps));
+    let id = start(&owner, "obeys", "r1", Map::new()).expect(202).text_at("executionId");
+    assert_eq!(ended(&owner, &id), "waiting_approval");
+    let steps = owner.get(&format!("/api/executions/{id}/steps")).expect(200).text;
+    assert_eq!(steps.matches("tool_not_listed").count(), 3, "{steps}");
+    assert!(steps.contains("http_address_refused"), "{steps}");
+    let seen = owner.get(&format!("/api/executions/{id}")).expect(200);
+    let used = seen.json().get("usage").and_then(|usage| usage.get("used")).cloned().unwrap();
+    assert_eq!(used.get("modelCalls"), Some(&Value::from(1u64)), "{seen:?}");
+    assert!(seen.text.contains("Raise the budget by"), "{seen:?}");
+    assert_eq!(model.count(), 1);
+    // A session of the agent has its owner's rights and is no person.
+    let acme = Organization::new(&server, "acme");
+    save(
+        &acme.owner,
+        "obeys",
+        yaml("[{id: ask, type: agent, goal: g, tools: [http], budget: {modelCalls: 1, onExceeded: ask}}]"),
+    );
+    let id = start(&acme.owner, "obeys", "r1", Map::new()).expect(202).text_at("executionId");
+    assert_eq!(ended(&acme.owner, &id), "waiting_approval");
+    let token = acme.owner.get(&format!("/api/executions/{id}")).expect(200).text_at("resumeToken");
+    let body = Value::map([("approve", Value::Bool(true)), ("resumeToken", token.as_str().into())]);
+    let refused = acme.session_of(&id).post(&format!("/api/executions/{id}/approve"), &body);
+    assert_eq!(refused.status, 403, "{refused:?}");
+    assert_eq!(model.count(), 2);
+}

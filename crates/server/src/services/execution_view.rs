@@ -9,6 +9,7 @@ use mainspring_engine::{
     journal_loader::Loader,
 };
 use mainspring_kernel::{
+    decide::usage_of,
     frame::Frame,
     history::History,
     input::NAME_IN_TRIGGER,
@@ -175,6 +176,11 @@ pub(crate) struct ExecutionBody {
     /// All open approvals, including those of child executions.
     #[schema(value_type = Vec<Object>)]
     pub approvals: Vec<Data>,
+    /// What its agents and its ended children have used: `{used, reserved, limits, left, raised}`, each with `tokens`,
+    /// `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. Null for an execution
+    /// without agents.
+    #[schema(value_type = Option<Object>)]
+    pub usage: Data,
     /// Reason of the quarantine; null if the execution is not quarantined.
     pub quarantined: Option<String>,
     #[serde(flatten)]
@@ -294,6 +300,7 @@ pub(crate) fn body(caller: &Caller, row: &ExecutionRow, details: &ExecutionDetai
         resume_token: first.map(|open| open.token.clone()),
         requires_approval: approvals.first().cloned().unwrap_or_default(),
         approvals,
+        usage: Data(usage_of(state).unwrap_or_default()),
         quarantined: details.quarantined.clone(),
         included: IncludedParts::default(),
     }

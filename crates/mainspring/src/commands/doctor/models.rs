@@ -8,10 +8,14 @@ use crate::{
 
 /// Checks the settings and the keys. `mainspring models try` checks the connection, which may cost money.
 pub(super) fn check(flags: &ServerFlags) -> Check {
-    let Ok((path, value)) = server_settings::models(Some(flags)) else {
+    let Ok(settings) = server_settings::object_settings_of(flags) else {
         return Check::skipped("models", "see settings");
     };
-    let models = match models::parse(&path, &value) {
+    if let Err(error) = models::terms(&settings) {
+        let help = "correct the named price; docs/how-to/limit-agents.md describes `prices`";
+        return Check::broken("models", error.failure.message, help);
+    }
+    let models = match models::parse(&settings.path, &settings.models) {
         Ok(models) => models,
         Err(error) => {
             let help = "correct the named setting; docs/how-to/agents.md describes `models`";

@@ -1,6 +1,7 @@
 //! The remarks of a step: only deviations from the defaults, in short pieces.
 
 use mainspring_kernel::{
+    json::compact,
     limits::{
         AGENT_TIMEOUT_DEFAULT_MS, APPROVAL_TTL_DEFAULT_MS, CODE_TIMEOUT_DEFAULT_MS, HTTP_TIMEOUT_DEFAULT_MS,
         SHELL_TIMEOUT_DEFAULT_MS, TOOL_TIMEOUT_DEFAULT_MS,
@@ -76,6 +77,7 @@ pub(super) fn constraints(constraints: &Constraints) -> Vec<String> {
         max_executions,
         max_output_bytes,
         timeout_ms,
+        budget,
         allow_self_modification,
     } = constraints;
     let mut remarks = Vec::new();
@@ -85,6 +87,7 @@ pub(super) fn constraints(constraints: &Constraints) -> Vec<String> {
     remarks.extend(max_output_bytes.map(|bytes| format!("outputs of at most {}", counted(bytes as usize, "byte"))));
     remarks.extend(max_parallel.map(|branches| format!("{branches} at a time")));
     remarks.extend(timeout_ms.map(|ms| format!("{} in all", duration(ms))));
+    remarks.extend(budget.map(|budget| format!("budget {}", compact(&budget.limits.to_value()))));
     remarks.extend(allow_self_modification.then(|| "agents may propose changes".into()));
     remarks
 }

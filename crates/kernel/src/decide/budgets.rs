@@ -1,0 +1,356 @@
+//! Budgets: reserves what a call may use before it begins, settles the reservation with its receipt, and divides what is
+//! left among children.
+
+use alloc::{format, string::String, vec::Vec};
+
+use super::Decider;
+use crate::{
+    agent::{input_estimate, tokens_of},
+    apply::IllegalTransition,
+    budget::{Account, Budget, Limits, NAMES, Price, Usage, agent_of},
+    decide_version::BUDGETS_SINCE,
+    effect::Outcome,
+    failure::{Class, Failure},
+    input::Lineage,
+    instance::Instance,
+    limits::{AGENT_ANSWER_TOKENS_DEFAULT, AGENT_ANSWER_TOKENS_MIN, APPROVAL_TTL_DEFAULT_MS},
+    plan::{AgentPart, Decision, Loop, Over, Work},
+    record::{Purpose, Record, StopReason},
+    state::State,
+    value::Value,
+};
+
+/// The code of a failure for want of budget.
+pub(super) const EXCEEDED: &str = "budget_exceeded";
+
+/// The most that a model call may use, apart from its time.
+struct ModelNeed {
+    input: u64,
+    output: u64,
+    price: Option<Price>,
+}
+
+impl ModelNeed {
+    fn usage(&self) -> Usage {
+        let cost = self.price.map_or(0, |price| price.cost(self.input, 0, self.output));
+        Usage { tokens: self.input.saturating_add(self.output), cost, model_calls: 1, ..Usage::default() }
+    }
+}
+
+impl Decider<'_> {
+    fn has_budgets(&self) -> bool {
+        self.state.decide_version >= BUDGETS_SINCE
+    }
+
+    /// The accounts of a call: that of the agent around it, if it has one, and that of the execution.
+    fn accounts(&self, instance: &Instance) -> Vec<(Option<Instance>, Account)> {
+        let accounts = &self.state.counts.budgets;
+        let agent = agent_of(&self.state.plan, instance);
+        let of_agent =
+            agent.and_then(|agent| accounts.agents.get(&agent).map(|account| (Some(agent.clone()), *account)));
+        of_agent.into_iter().chain([(None, accounts.execution)]).collect()
+    }
+
+    /// Reserves what an attempt may use, and returns the milliseconds that it may take, if they are limited. Returns
+    /// `None` if the budget does not suffice; the step then waits for people or has failed.
+    pub(super) fn reserve(
+        &mut self,
+        instance: &Instance,
+        attempt: u32,
+    ) -> Result<Option<Option<u64>>, IllegalTransition> {
+        let accounts = self.accounts(instance);
+        let Some(mut need) = self.need(instance).filter(|_| self.has_budgets()) else { return Ok(Some(None)) };
+        if accounts.iter().all(|(_, account)| account.budget.limits.is_empty()) {
+            return Ok(Some(None));
+        }
+        let is_priced = need.model_calls == 0 || self.model_need(instance).is_some_and(|need| need.price.is_some());
+        if !is_priced && accounts.iter().any(|(_, account)| account.budget.limits.has_cost()) {
+            let message = format!(
+                "step `{}`: its budget limits the cost, and the settings have no price for its model; add it to `prices`, or limit \
+                 tokens",
+                self.state.plan.id(instance.step)
+            );
+            self.fail(instance, Failure::new(Class::Invalid, "budget_price_missing", message))?;
+            return Ok(None);
+        }
+        // A call may take the time that is left, so only an empty budget of time refuses it.
+        let left_ms = accounts.iter().filter_map(|(_, account)| account.left().0[4]).min();
+        if let Some(left_ms) = left_ms {
+            need.time_ms = need.time_ms.min(left_ms).max(1);
+        }
+        let lacking = accounts.iter().find_map(|(agent, account)| {
+            let lacks = account.lacks(&need);
+            (!lacks.is_empty()).then(|| (agent.clone(), *account, lacks))
+        });
+        let Some((agent, account, lacks)) = lacking else {
+            self.record(Record::BudgetReserved { instance: instance.clone(), amount: need })?;
+            return Ok(Some(left_ms.map(|_| need.time_ms)));
+        };
+        if account.budget.asks && self.may_try_again(instance) {
+            self.ask_to_raise(instance, attempt, agent.is_some(), (&account, &need, &lacks))?;
+        } else {
+            let failure = self.exceeded(instance, &account, &lacks);
+            self.fail(instance, failure)?;
+        }
+        Ok(None)
+    }
+
+    fn exceeded(&self, instance: &Instance, account: &Account, lacks: &[usize]) -> Failure {
+        let names: Vec<&str> = lacks.iter().map(|place| NAMES[*place]).collect();
+        let message = format!(
+            "step `{}`: the budget does not suffice for the next call: {} reached its limit; raise `budget`, or set `onExceeded: ask`",
+            instance.name(&self.state.plan),
+            names.join(" and ")
+        );
+        Failure::new(Class::Policy, EXCEEDED, message).with_details(account.to_value())
+    }
+
+    /// Opens a gate that asks to raise a budget. It shows numbers only, and no text of a model.
+    fn ask_to_raise(
+        &mut self,
+        instance: &Instance,
+        attempt: u32,
+        is_of_agent: bool,
+        (account, need, lacks): (&Account, &Usage, &[usize]),
+    ) -> Result<(), IllegalTransition> {
+        let (left, limits, need) = (account.left().0, account.budget.limits.0, need.amounts());
+        let mut raise = [0; NAMES.len()];
+        for place in lacks {
+            let missing = need[*place].saturating_sub(left[*place].unwrap_or_default());
+            raise[*place] = missing.max(limits[*place].unwrap_or_default());
+        }
+        let raise = Usage::of_amounts(raise).to_value();
+        let scope = if is_of_agent { "step" } else { "execution" };
+        let prompt = format!(
+            "Step `{}` needs more than the budget of the {scope}. Raise the budget by {} and go on?",
+            instance.name(&self.state.plan),
+            crate::json::compact(&raise)
+        );
+        let items = Value::map([
+            ("attempt", attempt.into()),
+            ("budget", scope.into()),
+            ("call", Usage::of_amounts(need).to_value()),
+            ("raise", raise),
+            ("usage", account.to_value()),
+        ]);
+        let gate = self.state.steps.get(instance).and_then(|step| step.gate.as_ref()).map_or(1, |gate| gate.number + 1);
+        self.record(Record::GateOpened {
+            instance: instance.clone(),
+            gate,
+            question: Value::map([("prompt", Value::Text(prompt)), ("items", items)]).into(),
+            approvers: Vec::new(),
+            count: 1,
+            expires_at: self.agenda.now.saturating_add(APPROVAL_TTL_DEFAULT_MS),
+            on_timeout: Decision::Deny,
+            purpose: Purpose::Budget,
+        })
+    }
+
+    /// Raises a budget by the amounts that the gate has shown, and starts the attempt that was refused.
+    pub(super) fn raise_budget(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
+        let items = self.state.steps.get(instance).and_then(|step| step.gate.as_ref()).map(|gate| gate.items.clone());
+        let items = items.unwrap_or_default();
+        let amount = items.get("raise").map(Usage::of_value).unwrap_or_default();
+        let is_of_agent = items.get("budget").and_then(Value::as_text) == Some("step");
+        let agent = if is_of_agent { agent_of(&self.state.plan, instance) } else { None };
+        self.record(Record::BudgetRaised { agent, amount })?;
+        if !self.may_try_again(instance) {
+            return Ok(());
+        }
+        let attempt = items.get("attempt").and_then(Value::as_u64).and_then(|attempt| u32::try_from(attempt).ok());
+        self.hand_out(instance, attempt.unwrap_or(1))
+    }
+
+    /// Fails a step for which people have not raised the budget.
+    pub(super) fn budget_denied(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
+        let id = instance.name(&self.state.plan);
+        let message = format!("step `{id}`: the budget was used up, and it was not raised");
+        self.fail(instance, Failure::new(Class::Policy, EXCEEDED, message))
+    }
+
+    /// The most that an attempt may use; `None` for steps that no budget concerns.
+    fn need(&self, instance: &Instance) -> Option<Usage> {
+        let planned = self.state.plan.step(instance.step);
+        let time_ms = planned.timeout_ms.unwrap_or(0);
+        let mut need = match (self.state.plan.agent_part(instance.step), &planned.work) {
+            (Some(AgentPart::Call), _) => Usage { tool_calls: 1, ..Usage::default() },
+            (Some(AgentPart::Model), _) => self.model_need(instance)?.usage(),
+            (None, Work::Effect { effect, .. }) if effect == "agent" => self.model_need(instance)?.usage(),
+            _ => return None,
+        };
+        need.time_ms = time_ms;
+        Some(need)
+    }
+
+    /// Estimates the tokens and the cost of a model call.
+    fn model_need(&self, instance: &Instance) -> Option<ModelNeed> {
+        let plan = &self.state.plan;
+        let recorded = self.state.steps.get(instance).map(|step| &step.input);
+        let null = Value::Null;
+        let (settings, input) = match agent_of(plan, instance) {
+            Some(owner) => {
+                let Work::Loop(Loop { over: Over::Turns(agent), .. }) = &plan.step(owner.step).work else {
+                    return None;
+                };
+                let turns = self.state.blocks.loops.get(&owner).map_or(&[][..], |turns| &turns.outputs);
+                let settings = self.state.steps.get(&owner).map_or(&null, |step| &step.input);
+                (settings, input_estimate(settings, turns, agent))
+            }
+            None => {
+                let params = recorded.unwrap_or(&null);
+                (params, tokens_of(params))
+            }
+        };
+        let model = settings.get("model").and_then(Value::as_text);
+        let term = plan.models.as_ref().and_then(|models| models.of(model)).copied().unwrap_or_default();
+        let own = settings.get("maxTokens").and_then(Value::as_u64);
+        let capped = recorded.and_then(|input| input.get("maxTokens")).and_then(Value::as_u64);
+        let output = capped.or(own).or(term.max_tokens).unwrap_or(AGENT_ANSWER_TOKENS_DEFAULT);
+        Some(ModelNeed { input, output, price: term.price })
+    }
+
+    /// Returns the maximum tokens of an answer if the budget leaves less than the settings allow, and still enough for an
+    /// answer.
+    pub(super) fn answer_cap(&self, instance: &Instance) -> Option<u64> {
+        let need = self.model_need(instance).filter(|_| self.has_budgets())?;
+        let of_account = |account: &Account| {
+            let left = account.left().0;
+            let by_tokens = left[0].map(|left| left.saturating_sub(need.input));
+            let by_cost = left[1]
+                .zip(need.price.filter(|price| price.output > 0))
+                .map(|(left, price)| left.saturating_sub(price.cost(need.input, 0, 0)) / price.output);
+            by_tokens.into_iter().chain(by_cost).min()
+        };
+        let most = self.accounts(instance).iter().filter_map(|(_, account)| of_account(account)).min()?;
+        (most < need.output && most >= AGENT_ANSWER_TOKENS_MIN.min(need.output)).then_some(most)
+    }
+
+    /// Settles the reservation of an attempt with what it has used.
+    pub(super) fn settle(&mut self, instance: &Instance, outcome: &Outcome) -> Result<(), IllegalTransition> {
+        if !self.has_budgets() {
+            return Ok(());
+        }
+        let reserved = self.state.counts.budgets.reserved.get(instance).copied();
+        let used = match outcome {
+            Outcome::ChildWithUsage { usage, raised, .. } => {
+                if !raised.is_zero() {
+                    self.record(Record::BudgetRaised { agent: None, amount: *raised })?;
+                }
+                *usage
+            }
+            // A quarantined child can be released and continue, so its share stays reserved.
+            Outcome::Failed(failure) if failure.code == super::CHILD_QUARANTINED => return Ok(()),
+            Outcome::Child { .. } | Outcome::Cancelled(_) => reserved.unwrap_or_default(),
+            outcome => match self.used(instance, outcome, reserved) {
+                Some(used) => used,
+                None => return Ok(()),
+            },
+        };
+        if used.is_zero() && reserved.is_none() {
+            return Ok(());
+        }
+        self.record(Record::BudgetSettled { instance: instance.clone(), amount: used })?;
+        self.warn(instance)
+    }
+
+    /// What a model call or a tool call has used. A call whose answer is lost counts as what was reserved for it.
+    fn used(&self, instance: &Instance, outcome: &Outcome, reserved: Option<Usage>) -> Option<Usage> {
+        let need = self.need(instance)?;
+        let step = self.state.steps.get(instance)?;
+        let time_ms = self.agenda.now.saturating_sub(step.times.handed_out_at);
+        let lost = Usage { time_ms, ..reserved.unwrap_or(Usage { tokens: 0, cost: 0, ..need }) };
+        if need.tool_calls > 0 {
+            return Some(Usage { tool_calls: 1, time_ms, ..Usage::default() });
+        }
+        Some(match outcome {
+            Outcome::Done(output) => {
+                let number = |key: &str| output.get("usage").and_then(|usage| usage.get(key)).and_then(Value::as_u64);
+                let [input, answer, cached] = ["inputTokens", "outputTokens", "cachedInputTokens"].map(number);
+                let (input, answer) = (input.unwrap_or_default(), answer.unwrap_or_default());
+                if input == 0 && answer == 0 {
+                    // The provider does not say what it counted.
+                    return Some(lost);
+                }
+                let price = self.model_need(instance)?.price;
+                let cost = price.map_or(0, |price| price.cost(input, cached.unwrap_or_default(), answer));
+                Usage { tokens: input.saturating_add(answer), cost, model_calls: 1, tool_calls: 0, time_ms }
+            }
+            Outcome::Failed(failure) if step.stopping != Some(StopReason::Timeout) && is_free(failure) => {
+                Usage { time_ms, ..Usage::default() }
+            }
+            _ => lost,
+        })
+    }
+
+    /// Records a warning once for each account that is near a limit.
+    fn warn(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
+        for (agent, account) in self.accounts(instance) {
+            if !account.is_warned && account.is_near_limit() {
+                self.record(Record::BudgetWarned { agent, usage: account.spent })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves the share of a child, and returns the budget of the child.
+    pub(super) fn give_budget(
+        &mut self,
+        instance: &Instance,
+        waits: bool,
+    ) -> Result<Option<Budget>, IllegalTransition> {
+        let account = self.state.counts.budgets.execution;
+        if !self.has_budgets() || account.budget.limits.is_empty() {
+            return Ok(None);
+        }
+        let places = self.places_beside(instance, waits, true).max(1);
+        let (limits, left) = (account.limits().0, account.left().0);
+        let share = Limits(core::array::from_fn(|place| Some((limits[place]? / places).max(1).min(left[place]?))));
+        let amount = Usage::of_amounts(share.0.map(Option::unwrap_or_default));
+        self.record(Record::BudgetReserved { instance: instance.clone(), amount })?;
+        Ok(Some(Budget { limits: share, ..account.budget }))
+    }
+
+    /// Returns the lineage with the budget of the execution. The definition of a child may tighten the share that its
+    /// parent gave it.
+    pub(super) fn with_budget(&self, lineage: Lineage) -> Lineage {
+        let own = self.state.plan.constraints.budget.filter(|_| self.has_budgets());
+        let budget = match (own, lineage.budget) {
+            (Some(own), Some(given)) => Some(Budget { limits: own.limits.min(given.limits), ..own }),
+            (own, given) => own.or(given),
+        };
+        Lineage { budget, ..lineage }
+    }
+
+    /// The failure of an agent with a budget in an execution of older rules.
+    pub(super) fn needs_newer_rules(&self, has_own: bool) -> Option<Failure> {
+        let has_budget = has_own || self.state.plan.constraints.budget.is_some();
+        let message: String = "budgets need a newer release on every node; upgrade the other nodes".into();
+        (has_budget && !self.has_budgets()).then(|| Failure::new(Class::Unavailable, "budgets_need_upgrade", message))
+    }
+}
+
+/// True for a failure after which the provider charges nothing: the request was not accepted. Any other one counts as
+/// what was reserved.
+fn is_free(failure: &Failure) -> bool {
+    const NOT_ACCEPTED: [&str; 6] = [
+        "model_unknown",
+        "model_key_missing",
+        "model_request_invalid",
+        "model_not_authorized",
+        "model_request_rejected",
+        "model_context_too_long",
+    ];
+    const NOT_CONNECTED: [&str; 5] =
+        ["http_dns_failed", "http_connect_failed", "http_connect_timeout", "http_tls_failed", "http_address_refused"];
+    matches!(failure.class, Class::RateLimited)
+        || failure.code == "model_unavailable"
+        || NOT_ACCEPTED.contains(&failure.code.as_str())
+        || NOT_CONNECTED.contains(&failure.code.as_str())
+}
+
+/// What the execution and its children have used, for views; `None` for one without agents and budgets.
+pub fn usage_of(state: &State) -> Option<Value> {
+    let account = &state.counts.budgets.execution;
+    let is_silent = account.spent.is_zero() && account.reserved.is_zero() && account.budget.limits.is_empty();
+    (!is_silent).then(|| account.to_value())
+}

@@ -1,0 +1,226 @@
+//! Budgets under many calls at a time: what is spent and reserved never passes a limit, whatever the receipts say, by more
+//! than a receipt passes its reservation.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use mainspring_kernel::{
+    budget::{ModelTerm, ModelTerms, Price, Usage},
+    decide::{Action, decide_with},
+    definition::{Syntax, compile, read},
+    effect::{Attempt, Outcome},
+    failure::{Class, Failure},
+    hash::Hash,
+    input::{Input, Policy, Start},
+    instance::Instance,
+    key::ExecutionKey,
+    plan::{Decision, Plan},
+    record::Record,
+    state::{ExecutionStatus, State, Status},
+    value::{Map, Value},
+};
+
+fn plan_of(text: &str) -> Plan {
+    let mut plan = compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan;
+    let price = Price { input: 1_000, cached_input: 100, output: 5_000 };
+    let term = ModelTerm { max_tokens: Some(1_000), price: Some(price) };
+    let models = BTreeMap::from([("m".to_string(), term)]);
+    plan.models = Some(ModelTerms { default: Some("m".into()), models, ..ModelTerms::default() });
+    // The terms survive the stored form, which executions pin.
+    Plan::decode(&plan.encode()).expect("it is read back")
+}
+
+fn start(plan: &Plan) -> Input {
+    Input::Start(Box::new(Start {
+        execution_id: "e".into(),
+        workflow_hash: plan.workflow_hash,
+        plan_hash: Hash::of(&plan.encode()),
+        input: Value::Null,
+        variables: Value::Map(Map::new()),
+        trigger: Value::map([("type", "manual".into())]),
+        policy: Policy { max_steps: 10_000, max_parallel: 64, timeout_ms: None, max_output_bytes: None },
+        attempt: 1,
+        by: "me".into(),
+        workspace: None,
+        lineage: None,
+        queue: None,
+    }))
+}
+
+/// An execution that is driven by hand.
+struct Run {
+    state: State,
+    now: u64,
+    open: Vec<(Instance, Attempt)>,
+    dice: u64,
+}
+
+impl Run {
+    fn new(definition: &str, seed: u64) -> Self {
+        let plan = plan_of(definition);
+        let begins = start(&plan);
+        let state = State::new(ExecutionKey([7; 16]), Arc::new(plan));
+        let mut run = Self { state, now: 1_767_225_600_000, open: Vec::new(), dice: seed };
+        run.take(&begins);
+        run
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.dice >> 33) % bound
+    }
+
+    fn take(&mut self, input: &Input) -> Vec<Record> {
+        self.now += 10;
+        let turn =
+            decide_with(&mut self.state, input, self.now, |_| unreachable!("nothing is evaluated")).expect("legal");
+        for action in turn.actions {
+            if let Action::Perform { instance, attempt } = action {
+                self.open.push((instance, *attempt));
+            }
+        }
+        turn.records
+    }
+
+    fn reserved(&self, instance: &Instance) -> Usage {
+        self.state.counts.budgets.reserved.get(instance).copied().unwrap_or_default()
+    }
+
+    fn receipt(&mut self, place: usize, outcome: Outcome) -> Vec<Record> {
+        let (instance, attempt) = self.open.remove(place);
+        self.take(&Input::Receipt { instance, attempt: attempt.number, outcome })
+    }
+}
+
+fn answer(input: u64, output: u64, calls: u64) -> Outcome {
+    let call = |n: u64| {
+        let id = n.to_string();
+        Value::map([("id", id.as_str().into()), ("name", "web.get".into()), ("arguments", Map::new().into())])
+    };
+    let usage = Value::map([("inputTokens", input.into()), ("outputTokens", output.into())]);
+    let calls: Vec<Value> = (0..calls).map(call).collect();
+    Outcome::Done(Value::map([("text", "t".into()), ("toolCalls", calls.into()), ("usage", usage)]))
+}
+
+/// 64 agents share a budget of the execution. Each receipt uses at most what was reserved.
+#[test]
+fn what_is_spent_and_reserved_never_passes_a_limit() {
+    let agents: String = (0..64)
+        .map(|n| format!("      - {{id: a{n}, type: agent, goal: g, tools: [web.*], onError: continue}}\n"))
+        .collect();
+    let definition = format!(
+        "constraints: {{budget: {{tokens: 40000, cost: 0.1, modelCalls: 50, toolCalls: 30}}}}\n\
+         steps:\n  - id: all\n    type: parallel\n    steps:\n{agents}"
+    );
+    for seed in 0..40 {
+        let mut run = Run::new(&definition, seed);
+        let (mut model_calls, mut tool_calls) = (0, 0);
+        while !run.open.is_empty() {
+            let account = &run.state.counts.budgets.execution;
+            let used = account.spent.plus(account.reserved).amounts();
+            for (limit, used) in account.limits().0.into_iter().zip(used) {
+                assert!(limit.is_none_or(|limit| used <= limit), "seed {seed}: {account:?}");
+            }
+            let place = run.below(run.open.len() as u64) as usize;
+            let (instance, attempt) = run.open[place].clone();
+            let reserved = run.reserved(&instance);
+            let outcome = if attempt.effect == "agent" {
+                model_calls += 1;
+                let output =
+                    attempt.params.get("maxTokens").and_then(Value::as_u64).unwrap_or(1_000).min(reserved.tokens);
+                let output = 1 + run.below(output);
+                // The cost of the request is that of the reservation as well.
+                let input = run.below(reserved.tokens - output + 1);
+                match run.below(10) {
+                    0 => Outcome::Interrupted,
+                    1 => Outcome::Failed(Failure::new(Class::RateLimited, "model_rate_limited", "busy")),
+                    2 => Outcome::Failed(Failure::new(Class::Invalid, "model_answer_invalid", "no JSON")),
+                    dice => answer(input, output, dice % 3),
+                }
+            } else {
+                tool_calls += 1;
+                Outcome::Done("page".into())
+            };
+            run.receipt(place, outcome);
+        }
+        let spent = run.state.counts.budgets.execution.spent;
+        assert!(spent.model_calls <= model_calls && spent.tool_calls <= tool_calls, "seed {seed}: {spent:?}");
+        assert!(model_calls > 5, "seed {seed}: the budget is used, {model_calls} calls");
+    }
+}
+
+/// A provider that counts more than was reserved stops the next call.
+#[test]
+fn a_receipt_beyond_its_reservation_stops_the_next_call() {
+    let mut run = Run::new("steps: [{id: a, type: agent, goal: g, tools: [web.*], budget: {tokens: 5000}}]", 1);
+    let reserved = run.reserved(&run.open[0].0.clone());
+    run.receipt(0, answer(u64::MAX, 7, 1));
+    assert!(reserved.tokens <= 5_000);
+    assert_eq!(run.open.len(), 1, "only the tool call is out");
+    assert_eq!(run.open[0].1.effect, "tool");
+    run.receipt(0, Outcome::Done("page".into()));
+    assert_eq!(run.state.status(), ExecutionStatus::Failed);
+}
+
+/// A lost answer counts at what was reserved for it, and a refused request costs nothing.
+#[test]
+fn a_lost_answer_counts_and_a_refused_request_does_not() {
+    let definition = "steps: [{id: a, type: agent, goal: g, budget: {tokens: 9000}, onInterrupted: retry, \
+                      retry: {maxAttempts: 3, initialDelayMs: 0}}]";
+    let mut run = Run::new(definition, 1);
+    let reserved = run.reserved(&run.open[0].0.clone());
+    assert!(reserved.tokens > 1_000 && reserved.model_calls == 1, "{reserved:?}");
+    run.receipt(0, Outcome::Interrupted);
+    let spent = run.state.counts.budgets.execution.spent;
+    assert_eq!((spent.tokens, spent.model_calls), (reserved.tokens, 1));
+    assert_eq!(run.open.len(), 1, "the author permits a repetition");
+    run.receipt(0, Outcome::Failed(Failure::new(Class::Invalid, "model_request_rejected", "no")));
+    assert_eq!(run.state.counts.budgets.execution.spent.tokens, reserved.tokens);
+    assert_eq!(run.state.counts.budgets.execution.reserved, Usage::default());
+}
+
+/// The budget caps the answer, and the executor gets the cap.
+#[test]
+fn an_answer_is_capped_by_what_is_left() {
+    let run = Run::new("steps: [{id: a, type: agent, goal: g, budget: {tokens: 500}}]", 1);
+    let (instance, attempt) = &run.open[0];
+    let cap = attempt.params.get("maxTokens").and_then(Value::as_u64).expect("a cap");
+    assert!((256..500).contains(&cap), "{cap}");
+    assert_eq!(run.reserved(instance).tokens, 500);
+    assert_eq!(attempt.params.get("model").and_then(Value::as_text), Some("m"), "the default is pinned");
+    // Too little for an answer: nothing is called.
+    let run = Run::new("steps: [{id: a, type: agent, goal: g, budget: {tokens: 200}}]", 1);
+    assert!(run.open.is_empty());
+    assert_eq!(run.state.status(), ExecutionStatus::Failed);
+}
+
+/// A raise adds exactly the amount that the gate shows, and a warning is recorded once for each budget.
+#[test]
+fn a_raise_adds_what_the_gate_shows() {
+    let definition = "steps: [{id: a, type: agent, goal: g, tools: [web.*], budget: {modelCalls: 1, onExceeded: ask, warnPercent: 100}}]";
+    let mut run = Run::new(definition, 1);
+    let records = run.receipt(0, answer(5, 5, 1));
+    assert!(records.iter().any(|record| matches!(record, Record::BudgetWarned { agent: Some(_), .. })), "{records:?}");
+    run.receipt(0, Outcome::Done("page".into()));
+    let (instance, gate) = run
+        .state
+        .steps
+        .iter()
+        .find(|(_, step)| step.status == Status::WaitingApproval)
+        .map(|(instance, step)| (instance.clone(), step.gate.clone().expect("a gate")))
+        .expect("it waits");
+    assert_eq!(gate.items.get("raise"), Some(&Value::map([("modelCalls", 1u64.into())])));
+    assert!(gate.prompt.contains("budget of the step") && run.open.is_empty(), "{}", gate.prompt);
+    let reason = Value::Null;
+    let records = run.take(&Input::Decide { instance, gate: 1, decision: Decision::Approve, by: "ann".into(), reason });
+    let raised = records.iter().find_map(|record| match record {
+        Record::BudgetRaised { amount, agent: Some(_) } => Some(*amount),
+        _ => None,
+    });
+    assert_eq!(raised, Some(Usage { model_calls: 1, ..Usage::default() }));
+    assert_eq!(run.open.len(), 1);
+    run.receipt(0, answer(5, 5, 0));
+    assert_eq!(run.state.status(), ExecutionStatus::Completed);
+    let spent = run.state.counts.budgets.execution.spent;
+    assert_eq!((spent.tokens, spent.model_calls, spent.tool_calls), (20, 2, 1));
+    assert_eq!(spent.cost, 2 * (5 * 1_000 + 5 * 5_000));
+}
