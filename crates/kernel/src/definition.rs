@@ -57,6 +57,7 @@ mod suggest;
 pub use denied_calls::denied_calls;
 pub use inspector::{Complaint, Inspector, Unread};
 pub use notation::Notation;
+pub use suggest::nearest::{meant, nearest};
 
 /// The result of a successful compilation.
 #[derive(Debug, Clone, PartialEq)]

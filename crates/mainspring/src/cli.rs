@@ -98,10 +98,20 @@ enum Command {
     Plan(commands::plan::Plan),
     /// Compare two versions of a definition, and rate the risk of the change
     Review(commands::review::Review),
+    /// Explain a step type, a topic, a key or an error code
+    Explain(commands::explain::Explain),
+    /// Write a template of a workflow with its test
+    Init(commands::init::Init),
+    /// List the examples, or print one
+    Examples(commands::examples::Examples),
+    /// Print the JSON Schema of definitions
+    Schema(commands::schema::Schema),
     /// Convert a definition to another notation
     Convert(commands::convert::Convert),
     /// Check schedules
     Schedule(commands::schedule::ScheduleCommand),
+    /// Write scenarios that test a workflow
+    Scenario(commands::scenario::Scenario),
     /// Run scenario files on virtual time
     Test(commands::test::Test),
     /// Run scenario files on simulated nodes with injected faults
@@ -165,11 +175,16 @@ impl Command {
             Self::Record(_) => Some("`record` calls the tool servers of this machine's configuration"),
             Self::Models(_) => Some("`models` uses the models of this machine's configuration"),
             Self::Dev(_) => Some("`dev` starts a server on this machine"),
+            Self::Explain(_) => Some("`explain` describes this program"),
+            Self::Init(_) => Some("`init` writes files of this machine"),
+            Self::Examples(_) => Some("`examples` prints files of this program"),
+            Self::Schema(_) => Some("`schema` describes the language of this program"),
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Review(_) => {
                 Some("`review` compares files of this machine; `proposals show` shows the review of a server")
             }
             Self::Schedule(_) => Some("`schedule` computes ticks on this machine"),
+            Self::Scenario(_) => Some("`scenario` reads files and stores of this machine"),
             Self::Test(_) => Some("`test` runs scenarios on this machine, on virtual time"),
             Self::Sim(_) => Some("`sim` simulates nodes on this machine, on virtual time"),
             Self::Audit(_) => {
@@ -242,8 +257,13 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Validate(validate) => commands::validate::validate(&validate, context),
         Command::Plan(plan) => commands::plan::plan(&plan, context),
         Command::Review(review) => commands::review::review(&review, context),
+        Command::Explain(explain) => commands::explain::explain(&explain, context),
+        Command::Init(init) => commands::init::init(&init, context),
+        Command::Examples(examples) => commands::examples::examples(&examples, context),
+        Command::Schema(schema) => commands::schema::schema(&schema, context),
         Command::Convert(convert) => commands::convert::convert(&convert, context),
         Command::Schedule(schedule) => commands::schedule::schedule(&schedule, context),
+        Command::Scenario(scenario) => commands::scenario::scenario(&scenario, context),
         Command::Test(test) => commands::test::test(&test, context),
         Command::Sim(sim) => commands::sim::sim(&sim, context),
         Command::Bench(bench) => commands::bench::bench(&bench, context),

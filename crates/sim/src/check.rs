@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{
+    definition::nearest,
     failure::Failure,
     history::{AttemptHistory, History},
     input::Input,
@@ -35,6 +36,19 @@ pub(crate) fn differences(expect: &Expect, finished: &Finished) -> Vec<String> {
     check_calls(expect, finished, &mut found);
     check_times(expect, finished, &mut found);
     found
+}
+
+/// Returns the step that an unknown name may mean, as the end of a sentence. A step in a loop needs the number of a round.
+pub(crate) fn meant(plan: &Plan, name: &str) -> String {
+    let own = (0..plan.steps.len() as u32).filter(|step| plan.agent_part(*step).is_none());
+    if let Some(step) = own.clone().find(|step| plan.id(*step) == name && plan.loop_depth(*step) > 0) {
+        let instance = Instance { step, rounds: vec![0; plan.loop_depth(step)] };
+        return format!("; it is in a loop: write `{}` for its first round", instance.name(plan));
+    }
+    let plain = name.split(['.', '[']).next().unwrap_or(name);
+    let near =
+        nearest(name, own.clone().map(|step| plan.id(step))).or_else(|| nearest(plain, own.map(|step| plan.id(step))));
+    near.map(|near| format!("; is it `{near}`?")).unwrap_or_default()
 }
 
 /// The last attempt of each step instance, including rounds that the state has dropped.
@@ -95,7 +109,7 @@ fn check_output(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
 fn check_step(name: &str, expect: &StepExpect, (finished, steps): (&Finished, &Steps), found: &mut Vec<String>) {
     let state = &finished.state;
     let Some(instance) = instance(&finished.plan, name) else {
-        return found.push(format!("the workflow has no step `{name}`"));
+        return found.push(format!("the workflow has no step `{name}`{}", meant(&finished.plan, name)));
     };
     let step = steps.0.get(&instance.name(&finished.plan));
     let failure = step.and_then(|step| step.failure.as_ref());
@@ -124,7 +138,10 @@ fn check_step(name: &str, expect: &StepExpect, (finished, steps): (&Finished, &S
 fn check_absent(expect: &Expect, (finished, steps): (&Finished, &Steps), found: &mut Vec<String>) {
     for name in &expect.absent_steps {
         match instance(&finished.plan, name) {
-            None => found.push(format!("the workflow has no step `{name}` that could be absent")),
+            None => {
+                let meant = meant(&finished.plan, name);
+                found.push(format!("the workflow has no step `{name}` that could be absent{meant}"));
+            }
             Some(instance) => {
                 let attempts = steps.0.get(&instance.name(&finished.plan)).map_or(0, |step| step.attempt);
                 if attempts > 0 {

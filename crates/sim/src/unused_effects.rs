@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{
+    definition::nearest,
     plan::{Loop, Over, Plan, Work},
     state::{ExecutionStatus, Status},
     template::Template,
@@ -37,8 +38,15 @@ pub(crate) fn unused_effects(
         (uncalled, "nothing called"),
     ];
     let said = groups.into_iter().filter(|(names, _)| !names.is_empty());
-    let remarks: Vec<String> = said.map(|(names, words)| format!("{words} {}", list(names))).collect();
+    let near: Vec<String> = unknown_names(&known, effects)
+        .filter_map(|name| Some(format!("{name:?} may mean {:?}", nearest(name, known.iter().copied())?)))
+        .collect();
+    let remarks: Vec<String> = said.map(|(names, words)| format!("{words} {}", list(names))).chain(near).collect();
     (!remarks.is_empty()).then(|| format!("effects of no use: {}", remarks.join("; ")))
+}
+
+fn unknown_names<'a>(known: &'a BTreeSet<&str>, effects: &'a Effects) -> impl Iterator<Item = &'a str> {
+    effects.keys().map(String::as_str).filter(|name| !known.contains(name) && !name.contains(['[', '#']))
 }
 
 /// Lists all names that a script can have in some plans.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{
+    definition::nearest,
     effect::{Attempt, Outcome},
     instance::Instance,
     key::ExecutionKey,
@@ -82,7 +83,10 @@ impl World {
         let name = names(&attempt, id).find(|name| self.scripts.contains_key(*name));
         let Some(name) = name.map(String::from) else {
             let (step, tool) = (&attempt.step, called(&attempt));
-            return Err(format!("step `{step}` calls {tool:?}, and no script answers; write effects: {{{tool}: …}}"));
+            let near = nearest(step, self.scripts.keys().map(String::as_str));
+            let near = near.map(|near| format!("; is {near:?} meant for it?")).unwrap_or_default();
+            let help = format!("write effects: {{{step}: {{return: …}}}}{near}");
+            return Err(format!("step `{step}` calls {tool:?}, and no script answers; {help}"));
         };
         let place = self.used.entry(name.clone()).or_default();
         let scripts = &self.scripts[&name];

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 115] = [
+pub(super) static CODES: [ErrorCode; 120] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -329,6 +329,26 @@ pub(super) static CODES: [ErrorCode; 115] = [
         "Change the rule, or repeat the command with --yes if the policy asks.",
     ),
     command("unknown_tool_server", 10, "No tool server has this name.", "Use a name of `mcpServers`."),
+    command(
+        "unknown_topic",
+        10,
+        "No topic, key or error code has this name.",
+        "`mainspring explain` lists the topics.",
+    ),
+    command("unknown_example", 10, "No example has this name.", "`mainspring examples` lists them."),
+    command("unknown_template", 10, "No template has this name.", "`mainspring init` lists them."),
+    command(
+        "no_scenario",
+        10,
+        "No case can be written for the workflow or the execution.",
+        "Correct what the message names, or give the definition that the execution ran.",
+    ),
+    command(
+        "file_exists",
+        10,
+        "The file exists, and was not changed.",
+        "Name another file or folder, or pass --force.",
+    ),
 ];
 
 const fn command(code: &'static str, exit_code: u8, meaning: &'static str, help: &'static str) -> ErrorCode {

@@ -12,6 +12,7 @@ use mainspring_kernel::{
 };
 
 use crate::{
+    check::meant,
     fixture::{Fixture, START_MS, instance},
     journal_mirror::JournalMirror,
     scenario::{At, Entry, EntryAction, Reached, duration_text},
@@ -55,7 +56,12 @@ impl Inbox {
             let waiting = match &entry.at {
                 At::Time(after_ms) => Waiting::Time(START_MS.saturating_add(*after_ms), world.next_order()),
                 At::Step(reached, step) if is_known(fixture, step) => Waiting::Step(*reached, step.clone()),
-                At::Step(_, step) => return Err(format!("inbox[{place}].at: the workflow has no step `{step}`")),
+                At::Step(_, step) => {
+                    return Err(format!(
+                        "inbox[{place}].at: the workflow has no step `{step}`{}",
+                        meant(&fixture.plan, step)
+                    ));
+                }
             };
             Ok((entry.clone(), waiting))
         });

@@ -1,11 +1,81 @@
 //! Parses the parts of a scenario file and collects the errors, each with its position and help.
 
 use mainspring_kernel::{
+    definition::nearest,
     diagnostic::{self, Diagnostic, Severity},
     document::{Document, Path},
     plan::Decision,
     value::{Map, Value},
 };
+
+/// Words of other tools and of earlier guesses, with the keys of scenarios that they mean.
+const SYNONYMS: [(&str, &str); 34] = [
+    ("answer", "return"),
+    ("answers", "effects"),
+    ("approval", "decide"),
+    ("approve", "decide"),
+    ("arguments", "args"),
+    ("context", "variables"),
+    ("decision", "decide"),
+    ("delay", "after"),
+    ("deny", "decide"),
+    ("description", "why"),
+    ("err", "error"),
+    ("error_code", "error_contains"),
+    ("errors", "error_contains"),
+    ("events", "inbox"),
+    ("expected", "expect"),
+    ("expects", "expect"),
+    ("fail", "error"),
+    ("failure", "error"),
+    ("file", "definition"),
+    ("inputs", "input"),
+    ("mocks", "effects"),
+    ("not_started", "absent_steps"),
+    ("outputs", "output"),
+    ("result", "return"),
+    ("results", "effects"),
+    ("returns", "return"),
+    ("skipped_steps", "steps"),
+    ("state", "status"),
+    ("stubs", "effects"),
+    ("title", "name"),
+    ("user", "by"),
+    ("value", "return"),
+    ("vars", "variables"),
+    ("workflow", "definition"),
+];
+
+/// Words that authors try for values, with the words of scenarios.
+const WORDS: [(&str, &str); 16] = [
+    ("accept", "approve"),
+    ("approved", "approve"),
+    ("canceled", "cancelled"),
+    ("denied", "deny"),
+    ("done", "completed"),
+    ("error", "failed"),
+    ("failure", "failed"),
+    ("finished", "completed"),
+    ("needs_approval", "waiting_approval"),
+    ("ok", "completed"),
+    ("passed", "completed"),
+    ("reject", "deny"),
+    ("rejected", "deny"),
+    ("succeeded", "completed"),
+    ("success", "completed"),
+    ("successful", "completed"),
+];
+
+/// Returns the help for an unknown key: the key that was meant, and all known ones.
+fn meant_instead(key: &str, keys: &[&str]) -> String {
+    let synonym = SYNONYMS.iter().find(|(word, own)| word.eq_ignore_ascii_case(key) && keys.contains(own));
+    let meant = synonym.map(|(_, own)| *own).or_else(|| nearest(key, keys.iter().copied()));
+    let known = format!("known here: {}", keys.join(", "));
+    match meant {
+        Some(own) => format!("write `{own}`; {known}"),
+        None => format!("{known} (`mainspring explain scenario`)"),
+    }
+}
 
 /// The parser of one document: it collects all errors instead of stopping at the first.
 pub(super) struct Reader<'a> {
@@ -76,7 +146,7 @@ impl<'a> Reader<'a> {
         };
         for key in map.keys().filter(|key| !keys.contains(&key.as_str())) {
             let message = format!("the key {key:?} means nothing here");
-            let help = format!("known here: {}", keys.join(", "));
+            let help = meant_instead(key, keys);
             self.problem(diagnostic::UNKNOWN_KEY, &part.path.key(key), message, help);
         }
         Some(map)
@@ -149,7 +219,10 @@ impl<'a> Reader<'a> {
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| meaning.clone());
         if found.is_none() {
             let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            let help = format!("write one of: {}", known.join(", "));
+            let meant = WORDS.iter().find(|(word, own)| word.eq_ignore_ascii_case(&text) && known.contains(own));
+            let meant = meant.map(|(_, own)| *own).or_else(|| nearest(&text, known.iter().copied()));
+            let meant = meant.map(|own| format!("write `{own}`; ")).unwrap_or_default();
+            let help = format!("{meant}known here: {}", known.join(", "));
             self.problem(diagnostic::WRONG_VALUE, &part.path, format!("{text:?} is not known here"), help);
         }
         found

@@ -10,7 +10,7 @@ const COMPARED_BYTES_MAX: usize = 64;
 
 /// Returns the most similar name if at most a third of its characters differ. Names of one or two characters never
 /// match: they are similar to too many others.
-pub(in crate::definition) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.len() > COMPARED_BYTES_MAX {
         return None;
     }
@@ -23,10 +23,7 @@ pub(in crate::definition) fn nearest<'a>(name: &str, known: impl IntoIterator<It
 }
 
 /// Returns the known word that an author meant: a synonym, otherwise the most similar one.
-pub(in crate::definition) fn meant<'a>(
-    word: &str,
-    known: impl IntoIterator<Item = &'a str> + Clone,
-) -> Option<&'a str> {
+pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     synonym(word, known.clone()).or_else(|| nearest(word, known))
 }
 

@@ -1,0 +1,99 @@
+//! Values that stand for real ones: results of effects, and values that match a schema.
+
+use mainspring_kernel::{
+    json,
+    plan::VariableType,
+    value::{Map, Value},
+};
+
+/// Maximum nesting of a sample. A schema may refer to itself.
+const DEPTH_MAX: usize = 8;
+
+/// The text that stands for an unknown one.
+pub(super) const TEXT: &str = "text";
+
+/// Returns values that functions and comparisons often distinguish.
+pub(super) fn candidates() -> Vec<Value> {
+    let texts = ["1", "0", "100", "1000000", "-1", "", "{}", "[]", "[1]", "true", "false", "yes", "no", "a\nb\n"];
+    let texts = texts.into_iter().map(Value::from);
+    texts.chain([1u64.into(), 0u64.into(), 1_000_000u64.into(), true.into(), false.into(), Value::Null]).collect()
+}
+
+/// Returns the result of an effect.
+pub(super) fn result(effect: &str, id: &str) -> Value {
+    match effect {
+        "bash" => Value::map([("stdout", format!("{id} output").into()), ("exitCode", 0u64.into())]),
+        "http" => Value::map([("status", 200u64.into()), ("body", Map::new().into())]),
+        _ => Map::new().into(),
+    }
+}
+
+/// Returns a value that matches a schema, for schemas of the common forms.
+pub(super) fn of_schema(schema: &Value) -> Value {
+    sample(schema, DEPTH_MAX)
+}
+
+fn sample(schema: &Value, depth: usize) -> Value {
+    let list = |key: &str| schema.get(key).and_then(Value::as_list).and_then(<[Value]>::first);
+    if let Some(value) = schema.get("const").or_else(|| schema.get("default")) {
+        return value.clone();
+    }
+    if let Some(value) = list("examples").or_else(|| list("enum")) {
+        return value.clone();
+    }
+    if let Some(part) = ["anyOf", "oneOf", "allOf"].into_iter().find_map(list) {
+        return if depth == 0 { Value::Null } else { sample(part, depth - 1) };
+    }
+    let kind = match schema.get("type") {
+        Some(Value::List(kinds)) => kinds.first().and_then(Value::as_text),
+        Some(kind) => kind.as_text(),
+        None if schema.get("properties").is_some() => Some("object"),
+        None => None,
+    };
+    let number = || schema.get("minimum").cloned().unwrap_or_else(|| 1u64.into());
+    match kind {
+        _ if depth == 0 => Value::Null,
+        Some("object") => object(schema, depth),
+        Some("array") => vec![schema.get("items").map_or_else(|| TEXT.into(), |items| sample(items, depth - 1))].into(),
+        Some("integer" | "number") => number(),
+        Some("boolean") => true.into(),
+        Some("null") => Value::Null,
+        _ => text(schema),
+    }
+}
+
+fn object(schema: &Value, depth: usize) -> Value {
+    let properties = schema.get("properties").and_then(Value::as_map).cloned().unwrap_or_default();
+    properties.into_iter().map(|(name, property)| (name, sample(&property, depth - 1))).collect::<Map>().into()
+}
+
+fn text(schema: &Value) -> Value {
+    match schema.get("format").and_then(Value::as_text) {
+        Some("date-time") => "2026-01-01T00:00:00Z".into(),
+        Some("date") => "2026-01-01".into(),
+        Some("uri") => "https://example.org/".into(),
+        Some("email") => "ann@example.org".into(),
+        _ => {
+            let length = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0).min(1_000) as usize;
+            let text = if TEXT.len() < length { "x".repeat(length) } else { TEXT.into() };
+            Value::from(text)
+        }
+    }
+}
+
+/// Returns a value of a variable's type.
+pub(super) fn of_variable(kind: VariableType) -> Value {
+    match kind {
+        VariableType::Number | VariableType::Integer => 1u64.into(),
+        VariableType::Boolean => true.into(),
+        VariableType::Object => Map::new().into(),
+        VariableType::Array => vec![Value::from(TEXT)].into(),
+        _ => TEXT.into(),
+    }
+}
+
+/// Returns the answer of a model that must match a schema.
+pub(super) fn answer(schema: Option<&Value>) -> Value {
+    let text = schema.map_or_else(|| TEXT.to_string(), |schema| json::compact(&of_schema(schema)));
+    Value::map([("text", text.into())])
+}

@@ -1,0 +1,367 @@
+//! The values of a case: input, variables and the results of all steps that a scenario scripts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mainspring_kernel::{
+    instance::Instance,
+    json,
+    plan::{Gate, Loop, Order, Output, Over, Plan, Work},
+    reference::{Found, Lookup, Part, Reference, Root},
+    value::{Map, Value},
+};
+
+use super::samples;
+
+/// The values of a case.
+#[derive(Debug, Clone, Default)]
+pub(super) struct World {
+    pub(super) input: Value,
+    /// An object by name; null if there are none.
+    variables: Value,
+    /// The results of effects, child workflows and signals, by step.
+    pub(super) outputs: BTreeMap<u32, Value>,
+    /// Values of agents whose answers are JSON.
+    answers: BTreeMap<u32, Value>,
+    /// Steps whose effect fails.
+    pub(super) failing: BTreeSet<u32>,
+    /// The gate that is denied.
+    pub(super) denied: Option<u32>,
+}
+
+impl World {
+    /// Creates values with which all references of a plan lead somewhere.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let mut world = Self::default();
+        if let Some(schema) = &plan.input_schema {
+            world.input = samples::of_schema(schema);
+        }
+        for variable in plan.variables.iter().flatten().filter(|variable| variable.default.is_none()) {
+            world.set_variable(&variable.name, samples::of_variable(variable.kind));
+        }
+        for step in 0..plan.steps.len() as u32 {
+            world.script(plan, step);
+        }
+        for reference in references(plan) {
+            world.require(plan, reference.root, &reference.path);
+        }
+        for step in 0..plan.steps.len() as u32 {
+            world.fill_list(plan, step);
+        }
+        world
+    }
+
+    fn script(&mut self, plan: &Plan, number: u32) {
+        let step = plan.step(number);
+        if plan.agent_part(number).is_some() {
+            return;
+        }
+        let sample = step.output_schema.as_ref().filter(|_| step.transform.is_none()).map(samples::of_schema);
+        match &step.work {
+            Work::Effect { effect, .. } => {
+                let result = sample.unwrap_or_else(|| samples::result(effect, &step.id));
+                self.outputs.insert(number, result);
+            }
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => {
+                if let Some(schema) = &agent.answer_schema {
+                    self.answers.insert(number, samples::of_schema(schema));
+                }
+                self.outputs.insert(number, samples::answer(None));
+            }
+            Work::Subworkflow { .. } | Work::Signal { .. } => {
+                self.outputs.insert(number, sample.unwrap_or_else(|| Map::new().into()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes a path lead somewhere, unless it does.
+    fn require(&mut self, plan: &Plan, root: Root, path: &[Part]) {
+        for (root, path) in targets(plan, root, path) {
+            if root == Root::Input && plan.input_schema.is_some() {
+                continue;
+            }
+            if let Some(value) = self.slot(root).filter(|value| follow(value, &path).is_none()) {
+                put(value, &path, samples::TEXT.into());
+            }
+        }
+    }
+
+    /// Makes the list of a loop a list of two items, which have what the loop reads of them.
+    fn fill_list(&mut self, plan: &Plan, number: u32) {
+        let Work::Loop(Loop { block, over: Over::Items(list), .. }) = &plan.step(number).work else { return };
+        let mut item = Value::Null;
+        let inside = plan.block(*block).steps.first().map_or(0..0, |first| *first..plan.end_of_block(*block));
+        for reference in inside.flat_map(|step| references_of(plan, step)) {
+            if reference.root == Root::Item && !reference.path.is_empty() {
+                put(&mut item, &reference.path, samples::TEXT.into());
+            }
+        }
+        let item = |name: &str| if item == Value::Null { Value::from(name) } else { item.clone() };
+        for (root, path) in targets(plan, list.root, &list.path) {
+            let items = vec![item("first"), item("second")];
+            if let Some(value) = self.slot(root) {
+                let is_list = follow(value, &path).is_some_and(|value| value.as_list().is_some());
+                if !is_list {
+                    put(value, &path, items.into());
+                }
+            }
+        }
+    }
+
+    /// Sets the value of a reference. Returns false if no input and no result has it.
+    pub(super) fn set(&mut self, plan: &Plan, root: Root, path: &[Part], value: Value) -> bool {
+        let targets = targets(plan, root, path);
+        let mut is_set = false;
+        for (root, path) in targets {
+            if let Some(slot) = self.slot(root) {
+                put(slot, &path, value.clone());
+                is_set = true;
+            }
+        }
+        is_set
+    }
+
+    pub(super) fn set_variable(&mut self, name: &str, value: Value) {
+        put(&mut self.variables, &[Part::Name(name.into())], value);
+    }
+
+    /// Removes the value of a reference.
+    pub(super) fn remove(&mut self, plan: &Plan, root: Root, path: &[Part]) -> bool {
+        let [(root, path)] = targets(plan, root, path).try_into().unwrap_or_else(|_| [(Root::Index, Vec::new())]);
+        let (Some(slot), Some((Part::Name(name), above))) = (self.slot(root), path.split_last()) else {
+            return false;
+        };
+        let above = above.iter().try_fold(slot, |value, part| match (value, part) {
+            (Value::Map(map), Part::Name(name)) => map.get_mut(name),
+            _ => None,
+        });
+        let Some(Value::Map(map)) = above else { return false };
+        map.remove(name).is_some()
+    }
+
+    fn slot(&mut self, root: Root) -> Option<&mut Value> {
+        match root {
+            Root::Input => Some(&mut self.input),
+            Root::Variables => Some(&mut self.variables),
+            Root::Step(step) if self.answers.contains_key(&step) => self.answers.get_mut(&step),
+            Root::Step(step) => self.outputs.get_mut(&step),
+            Root::Context | Root::Item | Root::Index => None,
+        }
+    }
+
+    /// Returns the fields of the case: input, variables, effects, inbox and workflows.
+    pub(super) fn fields(&self, plan: &Plan) -> Map {
+        let mut fields = Map::new();
+        let (mut effects, mut inbox, mut workflows) = (Map::new(), Vec::new(), Map::new());
+        for (number, output) in &self.outputs {
+            let step = plan.step(*number);
+            match &step.work {
+                Work::Signal { name } => {
+                    let signal = Value::map([("name", name.as_str().into()), ("payload", output.clone())]);
+                    let entry = |at| Value::map([("at", at), ("signal", signal.clone())]);
+                    inbox.extend(waits_of(plan, *number).into_iter().map(entry));
+                }
+                Work::Subworkflow { workflow, .. } => {
+                    let end = Value::map([("type", "return".into()), ("input", output.clone())]);
+                    workflows.insert(workflow.clone(), Value::map([("steps", vec![end].into())]));
+                }
+                _ => {
+                    let result = if self.failing.contains(number) { failure() } else { self.result(*number, output) };
+                    effects.insert(step.id.clone(), result);
+                }
+            }
+        }
+        for number in (0..plan.steps.len() as u32).filter(|step| matches!(plan.step(*step).work, Work::Approval(_))) {
+            inbox.extend(self.decisions(plan, number));
+        }
+        if self.input != Value::Null {
+            fields.insert("input".into(), self.input.clone());
+        }
+        if self.variables != Value::Null {
+            fields.insert("variables".into(), self.variables.clone());
+        }
+        let parts = [("effects", &effects), ("workflows", &workflows)];
+        for (key, map) in parts.into_iter().filter(|(_, map)| !map.is_empty()) {
+            fields.insert(key.into(), map.clone().into());
+        }
+        if !inbox.is_empty() {
+            fields.insert("inbox".into(), inbox.into());
+        }
+        fields
+    }
+
+    /// Returns the decisions at a gate, in all rounds of the loops around it.
+    fn decisions(&self, plan: &Plan, step: u32) -> Vec<Value> {
+        let Work::Approval(gate) = &plan.step(step).work else { return Vec::new() };
+        let (decision, count) = if self.denied == Some(step) { ("deny", 1) } else { ("approve", gate.count as usize) };
+        let entry = |at: &Value, by: String| {
+            let mut entry = Value::map([("at", at.clone()), ("decide", decision.into())]);
+            if let (Value::Map(map), true) = (&mut entry, by != OWNER) {
+                map.insert("by".into(), by.into());
+            }
+            entry
+        };
+        let people: Vec<String> = people(gate).into_iter().take(count).collect();
+        let waits = waits_of(plan, step);
+        waits.iter().flat_map(|at| people.iter().map(move |by| entry(at, by.clone()))).collect()
+    }
+
+    fn result(&self, step: u32, output: &Value) -> Value {
+        let answer = self.answers.get(&step).map(|answer| Value::map([("text", json::compact(answer).into())]));
+        Value::map([("return", answer.unwrap_or_else(|| output.clone()))])
+    }
+}
+
+fn failure() -> Value {
+    let error = [("class", "failed".into()), ("message", "scripted failure".into())];
+    Value::map([("error", Value::map(error))])
+}
+
+/// The user who decides if an entry names nobody.
+const OWNER: &str = "owner";
+
+/// Returns the people who may approve at a gate.
+fn people(gate: &Gate) -> Vec<String> {
+    let others = (1..gate.count as usize).map(|number| format!("person{number}"));
+    match gate.approvers.as_slice() {
+        [] => std::iter::once(OWNER.to_string()).chain(others).collect(),
+        named => named.to_vec(),
+    }
+}
+
+/// Maximum number of rounds with entries of their own, of all loops around a step together.
+const ROUNDS_MAX: usize = 16;
+
+/// Returns the times at which a step waits: in each of the two rounds of a loop over a list, and in the first round of
+/// other loops.
+fn waits_of(plan: &Plan, step: u32) -> Vec<Value> {
+    let mut rounds: Vec<Vec<u32>> = vec![Vec::new()];
+    for around in plan.loops_around(step) {
+        let of_list = matches!(&plan.step(around).work, Work::Loop(Loop { over: Over::Items(_), .. }));
+        let numbers = if of_list && rounds.len() * 2 <= ROUNDS_MAX { 0..2 } else { 0..1 };
+        // Loops come innermost first, and a round is named outermost first.
+        let longer = |number: u32| rounds.iter().map(move |inner| [&[number], inner.as_slice()].concat());
+        rounds = numbers.flat_map(longer).collect();
+    }
+    let name = |rounds| Instance { step, rounds }.name(plan);
+    rounds.into_iter().map(|rounds| Value::map([("waiting", name(rounds).into())])).collect()
+}
+
+impl Lookup for World {
+    fn root(&self, root: Root) -> Found<'_> {
+        match root {
+            Root::Input => Found::Kept(&self.input),
+            Root::Variables => Found::Kept(&self.variables),
+            Root::Step(step) => match (self.answers.get(&step), self.outputs.get(&step)) {
+                (Some(answer), _) => Found::Made(Value::map([("value", answer.clone())])),
+                (None, Some(output)) => Found::Kept(output),
+                (None, None) => Found::Missing,
+            },
+            Root::Context | Root::Item | Root::Index => Found::Missing,
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<&Value> {
+        self.variables.get(name)
+    }
+
+    fn output(&self, _: &str) -> Option<&Value> {
+        None
+    }
+}
+
+/// Returns the inputs and results that a reference reads, through containers whose output is that of a step inside.
+pub(super) fn targets(plan: &Plan, root: Root, path: &[Part]) -> Vec<(Root, Vec<Part>)> {
+    let Root::Step(step) = root else { return vec![(root, path.to_vec())] };
+    let last = |block: u32| plan.block(block).steps.last().copied();
+    let through =
+        |block: u32, path: &[Part]| last(block).map(|step| targets(plan, Root::Step(step), path)).unwrap_or_default();
+    match &plan.step(step).work {
+        Work::Effect { .. } | Work::Subworkflow { .. } | Work::Signal { .. } => vec![(root, path.to_vec())],
+        Work::Loop(Loop { over: Over::Turns(_), .. }) => match path.split_first() {
+            Some((Part::Name(name), rest)) if name == "value" => vec![(root, rest.to_vec())],
+            _ => Vec::new(),
+        },
+        Work::Loop(Loop { over: Over::Items(_), block, .. }) => match path.split_first() {
+            Some((Part::Index(_), rest)) => through(*block, rest),
+            _ => Vec::new(),
+        },
+        Work::Loop(Loop { block, .. }) => through(*block, path),
+        Work::Conditional { then, otherwise, .. } => {
+            let mut found = through(*then, path);
+            found.extend(otherwise.map(|block| through(block, path)).unwrap_or_default());
+            found
+        }
+        Work::Parallel { block } => match path.split_first() {
+            Some((Part::Name(name), rest)) => {
+                let branch = plan.block(*block).steps.iter().find(|step| plan.id(**step) == name);
+                branch.map(|step| targets(plan, Root::Step(*step), rest)).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Returns all references of a plan.
+fn references(plan: &Plan) -> Vec<&Reference> {
+    let mut found: Vec<&Reference> = (0..plan.steps.len() as u32).flat_map(|step| references_of(plan, step)).collect();
+    for block in &plan.blocks {
+        if let Order::Edges(graph) = &block.order {
+            let edges = (0..block.steps.len() as u32).flat_map(|place| graph.incoming(place).iter());
+            edges.filter_map(|edge| edge.condition.as_ref()).for_each(|condition| condition.references(&mut found));
+        }
+    }
+    if let Output::Given(template) = &plan.output {
+        template.references(&mut found);
+    }
+    found
+}
+
+/// Returns the references of one step.
+pub(super) fn references_of(plan: &Plan, step: u32) -> Vec<&Reference> {
+    let (step, mut found) = (plan.step(step), Vec::new());
+    step.work.references(&mut found);
+    let conditions = step.when.iter().chain(&step.bail);
+    conditions.for_each(|condition| condition.references(&mut found));
+    found
+}
+
+fn follow<'v>(value: &'v Value, path: &[Part]) -> Option<&'v Value> {
+    path.iter().try_fold(value, |value, part| match (value, part) {
+        (Value::Map(map), Part::Name(name)) => map.get(name),
+        (Value::Map(map), Part::Index(index)) => map.get(&index.to_string()),
+        (Value::List(items), Part::Index(index)) => items.get(*index as usize),
+        _ => None,
+    })
+}
+
+/// The largest index that a skeleton fills up to. A reference may ask for item four billion.
+const INDEX_MAX: u32 = 100;
+
+/// Writes a value at a path, with objects and lists on the way to it.
+fn put(value: &mut Value, path: &[Part], new: Value) {
+    match path.split_first() {
+        None => *value = new,
+        Some((Part::Name(name), rest)) => {
+            if value.as_map().is_none() {
+                *value = Map::new().into();
+            }
+            if let Value::Map(map) = value {
+                put(map.entry(name.clone()).or_default(), rest, new);
+            }
+        }
+        Some((Part::Index(index), rest)) if *index <= INDEX_MAX => {
+            if value.as_list().is_none() {
+                *value = Vec::new().into();
+            }
+            if let Value::List(items) = value {
+                while items.len() <= *index as usize {
+                    items.push(samples::TEXT.into());
+                }
+                put(&mut items[*index as usize], rest, new);
+            }
+        }
+        Some(_) => {}
+    }
+}

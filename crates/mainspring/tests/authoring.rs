@@ -1,0 +1,187 @@
+//! Explanations, templates, examples and schemas of the binary, as a person without the documentation uses them.
+
+use std::{fs, path::Path, process::Command};
+
+use mainspring_authoring::{templates::templates, topics::topic};
+use mainspring_kernel::{definition::Syntax, json, value::Value};
+use mainspring_sim::{run_case, scenario};
+
+/// Runs the binary, and returns its exit code and its standard streams.
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainspring"));
+    command.args(arguments).current_dir(folder).env("XDG_STATE_HOME", folder).env_remove("MAINSPRING_SERVER");
+    let output = command.output().expect("the binary starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+}
+
+fn envelope(out: &str) -> Value {
+    assert_eq!(out.lines().count(), 1, "one envelope and nothing else: {out}");
+    json::read(out.as_bytes()).expect("JSON").value
+}
+
+#[test]
+fn the_cases_of_the_topic_scenario_hold() {
+    let topic = topic("scenario").expect("the topic");
+    let cases = scenario::read_text(topic.example.as_bytes(), Syntax::Yaml, Path::new(".")).expect("it is readable");
+    assert_eq!(cases.len(), 2);
+    for case in cases {
+        let report = run_case(&case);
+        assert!(report.holds() && report.warnings.is_empty(), "{report:?}");
+    }
+}
+
+#[test]
+fn every_template_validates_and_passes_its_test() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for template in templates() {
+        let name = template.name;
+        let (code, out, _) = run(folder.path(), &["init", name, "made"]);
+        assert_eq!(code, 0, "{out}");
+        let (code, _, err) = run(folder.path(), &["validate", &format!("made/{name}.yaml")]);
+        assert_eq!((code, err.as_str()), (0, ""), "{name}");
+        let (code, out, err) = run(folder.path(), &["test", &format!("made/{name}.scenario.yaml")]);
+        assert_eq!(code, 0, "{name}: {out}{err}");
+        assert!(out.contains("0 failed") && !out.contains("warning"), "{name}: {out}");
+    }
+}
+
+#[test]
+fn init_replaces_nothing_unless_it_is_forced() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("script.scenario.yaml"), "mine").expect("it writes");
+    let (code, _, err) = run(folder.path(), &["init", "script"]);
+    assert!(code == 10 && err.contains("script.scenario.yaml exists"), "{code} {err}");
+    assert!(!folder.path().join("script.yaml").exists(), "nothing is written if one of the files exists");
+    let (code, out, _) = run(folder.path(), &["init", "script", "--force", "--json"]);
+    assert_eq!(code, 0);
+    assert_eq!(envelope(&out).get("files").and_then(Value::as_list).map(<[Value]>::len), Some(2));
+    assert_ne!(fs::read_to_string(folder.path().join("script.scenario.yaml")).expect("it reads"), "mine");
+    let (code, _, err) = run(folder.path(), &["init", "scirpt"]);
+    assert!(code == 10 && err.contains("mainspring init script"), "{err}");
+}
+
+#[test]
+fn explanations_examples_and_schemas() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, out, _) = run(folder.path(), &["explain"]);
+    assert!(code == 0 && out.contains("references") && out.contains("subworkflow"), "{out}");
+    let (code, _, err) = run(folder.path(), &["explain", "retyr"]);
+    assert!(code == 10 && err.contains("mainspring explain retry"), "{err}");
+    let (code, out, _) = run(folder.path(), &["explain", "unknown_topic", "--json"]);
+    let explanation = envelope(&out).get("explanation").cloned().expect("an explanation");
+    assert_eq!(code, 0);
+    assert_eq!(explanation.get("codes").and_then(Value::as_list).map(<[Value]>::len), Some(1));
+    let (code, out, _) = run(folder.path(), &["examples", "retry"]);
+    assert!(code == 0 && out.contains("steps:"), "{out}");
+    let (code, out, _) = run(folder.path(), &["examples", "retry", "--scenario"]);
+    assert!(code == 0 && out.contains("cases:"), "{out}");
+    let (code, _, err) = run(folder.path(), &["examples", "retri"]);
+    assert!(code == 10 && err.contains("mainspring examples retry"), "{err}");
+    let (code, out, _) = run(folder.path(), &["schema", "graph"]);
+    let schema = json::read(out.as_bytes()).expect("JSON").value;
+    assert_eq!(schema.get("title").and_then(Value::as_text), Some("Mainspring graph"));
+    assert_eq!(code, 0);
+}
+
+/// Writes the skeleton of a workflow, and returns it after its test has passed without a warning.
+fn skeleton_of(folder: &Path, definition: &str) -> String {
+    let target = format!("{definition}.made.scenario.yaml");
+    let (code, out, err) = run(folder, &["scenario", "new", definition, "--output", &target]);
+    assert_eq!(code, 0, "{definition}: {out}{err}");
+    let text = fs::read_to_string(folder.join(&target)).expect("it was written");
+    let (code, out, err) = run(folder, &["test", &target]);
+    assert_eq!(code, 0, "{definition}: {out}{err}\n{text}");
+    text
+}
+
+#[test]
+fn a_skeleton_covers_branches_and_gates_and_passes_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for template in templates() {
+        assert_eq!(run(folder.path(), &["init", template.name]).0, 0);
+        let text = skeleton_of(folder.path(), &format!("{}.yaml", template.name));
+        let covered: &[&str] = match template.name {
+            "script" => &["name: main path", "size takes then", "long", "short"],
+            "approval" => &["ask is denied", "approval_denied", "decide: deny"],
+            "agent" => &["confirm is skipped", "confirm is denied"],
+            "graph" => &["deploy fails", "roll_back: completed"],
+            "fan-out" => &["greet fails", "with_failures"],
+            _ => &["name: main path"],
+        };
+        for part in covered {
+            assert!(text.contains(part), "{}: no {part:?} in\n{text}", template.name);
+        }
+        assert!(!text.contains("Not covered"), "{}: {text}", template.name);
+    }
+    let (code, _, err) = run(folder.path(), &["scenario", "new", "script.yaml"]);
+    assert!(code == 10 && err.contains("exists"), "the scenario of the template is kept: {err}");
+}
+
+#[test]
+fn skeletons_of_all_examples_pass_at_once() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut cases, mut uncovered) = (0, Vec::new());
+    for example in mainspring_authoring::examples::examples() {
+        let file = format!("{}.yaml", example.name);
+        fs::copy(examples.join(&file), folder.path().join(&file)).expect("it is copied");
+        let text = skeleton_of(folder.path(), &file);
+        cases += text.matches("  - name: ").count();
+        uncovered.extend(
+            text.lines().filter(|line| line.starts_with("# Not covered")).map(|line| format!("{file}: {line}")),
+        );
+    }
+    println!("{cases} cases\n{}", uncovered.join("\n"));
+    assert!(cases >= 60 && uncovered.len() <= 12, "{cases} cases\n{}", uncovered.join("\n"));
+}
+
+#[test]
+fn a_recorded_execution_becomes_a_test_that_fails_when_the_input_of_a_call_changes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let flow = r#"
+name: recorded
+steps:
+  - {id: count, type: bash, command: printf 3}
+  - {id: ask, type: approval, prompt: "Send @count.stdout?"}
+  - {id: each, type: bash, forEach: {ref: "@input.names"}, env: {NAME: "@item"}, command: 'printf "hello %s" "$NAME"'}
+output: {said: "@each"}
+"#;
+    fs::write(folder.path().join("flow.yaml"), flow).expect("it writes");
+    let input = r#"{"names": ["ann", "bob"]}"#;
+    let (code, out, err) = run(folder.path(), &["run", "flow.yaml", "--input", input, "--yes"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let (code, out, err) = run(folder.path(), &["scenario", "new", "flow.yaml", "--from", "last"]);
+    assert_eq!(code, 0, "{out}{err}");
+    let text = fs::read_to_string(folder.path().join("flow.scenario.yaml")).expect("it was written");
+    assert!(text.contains("each[1]") && text.contains("hello bob") && text.contains("decide: approve"), "{text}");
+    let (code, out, _) = run(folder.path(), &["test", "flow.scenario.yaml"]);
+    assert_eq!(code, 0, "{out}\n{text}");
+    fs::write(folder.path().join("flow.yaml"), flow.replace("hello %s", "bye %s")).expect("it writes");
+    let (code, out, _) = run(folder.path(), &["test", "flow.scenario.yaml"]);
+    assert!(code == 1 && out.contains("the calls are others"), "{out}");
+    let (code, out, err) = run(folder.path(), &["scenario", "new", "flow.yaml", "--from", "last", "--force"]);
+    assert!(code == 1 && err.contains("is not made with these arguments any more"), "{out}{err}");
+}
+
+#[test]
+fn unknown_names_in_scenarios_give_the_right_ones() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let check = |case: &str, expected: &str| {
+        let definition = "definition: {steps: [{id: build, type: bash, command: make}]}";
+        let text = format!("name: a\n{definition}\n{case}\n");
+        fs::write(folder.path().join("a.scenario.yaml"), &text).expect("it writes");
+        let (code, out, err) = run(folder.path(), &["test", "a.scenario.yaml"]);
+        assert!(code != 0 && format!("{out}{err}").contains(expected), "{text}: {expected}: {out}{err}");
+    };
+    let expect = "expect: {status: completed}";
+    check(&format!("mocks: {{}}\n{expect}"), "write `effects`");
+    check(&format!("effects: {{build: {{result: 1}}}}\n{expect}"), "write `return`");
+    check(&format!("effects: {{biuld: {{return: 1}}}}\n{expect}"), "is \"biuld\" meant for it?");
+    check("effects: {build: {return: 1}}\nexpect: {status: success}", "write `completed`");
+    check("effects: {build: {return: 1}}\nexpect: {steps: {biuld: completed}}", "is it `build`?");
+    check(
+        &format!("effects: {{build: {{return: 1}}}}\ninbox: [{{at: {{waiting: bild}}, decide: approve}}]\n{expect}"),
+        "is it `build`?",
+    );
+}
