@@ -47,6 +47,7 @@ async fn main() {
         key_per_attempt: false,
         handed_out_at: u64::MAX,
         workspace: None,
+        secrets: mainspring_kernel::secret::SecretUses::default(),
     };
     for round in ["first", "second"] {
         let (cpu, begun) = (cpu_time(), Instant::now());

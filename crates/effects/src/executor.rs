@@ -13,8 +13,11 @@ use mainspring_kernel::{
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
     key::ExecutionKey,
+    value::Value,
 };
 use tokio::sync::Notify;
+
+use crate::secrets::{Resolved, SecretSource, resolve};
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -126,19 +129,36 @@ impl CancelSignal {
 
 /// All executors of a node. An attempt that none of them performs fails; nothing succeeds by default.
 #[derive(Clone, Default)]
-pub struct Executors(Vec<Arc<dyn Executor>>);
+pub struct Executors {
+    all: Vec<Arc<dyn Executor>>,
+    secrets: Option<Arc<dyn SecretSource>>,
+}
 
 impl Executors {
     /// Takes the executors. The first one that performs an attempt gets it.
     pub fn new(executors: Vec<Arc<dyn Executor>>) -> Self {
-        Self(executors)
+        Self { all: executors, secrets: None }
     }
 
-    /// Performs an attempt with its executor.
-    pub async fn perform(&self, attempt: &Attempt, stop: CancelSignal) -> Outcome {
-        match self.executor_of(attempt) {
-            Some(executor) => executor.perform(attempt, stop).await,
-            None => Outcome::Failed(no_executor(attempt)),
+    /// Takes the source of the secrets that steps use.
+    pub fn with_secrets(self, secrets: Option<Arc<dyn SecretSource>>) -> Self {
+        Self { secrets, ..self }
+    }
+
+    /// Performs an attempt with its executor. Its secrets are read now, and their values removed from the outcome.
+    pub async fn perform(&self, attempt: &Attempt, mut stop: CancelSignal) -> Outcome {
+        let Some(executor) = self.executor_of(attempt) else { return Outcome::Failed(no_executor(attempt)) };
+        if attempt.secrets.references.is_empty() {
+            return executor.perform(attempt, stop).await;
+        }
+        let resolved = tokio::select! {
+            biased;
+            () = stop.requested() => return Outcome::Stopped(Value::Null),
+            resolved = resolve(self.secrets.as_ref(), attempt) => resolved,
+        };
+        match resolved {
+            Ok(Resolved { attempt, redactor }) => redactor.outcome(executor.perform(&attempt, stop).await),
+            Err(failure) => Outcome::Failed(failure),
         }
     }
 
@@ -153,13 +173,13 @@ impl Executors {
 
     /// See [`Executor::forget`].
     pub fn forget(&self, attempt: AttemptName<'_>) {
-        for executor in &self.0 {
+        for executor in &self.all {
             executor.forget(attempt);
         }
     }
 
     fn executor_of(&self, attempt: &Attempt) -> Option<&Arc<dyn Executor>> {
-        self.0.iter().find(|executor| executor.performs(attempt))
+        self.all.iter().find(|executor| executor.performs(attempt))
     }
 }
 

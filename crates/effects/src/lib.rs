@@ -5,6 +5,7 @@
 mod executor;
 #[cfg(feature = "http")]
 pub mod http;
+pub mod secrets;
 pub mod shell;
 
 pub use executor::*;

@@ -24,6 +24,7 @@ async fn an_attempt_without_an_executor_is_interrupted_not_unstarted() {
         key_per_attempt: false,
         handed_out_at: 0,
         workspace: None,
+        secrets: mainspring_kernel::secret::SecretUses::default(),
     };
     let executors = Executors::default();
     assert_eq!(executors.adopt(&attempt).await, Adopted::Interrupted);

@@ -88,6 +88,7 @@ impl Place {
             key_per_attempt: false,
             handed_out_at: u64::MAX,
             workspace: Some(self.workspace().to_str().unwrap().into()),
+            secrets: mainspring_kernel::secret::SecretUses::default(),
         }
     }
 

@@ -36,7 +36,7 @@ use crate::{
     effect::Attempt,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
-    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, Start, Timer},
+    input::{Input, ORGANIZATION_IN_TRIGGER, Queue, Start, Timer, WORKFLOW_IN_TRIGGER},
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{
@@ -46,6 +46,7 @@ use crate::{
     },
     plan::{AgentPart, OnError, Work},
     record::{Ending, FailureDisposition, Fault, Payload, Record},
+    secret::{SecretUses, references_of},
     state::{ExecutionStatus, State, Status, View},
     value::{Map, Value},
     value_size::of_value,
@@ -235,7 +236,29 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         key_per_attempt: planned.key_per_attempt,
         handed_out_at: step.times.handed_out_at,
         workspace: start.workspace.clone(),
+        secrets: secrets_of(state, instance),
     })
+}
+
+/// Returns the secrets that a step uses. They are those that the author of the plan wrote: the parameters of an agent's tool
+/// call come from a model and name none.
+fn secrets_of(state: &State, instance: &Instance) -> SecretUses {
+    let Work::Effect { params, .. } = &state.plan.step(instance.step).work else { return SecretUses::default() };
+    if state.plan.agent_part(instance.step).is_some() {
+        return SecretUses::default();
+    }
+    let references = references_of(params);
+    if references.is_empty() {
+        return SecretUses::default();
+    }
+    let trigger = state.start.as_ref().map(|start| &start.trigger);
+    let said = |key| trigger.and_then(|trigger| trigger.get(key)).and_then(Value::as_text);
+    let workflow = match said(ORGANIZATION_IN_TRIGGER) {
+        Some(_) => said(WORKFLOW_IN_TRIGGER),
+        // There is no catalogue, so the name of the definition identifies the workflow.
+        None => state.plan.name.as_deref(),
+    };
+    SecretUses { workflow: workflow.map(Into::into), references }
 }
 
 struct Decider<'a> {

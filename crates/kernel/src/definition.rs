@@ -48,6 +48,7 @@ mod report;
 mod retry;
 mod root;
 mod schemas;
+mod secrets;
 mod shell;
 mod step_types;
 mod step_work;

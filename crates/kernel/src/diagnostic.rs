@@ -51,7 +51,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 30] = [
+pub const CODES: [&str; 31] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -78,6 +78,7 @@ pub const CODES: [&str; 30] = [
     PATH_NOT_IN_SCHEMA,
     REFERENCE_IN_SCRIPT,
     MISPLACED_REFERENCE,
+    BAD_SECRET,
     REFERENCE_TO_OUTPUT_VARIABLE,
     FOREIGN_REFERENCE,
     INEXACT_NUMBER,
@@ -136,6 +137,8 @@ pub const PATH_NOT_IN_SCHEMA: &str = "path_not_in_schema";
 pub const REFERENCE_IN_SCRIPT: &str = "reference_in_script";
 /// See [`CODES`].
 pub const MISPLACED_REFERENCE: &str = "misplaced_reference";
+/// See [`CODES`].
+pub const BAD_SECRET: &str = "bad_secret";
 /// See [`CODES`].
 pub const REFERENCE_TO_OUTPUT_VARIABLE: &str = "reference_to_output_variable";
 /// See [`CODES`].

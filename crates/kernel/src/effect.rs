@@ -4,7 +4,7 @@
 
 use alloc::string::String;
 
-use crate::{budget::Usage, failure::Failure, hash::Hash, key::ExecutionKey, value::Value};
+use crate::{budget::Usage, failure::Failure, hash::Hash, key::ExecutionKey, secret::SecretUses, value::Value};
 
 /// One attempt at a step's effect, with everything that an executor needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +34,8 @@ pub struct Attempt {
     pub handed_out_at: u64,
     /// Absolute path of the working directory. `None` if the execution has no workspace.
     pub workspace: Option<String>,
+    /// The secrets that the attempt uses. `params` has their names alone.
+    pub secrets: SecretUses,
 }
 
 /// Outcome of an attempt.

@@ -39,6 +39,7 @@ pub mod record;
 pub mod recording;
 pub mod reference;
 pub mod script;
+pub mod secret;
 pub mod state;
 pub mod stored_frame;
 pub mod template;

@@ -247,6 +247,12 @@ pub const EFFECT_RULES_MAX: usize = 200;
 /// Maximum length of a pattern for names of calls, in bytes: the longest name of a tool.
 pub const EFFECT_PATTERN_BYTES_MAX: usize = 256;
 
+/// Maximum length of the name of a secret, in bytes. Names of environment variables and of other systems fit.
+pub const SECRET_NAME_BYTES_MAX: usize = 64;
+
+/// Maximum length of the literal text before the value of a secret, in bytes. It is the scheme of a header.
+pub const SECRET_PREFIX_BYTES_MAX: usize = 256;
+
 const _: () = assert!(PLAN_DEPTH_MAX * 3 < DEPTH_MAX, "a nested plan must fit into a value");
 const _: () = assert!(SHELL_TIMEOUT_DEFAULT_MS <= SHELL_TIMEOUT_MAX_MS);
 const _: () = assert!(SHELL_TIMEOUT_MAX_MS < WAIT_MAX_MS);

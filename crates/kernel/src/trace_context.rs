@@ -100,6 +100,7 @@ mod tests {
             key_per_attempt: false,
             handed_out_at: 0,
             workspace: None,
+            secrets: crate::secret::SecretUses::default(),
         };
         assert_eq!(traceparent(&attempt), "00-5d666b77cb23ecc9f52da598dd49b971-9d43be9e70b3801c-01");
     }

@@ -49,6 +49,8 @@ enum Command {
     Rollback(commands::rollback::Rollback),
     /// List, create, run and change the triggers of a server: webhooks and schedules
     Triggers(commands::triggers::Triggers),
+    /// Set, list and remove the secrets that steps use as {secret: NAME}
+    Secret(commands::secret::Secret),
     /// Create a token for a member of the server
     Token(commands::token::Token),
     /// Show the server's settings and the source of each
@@ -228,6 +230,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Propose(propose) => commands::propose::propose(&propose, context),
         Command::Proposals(proposals) => commands::proposals::proposals(&proposals, context),
         Command::Rollback(rollback) => commands::rollback::rollback(&rollback, context),
+        Command::Secret(secret) => commands::secret::secret(&secret, context),
         Command::Triggers(triggers) => commands::triggers::triggers(&triggers, context),
         Command::Token(token) => commands::token::token(&token, context),
         Command::Config(config) => commands::config::config(&config, context),

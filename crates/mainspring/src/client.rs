@@ -112,6 +112,11 @@ impl Client {
         self.send(Method::POST, route, Some(body), HEAD_TIMEOUT, repeat).await
     }
 
+    /// Sends a PUT request, which may be repeated.
+    pub(crate) async fn put(&self, route: &str, body: &Value) -> Result<Value, ClientError> {
+        self.send(Method::PUT, route, Some(body), HEAD_TIMEOUT, Repeat::May).await
+    }
+
     /// Sends a DELETE request once.
     pub(crate) async fn delete(&self, route: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, route, None, HEAD_TIMEOUT, Repeat::MustNot).await.map(drop)

@@ -31,6 +31,7 @@ pub(crate) mod save;
 pub(crate) mod scenario;
 pub(crate) mod schedule;
 pub(crate) mod schema;
+pub(crate) mod secret;
 pub(crate) mod show;
 pub(crate) mod signal;
 pub(crate) mod sim;

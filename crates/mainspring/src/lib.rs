@@ -18,6 +18,7 @@ pub mod read_limited;
 mod recording_file;
 pub mod runner;
 mod scripts;
+mod secrets;
 mod server_settings;
 pub mod signals;
 mod store_location;

@@ -23,13 +23,18 @@ use mainspring_models::{
 use crate::{
     error::CliError,
     read_limited,
+    secrets::NodeSecrets,
     server_settings::{ObjectSettings, object_settings},
 };
 
 /// Returns the executor of `agent` steps. Wrong settings fail such a step, and no other one.
-pub(crate) fn executor(settings: &ObjectSettings, tools: Option<Arc<dyn ToolSource>>) -> Arc<dyn Executor> {
+pub(crate) fn executor(
+    settings: &ObjectSettings,
+    tools: Option<Arc<dyn ToolSource>>,
+    secrets: Option<&Arc<NodeSecrets>>,
+) -> Arc<dyn Executor> {
     match parse(&settings.path, &settings.models).and_then(|models| executor_of(models, tools)) {
-        Ok(agents) => Arc::new(agents),
+        Ok(agents) => Arc::new(agents.with_secrets(secrets.cloned().map(|secrets| secrets as Arc<_>))),
         Err(error) => Arc::new(Misconfigured(error.failure.message)),
     }
 }

@@ -31,6 +31,7 @@ use crate::{
     error::CliError,
     evaluator::evaluator,
     paths::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
+    secrets::NodeSecrets,
     signals::Signals,
 };
 
@@ -64,6 +65,8 @@ pub struct Rules {
     pub tools: Option<Arc<dyn Executor>>,
     /// The executor of `agent` steps, where models are available.
     pub agents: Option<Arc<dyn Executor>>,
+    /// The source of the secrets that steps use.
+    pub secrets: Option<Arc<NodeSecrets>>,
 }
 
 /// The executors with rules for scripts. `traces` makes effects send their trace context to the services that they
@@ -74,7 +77,8 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
         hidden_env.extend(HIDDEN_WITH_TRACES.map(String::from));
     }
     let grace: Duration = GRACE_DEFAULT;
-    let Rules { scripts, needs_workspace, tools, agents } = rules;
+    hidden_env.extend(rules.secrets.iter().flat_map(|secrets| secrets.variables().map(String::from)));
+    let Rules { scripts, needs_workspace, tools, agents, secrets } = rules;
     let DirLock { same_boot, untrusted_before_ms, .. } = *held;
     let records = home.processes();
     let options =
@@ -83,7 +87,7 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
     let mut executors: Vec<Arc<dyn Executor>> = vec![Arc::new(Shell::new(options)), Arc::new(http)];
     executors.extend(tools);
     executors.extend(agents);
-    Executors::new(executors)
+    Executors::new(executors).with_secrets(secrets.map(|secrets| secrets as Arc<_>))
 }
 
 /// Opens an engine on a data folder with all executors of this executable.

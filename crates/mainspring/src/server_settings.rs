@@ -78,6 +78,8 @@ const MODELS: &str = "models";
 
 /// The prices of the models.
 const PRICES: &str = "prices";
+/// The secrets, which only the file names. Their values stand elsewhere.
+const SECRETS: &str = "secrets";
 
 /// The settings that are objects, which only the file has.
 #[derive(Debug, Clone, Default)]
@@ -92,6 +94,8 @@ pub(crate) struct ObjectSettings {
     pub(crate) prices: Value,
     /// `policy`; null without one.
     pub(crate) policy: Value,
+    /// `secrets`; null without one.
+    pub(crate) secrets: Value,
 }
 
 /// The flags of commands that run a server or show its settings.
@@ -359,7 +363,7 @@ impl File {
         };
         let Value::Map(map) = &value else { return Err(refused(&path, "it must be an object of settings")) };
         let names: Vec<&str> =
-            KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS, MODELS, PRICES, POLICY]).collect();
+            KEYS.iter().map(|(name, _)| *name).chain([TOOL_SERVERS, MODELS, PRICES, POLICY, SECRETS]).collect();
         if let Some(other) = map.keys().find(|key| !names.contains(&key.as_str())) {
             return Err(refused(&path, &format!("`{other}` is no setting; there are {}", names.join(", "))));
         }
@@ -374,6 +378,7 @@ impl File {
             models: part(MODELS),
             prices: part(PRICES),
             policy: part(POLICY),
+            secrets: part(SECRETS),
         }
     }
 

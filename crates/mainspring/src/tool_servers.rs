@@ -8,7 +8,7 @@ use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_kernel::value::Value;
 use mainspring_models::tools::ToolSource;
 
-use crate::{error::CliError, server_settings::ObjectSettings};
+use crate::{error::CliError, secrets::NodeSecrets, server_settings::ObjectSettings};
 
 #[cfg(feature = "tools")]
 pub(crate) use enabled::{annotated, call_once, pool, scope};
@@ -25,14 +25,18 @@ pub(crate) struct ToolServers {
 /// Returns the configured tool servers. None is started before its first use. Mistakes in their configuration concern
 /// `tool` steps alone, so they are failures of such steps. The processes of stdio servers have the rights that `scripts`
 /// gives to scripts.
-pub(crate) fn open(settings: &ObjectSettings, scripts: &Scripts) -> Result<ToolServers, CliError> {
+pub(crate) fn open(
+    settings: &ObjectSettings,
+    scripts: &Scripts,
+    secrets: Option<&Arc<NodeSecrets>>,
+) -> Result<ToolServers, CliError> {
     match settings.tool_servers {
         Value::Null => Ok(ToolServers::default()),
         #[cfg(feature = "tools")]
-        _ => enabled::open(settings, scripts),
+        _ => enabled::open(settings, scripts, secrets),
         #[cfg(not(feature = "tools"))]
         _ => {
-            let _ = scripts;
+            let _ = (scripts, secrets);
             let path = settings.path.display();
             let message = format!("{path}: `mcpServers` needs a build with the feature `tools`");
             Err(CliError::bad_input("no_tools", message))
@@ -83,6 +87,7 @@ mod enabled {
         error::CliError,
         evaluator::evaluator,
         runner::http_allow,
+        secrets::NodeSecrets,
         server_settings::{ObjectSettings, object_settings},
     };
 
@@ -141,7 +146,7 @@ mod enabled {
             return Err(CliError::bad_input("no_tool_servers", message));
         }
         let servers = servers(&settings).map_err(|message| CliError::bad_input("bad_settings", message))?;
-        pool_of(servers, Arc::new(Uncontained))
+        pool_of(servers, Arc::new(Uncontained), Some(&NodeSecrets::of(&settings)?))
     }
 
     /// The scope of a command: its working directory is the workspace of the servers.
@@ -171,6 +176,7 @@ mod enabled {
             key_per_attempt: false,
             handed_out_at: 0,
             workspace: scope()?.workspace,
+            secrets: mainspring_kernel::secret::SecretUses::default(),
         };
         let (handle, signal) = CancelHandle::pair();
         let tools = Tools::new(pool.clone()).with_checks(Arc::new(InSandbox));
@@ -192,18 +198,27 @@ mod enabled {
         })
     }
 
-    fn pool_of(servers: Vec<config::ServerConfig>, start: Arc<dyn StartProcess>) -> Result<Arc<Pool>, CliError> {
+    fn pool_of(
+        servers: Vec<config::ServerConfig>,
+        start: Arc<dyn StartProcess>,
+        secrets: Option<&Arc<NodeSecrets>>,
+    ) -> Result<Arc<Pool>, CliError> {
         let http = HttpAccess {
             allow: http_allow()?,
             trust: TlsRoots::default(),
             resolver: Arc::new(SystemResolver),
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
         };
-        Ok(Arc::new(Pool::new(servers, Access { start, http }, IDLE_TIMEOUT)))
+        let secrets = secrets.cloned().map(|secrets| secrets as Arc<_>);
+        Ok(Arc::new(Pool::new(servers, Access { start, http, secrets }, IDLE_TIMEOUT)))
     }
 
     /// Returns the executor of the configured servers and the descriptions of their tools.
-    pub(super) fn open(settings: &ObjectSettings, scripts: &Scripts) -> Result<ToolServers, CliError> {
+    pub(super) fn open(
+        settings: &ObjectSettings,
+        scripts: &Scripts,
+        secrets: Option<&Arc<NodeSecrets>>,
+    ) -> Result<ToolServers, CliError> {
         let start: Arc<dyn StartProcess> = match scripts {
             Scripts::Uncontained => Arc::new(Uncontained),
             Scripts::Contained(_) => Arc::new(Refused(
@@ -217,7 +232,7 @@ mod enabled {
         };
         Ok(match servers(settings) {
             Ok(servers) => {
-                let pool = pool_of(servers, start)?;
+                let pool = pool_of(servers, start, secrets)?;
                 let executor = Arc::new(Tools::new(pool.clone()).with_checks(Arc::new(InSandbox)));
                 ToolServers { executor: Some(executor), source: Some(Arc::new(Descriptions(pool))) }
             }
@@ -231,7 +246,7 @@ mod enabled {
         let Ok(mut servers) = servers(settings) else { return Ok(policy) };
         servers.retain(|server| policy.trusted_servers().any(|trusted| trusted == server.name));
         let scope = scope()?;
-        let pool = pool_of(servers, Arc::new(Uncontained))?;
+        let pool = pool_of(servers, Arc::new(Uncontained), Some(&NodeSecrets::of(settings)?))?;
         let tools = block_on(async {
             let mut tools = Vec::new();
             for server in pool.servers() {

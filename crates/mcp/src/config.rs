@@ -3,12 +3,15 @@
 //! ```yaml
 //! mcpServers:
 //!   files: {command: mcp-server-filesystem, args: ["."], env: {LOG: warn}}
-//!   issues: {url: "https://mcp.example.com/mcp", headers: {X-Team: platform}}
+//!   issues: {url: "https://mcp.example.com/mcp", headers: {Authorization: {secret: ISSUES, prefix: "Bearer "}}}
 //! ```
 
 use std::{collections::BTreeMap, fmt};
 
-use mainspring_kernel::value::{Map, Value};
+use mainspring_kernel::{
+    secret::SecretReference,
+    value::{Map, Value},
+};
 
 use crate::limits::SERVERS_MAX;
 
@@ -38,7 +41,7 @@ pub struct StdioConfig {
     /// Its arguments.
     pub args: Vec<String>,
     /// Its environment, in addition to a few variables such as `PATH` and `HOME`.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, ConfigText>,
     /// Its working directory, relative to the workspace of the execution; the workspace itself by default.
     pub cwd: Option<String>,
 }
@@ -49,7 +52,22 @@ pub struct HttpConfig {
     /// The address of its MCP endpoint, `http` or `https`.
     pub url: String,
     /// Headers of every request, by name in lower case.
-    pub headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, ConfigText>,
+}
+
+/// A text of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConfigText {
+    /// The text itself.
+    Plain(String),
+    /// A reference to a secret, which is read when the server is connected to.
+    Secret(SecretReference),
+}
+
+impl From<String> for ConfigText {
+    fn from(text: String) -> Self {
+        Self::Plain(text)
+    }
 }
 
 /// The reason why a configuration is rejected.
@@ -116,6 +134,12 @@ fn error(path: impl Into<String>, message: impl Into<String>, help: impl Into<St
 fn is_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     (1..=64).contains(&name.len()) && name.bytes().all(is_allowed)
+}
+
+/// True for a text that no header can hold. The value of a secret is checked when it is read.
+fn has_control_characters(text: &ConfigText) -> bool {
+    let is_control = |byte: u8| byte < 0x20 && byte != b'\t' || byte == 0x7f;
+    matches!(text, ConfigText::Plain(text) if text.bytes().any(is_control))
 }
 
 struct Reader<'a> {
@@ -195,7 +219,7 @@ impl Reader<'_> {
                 );
             } else if RESERVED_HEADERS.contains(&lower.as_str()) {
                 self.refuse(&format!("headers.{name}"), "the protocol sets this header", "remove it");
-            } else if value.bytes().any(|byte| byte < 0x20 && byte != b'\t' || byte == 0x7f) {
+            } else if has_control_characters(&value) {
                 self.refuse(&format!("headers.{name}"), "a header has no control characters", "remove them");
             } else if headers.insert(lower, value).is_some() {
                 self.refuse(&format!("headers.{name}"), "this header is given twice", "keep one");
@@ -262,7 +286,7 @@ impl Reader<'_> {
         texts
     }
 
-    fn text_map(&mut self, map: &Map, key: &str) -> BTreeMap<String, String> {
+    fn text_map(&mut self, map: &Map, key: &str) -> BTreeMap<String, ConfigText> {
         let Some(value) = map.get(key) else { return BTreeMap::new() };
         let Some(entries) = value.as_map() else {
             self.refuse(key, format!("this is {}, not a map", value.kind()), "write `{NAME: value}`");
@@ -270,14 +294,16 @@ impl Reader<'_> {
         };
         let mut texts = BTreeMap::new();
         for (name, value) in entries {
-            match value {
-                Value::Text(text) if !text.contains('\0') => {
-                    texts.insert(name.clone(), text.clone());
+            match (value, SecretReference::read(value)) {
+                (Value::Text(text), _) if !text.contains('\0') => {
+                    texts.insert(name.clone(), ConfigText::Plain(text.clone()));
                 }
-                Value::Map(map) if map.contains_key("secret") => {
-                    let help =
-                        "write the value as text for now; keep the configuration file readable by its owner only";
-                    self.refuse(&format!("{key}.{name}"), "references to secrets are not built yet", help);
+                (_, Some(Ok(reference))) => {
+                    texts.insert(name.clone(), ConfigText::Secret(reference));
+                }
+                (_, Some(Err(bad))) => {
+                    let (message, help) = bad.explain();
+                    self.refuse(&format!("{key}.{name}"), message, help);
                 }
                 _ => {
                     let message = format!("this is {}, not a text without null characters", value.kind());
@@ -304,15 +330,16 @@ mod tests {
     fn servers_are_read_as_mcp_clients_write_them() {
         let text = r#"{
             "files": {"type": "stdio", "command": "npx", "args": ["-y", "server"], "env": {"A": "1"}, "cwd": "docs"},
-            "web": {"url": "https://example.com/mcp", "headers": {"X-Team": "a"}}
+            "web": {"url": "https://example.com/mcp", "headers": {"X-Team": "a", "Authorization": {"secret": "S", "prefix": "Bearer "}}}
         }"#;
+        let secret = SecretReference { name: "S".into(), prefix: "Bearer ".into() };
         let expected = vec![
             ServerConfig {
                 name: "files".into(),
                 transport: TransportConfig::Stdio(StdioConfig {
                     command: "npx".into(),
                     args: vec!["-y".into(), "server".into()],
-                    env: [("A".to_owned(), "1".to_owned())].into(),
+                    env: [("A".to_owned(), "1".to_owned().into())].into(),
                     cwd: Some("docs".into()),
                 }),
             },
@@ -320,7 +347,11 @@ mod tests {
                 name: "web".into(),
                 transport: TransportConfig::Http(HttpConfig {
                     url: "https://example.com/mcp".into(),
-                    headers: [("x-team".to_owned(), "a".to_owned())].into(),
+                    headers: [
+                        ("authorization".to_owned(), ConfigText::Secret(secret)),
+                        ("x-team".to_owned(), "a".to_owned().into()),
+                    ]
+                    .into(),
                 }),
             },
         ];
@@ -341,7 +372,10 @@ mod tests {
         check(r#"{"a": {"command": "x", "args": ["y", 2]}}"#, "mcpServers.a.args[1]: this is");
         check(r#"{"a": {"command": "x", "timeout": 3}}"#, "mcpServers.a.timeout: this key is not known");
         check(r#"{"a": {"command": "x", "env": {"A=B": "c"}}}"#, "mcpServers.a.env.A=B: this is not a name");
-        check(r#"{"a": {"command": "x", "env": {"A": {"secret": "S"}}}}"#, "references to secrets are not built yet");
+        check(
+            r#"{"a": {"command": "x", "env": {"A": {"secret": "a b"}}}}"#,
+            "mcpServers.a.env.A: this is not the name of a",
+        );
         check(r#"{"a": {"url": "ftp://x"}}"#, "mcpServers.a.url: this is not an address");
         check(r#"{"a": {"url": "http://x", "headers": {"Host": "y"}}}"#, "the protocol sets this header");
         check(r#"{"a": {"url": "http://x", "headers": {"A": "b\nc"}}}"#, "no control characters");

@@ -2,13 +2,17 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
-use mainspring_effects::{BoxFuture, CancelSignal};
+use mainspring_effects::{
+    BoxFuture, CancelSignal,
+    secrets::{Purpose, Redactor, SecretSource, SecretUser, read_reference},
+};
 use mainspring_kernel::{effect::Outcome, hash::Hash, value::Value};
 use rmcp::{
     ClientCacheConfig, ClientHandler, RoleClient, ServiceError,
@@ -28,7 +32,7 @@ use tokio::{
 };
 
 use crate::{
-    config::{ServerConfig, TransportConfig},
+    config::{ConfigText, HttpConfig, ServerConfig, StdioConfig, TransportConfig},
     error::{ToolError, quoted},
     http::{HttpAccess, http_error},
     json::to_object,
@@ -61,6 +65,8 @@ pub struct Access {
     pub start: Arc<dyn StartProcess>,
     /// Connects to servers over HTTP.
     pub http: HttpAccess,
+    /// Reads the secrets of the configuration; `None` where none are configured.
+    pub secrets: Option<Arc<dyn SecretSource>>,
 }
 
 /// One call of a tool.
@@ -88,6 +94,8 @@ pub struct Connection {
     listed_bytes: AtomicUsize,
     calls: Semaphore,
     is_broken: AtomicBool,
+    /// Removes the secrets of the configuration from everything that the server says.
+    redactor: Redactor,
 }
 
 type Service = RunningService<RoleClient, Handler>;
@@ -111,6 +119,32 @@ impl ClientHandler for Handler {
     }
 }
 
+/// Reads the texts of a server's configuration, with the values of its secrets.
+async fn read_texts(
+    server: &str,
+    texts: &BTreeMap<String, ConfigText>,
+    scope: &Scope,
+    access: &Access,
+) -> Result<(BTreeMap<String, String>, Redactor), ToolError> {
+    let purpose = Purpose::Settings(format!("mcpServers.{server}"));
+    let by = SecretUser { organization: scope.organization.clone(), purpose };
+    let (mut read, mut values) = (BTreeMap::new(), Vec::new());
+    for (name, text) in texts {
+        let text = match text {
+            ConfigText::Plain(text) => text.clone(),
+            ConfigText::Secret(reference) => {
+                let of_secret = read_reference(access.secrets.as_ref(), reference, &by).await;
+                let failed = |error| ToolError::Secret { name: reference.name.clone(), error };
+                let (value, text) = of_secret.map_err(failed)?;
+                values.push(value);
+                text
+            }
+        };
+        read.insert(name.clone(), text);
+    }
+    Ok((read, Redactor::new(values)))
+}
+
 impl Connection {
     /// Connects to a server: starts its process if it has one, and negotiates the version of the protocol.
     pub fn open<'a>(
@@ -122,48 +156,74 @@ impl Connection {
     }
 
     async fn open_unboxed(config: &ServerConfig, scope: &Scope, access: &Access) -> Result<Self, ToolError> {
-        let (server, guard) = (config.name.clone(), Arc::new(Guard::default()));
-        match &config.transport {
-            TransportConfig::Stdio(stdio) => {
-                let not_started = |why| ToolError::NotStarted(server.clone(), why);
-                let workspace = scope.workspace.as_deref().map(std::path::Path::new);
-                let spec = ProcessSpec {
-                    command: stdio.command.clone(),
-                    args: stdio.args.clone(),
-                    env: stdio.env.clone(),
-                    directory: directory(workspace, stdio.cwd.as_deref()).map_err(not_started)?,
-                    organization: scope.organization.clone(),
-                };
-                let Started { output, input, process } = access.start.start(&spec).await.map_err(not_started)?;
-                let transport = Guarded::new(Lines::new(output, input, guard.clone()), guard.clone(), closed);
-                match timeout(START_TIMEOUT, handshake(transport)).await {
-                    Ok(Ok(service)) => Ok(Self::new(server, service, Some(process), guard).await),
-                    Ok(Err(error)) => {
-                        let why = guard.fault().unwrap_or_else(|| handshake_failed(&error));
-                        let why = with_error_output(why, process.as_ref()).await;
-                        process.stop().await;
-                        Err(ToolError::NotConnected(server, why))
-                    }
-                    Err(_) => {
-                        process.stop().await;
-                        Err(ToolError::StartTimeout(server, START_TIMEOUT))
-                    }
-                }
+        let texts = match &config.transport {
+            TransportConfig::Stdio(stdio) => &stdio.env,
+            TransportConfig::Http(http) => &http.headers,
+        };
+        let (texts, redactor) = read_texts(&config.name, texts, scope, access).await?;
+        let opened = match &config.transport {
+            TransportConfig::Stdio(stdio) => Self::open_stdio(&config.name, stdio, texts, scope, access).await,
+            TransportConfig::Http(http) => Self::open_http(&config.name, http, texts, scope, access).await,
+        };
+        match opened {
+            Ok(connection) => Ok(Self { redactor, ..connection }),
+            Err(error) => Err(error.map_text(|text| redactor.text(text))),
+        }
+    }
+
+    async fn open_stdio(
+        server: &str,
+        stdio: &StdioConfig,
+        env: BTreeMap<String, String>,
+        scope: &Scope,
+        access: &Access,
+    ) -> Result<Self, ToolError> {
+        let (server, guard) = (server.to_owned(), Arc::new(Guard::default()));
+        let not_started = |why| ToolError::NotStarted(server.clone(), why);
+        let workspace = scope.workspace.as_deref().map(std::path::Path::new);
+        let spec = ProcessSpec {
+            command: stdio.command.clone(),
+            args: stdio.args.clone(),
+            env,
+            directory: directory(workspace, stdio.cwd.as_deref()).map_err(not_started)?,
+            organization: scope.organization.clone(),
+        };
+        let Started { output, input, process } = access.start.start(&spec).await.map_err(not_started)?;
+        let transport = Guarded::new(Lines::new(output, input, guard.clone()), guard.clone(), closed);
+        match timeout(START_TIMEOUT, handshake(transport)).await {
+            Ok(Ok(service)) => Ok(Self::new(server, service, Some(process), guard).await),
+            Ok(Err(error)) => {
+                let why = guard.fault().unwrap_or_else(|| handshake_failed(&error));
+                let why = with_error_output(why, process.as_ref()).await;
+                process.stop().await;
+                Err(ToolError::NotConnected(server, why))
             }
-            TransportConfig::Http(http) => {
-                let not_connected = |why| ToolError::NotConnected(server.clone(), why);
-                let transport =
-                    access.http.transport(http, scope.organization.as_deref()).await.map_err(not_connected)?;
-                let transport = Guarded::new(transport, guard.clone(), || StreamableHttpError::TransportChannelClosed);
-                match timeout(START_TIMEOUT, handshake(transport)).await {
-                    Ok(Ok(service)) => Ok(Self::new(server, service, None, guard).await),
-                    Ok(Err(error)) => Err(match guard.fault() {
-                        Some(why) => ToolError::NotConnected(server, why),
-                        None => http_handshake_failed(server, &error),
-                    }),
-                    Err(_) => Err(ToolError::StartTimeout(server, START_TIMEOUT)),
-                }
+            Err(_) => {
+                process.stop().await;
+                Err(ToolError::StartTimeout(server, START_TIMEOUT))
             }
+        }
+    }
+
+    async fn open_http(
+        server: &str,
+        http: &HttpConfig,
+        headers: BTreeMap<String, String>,
+        scope: &Scope,
+        access: &Access,
+    ) -> Result<Self, ToolError> {
+        let (server, guard) = (server.to_owned(), Arc::new(Guard::default()));
+        let not_connected = |why| ToolError::NotConnected(server.clone(), why);
+        let transport = access.http.transport(&http.url, &headers, scope.organization.as_deref()).await;
+        let transport = transport.map_err(not_connected)?;
+        let transport = Guarded::new(transport, guard.clone(), || StreamableHttpError::TransportChannelClosed);
+        match timeout(START_TIMEOUT, handshake(transport)).await {
+            Ok(Ok(service)) => Ok(Self::new(server, service, None, guard).await),
+            Ok(Err(error)) => Err(match guard.fault() {
+                Some(why) => ToolError::NotConnected(server, why),
+                None => http_handshake_failed(server, &error),
+            }),
+            Err(_) => Err(ToolError::StartTimeout(server, START_TIMEOUT)),
         }
     }
 
@@ -184,7 +244,13 @@ impl Connection {
             listed_bytes: AtomicUsize::new(0),
             calls: Semaphore::new(CALLS_MAX),
             is_broken: AtomicBool::new(false),
+            redactor: Redactor::default(),
         }
+    }
+
+    /// Removes the secrets of the server's configuration from results and messages.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Returns the negotiated version of the protocol.
@@ -224,8 +290,8 @@ impl Connection {
         let listed = listed.unwrap_or_else(|_| {
             let why = format!("it did not list its tools within {} s", LIST_TIMEOUT.as_secs());
             Err(ToolError::InvalidAnswer(self.server.clone(), why))
-        })?;
-        let tools = Arc::new(listed);
+        });
+        let tools = Arc::new(listed.map_err(|error| error.map_text(|text| self.redactor.text(text)))?);
         *kept = Some((changes, tools.clone()));
         Ok(tools)
     }

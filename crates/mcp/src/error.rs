@@ -2,6 +2,7 @@
 
 use std::{fmt, time::Duration};
 
+use mainspring_effects::secrets::SecretError;
 use mainspring_kernel::{
     failure::{Class, Failure},
     value::Value,
@@ -80,6 +81,13 @@ pub enum ToolError {
     ArgumentsMismatch(String, String),
     /// Too many calls wait for the server.
     TooManyCalls(String, usize),
+    /// A secret of the server's configuration cannot be used. Nothing was started.
+    Secret {
+        /// The name of the secret.
+        name: String,
+        /// The reason.
+        error: SecretError,
+    },
 }
 
 impl ToolError {
@@ -103,6 +111,20 @@ impl ToolError {
             Self::InputRequired(_) => (Class::Policy, "tool_input_required"),
             Self::InvalidArguments(_) | Self::ArgumentsMismatch(..) => (Class::Invalid, "tool_arguments_invalid"),
             Self::TooManyCalls(..) => (Class::Unavailable, "tool_server_busy"),
+            Self::Secret { error, .. } => error.kind(),
+        }
+    }
+
+    /// Changes the texts that come from the server.
+    pub(crate) fn map_text(self, change: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::NotStarted(server, why) => Self::NotStarted(server, change(why)),
+            Self::NotConnected(server, why) => Self::NotConnected(server, change(why)),
+            Self::ConnectionLost(server, why) => Self::ConnectionLost(server, change(why)),
+            Self::InvalidAnswer(server, why) => Self::InvalidAnswer(server, change(why)),
+            Self::Rejected { server, code, message } => Self::Rejected { server, code, message: change(message) },
+            Self::ArgumentsMismatch(tool, why) => Self::ArgumentsMismatch(tool, change(why)),
+            other => other,
         }
     }
 
@@ -179,6 +201,7 @@ impl fmt::Display for ToolError {
                 out,
                 "{max} calls already wait for the tool server `{server}`: lower `maxParallel`, or retry later"
             ),
+            Self::Secret { name, error } => write!(out, "the secret `{name}` cannot be used: {error}"),
         }
     }
 }

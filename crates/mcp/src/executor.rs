@@ -55,17 +55,22 @@ impl Tools {
         let arguments = attempt.params.get("arguments").unwrap_or(&Value::Null);
         let checked = async {
             let (connection, tool) = find(&self.pool, name, &scope, self.lookup_timeout).await?;
-            self.check(&connection, &tool, arguments, &scope).await?;
-            Ok::<_, ToolError>((connection, tool))
+            let checked = self.check(&connection, &tool, arguments, &scope).await;
+            Ok::<_, ToolError>((connection, tool, checked))
         };
         let found = tokio::select! {
             biased;
             found = checked => found?,
             () = stop.requested() => return Ok(Outcome::Stopped(Value::Null)),
         };
-        let (connection, tool) = found;
+        let (connection, tool, checked) = found;
         let call = Call { tool: &tool, arguments, intent: attempt.intent, step: &attempt.step };
-        connection.call(call, &mut stop).await
+        let outcome = match checked {
+            Ok(()) => connection.call(call, &mut stop).await,
+            Err(error) => Err(error),
+        };
+        let outcome = outcome.unwrap_or_else(|error| Outcome::Failed(error.to_failure(&attempt.step)));
+        Ok(connection.redactor().outcome(outcome))
     }
 
     /// Checks the arguments against the schema that the server lists for the tool. A tool that the server does not list

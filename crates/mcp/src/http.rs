@@ -2,12 +2,18 @@
 //!
 //! Requests go to addresses that the rule of `http` steps permits, never through a proxy, and follow no redirect.
 
-use std::{collections::HashMap, error::Error, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    error::Error,
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use mainspring_effects::http::{Allowlist, Resolver, TlsRoots, permitted_addresses};
 use reqwest::{
     dns::{Addrs, Name, Resolve, Resolving},
-    header::{AUTHORIZATION, HeaderName, HeaderValue},
+    header::{HeaderName, HeaderValue},
     redirect,
 };
 use rmcp::{
@@ -28,7 +34,6 @@ use tokio::{
 use tokio_rustls::rustls::ClientConfig;
 
 use crate::{
-    config::HttpConfig,
     error::{ToolError, quoted},
     limits::{
         CALLS_MAX, MESSAGE_BYTES_MAX, QUEUED_MESSAGES_MAX, QUOTED_BYTES_MAX, RESUMES_MAX, STREAM_BURST, STREAM_INTERVAL,
@@ -75,13 +80,14 @@ impl HttpAccess {
     /// Returns a transport to a server. The error is a sentence.
     pub(crate) async fn transport(
         &self,
-        config: &HttpConfig,
+        url: &str,
+        given: &BTreeMap<String, String>,
         organization: Option<&str>,
     ) -> Result<StreamableHttpClientTransport<Paced>, String> {
         // A host that is an address is connected to without a lookup, so it is checked here.
-        self.addresses(&config.url, organization).await?;
+        self.addresses(url, organization).await?;
         let resolver =
-            Permitted { access: self.clone(), url: config.url.clone(), organization: organization.map(Into::into) };
+            Permitted { access: self.clone(), url: url.to_owned(), organization: organization.map(Into::into) };
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(ClientConfig::clone(&self.trust.to_client_config()))
             .dns_resolver(Arc::new(resolver))
@@ -91,12 +97,12 @@ impl HttpAccess {
             .connect_timeout(self.connect_timeout)
             .build()
             .map_err(|error| error.to_string())?;
-        let mut settings = StreamableHttpClientTransportConfig::with_uri(config.url.as_str())
+        let mut settings = StreamableHttpClientTransportConfig::with_uri(url)
             .max_concurrent_requests(CALLS_MAX)
             .max_sse_event_size(MESSAGE_BYTES_MAX)
             .max_json_response_size(MESSAGE_BYTES_MAX)
             .max_error_response_size(QUOTED_BYTES_MAX)
-            .custom_headers(headers(config)?);
+            .custom_headers(headers(given)?);
         // A stream that ends before the answer is resumed by its last event; the call itself is not sent again.
         let mut retry = ExponentialBackoff::default();
         retry.max_times = Some(RESUMES_MAX);
@@ -195,13 +201,14 @@ impl StreamableHttpClient for Paced {
     }
 }
 
-fn headers(config: &HttpConfig) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+fn headers(given: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let mut headers = HashMap::new();
-    for (name, value) in &config.headers {
+    for (name, value) in given {
         let parsed =
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("the header `{name}` is not valid"))?;
         let mut value = HeaderValue::from_str(value).map_err(|_| format!("the value of `{name}` is not valid"))?;
-        value.set_sensitive(parsed == AUTHORIZATION);
+        // Any header may carry a credential.
+        value.set_sensitive(true);
         headers.insert(parsed, value);
     }
     Ok(headers)

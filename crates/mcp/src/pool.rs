@@ -207,7 +207,7 @@ mod tests {
         };
         let stdio = StdioConfig { command: "none".into(), args: Vec::new(), env: BTreeMap::new(), cwd: None };
         let server = ServerConfig { name: "s".into(), transport: TransportConfig::Stdio(stdio) };
-        let access = Access { start: Arc::new(Uncontained), http };
+        let access = Access { start: Arc::new(Uncontained), http, secrets: None };
         let pool = Pool::new(vec![server.clone()], access, Duration::ZERO);
         let (_, first, _) = pool.entry(&server, &Scope::default()).await.unwrap();
         pool.close_idle().await;

@@ -116,7 +116,7 @@ async fn bench(allow: &str) -> (Tools, UnboundedReceiver<String>) {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let app = Router::new().route("/mcp", post(serve).get(resume)).route("/other", post(serve)).with_state(seen);
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let headers = BTreeMap::from([("x-team".to_owned(), "platform".to_owned())]);
+    let headers = BTreeMap::from([("x-team".to_owned(), "platform".to_owned().into())]);
     let config = ServerConfig { name: "web".into(), transport: TransportConfig::Http(HttpConfig { url, headers }) };
     let http = HttpAccess {
         allow: allow.parse().unwrap(),
@@ -124,7 +124,7 @@ async fn bench(allow: &str) -> (Tools, UnboundedReceiver<String>) {
         resolver: Arc::new(SystemResolver),
         connect_timeout: Duration::from_secs(5),
     };
-    let access = Access { start: Arc::new(Uncontained), http };
+    let access = Access { start: Arc::new(Uncontained), http, secrets: None };
     (Tools::new(Arc::new(Pool::new(vec![config], access, TEST_TIMEOUT))), calls)
 }
 
@@ -142,6 +142,7 @@ async fn perform(tools: &Tools, tool: &str) -> Outcome {
         key_per_attempt: false,
         handed_out_at: 0,
         workspace: None,
+        secrets: mainspring_kernel::secret::SecretUses::default(),
     };
     let (_stopper, stop) = CancelHandle::pair();
     in_time(tools.perform(&attempt, stop)).await

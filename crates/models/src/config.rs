@@ -10,7 +10,10 @@
 use std::{fmt, fs, path::PathBuf};
 
 use mainspring_effects::http::DEFAULT_ORGANIZATION;
-use mainspring_kernel::value::{Map, Number, Value};
+use mainspring_kernel::{
+    secret::SecretReference,
+    value::{Map, Number, Value},
+};
 use url::Url;
 
 use crate::{
@@ -51,6 +54,8 @@ pub enum KeySource {
     Env(String),
     /// A file with the key as its only content.
     File(PathBuf),
+    /// A secret.
+    Secret(SecretReference),
 }
 
 /// The temperature of a model.
@@ -125,11 +130,19 @@ impl ModelConfig {
         Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?))
     }
 
-    /// Reads the key; `None` if the model needs none.
+    /// Returns the secret that holds the key, if there is one.
+    pub fn secret(&self) -> Option<&SecretReference> {
+        match &self.api_key {
+            Some(KeySource::Secret(reference)) => Some(reference),
+            _ => None,
+        }
+    }
+
+    /// Reads the key from a variable or a file. `None` if the model needs none, or if a [secret](Self::secret) holds it.
     pub fn key(&self) -> Result<Option<String>, ModelError> {
         let missing = |why: String| ModelError::KeyMissing(format!("the key of the model `{}`: {why}", self.name));
         let (key, source) = match &self.api_key {
-            None => return Ok(None),
+            None | Some(KeySource::Secret(_)) => return Ok(None),
             Some(KeySource::Env(name)) => {
                 let key = std::env::var(name).map_err(|_| missing(format!("the variable `{name}` is not set")))?;
                 (key, format!("the variable `{name}`"))
@@ -147,10 +160,18 @@ impl ModelConfig {
                 (key, format!("`{shown}`"))
             }
         };
+        self.checked_key(&key, &source).map(Some)
+    }
+
+    /// Checks the text of a key from a source.
+    pub(crate) fn checked_key(&self, key: &str, source: &str) -> Result<String, ModelError> {
         let key = key.trim();
         match key.len() {
-            1..=KEY_BYTES_MAX if key.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Some(key.to_owned())),
-            _ => Err(missing(format!("{source} holds no key: a key is one word of ASCII characters"))),
+            1..=KEY_BYTES_MAX if key.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(key.to_owned()),
+            _ => {
+                let why = format!("{source} holds no key: a key is one word of ASCII characters");
+                Err(ModelError::KeyMissing(format!("the key of the model `{}`: {why}", self.name)))
+            }
         }
     }
 }
@@ -307,7 +328,16 @@ impl Reader<'_> {
     }
 
     fn key(&mut self, value: &Value) -> Option<KeySource> {
-        let help = "write `{env: NAME}` or `{file: PATH}`; a key does not stand in the configuration itself";
+        let help =
+            "write `{env: NAME}`, `{file: PATH}` or `{secret: NAME}`; a key does not stand in the configuration itself";
+        match SecretReference::read(value) {
+            Some(Ok(reference)) if reference.prefix.is_empty() => return Some(KeySource::Secret(reference)),
+            Some(_) => {
+                self.refuse("apiKey", "this is not a reference to a secret", "write `{secret: NAME}`");
+                return None;
+            }
+            None => {}
+        }
         let one = value.as_map().filter(|map| map.len() == 1).and_then(|map| map.iter().next());
         match one.map(|(source, value)| (source.as_str(), value.as_text().filter(|text| !text.is_empty()))) {
             Some(("env", Some(name))) => Some(KeySource::Env(name.into())),
@@ -352,6 +382,8 @@ mod tests {
         let found =
             read(r#"{"a": {"provider": "openai", "model": "m", "baseUrl": "http://127.0.0.1:1/v1/"}}"#).unwrap();
         assert_eq!(found[0].base_url, "http://127.0.0.1:1/v1");
+        let found = read(r#"{"a": {"provider": "openai", "model": "m", "apiKey": {"secret": "K"}}}"#).unwrap();
+        assert_eq!(found[0].secret().unwrap().name, "K");
         assert_eq!(found[0].allow_entry().as_deref(), Some("127.0.0.1:1"));
     }
 
@@ -376,6 +408,10 @@ mod tests {
         check(r#"{"a": {"provider": "gemini", "model": "m", "url": "x"}}"#, "models.a.url: this key is not known");
         check(r#"{"a": {"provider": "gemini", "model": "m", "apiKey": "sk-1"}}"#, "models.a.apiKey: this is not the");
         check(r#"{"a": {"provider": "gemini", "model": "m", "apiKey": {"env": "A", "file": "B"}}}"#, "models.a.apiKey");
+        check(
+            r#"{"a": {"provider": "gemini", "model": "m", "apiKey": {"secret": "a b"}}}"#,
+            "not a reference to a sec",
+        );
         check(r#"{"a": {"provider": "gemini", "model": "m", "baseUrl": "ftp://x"}}"#, "models.a.baseUrl");
         check(r#"{"a": {"provider": "gemini", "model": "m", "baseUrl": "http://u:p@x"}}"#, "models.a.baseUrl");
         check(r#"{"a": {"provider": "gemini", "model": "m", "temperature": 3}}"#, "models.a.temperature");

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mainspring_effects::{
     Adopted, AttemptName, BoxFuture, CancelSignal, Executor,
     http::{Http, HttpOptions},
+    secrets::{Purpose, Redactor, SecretSource, SecretUser, SecretValue, read_reference},
 };
 use mainspring_kernel::{
     effect::{Attempt, Outcome},
@@ -38,13 +39,20 @@ pub struct Agents {
     tools: Option<Arc<dyn ToolSource>>,
     /// Scripted models that are not served yet.
     scripted: Mutex<Vec<ScriptedModel>>,
+    secrets: Option<Arc<dyn SecretSource>>,
 }
 
 impl Agents {
     /// Makes an executor. The addresses of the models have to be permitted by `http`; `tools` describes the tools of
     /// servers.
     pub fn new(models: Vec<ModelConfig>, http: HttpOptions, tools: Option<Arc<dyn ToolSource>>) -> Self {
-        Self { models, http: Http::new(http), tools, scripted: Mutex::default() }
+        Self { models, http: Http::new(http), tools, scripted: Mutex::default(), secrets: None }
+    }
+
+    /// Takes the source of the secrets that hold keys.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Option<Arc<dyn SecretSource>>) -> Self {
+        Self { secrets, ..self }
     }
 
     /// Serves scripted models, from the first attempt to the end of its runtime.
@@ -68,10 +76,12 @@ impl Agents {
         let tools = self.tools_of(attempt).await?;
         let names = WireNames::of(tools.iter().map(|tool| tool.name.as_str()));
         let request = request(&attempt.params, config, &tools).map_err(named)?;
-        let call = http_attempt(attempt, config, &request).map_err(named)?;
+        let key = self.key_of(attempt, config).await?;
+        let redactor = Redactor::new(key.iter().filter_map(|key| SecretValue::new(key).ok()));
+        let call = http_attempt(attempt, config, &request, key);
         // A conversation may be large, and the wait for the answer long.
         drop((request, tools));
-        match self.http.perform(&call, stop).await {
+        match redactor.outcome(self.http.perform(&call, stop).await) {
             Outcome::Done(result) => {
                 let body = result.get("body").unwrap_or(&Value::Null);
                 let answer = config.provider.answer(body).map_err(named)?;
@@ -82,6 +92,17 @@ impl Agents {
             Outcome::Failed(failure) => Err(translated(failure, &attempt.step)),
             other => Ok(other),
         }
+    }
+
+    /// Reads the key of a model; `None` if it needs none.
+    async fn key_of(&self, attempt: &Attempt, config: &ModelConfig) -> Result<Option<String>, Failure> {
+        let named = |error: ModelError| error.to_failure(&attempt.step);
+        let Some(reference) = config.secret() else { return config.key().map_err(named) };
+        let purpose = Purpose::Settings(format!("models.{}", config.name));
+        let by = SecretUser { organization: attempt.organization.clone(), purpose };
+        let read = read_reference(self.secrets.as_ref(), reference, &by).await;
+        let (_, key) = read.map_err(|error| error.to_failure(&attempt.step, &reference.name))?;
+        config.checked_key(&key, &format!("the secret `{}`", reference.name)).map(Some).map_err(named)
     }
 
     fn model_of(&self, attempt: &Attempt) -> Result<&ModelConfig, ModelError> {
@@ -155,9 +176,9 @@ fn request(params: &Value, config: &ModelConfig, tools: &[ToolDefinition]) -> Re
 
 /// Returns the attempt of the `http` executor that sends the request. The key is part of it and of nothing that is
 /// recorded.
-fn http_attempt(attempt: &Attempt, config: &ModelConfig, request: &Request) -> Result<Attempt, ModelError> {
+fn http_attempt(attempt: &Attempt, config: &ModelConfig, request: &Request, key: Option<String>) -> Attempt {
     let call = config.provider.call(request, &config.base_url);
-    let key = config.key()?.map(|key| config.provider.key_header(&key));
+    let key = key.map(|key| config.provider.key_header(&key));
     let headers = call.headers.into_iter().chain(key);
     let headers: Map = headers.map(|(name, value)| (name.to_owned(), value.into())).collect();
     let params = Value::map([
@@ -169,7 +190,7 @@ fn http_attempt(attempt: &Attempt, config: &ModelConfig, request: &Request) -> R
         ("maxResponseBytes", (ANSWER_BYTES_MAX as u64).into()),
     ]);
     // The addresses of models are permitted to every organization, so the request is made on behalf of none.
-    Ok(Attempt { effect: "http".into(), params, organization: None, workspace: None, ..identity_of(attempt) })
+    Attempt { effect: "http".into(), params, organization: None, workspace: None, ..identity_of(attempt) }
 }
 
 /// Returns the attempt without its parameters, which hold the whole conversation.
@@ -187,6 +208,7 @@ fn identity_of(attempt: &Attempt) -> Attempt {
         key_per_attempt: attempt.key_per_attempt,
         handed_out_at: attempt.handed_out_at,
         workspace: attempt.workspace.clone(),
+        secrets: attempt.secrets.clone(),
     }
 }
 

@@ -44,6 +44,7 @@ fn attempt(params: Value) -> Attempt {
         key_per_attempt: false,
         handed_out_at: 0,
         workspace: None,
+        secrets: mainspring_kernel::secret::SecretUses::default(),
     }
 }
 

@@ -10,6 +10,7 @@ mod removed_member;
 pub mod repository;
 mod reserved_name;
 mod revoked_token;
+mod secret;
 mod token;
 mod trigger;
 mod trigger_state;
@@ -27,6 +28,7 @@ pub use proposal::{Applied, Author, Proposal, ProposalStatus, ProposedChange, Re
 pub use removed_member::RemovedMember;
 pub use reserved_name::ReservedName;
 pub use revoked_token::RevokedToken;
+pub use secret::Secret;
 pub use token::{SignIn, Token};
 pub use trigger::{
     Missed, Overlap, Respond, ScheduleConfig, SignatureAlgorithm, SignatureConfig, SignatureEncoding, SignatureScheme,

@@ -17,6 +17,7 @@ mod oidc;
 mod organizations;
 mod proposals;
 mod quarantine;
+mod secrets;
 mod session;
 mod tokens;
 mod trigger_runs;
@@ -85,6 +86,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(dev_files::routes())
         .merge(manual_triggers::routes())
         .merge(triggers::routes())
+        .merge(secrets::routes())
         .merge(trigger_runs::routes())
         .merge(webhooks::routes())
         .merge(executions::routes())

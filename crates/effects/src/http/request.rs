@@ -207,6 +207,7 @@ mod tests {
             key_per_attempt: false,
             handed_out_at: 0,
             workspace: None,
+            secrets: mainspring_kernel::secret::SecretUses::default(),
         }
     }
 

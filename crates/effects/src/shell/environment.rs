@@ -127,6 +127,7 @@ mod tests {
             key_per_attempt: false,
             handed_out_at: u64::MAX,
             workspace: None,
+            secrets: mainspring_kernel::secret::SecretUses::default(),
         };
         variables_of(&attempt, &Mark::of(AttemptName::from(&attempt)), traces)
     }

@@ -6,6 +6,7 @@ use super::{
     fields::Fields,
     keys::METHODS,
     references::Reader,
+    secrets::secrets_param,
     step_work::{effect, literal},
 };
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
     limits::RESPONSE_BYTES_MAX,
     plan::Work,
     reference::is_whole,
+    secret::SECRETS,
     template::Template,
     value::Value,
 };
@@ -26,8 +28,9 @@ impl Reader<'_, '_> {
                 self.report.wrong_kind(&fields.path.key(key), key, "an object or a reference to one", value);
             }
         }
-        let (query, headers, body) =
-            (self.field(fields, "query"), self.field(fields, "headers"), self.field(fields, "body"));
+        let (query, secrets_of_query) = self.field_with_secrets(fields, "query");
+        let (headers, secrets_of_headers) = self.field_with_secrets(fields, "headers");
+        let body = self.field(fields, "body");
         let follow = self.report.bool(fields, "followRedirects").map(literal);
         let max_bytes = self.report.whole(fields, "maxResponseBytes", 1..=RESPONSE_BYTES_MAX).map(literal);
         let expect = self.expect(fields).map(literal);
@@ -50,6 +53,7 @@ impl Reader<'_, '_> {
             ("followRedirects", follow),
             ("maxResponseBytes", max_bytes),
             ("idempotencyHeader", header),
+            (SECRETS, secrets_param([("query", secrets_of_query), ("headers", secrets_of_headers)])),
         ];
         Some(effect("http", params))
     }

@@ -11,6 +11,7 @@ use super::{
     keys,
     references::Reader,
     report::named,
+    secrets::secrets_param,
     step_work::{effect, literal},
 };
 use crate::{
@@ -20,6 +21,7 @@ use crate::{
     reference::Reference,
     reference::is_whole,
     script::{self, Surroundings, VARIABLE_PREFIX},
+    secret::{SECRETS, SecretReference},
     template::{Piece, Template, text_form},
     value::Value,
 };
@@ -40,7 +42,8 @@ impl Reader<'_, '_> {
         let surroundings = Surroundings { variables: &variables, is_folder_named };
         let script = command.and_then(|command| self.script(command, surroundings, &fields.path.key("command")));
         let cwd = self.report.filled_text(fields, "cwd").and_then(|_| self.text_field(fields, "cwd"));
-        let mut env = self.env(fields);
+        let mut secrets = Vec::new();
+        let mut env = self.env(fields, &mut secrets);
         let (text, references) = script?;
         env.extend(
             references
@@ -48,7 +51,13 @@ impl Reader<'_, '_> {
                 .map(|(name, reference)| (name, Template::Text([Piece::Reference(reference)].into()))),
         );
         env.sort_by(|(a, _), (b, _)| a.cmp(b));
-        Some(effect("bash", [("command", Some(literal(text))), ("cwd", cwd), ("env", Some(Template::Map(env)))]))
+        let params = [
+            ("command", Some(literal(text))),
+            ("cwd", cwd),
+            ("env", Some(Template::Map(env))),
+            (SECRETS, secrets_param([("env", secrets)])),
+        ];
+        Some(effect("bash", params))
     }
 
     /// Reads `tool: bash`, which is another spelling of a shell step.
@@ -70,7 +79,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn has_reference(&self, value: &Value) -> bool {
+    pub(super) fn has_reference(&self, value: &Value) -> bool {
         value.as_text().is_some_and(|text| script::has_reference(text, |name| self.root_of(name).is_some()))
     }
 
@@ -111,12 +120,20 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Reads `env`. Every value is converted to text.
-    fn env(&mut self, fields: &Fields<'_>) -> Vec<(String, Template)> {
+    /// Reads `env`. Every value is converted to text. References to secrets are added to `secrets`.
+    fn env(&mut self, fields: &Fields<'_>, secrets: &mut Vec<(String, SecretReference)>) -> Vec<(String, Template)> {
         let Some(env) = self.report.object(fields, "env") else { return Vec::new() };
         let mut variables = Vec::new();
-        for name in env.map.keys() {
+        for (name, value) in env.map {
             self.check_variable_name(name, &env.path);
+            if let Some(secret) = self.secret(value, &env.path.key(name)) {
+                if script::is_code_variable(name) {
+                    let message = format!("{} is a variable whose value bash or other programs run", named(name));
+                    self.report.error(diagnostic::BAD_SECRET, &env.path.key(name), message, "use another variable");
+                }
+                secrets.extend(secret.map(|secret| (name.clone(), secret)));
+                continue;
+            }
             if let Some(value) = self.text_field(&env, name) {
                 if matches!(value, Template::Text(_)) && script::is_code_variable(name) {
                     let message = format!("{} is a variable whose value bash or other programs run", named(name));

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 32] = [
+pub(super) static CODES: [ErrorCode; 33] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -96,6 +96,12 @@ pub(super) static CODES: [ErrorCode; 32] = [
     )
     .with_example("env: {NAME: \"@vars.name\"}"),
     error("misplaced_reference", "A reference where the value has to be literal.", "Write the value."),
+    error(
+        "bad_secret",
+        "A reference to a secret is malformed, or stands where a secret may not be used.",
+        "Write `{secret: NAME}` as a value of `env`, `headers` or `query`.",
+    )
+    .with_example("headers: {Authorization: {secret: API_TOKEN, prefix: \"Bearer \"}}"),
     warning(
         "reference_to_output_variable",
         "`@vars` does not hold output variables.",

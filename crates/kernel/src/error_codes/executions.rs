@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 129] = [
+pub(super) static CODES: [ErrorCode; 999] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -40,6 +40,25 @@ pub(super) static CODES: [ErrorCode; 129] = [
         "Remove the step, or change the rule that the policy has for its class or its name.",
     )
     .with_example("policy: {effects: {payment: deny}}"),
+    execution(
+        "secret_missing",
+        Invalid,
+        "A step uses a secret that does not exist or has no usable value. Nothing was called.",
+        "Set it with `mainspring secret set NAME`, or add it to `secrets` in the settings file.",
+    )
+    .with_example("secrets: {API_TOKEN: {env: API_TOKEN}}"),
+    execution(
+        "secret_not_permitted",
+        Policy,
+        "A step uses a secret that its workflow or its organization may not use. Nothing was called.",
+        "Add the workflow to the secret: `mainspring secret set NAME --workflow WORKFLOW`.",
+    ),
+    execution(
+        "secret_unavailable",
+        Unavailable,
+        "The value of a secret cannot be read at this time. Nothing was called.",
+        "Repeat the step; the message names the source that failed.",
+    ),
     execution(
         "reference_not_found",
         Invalid,

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use mainspring_effects::shell::contain::Scripts;
 use mainspring_engine::{Engine, EngineError, EngineScope, journal_loader::Loader, keys, start_request::is_child};
 use mainspring_kernel::key::ExecutionKey;
+use mainspring_server::services::stored_secrets::StoredSecrets;
 use mainspring_store::{ExecutionRow, Filter, Store, sqlite::SqliteStore};
 
 use crate::{
     context::Global,
     error::CliError,
     models, paths, runner,
+    secrets::NodeSecrets,
     server_settings::object_settings,
     store_location::StoreLocation,
     tool_servers::{self, ToolServers},
@@ -76,10 +78,13 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 /// Locks the data folder and runs an engine on it.
 pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
     let settings = object_settings()?;
-    let ToolServers { executor, source } = tool_servers::open(&settings, &Scripts::Uncontained)?;
-    let agents = Some(models::executor(&settings, source));
-    let rules = runner::Rules { tools: executor, agents, ..runner::Rules::default() };
-    engine_with(global, reach, rules).await
+    let secrets = NodeSecrets::of(&settings)?;
+    let ToolServers { executor, source } = tool_servers::open(&settings, &Scripts::Uncontained, Some(&secrets))?;
+    let agents = Some(models::executor(&settings, source, Some(&secrets)));
+    let rules = runner::Rules { tools: executor, agents, secrets: Some(secrets.clone()), ..runner::Rules::default() };
+    let engine = engine_with(global, reach, rules).await?;
+    secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
+    Ok(engine)
 }
 
 /// Like [`engine`], with rules for scripts.

@@ -4,9 +4,8 @@ use std::io::{self, BufRead, IsTerminal, Read};
 
 use clap::{Args, ValueHint};
 use mainspring_kernel::{json::compact, value::Value};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::output::prompt::typed;
+use crate::output::prompt::hidden;
 use crate::{
     client::{
         Client,
@@ -18,7 +17,7 @@ use crate::{
     context::Context,
     context::block_on,
     error::{CliError, Exit},
-    output::terminal::{bold, dim, print_err, print_out},
+    output::terminal::{bold, dim, print_out},
     output::text::shown,
 };
 
@@ -106,7 +105,7 @@ fn named(url: Option<&str>, context: &Context) -> Result<Option<Address>, CliErr
 
 /// Reads the token: a hidden line from a terminal, or a line of standard input.
 fn token(address: &Address, context: &Context) -> Result<String, CliError> {
-    let text = if io::stdin().is_terminal() { hidden(address, context)? } else { piped()? };
+    let text = if io::stdin().is_terminal() { hidden(&format!("token for {address}: "), context)? } else { piped()? };
     let token = text.trim();
     let is_fine = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     if is_fine {
@@ -122,47 +121,4 @@ fn piped() -> Result<String, CliError> {
     let read = source.read_line(&mut text);
     read.map_err(|error| CliError::bad_input("no_token", format!("standard input: {error}")))?;
     Ok(text)
-}
-
-/// Reads a line without echo. After an interrupt the terminal echoes again.
-fn hidden(address: &Address, context: &Context) -> Result<String, CliError> {
-    let failed = |why: String| CliError::bad_input("no_token", format!("the terminal cannot be read: {why}"));
-    block_on(async {
-        context.signals.install()?;
-        let echo_off = EchoOff::begin().map_err(|error| failed(error.to_string()))?;
-        {
-            use std::io::Write;
-            let mut out = anstream::stderr().lock();
-            let _ = write!(out, "token for {address}: ");
-            let _ = out.flush();
-        }
-        let line = tokio::select! {
-            () = context.signals.any() => None,
-            line = typed() => line,
-        };
-        drop(echo_off);
-        print_err!();
-        line.ok_or_else(|| CliError::internal("interrupted", "interrupted; nothing is stored"))
-    })
-}
-
-/// Disables the terminal's echo until it is dropped.
-struct EchoOff {
-    before: Termios,
-}
-
-impl EchoOff {
-    fn begin() -> rustix::io::Result<Self> {
-        let before = tcgetattr(io::stdin())?;
-        let mut echo_off = before.clone();
-        echo_off.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(io::stdin(), OptionalActions::Flush, &echo_off)?;
-        Ok(Self { before })
-    }
-}
-
-impl Drop for EchoOff {
-    fn drop(&mut self) {
-        let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);
-    }
 }

@@ -19,6 +19,8 @@ use crate::{
         terminal::{bold, dim, print_out},
         text::shown,
     },
+    secrets::NodeSecrets,
+    server_settings::object_settings,
 };
 
 /// List the configured models, or ask one
@@ -69,13 +71,14 @@ fn print(model: &ModelConfig, global: &Global) {
             ("model", model.model.as_str().into()),
             ("baseUrl", model.base_url.as_str().into()),
             ("default", model.is_default.into()),
-            ("hasKey", model.key().is_ok_and(|key| key.is_some()).into()),
+            ("hasKey", (model.secret().is_some() || model.key().is_ok_and(|key| key.is_some())).into()),
         ]);
         print_out!("{}", compact(&line));
         return;
     }
     let mark = if model.is_default { " (default)" } else { "" };
     let key = match model.key() {
+        _ if model.secret().is_some() => "with a key that is a secret",
         Ok(Some(_)) => "with a key",
         Ok(None) => "without a key",
         Err(_) => "its key is missing",
@@ -89,7 +92,8 @@ fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<
     let refused =
         |error: mainspring_models::ModelError| CliError { exit: Exit::Failed, failure: error.to_failure("try") };
     let name = config::find(&configured, wanted.name.as_deref(), None).map_err(refused)?.name.clone();
-    let agents = models::executor_of(configured, None)?;
+    let secrets = NodeSecrets::of(&object_settings()?)?;
+    let agents = models::executor_of(configured, None)?.with_secrets(Some(secrets));
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| CliError::internal("no_randomness", error.to_string()))?;
     let attempt = Attempt {
@@ -105,6 +109,7 @@ fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<
         key_per_attempt: false,
         handed_out_at: 0,
         workspace: None,
+        secrets: mainspring_kernel::secret::SecretUses::default(),
     };
     let outcome = block_on(async {
         context.signals.install()?;

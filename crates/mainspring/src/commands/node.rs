@@ -7,7 +7,7 @@ use clap::Args;
 use mainspring_effects::shell::{GRACE_DEFAULT, contain::Scripts, end_leftovers};
 use mainspring_engine::{ClusterOptions, Engine, EngineResources, EngineScope, data_dir::DataDir, lease::LeaseTiming};
 use mainspring_kernel::{json::compact, value::Value};
-use mainspring_server::services::audit_marks;
+use mainspring_server::services::{audit_marks, stored_secrets::StoredSecrets};
 
 use crate::{
     backend::read_store::engine_with,
@@ -18,6 +18,7 @@ use crate::{
     output::terminal::print_out,
     runner::{self, REACH_HELP, Rules, executors_with},
     scripts::{ScriptFlags, close_folder, close_this_process, words},
+    secrets::NodeSecrets,
     server_settings::{LEASE_SECONDS, object_settings},
     store_location::StoreLocation,
     telemetry::Metrics,
@@ -58,9 +59,10 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     // one.
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
     let settings = object_settings()?;
-    let ToolServers { executor, source } = tool_servers::open(&settings, &scripts)?;
-    let agents = Some(models::executor(&settings, source));
-    let rules = Rules { scripts, needs_workspace, tools: executor, agents };
+    let secrets = NodeSecrets::of(&settings)?;
+    let ToolServers { executor, source } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
+    let agents = Some(models::executor(&settings, source, Some(&secrets)));
+    let rules = Rules { scripts, needs_workspace, tools: executor, agents, secrets: Some(secrets.clone()) };
     block_on(async {
         context.signals.install()?;
         let location = StoreLocation::of(&context.global)?;
@@ -68,6 +70,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
             StoreLocation::Folder(_) => engine_with(&context.global, EngineScope::All, rules).await?,
             location => join(node.lease_seconds, location, &context.global, rules).await?,
         });
+        secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
         node.effects_at_a_time.into_iter().for_each(|effects| engine.limit_effects(effects as usize));
         let marks = Arc::new(location.marks(&context.global.home()?, *engine.key(), true));
         audit_marks::record_and_log(&engine, &marks).await;

@@ -343,7 +343,8 @@ fn row(client: &Client, trigger: &Value) -> Result<[String; 5], ClientError> {
     Ok(cells.map(|cell| shown(&cell)))
 }
 
-fn print_table<const N: usize>(rows: &[[String; N]]) {
+/// Prints rows in aligned columns. The cells are escaped.
+pub(super) fn print_table<const N: usize>(rows: &[[String; N]]) {
     let width = |column: usize| rows.iter().map(|row| columns(&row[column])).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
     for row in rows {

@@ -23,7 +23,9 @@ use mainspring_server::{
     services::{
         audit_marks, bootstrap,
         issue_token::{NewToken, issue},
-        scheduler, workspaces,
+        scheduler,
+        stored_secrets::StoredSecrets,
+        workspaces,
     },
 };
 use mainspring_store::{Catalogue, ReadLimit};
@@ -41,6 +43,7 @@ use crate::{
     paths::FIRST_TOKEN,
     runner::{REACH_HELP, Rules},
     scripts::{close_folder, close_this_process, words},
+    secrets::NodeSecrets,
     server_settings::{ServerFlags, Settings, files_max},
     store_location::StoreLocation,
     telemetry::Metrics,
@@ -118,13 +121,15 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let global = &settings.global;
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
-    let (rules, effect_policy) = rules(settings, &scripts)?;
+    let secrets = NodeSecrets::of(&settings.objects)?;
+    let (rules, effect_policy) = rules(settings, &scripts, &secrets)?;
     let location = StoreLocation::of(global)?;
     let engine = match &location {
         StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,
         location => node::join(settings.lease_seconds, location, global, rules).await?,
     };
     let engine = Arc::new(engine);
+    secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
     engine.limit_effects(settings.effects_at_a_time);
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
     let served = served(settings, base.clone(), marks.clone(), effect_policy)?;
@@ -220,10 +225,20 @@ fn open_console(app: &App, base: &str, opens: bool, context: &Context) -> Result
 }
 
 /// The rules for effects, and the policy for calls.
-fn rules(settings: &Settings, scripts: &Scripts) -> Result<(Rules, Arc<EffectPolicy>), CliError> {
-    let ToolServers { executor, source } = tool_servers::open(&settings.objects, scripts)?;
-    let agents = Some(models::executor(&settings.objects, source));
-    let rules = Rules { scripts: scripts.clone(), needs_workspace: true, tools: executor, agents };
+fn rules(
+    settings: &Settings,
+    scripts: &Scripts,
+    secrets: &Arc<NodeSecrets>,
+) -> Result<(Rules, Arc<EffectPolicy>), CliError> {
+    let ToolServers { executor, source } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
+    let agents = Some(models::executor(&settings.objects, source, Some(secrets)));
+    let rules = Rules {
+        scripts: scripts.clone(),
+        needs_workspace: true,
+        tools: executor,
+        agents,
+        secrets: Some(secrets.clone()),
+    };
     Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?)))
 }
 

@@ -7,12 +7,14 @@ use std::{
 };
 
 use mainspring_kernel::{plan::Decision, value::Value};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::{Mutex, mpsc::UnboundedReceiver};
 
 use super::summary::show_items;
 use crate::{
+    context::{Context, block_on},
     error::CliError,
-    output::terminal::{bold, print_out},
+    output::terminal::{bold, print_err, print_out},
     output::text::paragraph,
     signals::Signals,
 };
@@ -24,6 +26,48 @@ pub(crate) enum PromptAnswer {
     Later,
     /// The gate was closed while the prompt was open, by another user or by its timeout.
     Elsewhere,
+}
+
+/// Reads a line without echo, such as a token. After an interrupt the terminal echoes again.
+pub(crate) fn hidden(label: &str, context: &Context) -> Result<String, CliError> {
+    let failed = |why: String| CliError::bad_input("unreadable", format!("the terminal cannot be read: {why}"));
+    block_on(async {
+        context.signals.install()?;
+        let echo_off = EchoOff::begin().map_err(|error| failed(error.to_string()))?;
+        {
+            let mut out = anstream::stderr().lock();
+            let _ = write!(out, "{label}");
+            let _ = out.flush();
+        }
+        let line = tokio::select! {
+            () = context.signals.any() => None,
+            line = typed() => line,
+        };
+        drop(echo_off);
+        print_err!();
+        line.ok_or_else(|| CliError::internal("interrupted", "interrupted; nothing is stored"))
+    })
+}
+
+/// Disables the terminal's echo until it is dropped.
+struct EchoOff {
+    before: Termios,
+}
+
+impl EchoOff {
+    fn begin() -> rustix::io::Result<Self> {
+        let before = tcgetattr(io::stdin())?;
+        let mut echo_off = before.clone();
+        echo_off.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(io::stdin(), OptionalActions::Flush, &echo_off)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for EchoOff {
+    fn drop(&mut self) {
+        let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &self.before);
+    }
 }
 
 /// Prompts for a decision, and polls whether the gate is still open. The execution continues while the prompt is

@@ -43,6 +43,7 @@ mod reach;
 mod refused;
 mod schedules;
 mod script_limits;
+mod secrets;
 mod sessions;
 mod shows;
 mod start;

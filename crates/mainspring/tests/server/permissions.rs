@@ -16,7 +16,7 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 const ROLES: [&str; 5] = ["owner", "admin", "member", "viewer", "agent"];
 
 /// The roles of each permission, written independently of the code so that a change of either is noticed.
-const MAY: [(&str, &str); 19] = [
+const MAY: [(&str, &str); 21] = [
     ("credential", "owner admin member viewer agent"),
     ("workflows:read", "owner admin member viewer agent"),
     ("workflows:write", "owner admin member agent"),
@@ -32,6 +32,8 @@ const MAY: [(&str, &str); 19] = [
     ("members:read", "owner admin member viewer"),
     ("members:write", "owner admin"),
     ("tokens:own", "owner admin member viewer"),
+    ("secrets:read", "owner admin member"),
+    ("secrets:write", "owner admin"),
     ("audit:read", "owner admin"),
     ("organization:read", "owner admin member viewer agent"),
     ("organization:write", "owner admin"),

@@ -88,8 +88,8 @@ impl Bench {
     fn server(&self, name: &str, mode: &str) -> ServerConfig {
         let own = env::current_exe().unwrap().display().to_string();
         let env = BTreeMap::from([
-            (server::MODE.to_owned(), mode.to_owned()),
-            (server::LOG.to_owned(), self.log_path().display().to_string()),
+            (server::MODE.to_owned(), mode.to_owned().into()),
+            (server::LOG.to_owned(), self.log_path().display().to_string().into()),
         ]);
         let transport = TransportConfig::Stdio(StdioConfig { command: own, args: Vec::new(), env, cwd: None });
         ServerConfig { name: name.to_owned(), transport }
@@ -136,6 +136,7 @@ impl Bench {
             key_per_attempt: false,
             handed_out_at: 0,
             workspace: Some(self.folder.path().display().to_string()),
+            secrets: mainspring_kernel::secret::SecretUses::default(),
         }
     }
 
@@ -157,7 +158,7 @@ fn access() -> Access {
         resolver: Arc::new(SystemResolver),
         connect_timeout: Duration::from_secs(5),
     };
-    Access { start: Arc::new(Uncontained), http }
+    Access { start: Arc::new(Uncontained), http, secrets: None }
 }
 
 /// Returns an outcome as text: `done JSON`, `failed CLASS CODE: MESSAGE` or `stopped`.

@@ -65,6 +65,12 @@ pub enum Permission {
     /// Create, list and revoke own credentials.
     #[serde(rename = "tokens:own")]
     TokensOwn,
+    /// Read the names of secrets.
+    #[serde(rename = "secrets:read")]
+    SecretsRead,
+    /// Set and remove secrets.
+    #[serde(rename = "secrets:write")]
+    SecretsWrite,
     /// Read the audit log.
     #[serde(rename = "audit:read")]
     AuditRead,
@@ -84,7 +90,7 @@ use Role::*;
 
 /// All permissions with the roles that have them. Operators of an installation have `installation:write` in addition to
 /// their role.
-pub const PERMISSIONS: [(Permission, &str, &[Role]); 18] = [
+pub const PERMISSIONS: [(Permission, &str, &[Role]); 20] = [
     (WorkflowsRead, "workflows:read", &[Owner, Admin, Member, Viewer, Agent]),
     (WorkflowsWrite, "workflows:write", &[Owner, Admin, Member, Agent]),
     (ProposalsWrite, "proposals:write", &[Owner, Admin, Member, Agent]),
@@ -99,6 +105,8 @@ pub const PERMISSIONS: [(Permission, &str, &[Role]); 18] = [
     (MembersRead, "members:read", &[Owner, Admin, Member, Viewer]),
     (MembersWrite, "members:write", &[Owner, Admin]),
     (TokensOwn, "tokens:own", &[Owner, Admin, Member, Viewer]),
+    (SecretsRead, "secrets:read", &[Owner, Admin, Member]),
+    (SecretsWrite, "secrets:write", &[Owner, Admin]),
     (AuditRead, "audit:read", &[Owner, Admin]),
     (OrganizationRead, "organization:read", &[Owner, Admin, Member, Viewer, Agent]),
     (OrganizationWrite, "organization:write", &[Owner, Admin]),

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use serde::{Deserialize, Serialize};
 
-use crate::http::problem::{Code, Problem, Result};
+use crate::{
+    http::problem::{Code, Problem, Result},
+    services::sealing,
+};
 
 /// Domain separator for deriving the key from the installation's key.
 const PURPOSE: &[u8] = b"mainspring webhook secrets 1";
@@ -29,39 +30,21 @@ pub(crate) fn seal(secrets: &Secrets, key: &[u8; 32], owner: (&str, &str)) -> Re
         return Ok(None);
     }
     let failed = || Problem::new(Code::InternalError, "The secrets of this webhook cannot be encrypted.");
-    let mut bytes = serde_json::to_vec(secrets).map_err(|_| failed())?;
-    let mut nonce = [0; NONCE_LEN];
-    getrandom::fill(&mut nonce).map_err(|_| failed())?;
-    let with = Nonce::assume_unique_for_key(nonce);
-    sealing(key).seal_in_place_append_tag(with, Aad::from(bound_to(owner)), &mut bytes).map_err(|_| failed())?;
-    Ok(Some(BASE64_STANDARD_NO_PAD.encode([&nonce[..], &bytes].concat())))
+    let bytes = serde_json::to_vec(secrets).map_err(|_| failed())?;
+    sealing::seal(&bytes, key, PURPOSE, &[owner.0, owner.1]).map(Some).ok_or_else(failed)
 }
 
 /// Decrypts the secrets of a trigger.
 pub(crate) fn open(sealed: Option<&str>, key: &[u8; 32], owner: (&str, &str)) -> Result<Secrets> {
     let Some(sealed) = sealed else { return Ok(Secrets::default()) };
     let opened = || {
-        let bytes = BASE64_STANDARD_NO_PAD.decode(sealed).ok()?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_LEN>()?;
-        let mut sealed = sealed.to_vec();
-        let with = Nonce::assume_unique_for_key(*nonce);
-        let opened = sealing(key).open_in_place(with, Aad::from(bound_to(owner)), &mut sealed).ok()?;
-        serde_json::from_slice(opened).ok()
+        let bytes = sealing::open(sealed, key, PURPOSE, &[owner.0, owner.1])?;
+        serde_json::from_slice(&bytes).ok()
     };
     opened().ok_or_else(|| {
         let message = "The secrets of this webhook were encrypted with another key. Set them again.";
         Problem::new(Code::InternalError, message)
     })
-}
-
-fn bound_to((organization, trigger): (&str, &str)) -> Vec<u8> {
-    [PURPOSE, b"\0", organization.as_bytes(), b"\0", trigger.as_bytes()].concat()
-}
-
-fn sealing(key: &[u8; 32]) -> LessSafeKey {
-    let own = ring::hmac::sign(&ring::hmac::Key::new(ring::hmac::HMAC_SHA256, key), PURPOSE);
-    let unbound = UnboundKey::new(&CHACHA20_POLY1305, own.as_ref());
-    LessSafeKey::new(unbound.expect("HMAC-SHA256 gives as many bytes as ChaCha20 takes"))
 }
 
 #[cfg(test)]

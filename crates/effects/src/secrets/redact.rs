@@ -1,0 +1,339 @@
+//! Removes the values of secrets from outcomes.
+//!
+//! A text is searched in three views: as it is, with percent encoding decoded, and with backslash escapes decoded. Each
+//! view leaves out white space, so that line breaks inside of an encoded value do not hide it. The needles are the value,
+//! its longer lines, its hexadecimal and HTML forms, and the parts of its base64 forms that do not depend on the bytes
+//! around it. A value that a program transforms in another way is not found.
+
+use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
+use mainspring_kernel::{
+    effect::Outcome,
+    failure::Failure,
+    json,
+    value::{Map, Value},
+};
+
+use super::{
+    SecretValue,
+    limits::{CUT_BYTES_MIN, LINE_BYTES_MIN},
+};
+
+/// The text that replaces a value. It is shorter than any value, so an outcome within a bound stays within it.
+const REPLACEMENT: &str = "***";
+
+/// Removes values of secrets. Its `Debug` form does not show them.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    needles: Vec<Vec<u8>>,
+    /// The values without white space, for beginnings at the end of a text.
+    values: Vec<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Redactor({} values)", self.values.len())
+    }
+}
+
+impl Redactor {
+    /// Makes a redactor of values.
+    pub fn new(values: impl IntoIterator<Item = SecretValue>) -> Self {
+        let mut redactor = Self::default();
+        for value in values {
+            let text = value.expose();
+            redactor.values.push(compact(text.as_bytes()));
+            redactor.needles.extend(needles(text));
+        }
+        // The longest first, so that a value is replaced as a whole.
+        redactor.needles.sort_by_key(|needle| std::cmp::Reverse(needle.len()));
+        redactor.needles.dedup();
+        redactor
+    }
+
+    /// True if there is nothing to remove.
+    pub fn is_empty(&self) -> bool {
+        self.needles.is_empty()
+    }
+
+    /// Removes the values from an outcome.
+    pub fn outcome(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            _ if self.is_empty() => outcome,
+            Outcome::Done(value) => Outcome::Done(self.value(value)),
+            Outcome::Failed(failure) => Outcome::Failed(self.failure(failure)),
+            Outcome::Stopped(value) => Outcome::Stopped(self.value(value)),
+            other => other,
+        }
+    }
+
+    /// Removes the values from the message and the details of a failure.
+    pub fn failure(&self, failure: Failure) -> Failure {
+        let Failure { code, class, message, details } = failure;
+        Failure { code, class, message: self.text(message), details: self.value(details) }
+    }
+
+    /// Removes the values from texts, keys and numbers.
+    pub fn value(&self, value: Value) -> Value {
+        match value {
+            Value::Text(text) => Value::Text(self.text(text)),
+            Value::List(items) => Value::List(items.into_iter().map(|item| self.value(item)).collect()),
+            Value::Map(map) => {
+                Value::Map(map.into_iter().map(|(key, value)| (self.text(key), self.value(value))).collect::<Map>())
+            }
+            Value::Number(_) => {
+                let shown = json::compact(&value);
+                let redacted = self.text(shown.clone());
+                if redacted == shown { value } else { Value::Text(redacted) }
+            }
+            other => other,
+        }
+    }
+
+    /// Removes the values from a text.
+    pub fn text(&self, text: String) -> String {
+        let mut found = Vec::new();
+        for view in [View::plain(&text), View::percent(&text), View::backslash(&text)] {
+            self.search(&view, &mut found);
+        }
+        if found.is_empty() { text } else { replaced(&text, found) }
+    }
+
+    /// Adds the ranges of a text that hold a value or a part of one.
+    fn search(&self, view: &View, found: &mut Vec<(usize, usize)>) {
+        let bytes = &view.bytes[..];
+        for needle in &self.needles {
+            let mut from = 0;
+            while let Some(at) = position(&bytes[from..], needle) {
+                let (start, end) = (from + at, from + at + needle.len());
+                found.push((view.starts[start], view.ends[end - 1]));
+                from = end;
+            }
+        }
+        // A bound marks the place with an ellipsis, or not at all.
+        let bytes = bytes.strip_suffix("…".as_bytes()).unwrap_or(bytes);
+        for value in &self.values {
+            let longest = value.len().min(bytes.len());
+            let cut = (CUT_BYTES_MIN..=longest).rev().find(|length| bytes.ends_with(&value[..*length]));
+            if let Some(length) = cut {
+                found.push((view.starts[bytes.len() - length], view.ends[bytes.len() - 1]));
+            }
+        }
+    }
+}
+
+/// The bytes of a text in one decoding without white space, each with its range in the text.
+#[derive(Default)]
+struct View {
+    bytes: Vec<u8>,
+    starts: Vec<usize>,
+    ends: Vec<usize>,
+}
+
+impl View {
+    fn push(&mut self, byte: u8, start: usize, end: usize) {
+        if !byte.is_ascii_whitespace() {
+            self.bytes.push(byte);
+            self.starts.push(start);
+            self.ends.push(end);
+        }
+    }
+
+    fn plain(text: &str) -> Self {
+        let mut view = Self::default();
+        text.bytes().enumerate().for_each(|(at, byte)| view.push(byte, at, at + 1));
+        view
+    }
+
+    /// Decodes `%41`. A `+` stands for a space.
+    fn percent(text: &str) -> Self {
+        let (mut view, bytes, mut at) = (Self::default(), text.as_bytes(), 0);
+        if !text.contains(['%', '+']) {
+            return view;
+        }
+        while at < bytes.len() {
+            let decoded = bytes.get(at + 1..at + 3).filter(|_| bytes[at] == b'%').and_then(hex_byte);
+            let (byte, length) = match decoded {
+                Some(byte) => (byte, 3),
+                None if bytes[at] == b'+' => (b' ', 1),
+                None => (bytes[at], 1),
+            };
+            view.push(byte, at, at + length);
+            at += length;
+        }
+        view
+    }
+
+    /// Decodes the escapes of JSON: `\n`, `\"`, `\u0041`.
+    fn backslash(text: &str) -> Self {
+        let (mut view, bytes, mut at) = (Self::default(), text.as_bytes(), 0);
+        if !text.contains('\\') {
+            return view;
+        }
+        while at < bytes.len() {
+            let code = || {
+                let digits = bytes.get(at + 2..at + 6)?;
+                Some([hex_byte(&digits[..2])?, hex_byte(&digits[2..])?])
+            };
+            match (bytes[at], bytes.get(at + 1)) {
+                (b'\\', Some(b'u')) if code().is_some() => {
+                    let character = code().and_then(|code| char::from_u32(u16::from_be_bytes(code).into()));
+                    let mut buffer = [0; 4];
+                    let encoded = character.unwrap_or('\u{fffd}').encode_utf8(&mut buffer);
+                    encoded.bytes().for_each(|byte| view.push(byte, at, at + 6));
+                    at += 6;
+                }
+                (b'\\', Some(b'n' | b'r' | b't')) => at += 2,
+                (b'\\', Some(escaped)) => {
+                    view.push(*escaped, at, at + 2);
+                    at += 2;
+                }
+                (byte, _) => {
+                    view.push(byte, at, at + 1);
+                    at += 1;
+                }
+            }
+        }
+        view
+    }
+}
+
+fn hex_byte(digits: &[u8]) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(digits[0])? * 16 + digit(digits[1])?).ok()
+}
+
+/// Replaces ranges of a text. Overlapping ranges become one. They begin and end between characters, or are widened.
+fn replaced(text: &str, mut ranges: Vec<(usize, usize)>) -> String {
+    ranges.sort_unstable();
+    let (mut out, mut kept_from) = (String::with_capacity(text.len()), 0);
+    let mut ranges = ranges.into_iter().peekable();
+    while let Some((start, mut end)) = ranges.next() {
+        while let Some((_, next_end)) = ranges.next_if(|(next, _)| *next <= end) {
+            end = end.max(next_end);
+        }
+        let start = (0..=start).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let end = (end..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+        out.push_str(&text[kept_from.min(start)..start]);
+        out.push_str(REPLACEMENT);
+        kept_from = end;
+    }
+    out.push_str(&text[kept_from..]);
+    out
+}
+
+/// Returns the forms of a value, without white space.
+fn needles(value: &str) -> Vec<Vec<u8>> {
+    let mut forms: Vec<String> = vec![value.to_owned()];
+    forms.extend(value.lines().filter(|line| line.trim().len() >= LINE_BYTES_MIN).map(str::to_owned));
+    // Programs often drop the newline at the end of a value.
+    for bytes in [value.as_bytes(), value.trim().as_bytes()] {
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        forms.extend([hex.to_uppercase(), hex]);
+        for before in 0..3 {
+            let standard = base64_core(bytes, before);
+            forms.extend([standard.replace('+', "-").replace('/', "_"), standard]);
+        }
+    }
+    let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    forms.extend([html.replace('\'', "&#39;"), html]);
+    forms.into_iter().map(|form| compact(form.as_bytes())).collect()
+}
+
+/// Returns the characters of a base64 form that stand for these bytes alone, after a number of other bytes.
+fn base64_core(bytes: &[u8], before: usize) -> String {
+    let padded: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
+    let encoded = BASE64_STANDARD_NO_PAD.encode(&padded);
+    let (first, last) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
+    encoded[first..last].to_owned()
+}
+
+fn compact(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
+}
+
+fn position(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    let (first, rest) = needle.split_first()?;
+    let mut from = 0;
+    while let Some(at) = bytes[from..].iter().position(|byte| byte == first) {
+        let start = from + at;
+        if bytes[start + 1..].starts_with(rest) {
+            return Some(start);
+        }
+        from = start + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE};
+
+    use super::*;
+
+    const VALUE: &str = "p+ss/w0rd \"quöted\"&more";
+
+    fn redactor() -> Redactor {
+        Redactor::new([SecretValue::new(VALUE).unwrap()])
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(redactor().text(text.to_owned()), expected, "{text}");
+    }
+
+    #[test]
+    fn each_form_of_a_value_is_removed() {
+        check("nothing here", "nothing here");
+        check(&format!("a {VALUE} b {VALUE}"), "a *** b ***");
+        check(&format!("{VALUE}{VALUE}"), "***");
+        check(&json::compact(&Value::from(VALUE)), "\"***\"");
+        check(r#"p+ss\/w0rd\u0020\"qu\u00f6ted\"\u0026more"#, "***");
+        for encoded in ["p%2Bss%2Fw0rd%20%22qu%C3%B6ted%22%26more", "p%2bss/w0rd+%22qu%c3%b6ted%22%26more"] {
+            check(&format!("?k={encoded}&x=1"), "?k=***&x=1");
+        }
+        check("p+ss/w0rd &quot;quöted&quot;&amp;more", "***");
+        let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
+        check(&hex, "***");
+    }
+
+    #[test]
+    fn base64_is_found_at_any_position_and_across_lines() {
+        for before in ["", "u", "us", "user:"] {
+            for after in ["", "\n", "!!"] {
+                let text = format!("{before}{VALUE}{after}");
+                for encoded in [BASE64_STANDARD.encode(&text), BASE64_URL_SAFE.encode(&text)] {
+                    let redacted = redactor().text(encoded.clone());
+                    assert!(redacted.contains("***") && redacted.len() < 16, "{text} {encoded} {redacted}");
+                    let (start, end) = encoded.split_at(14);
+                    let redacted = redactor().text(format!("{start}\r\n{end}"));
+                    assert!(redacted.contains("***") && redacted.len() < 16, "{text} {redacted}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_that_a_bound_has_cut_is_removed() {
+        check("output p+ss/w0rd \"qu", "output ***");
+        check("output p+ss/w0rd…", "output ***…");
+        check("output p+ss", "output p+ss");
+    }
+
+    #[test]
+    fn lines_keys_and_numbers_are_redacted() {
+        let key = "-----BEGIN KEY-----\nAAAABBBBCCCC\nDDDDEEEEFFFF\n-----END KEY-----\n";
+        let redactor = Redactor::new(["12345678", key].map(|value| SecretValue::new(value).unwrap()));
+        let text = |text: &str| redactor.text(text.to_owned());
+        assert_eq!(text("x DDDDEEEEFFFF y"), "x *** y");
+        assert_eq!(text(&key.replace('\n', "\\n")), "***");
+        assert_eq!(text(&format!("<{}>", key.replace('\n', "\r\n").trim())), "<***>");
+        let value = Value::map([("12345678", Value::from(912_345_678_u64)), ("n", Value::from(12_345_u64))]);
+        assert_eq!(json::compact(&redactor.value(value)), r#"{"***":"9***","n":12345}"#);
+    }
+
+    #[test]
+    fn a_value_is_not_shown_by_debug() {
+        let shown = format!("{:?} {:?}", SecretValue::new(VALUE).unwrap(), redactor());
+        assert!(!shown.contains("w0rd"), "{shown}");
+    }
+}

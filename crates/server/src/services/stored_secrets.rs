@@ -1,0 +1,248 @@
+//! The secrets of organizations: encrypted in the store, set by members, and read for the steps of workflows.
+
+use std::{fmt, sync::Arc};
+
+use mainspring_effects::secrets::{Purpose, SecretError, SecretValue};
+use mainspring_engine::clock::now_ms;
+use mainspring_kernel::{cbor, hash::Hash, value::Value};
+use mainspring_store::{AuditEntry, Catalogue, Change, Store};
+
+use crate::{
+    auth::caller::Caller,
+    http::problem::{Code, Problem, Result},
+    resources::{
+        Secret,
+        repository::{Repository, Stored, entry, with_retries},
+    },
+    services::sealing,
+};
+
+/// Domain separator for deriving the key from the installation's key.
+const PURPOSE: &[u8] = b"mainspring secrets 1";
+
+/// Most secrets of an organization: enough for a few per workflow, and few enough to list in one response.
+pub(crate) const SECRETS_MAX: usize = 1_000;
+
+/// Most workflows that a secret names.
+pub(crate) const WORKFLOWS_MAX: usize = 100;
+
+/// The actor of a use in the audit log. No member can have this name.
+const EXECUTION: &str = "(execution)";
+
+/// Reads the secrets of a store.
+pub struct StoredSecrets {
+    store: Arc<dyn Store>,
+    key: [u8; 32],
+}
+
+impl fmt::Debug for StoredSecrets {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("StoredSecrets")
+    }
+}
+
+impl StoredSecrets {
+    /// The secrets of a store, under the installation's key.
+    pub fn new(store: Arc<dyn Store>, key: [u8; 32]) -> Self {
+        Self { store, key }
+    }
+
+    /// Reads the secret of an organization for a step. `None` if the organization has no secret of this name. The use is
+    /// recorded before the value is returned. Blocks.
+    pub fn read(
+        &self,
+        organization: &str,
+        name: &str,
+        purpose: &Purpose,
+    ) -> std::result::Result<Option<SecretValue>, SecretError> {
+        let unavailable = |problem: Problem| SecretError::Unavailable(problem.full_message());
+        let catalogue = self.store.catalogue();
+        let found = Repository::of(catalogue, organization).get::<Secret>(name).map_err(unavailable)?;
+        let Some(Stored { body: secret, .. }) = found else { return Ok(None) };
+        let Purpose::Step { workflow, .. } = purpose else { return Ok(None) };
+        if !permits(secret.workflows.as_deref(), workflow.as_deref()) {
+            let why = "its workflow is not among those that may use it: an admin adds it with `mainspring secret set`";
+            return Err(SecretError::NotPermitted(why.into()));
+        }
+        let value = open(&secret, &self.key, organization, name)?;
+        self.record(organization, name, purpose)?;
+        Ok(Some(value))
+    }
+
+    /// Adds the use of a secret to the audit log of an organization. Blocks.
+    pub fn record(&self, organization: &str, name: &str, purpose: &Purpose) -> std::result::Result<(), SecretError> {
+        let (target, detail) = match purpose {
+            Purpose::Step { workflow, execution_id, step, attempt } => {
+                let detail = Value::map([
+                    ("execution", Value::from(execution_id.as_str())),
+                    ("step", step.as_str().into()),
+                    ("attempt", (*attempt).into()),
+                    ("workflow", workflow.as_deref().into()),
+                ]);
+                (name, detail)
+            }
+            Purpose::Settings(part) => (name, Value::map([("settings", Value::from(part.as_str()))])),
+        };
+        let audit = AuditEntry {
+            organization: organization.into(),
+            at: now_ms(),
+            actor: EXECUTION.into(),
+            action: "secret.use".into(),
+            target: target.into(),
+            detail: cbor::encode(&detail),
+        };
+        let change = Change { audit: vec![audit], sealing: self.key, ..Change::default() };
+        let failed = |error| SecretError::Unavailable(format!("its use cannot be recorded in the audit log: {error}"));
+        self.store.catalogue().change(&change).map(drop).map_err(failed)
+    }
+}
+
+/// True if a workflow may use a secret. An execution without a workflow in the catalogue uses only secrets of all.
+fn permits(workflows: Option<&[String]>, workflow: Option<&str>) -> bool {
+    workflows.is_none_or(|permitted| workflow.is_some_and(|workflow| permitted.iter().any(|one| one == workflow)))
+}
+
+/// Identifies the installation's key without revealing it.
+fn key_id(key: &[u8; 32]) -> String {
+    Hash::keyed(key, &[b"mainspring secret key 1"]).hex()[..16].to_owned()
+}
+
+fn open(
+    secret: &Secret,
+    key: &[u8; 32],
+    organization: &str,
+    name: &str,
+) -> std::result::Result<SecretValue, SecretError> {
+    let missing = |why: &str| SecretError::Missing(why.into());
+    if secret.key_id != key_id(key) {
+        return Err(missing("it was encrypted with another key of the installation: set it again"));
+    }
+    let bytes = sealing::open(&secret.sealed, key, PURPOSE, &[organization, name]);
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = text.ok_or_else(|| missing("its stored form was changed outside of Mainspring: set it again"))?;
+    SecretValue::new(&text).map_err(SecretError::Missing)
+}
+
+/// A secret to set.
+pub(crate) struct NewSecret<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) value: &'a SecretValue,
+    /// Ids of the workflows that may use it; `None` for all.
+    pub(crate) workflows: Option<Vec<String>>,
+}
+
+/// Sets a secret: creates it or replaces its value and its workflows. Returns it, and true if it is new.
+pub(crate) fn set(
+    catalogue: &dyn Catalogue,
+    key: &[u8; 32],
+    caller: &Caller,
+    new: &NewSecret<'_>,
+) -> Result<(Stored<Secret>, bool)> {
+    let failed = || Problem::new(Code::InternalError, "The secret cannot be encrypted.");
+    let repository = Repository::of(catalogue, &caller.organization);
+    with_retries(catalogue, crate::http::request_slots::SLOTS_MAX, || {
+        let earlier = repository.get::<Secret>(new.name)?;
+        let now = now_ms();
+        if earlier.is_none() && repository.all::<Secret>(None).take(SECRETS_MAX).count() == SECRETS_MAX {
+            let message = format!("The organization has {SECRETS_MAX} secrets: remove unused ones.");
+            return Err(Problem::new(Code::Conflict, message));
+        }
+        let bytes = new.value.expose().as_bytes();
+        let body = Secret {
+            sealed: sealing::seal(bytes, key, PURPOSE, &[&caller.organization, new.name]).ok_or_else(failed)?,
+            key_id: key_id(key),
+            workflows: new.workflows.clone(),
+            set_by: caller.user.clone(),
+            created_at: earlier.as_ref().map_or(now, |earlier| earlier.body.created_at),
+            updated_at: now,
+        };
+        let version = earlier.as_ref().map_or(0, |earlier| earlier.version);
+        let workflows = body.workflows.iter().flatten().map(|id| Value::from(id.as_str())).collect::<Vec<_>>();
+        let detail =
+            Value::map([("workflows", if body.workflows.is_some() { workflows.into() } else { "all".into() })]);
+        let change = Change {
+            puts: vec![repository.put(new.name, &body, version)?],
+            audit: vec![entry(caller, "secret.set", new.name, detail)],
+            sealing: *key,
+            ..Change::default()
+        };
+        Ok((change, (Stored { id: new.name.into(), version: version + 1, body }, version == 0)))
+    })
+}
+
+/// Removes a secret. Steps that use it fail from then on.
+pub(crate) fn remove(catalogue: &dyn Catalogue, key: &[u8; 32], caller: &Caller, name: &str) -> Result<()> {
+    let repository = Repository::of(catalogue, &caller.organization);
+    with_retries(catalogue, crate::http::request_slots::SLOTS_MAX, || {
+        let stored = repository.require::<Secret>(name)?;
+        let change = Change {
+            removals: vec![repository.removal(&stored)],
+            audit: vec![entry(caller, "secret.remove", name, Value::Map(Default::default()))],
+            sealing: *key,
+            ..Change::default()
+        };
+        Ok((change, ()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_store::memory::MemoryStore;
+
+    use super::*;
+
+    const KEY: [u8; 32] = [7; 32];
+
+    fn store_with(workflows: Option<Vec<String>>) -> Arc<dyn Store> {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let secret = Secret {
+            sealed: sealing::seal(b"planted-value", &KEY, PURPOSE, &["acme", "API"]).unwrap(),
+            key_id: key_id(&KEY),
+            workflows,
+            set_by: "ada".into(),
+            created_at: 1,
+            updated_at: 1,
+        };
+        let catalogue = store.catalogue();
+        let put = Repository::of(catalogue, "acme").put("API", &secret, 0).unwrap();
+        catalogue.change(&Change { puts: vec![put], sealing: KEY, ..Change::default() }).unwrap();
+        store
+    }
+
+    fn by(workflow: Option<&str>) -> Purpose {
+        let workflow = workflow.map(Into::into);
+        Purpose::Step { workflow, execution_id: "e1".into(), step: "call".into(), attempt: 2 }
+    }
+
+    #[test]
+    fn a_secret_is_read_by_its_workflows_alone_and_each_use_is_recorded() {
+        let store = store_with(Some(vec!["w1".into()]));
+        let secrets = StoredSecrets::new(store.clone(), KEY);
+        let value = secrets.read("acme", "API", &by(Some("w1"))).unwrap().unwrap();
+        assert_eq!(value.expose(), "planted-value");
+        for workflow in [None, Some("w2")] {
+            let refused = secrets.read("acme", "API", &by(workflow));
+            assert!(matches!(refused, Err(SecretError::NotPermitted(_))), "{workflow:?} {refused:?}");
+        }
+        assert_eq!(secrets.read("other", "API", &by(Some("w1"))), Ok(None), "another organization");
+        assert_eq!(secrets.read("acme", "OTHER", &by(Some("w1"))), Ok(None));
+        let rows = store.catalogue().audit("acme", 0, Default::default()).unwrap();
+        assert_eq!(rows.len(), 1, "refused uses read nothing");
+        assert_eq!((rows[0].entry.action.as_str(), rows[0].entry.target.as_str()), ("secret.use", "API"));
+        let detail = cbor::decode(&rows[0].entry.detail).unwrap();
+        assert_eq!(detail.get("attempt"), Some(&Value::from(2_u32)));
+    }
+
+    #[test]
+    fn a_secret_opens_with_its_key_and_under_its_name_only() {
+        let store = store_with(None);
+        let other_key = StoredSecrets::new(store.clone(), [8; 32]).read("acme", "API", &by(None));
+        assert!(matches!(other_key, Err(SecretError::Missing(_))), "{other_key:?}");
+        let catalogue = store.catalogue();
+        let copied = Repository::of(catalogue, "acme").require::<Secret>("API").unwrap();
+        let put = Repository::of(catalogue, "evil").put("API", &copied.body, 0).unwrap();
+        catalogue.change(&Change { puts: vec![put], sealing: KEY, ..Change::default() }).unwrap();
+        let copied = StoredSecrets::new(store, KEY).read("evil", "API", &by(None));
+        assert!(matches!(copied, Err(SecretError::Missing(_))), "{copied:?}");
+    }
+}
