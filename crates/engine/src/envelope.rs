@@ -81,6 +81,21 @@ pub fn of_diagnostics(diagnostics: &[Diagnostic]) -> Value {
     ])
 }
 
+/// The envelope of a definition whose warnings count as errors: each is listed in `errors` with that severity.
+pub fn of_strict(warnings: Vec<Value>) -> Value {
+    let mut errors = warnings;
+    for error in &mut errors {
+        if let Value::Map(error) = error {
+            error.insert("severity".into(), Severity::Error.name().into());
+        }
+    }
+    let mut envelope = of_diagnostics(&[]);
+    if let Value::Map(envelope) = &mut envelope {
+        envelope.insert("errors".into(), errors.into());
+    }
+    envelope
+}
+
 /// The status in the envelope: `ok`, `needs_approval`, `cancelled`, `failed`, or `running` for an unfinished execution.
 pub fn status(state: &State) -> &'static str {
     match state.status() {

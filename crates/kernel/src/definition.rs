@@ -20,6 +20,7 @@ use crate::{
     value::Value,
     yaml,
 };
+use allow::Allowed;
 use edges::Edges;
 use fields::Fields;
 use outline::Outline;
@@ -27,8 +28,10 @@ use report::{Report, has_inexact_numbers};
 use root::Root;
 
 mod agents;
+mod allow;
 mod bounds;
 mod budget;
+mod comparisons;
 mod conditions;
 pub mod convert;
 mod denied_calls;
@@ -54,7 +57,9 @@ mod step_types;
 mod step_work;
 mod steps;
 mod suggest;
+mod warnings;
 
+pub use allow::is_allowed;
 pub use denied_calls::denied_calls;
 pub use inspector::{Complaint, Inspector, Unread};
 pub use notation::Notation;
@@ -123,7 +128,8 @@ pub fn compile_with(document: &Document, inspector: &dyn Inspector) -> Result<Co
     let mut report = Report::new(document, inspector);
     let compiled = definition(document, &mut report);
     let has_errors = report.has_errors();
-    let found = report.into_sorted();
+    let is_whole = compiled.is_some() && !has_errors;
+    let found = report.into_sorted(is_whole);
     match compiled {
         Some((plan, normalised, paths)) if !has_errors => {
             Ok(Compiled { workflow_hash: plan.workflow_hash, plan, normalised, paths, warnings: found })
@@ -152,6 +158,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     let steps = root::steps_of(notation, &fields, report);
     let mut outline = Outline::read(notation, steps, report);
     outline.declared = root.declared(&fields);
+    report.allowed = Allowed::read(&fields, &outline, report);
     let edges = Edges::read(root.order, &fields, &outline, report);
     if edges.is_none() {
         edges::check_needs(&outline, report);
@@ -178,10 +185,11 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         variables: root.variables,
         default_context: root.default_context,
         output,
-        blocks: edges::with_graph(outline.blocks, graph),
+        blocks: edges::with_graph(core::mem::take(&mut outline.blocks), graph),
         steps,
     };
     bounds::check(&plan, &paths, report);
+    warnings::check(&plan, &outline, report);
     Some((plan, normalised, paths))
 }
 

@@ -51,7 +51,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 31] = [
+pub const CODES: [&str; 38] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -83,8 +83,52 @@ pub const CODES: [&str; 31] = [
     FOREIGN_REFERENCE,
     INEXACT_NUMBER,
     POLICY_DENIED,
+    RETRY_DOES_NOT_APPLY,
+    INTERRUPTION_REPEATS,
+    GATE_NEVER_OPENS,
+    STEP_NEVER_RUNS,
+    TIMEOUT_ABOVE_EXECUTION,
+    COMPARISON_NEVER_HOLDS,
+    UNUSED_ALLOW,
 ];
 
+/// The codes of warnings that a definition may accept with `allow`, those of a server included.
+pub const WARNINGS: [&str; 15] = [
+    DUPLICATE_OUTPUT_VARIABLE,
+    BAD_CONDITION,
+    PATH_NOT_IN_SCHEMA,
+    REFERENCE_TO_OUTPUT_VARIABLE,
+    FOREIGN_REFERENCE,
+    INEXACT_NUMBER,
+    TOO_LARGE,
+    RETRY_DOES_NOT_APPLY,
+    INTERRUPTION_REPEATS,
+    GATE_NEVER_OPENS,
+    STEP_NEVER_RUNS,
+    TIMEOUT_ABOVE_EXECUTION,
+    COMPARISON_NEVER_HOLDS,
+    OF_SERVERS[0],
+    OF_SERVERS[1],
+];
+
+/// The codes of warnings that a server adds, because they depend on its members.
+pub const OF_SERVERS: [&str; 2] = ["approver_cannot_decide", "too_few_approvers"];
+
+
+/// See [`CODES`].
+pub const RETRY_DOES_NOT_APPLY: &str = "retry_does_not_apply";
+/// See [`CODES`].
+pub const INTERRUPTION_REPEATS: &str = "interruption_repeats";
+/// See [`CODES`].
+pub const GATE_NEVER_OPENS: &str = "gate_never_opens";
+/// See [`CODES`].
+pub const STEP_NEVER_RUNS: &str = "step_never_runs";
+/// See [`CODES`].
+pub const TIMEOUT_ABOVE_EXECUTION: &str = "timeout_above_execution";
+/// See [`CODES`].
+pub const COMPARISON_NEVER_HOLDS: &str = "comparison_never_holds";
+/// See [`CODES`].
+pub const UNUSED_ALLOW: &str = "unused_allow";
 /// See [`CODES`].
 pub const UNREADABLE: &str = "unreadable";
 /// See [`CODES`].

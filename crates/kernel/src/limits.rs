@@ -165,6 +165,9 @@ pub const WAIT_MAX_MS: u64 = 10 * 366 * 24 * 3600 * 1000;
 /// Default time until an approval gate expires, in milliseconds (first specification, 12.1).
 pub const APPROVAL_TTL_DEFAULT_MS: u64 = 24 * 3600 * 1000;
 
+/// Time in milliseconds within which no person reads a question and decides; a gate that is denied earlier causes a warning.
+pub const DECISION_MIN_MS: u64 = 1_000;
+
 /// Maximum number of approvals that one gate may require.
 pub const APPROVAL_COUNT_MAX: u32 = 100;
 

@@ -18,9 +18,6 @@ const PAGE: &str = "docs/reference/errors.md";
 /// The variable by which tests write golden files instead of comparing them.
 const WRITE_VARIABLE: &str = "MAINSPRING_UPDATE_GOLDEN";
 
-/// Diagnostics that a server reports.
-const OF_SERVERS: [&str; 2] = ["approver_cannot_decide", "too_few_approvers"];
-
 /// Calls whose first argument is the code of an error of the command line, each with the exit code.
 const COMMAND_CALLS: [(&str, u8); 3] = [("bad_input(", 10), ("contract(", 20), ("internal(", 40)];
 
@@ -143,7 +140,7 @@ fn diagnostics_are_those_of_the_compiler() {
         .filter(|known| matches!(known.origin, Origin::Diagnostic { .. }))
         .map(|known| known.code)
         .collect();
-    assert_eq!(known, diagnostic::CODES.into_iter().chain(OF_SERVERS).collect());
+    assert_eq!(known, diagnostic::CODES.into_iter().chain(diagnostic::OF_SERVERS).collect());
 }
 
 /// `NotFound` as `NOT_FOUND`.

@@ -102,6 +102,9 @@ impl Reader<'_, '_> {
         let reference =
             self.report.filled_text(fields, "ref").and_then(|text| self.ref_of(text, &fields.path.key("ref")));
         let test = self.test(fields);
+        if let (Some(reference), Some(test)) = (&reference, &test) {
+            self.check_comparison(reference, test, fields);
+        }
         Some(Condition::About(reference?, test?))
     }
 

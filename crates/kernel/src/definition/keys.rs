@@ -93,6 +93,7 @@ pub fn root(notation: Notation) -> Vec<&'static str> {
         "output",
         "constraints",
         "policy",
+        "allow",
     ];
     own.iter().copied().chain(shared).collect()
 }

@@ -4,6 +4,7 @@ use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::ops::RangeInclusive;
 
 use super::{
+    allow::Allowed,
     fields::Fields,
     inspector::Inspector,
     suggest::{
@@ -36,6 +37,8 @@ pub(super) struct Report<'a> {
     searches: usize,
     /// Steps visited so far in reachability searches.
     pub visits: usize,
+    /// The warnings that the definition accepts.
+    pub allowed: Allowed,
 }
 
 /// The number of diagnostics that are not listed.
@@ -67,6 +70,7 @@ impl<'a> Report<'a> {
             meant: BTreeSet::new(),
             searches: 0,
             visits: 0,
+            allowed: Allowed::default(),
         }
     }
 
@@ -100,8 +104,16 @@ impl<'a> Report<'a> {
     }
 
     /// Returns all diagnostics in document order, or in path order if they have no position. If a key is missing
-    /// because another key was written in its place, only the unknown key is reported.
-    pub(super) fn into_sorted(mut self) -> Vec<Diagnostic> {
+    /// because another key was written in its place, only the unknown key is reported. Accepted warnings are left out;
+    /// if `is_whole` is true, all warnings were found, and an entry of `allow` that accepts none is one itself.
+    pub(super) fn into_sorted(mut self, is_whole: bool) -> Vec<Diagnostic> {
+        for (holder, code) in core::mem::take(&mut self.allowed).apply(&mut self.found) {
+            if is_whole && self.omitted.warnings == 0 {
+                let message = format!("nothing here causes the warning {}, which `allow` lists", named(code));
+                let help = format!("take {} out of `allow`", named(code));
+                self.warning(diagnostic::UNUSED_ALLOW, &holder.key("allow"), message, help);
+            }
+        }
         let listed: BTreeSet<_> = self.missed.intersection(&self.meant).collect();
         self.found.retain(|found| {
             let missed = missed_key(found).map(|key| found.path.key(key));

@@ -43,7 +43,7 @@ pub(super) fn check_interruption(retry: &Retry, step: &Fields<'_>, report: &mut 
         let message = "`onInterrupted: retry` does nothing, as `retry` is not for interruptions";
         let help = "an interruption has class `unavailable` and code `interrupted`: list `code:interrupted` in \
                     `retryOn`, and not `unavailable` in `neverOn`";
-        report.warning(diagnostic::WRONG_VALUE, &step.path.key("onInterrupted"), message, help);
+        report.warning(diagnostic::RETRY_DOES_NOT_APPLY, &step.path.key("onInterrupted"), message, help);
     }
 }
 

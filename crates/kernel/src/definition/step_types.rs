@@ -16,8 +16,19 @@ pub(super) struct Kind {
 }
 
 /// Keys of every step type.
-pub(super) const COMMON_KEYS: [&str; 10] =
-    ["id", "type", "name", "description", "when", "onError", "continueOnError", "outputVariable", "priority", "needs"];
+pub(super) const COMMON_KEYS: [&str; 11] = [
+    "id",
+    "type",
+    "name",
+    "description",
+    "when",
+    "onError",
+    "continueOnError",
+    "outputVariable",
+    "priority",
+    "needs",
+    "allow",
+];
 
 /// Keys that several step types share, with the same meaning in each.
 pub(super) const MODIFIERS: [&str; 10] = [

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 33] = [
+pub(super) static CODES: [ErrorCode; 40] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -129,6 +129,42 @@ pub(super) static CODES: [ErrorCode; 33] = [
         "Fewer members can decide than `count` requires. Reported by a server.",
         "Add members in a role that may decide, or lower `count`.",
     ),
+    warning(
+        "retry_does_not_apply",
+        "A retry policy that does not list the class in which the step fails, or that waits longer than the execution may take.",
+        "List the class, as in the example, or remove the policy.",
+    )
+    .with_example("retry: {maxAttempts: 3, retryOn: [failed]}"),
+    warning(
+        "interruption_repeats",
+        "A step that creates or sends something, and is repeated if its process dies, because `onInterrupted` is not set.",
+        "Write `onInterrupted: ask`, or `onInterrupted: retry` if repeating it does no harm.",
+    )
+    .with_example("{type: bash, command: npm publish}"),
+    warning(
+        "gate_never_opens",
+        "An approval at which nobody can decide: its time is shorter than a second, or an approver is written as a reference.",
+        "Correct `ttlMs` or `approvers`.",
+    )
+    .with_example("approvers: [\"@input.owner\"]"),
+    warning(
+        "step_never_runs",
+        "Steps that no execution reaches, because a condition is constant or the execution always ends before them.",
+        "Remove the steps, or write a condition that refers.",
+    )
+    .with_example("when: false"),
+    warning(
+        "timeout_above_execution",
+        "A time of a step that is longer than the whole execution may take.",
+        "Lower it, or raise `constraints.timeoutMs`.",
+    ),
+    warning(
+        "comparison_never_holds",
+        "A comparison that no value passes.",
+        "Correct the operator or its operand, as the help text says.",
+    )
+    .with_example("{ref: \"@build.exitCode\", neq: 0}"),
+    warning("unused_allow", "An entry of `allow` for a warning that nothing causes.", "Remove the entry."),
 ];
 
 const fn error(code: &'static str, meaning: &'static str, help: &'static str) -> ErrorCode {

@@ -4,6 +4,7 @@ use std::{cell::RefCell, collections::BTreeSet};
 
 use mainspring_kernel::{
     definition::{Notation, keys},
+    diagnostic::WARNINGS,
     failure::Class,
     limits,
     plan::{Backoff, EdgeKind, OnError, OnInterrupted, VARIABLE_TYPES},
@@ -285,6 +286,7 @@ fn of_kernel(name: &str) -> Value {
         "CODE_TIMEOUT_DEFAULT_MS" => limits::CODE_TIMEOUT_DEFAULT_MS.into(),
         "RESERVED_NAMES" => list(RESERVED_NAMES),
         "ORDERS" => list(keys::orders()),
+        "WARNINGS" => list(WARNINGS),
         "VARIABLE_TYPES" => list(VARIABLE_TYPES.map(|(word, _)| word)),
         "EDGE_KINDS" => list(edge_kinds),
         "ON_ERROR" => list(OnError::ALL.map(OnError::name)),

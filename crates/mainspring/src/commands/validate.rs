@@ -12,7 +12,7 @@ use crate::{
     definitions::{compiled, list, print_remote},
     error::{CliError, Exit},
     output::{
-        terminal::{bold, dim, print_out, status},
+        terminal::{bold, dim, print_err, print_out, status},
         text::shown,
     },
     read_limited,
@@ -25,11 +25,24 @@ pub(crate) struct Validate {
     /// The definition, YAML or JSON
     #[arg(value_hint = ValueHint::FilePath)]
     file: PathBuf,
+    /// Treat warnings as errors: with a warning, the exit code is 10
+    #[arg(long)]
+    strict: bool,
 }
 
 pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, CliError> {
     let Some((compiled, there)) = checked(&validate.file, context)? else { return Ok(Exit::BadInput) };
     let plan = &compiled.plan;
+    let warnings = compiled.warnings.len() + there.len();
+    if validate.strict && warnings > 0 {
+        if context.global.json {
+            let own = compiled.warnings.iter().map(Diagnostic::to_value);
+            print_out!("{}", compact(&envelope::of_strict(own.chain(there).collect())));
+        }
+        let are = if warnings == 1 { "1 warning is an error" } else { &format!("{warnings} warnings are errors") };
+        print_err!("{are} with `--strict`: mend it, or list its code in `allow`");
+        return Ok(Exit::BadInput);
+    }
     if context.global.json {
         let mut answer = envelope::of_plan(plan, &compiled.warnings);
         if let Value::Map(answer) = &mut answer {

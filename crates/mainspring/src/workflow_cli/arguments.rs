@@ -72,14 +72,16 @@ pub(super) struct Resume {
 
 /// Check a definition.
 #[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
 pub(super) struct Validate {
     /// The definition's file, JSON or YAML
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", required_unless_present = "workflow_json", conflicts_with = "workflow_json")]
     pub(super) workflow_path: Option<PathBuf>,
     /// `-` for a definition on standard input
     #[arg(long, value_name = "-", allow_hyphen_values = true, value_parser = ["-"])]
     pub(super) workflow_json: Option<String>,
+    /// Treat warnings as errors
+    #[arg(long)]
+    pub(super) strict: bool,
 }
 
 /// Propose a change.

@@ -25,7 +25,7 @@ use crate::{
     services::{
         approvers::{CheckedDefinition, Starter, warnings},
         compile::{CompileError, compile},
-        plan_cache::asking,
+        plan_cache::{allowed, asking},
         workflow_names::PendingChange,
     },
 };
@@ -59,7 +59,8 @@ fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, 
 /// All warnings in the order of the document, with the caller as the owner.
 fn all_warnings(app: &App, caller: &Caller, compiled: &Compiled, document: &Document) -> Result<Vec<Diagnostic>> {
     let asking = asking(&compiled.plan, &compiled.paths);
-    let checked = CheckedDefinition { plan: &compiled.plan, asking: &asking, document };
+    let allowed = allowed(&document.value, &asking);
+    let checked = CheckedDefinition { plan: &compiled.plan, asking: &asking, document, allowed: &allowed };
     let mut all = compiled.warnings.clone();
     all.extend(warnings(app, caller, &caller.user, Starter::Unknown, &PendingChange::default(), checked)?);
     all.sort_by(|one, next| (one.place, &one.path).cmp(&(next.place, &next.path)));

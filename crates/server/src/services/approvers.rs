@@ -192,6 +192,8 @@ pub(crate) struct CheckedDefinition<'a> {
     pub asking: &'a [(u32, Path)],
     /// Source positions for diagnostics; without positions if there is no text.
     pub document: &'a Document,
+    /// The warnings that the definition accepts, each with the step that may cause it.
+    pub allowed: &'a [(Path, &'static str)],
 }
 
 /// Warnings collected from a definition and from the workflows that it starts.
@@ -231,8 +233,15 @@ pub(crate) fn warnings(
             _ => {}
         }
     }
+    findings.found.retain(|warning| !is_accepted(checked.allowed, warning));
     findings.found.truncate(WARNINGS_MAX);
     Ok(findings.found)
+}
+
+/// True if the definition accepts the warning at its step.
+fn is_accepted(allowed: &[(Path, &'static str)], warning: &Diagnostic) -> bool {
+    let is_here = |step: &Path| warning.path.segments().starts_with(step.segments());
+    allowed.iter().any(|(step, code)| *code == warning.code && is_here(step))
 }
 
 /// A warning without a source position: code, path, message, help.
@@ -365,7 +374,12 @@ fn warnings_of_plan(
         owner,
         starter,
         pending,
-        CheckedDefinition { plan: &compiled.plan, asking: &compiled.asking, document: &document },
+        CheckedDefinition {
+            plan: &compiled.plan,
+            asking: &compiled.asking,
+            document: &document,
+            allowed: &compiled.allowed,
+        },
     )
 }
 

@@ -7,10 +7,11 @@ use std::{
 
 use mainspring_engine::start_request::stored_plan;
 use mainspring_kernel::{
-    definition::Compiled,
-    diagnostic::Diagnostic,
+    definition::{Compiled, is_allowed},
+    diagnostic::{Diagnostic, OF_SERVERS},
     document::Path,
     plan::{Plan, Work},
+    value::Value,
 };
 use mainspring_store::StoredPlan;
 
@@ -90,6 +91,8 @@ pub(crate) struct CompiledPlan {
     pub asking: Arc<[(u32, Path)]>,
     /// Warnings of the compiler. They do not depend on the members of the organization.
     pub warnings: Arc<[Diagnostic]>,
+    /// The warnings of a server that the definition accepts.
+    pub allowed: Arc<[(Path, &'static str)]>,
 }
 
 impl CompiledPlan {
@@ -101,10 +104,17 @@ impl CompiledPlan {
 
 impl From<Compiled> for CompiledPlan {
     fn from(compiled: Compiled) -> Self {
-        let Compiled { plan, paths, warnings, .. } = compiled;
-        let asking = asking(&plan, &paths).into();
-        Self { stored: stored_plan(&plan), plan: Arc::new(plan), asking, warnings: warnings.into() }
+        let Compiled { plan, paths, warnings, normalised, .. } = compiled;
+        let asking: Arc<[(u32, Path)]> = asking(&plan, &paths).into();
+        let allowed = allowed(&normalised, &asking).into();
+        Self { stored: stored_plan(&plan), plan: Arc::new(plan), asking, warnings: warnings.into(), allowed }
     }
+}
+
+/// The warnings of a server that a definition accepts, each with the step that may cause it.
+pub(crate) fn allowed(definition: &Value, asking: &[(u32, Path)]) -> Vec<(Path, &'static str)> {
+    let all = asking.iter().flat_map(|(_, path)| OF_SERVERS.map(|code| (path, code)));
+    all.filter(|(path, code)| is_allowed(definition, path, code)).map(|(path, code)| (path.clone(), code)).collect()
 }
 
 /// The steps of a plan that ask people or start a workflow that may ask people, with their paths.

@@ -1,0 +1,98 @@
+//! Comparisons that can never hold, whatever the values are.
+
+use alloc::format;
+
+use super::{fields::Fields, references::Reader, report::named, step_work::is_shell_tool};
+use crate::{
+    condition::{Operator, Test},
+    diagnostic,
+    json,
+    reference::{Part, Reference, Root},
+    template::Template,
+    value::Value,
+};
+
+impl Reader<'_, '_> {
+    /// Warns about a test that no value passes.
+    pub(super) fn check_comparison(&mut self, reference: &Reference, test: &Test, fields: &Fields<'_>) {
+        let Test::Compares(compares) = test else { return };
+        for (operator, operand) in compares {
+            let Template::Literal(operand) = operand else { continue };
+            if self.check_operand(*operator, operand, fields) || self.check_exit_code(reference, *operator, operand, fields)
+            {
+                return;
+            }
+        }
+        let [(_, Template::Literal(low)), (_, Template::Literal(high))] = compares.as_slice() else { return };
+        let is_empty = match (low, high) {
+            (Value::Number(low), Value::Number(high)) => low > high,
+            (Value::Text(low), Value::Text(high)) => low > high,
+            _ => true,
+        };
+        if is_empty {
+            let message = format!(
+                "no value is between {} and {}: the comparison never holds",
+                json::compact(low),
+                json::compact(high)
+            );
+            let help = "write the lower bound with `gt` or `gte`, and the upper one with `lt` or `lte`";
+            self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &fields.path, message, help);
+        }
+    }
+
+    fn check_operand(&mut self, operator: Operator, operand: &Value, fields: &Fields<'_>) -> bool {
+        let name = operator.name();
+        let (message, help) = match (operator, operand) {
+            (Operator::Equal | Operator::NotEqual, _) => return false,
+            (Operator::In, Value::List(items)) if items.is_empty() => {
+                (format!("`{name}` has an empty list: the comparison never holds"), "list the values, or take it out")
+            }
+            (Operator::In, _) | (_, Value::Number(_) | Value::Text(_)) => return false,
+            (_, other) => (
+                format!("`{name}` orders numbers or texts, and {} is neither: the comparison never holds", other.kind()),
+                "write a number or a text, or compare with `eq`",
+            ),
+        };
+        self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &fields.path.key(name), message, help);
+        true
+    }
+
+    /// Warns about a test for a failed script by its exit code: a step that failed has no output.
+    fn check_exit_code(
+        &mut self,
+        reference: &Reference,
+        operator: Operator,
+        operand: &Value,
+        fields: &Fields<'_>,
+    ) -> bool {
+        let (Root::Step(target), [Part::Name(part)]) = (reference.root, reference.path.as_slice()) else { return false };
+        let entry = &self.outline.entries[target as usize];
+        let is_shell = entry.kind.is_some_and(|kind| {
+            kind.name == "bash" || is_shell_tool(self.outline.notation, kind, &entry.fields)
+        });
+        let is_transformed = entry.fields.has("transform")
+            || entry.fields.get("action").is_some_and(|action| action.get("transformCode").is_some());
+        let zero = Value::from(0_u64);
+        let never = match (operator, operand) {
+            (Operator::Equal, Value::Number(_)) => *operand != zero,
+            (Operator::NotEqual, Value::Number(_)) => *operand == zero,
+            (Operator::Greater, Value::Number(number)) => number.as_double() >= 0.0,
+            (Operator::GreaterOrEqual, Value::Number(number)) => number.as_double() > 0.0,
+            (Operator::Equal, Value::Text(_)) => true,
+            _ => false,
+        };
+        if part != "exitCode" || !is_shell || is_transformed || entry.is_loop() || !never {
+            return false;
+        }
+        let id = named(&entry.id);
+        let message = format!(
+            "`{reference}` is 0 in every output of {id}: with another exit code the step fails, and has no output"
+        );
+        let help = format!(
+            "let the script of {id} print what you ask for, as `if ./check; then printf yes; else printf no; fi`, and \
+             compare its `stdout`"
+        );
+        self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &fields.path, message, help);
+        true
+    }
+}

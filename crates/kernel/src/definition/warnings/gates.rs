@@ -1,0 +1,32 @@
+//! Gates at which nobody can decide.
+
+use alloc::format;
+
+use crate::{
+    definition::{
+        outline::Entry,
+        report::{Report, named},
+    },
+    diagnostic::{self, quoted},
+    limits::DECISION_MIN_MS,
+    plan::{Decision, Step, Work},
+};
+
+pub(super) fn check(step: &Step, entry: &Entry<'_>, report: &mut Report<'_>) {
+    let Work::Approval(gate) = &step.work else { return };
+    for (at, name) in gate.approvers.iter().enumerate().filter(|(_, name)| name.starts_with('@')) {
+        let message = format!(
+            "`approvers` of {} does not refer: {} is the name of a person here, and nobody has it",
+            named(&entry.id),
+            quoted(name)
+        );
+        let help = "write the name or the address of a member, or leave `approvers` out";
+        report.warning(diagnostic::GATE_NEVER_OPENS, &entry.fields.path.key("approvers").index(at), message, help);
+    }
+    if gate.ttl_ms < DECISION_MIN_MS && gate.on_timeout == Decision::Deny {
+        let message =
+            format!("{} is denied after {} ms, before a person can decide", named(&entry.id), gate.ttl_ms);
+        let help = format!("write the time in milliseconds: `ttlMs: {}` or more", DECISION_MIN_MS);
+        report.warning(diagnostic::GATE_NEVER_OPENS, &entry.fields.path.key("ttlMs"), message, help);
+    }
+}

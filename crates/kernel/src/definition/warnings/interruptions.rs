@@ -1,0 +1,134 @@
+//! Calls that a repeated attempt would make twice, in steps that do not say what follows an interruption.
+
+use alloc::format;
+
+use crate::{
+    definition::{
+        outline::{Entry, Role},
+        report::{Report, named},
+    },
+    diagnostic,
+    failure::{Class, Failure},
+    plan::{OnInterrupted, Step, Work},
+    template::Template,
+    value::Value,
+};
+
+/// Commands that create or send something anew each time. A word that begins with `-` may stand anywhere behind the
+/// program.
+const NOT_REPEATABLE: [&[&str]; 21] = [
+    &["npm", "publish"],
+    &["pnpm", "publish"],
+    &["yarn", "publish"],
+    &["cargo", "publish"],
+    &["twine", "upload"],
+    &["gem", "push"],
+    &["gh", "release", "create"],
+    &["gh", "pr", "create"],
+    &["gh", "pr", "comment"],
+    &["gh", "issue", "create"],
+    &["gh", "issue", "comment"],
+    &["glab", "mr", "create"],
+    &["aws", "sns", "publish"],
+    &["aws", "sqs", "send-message"],
+    &["aws", "ses", "send-email"],
+    &["stripe", "charges", "create"],
+    &["sendmail"],
+    &["curl", "-XPOST"],
+    &["curl", "-X", "POST"],
+    &["curl", "--request", "POST"],
+    &["curl", "--json"],
+];
+
+/// A script that names the key of its call lets the service recognize a repeated call.
+const KEY_VARIABLE: &str = "MAINSPRING_INTENT";
+
+pub(super) fn check(step: &Step, entry: &Entry<'_>, report: &mut Report<'_>) {
+    let interruption = Failure::new(Class::Unavailable, "interrupted", "");
+    let repeats = step.on_interrupted == OnInterrupted::Retry
+        && step.retry.max_attempts > 1
+        && step.retry.wants(&interruption)
+        && !entry.fields.has("onInterrupted")
+        && matches!(entry.role, Role::Whole | Role::Body);
+    let Work::Effect { effect, params } = &step.work else { return };
+    if !repeats {
+        return;
+    }
+    let call = match effect.as_str() {
+        "bash" => script_of(params).and_then(not_repeatable).map(|words| words.join(" ")),
+        "http" => request_of(params),
+        _ => None,
+    };
+    let Some(call) = call else { return };
+    let message = format!("{} runs `{call}` again if its process dies, which may do it twice", named(&entry.id));
+    let help = "write `onInterrupted: ask`, so that a person decides, or `onInterrupted: retry` if it may happen twice";
+    report.warning(diagnostic::INTERRUPTION_REPEATS, &entry.fields.path, message, help);
+}
+
+fn field<'t>(params: &'t Template, key: &str) -> Option<&'t Value> {
+    match params {
+        Template::Literal(value) => value.get(key),
+        Template::Map(fields) => match fields.iter().find(|(name, _)| name == key) {
+            Some((_, Template::Literal(value))) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn script_of(params: &Template) -> Option<&str> {
+    field(params, "command").and_then(Value::as_text).filter(|script| !script.contains(KEY_VARIABLE))
+}
+
+/// Returns the first command of a script that is in the table.
+fn not_repeatable(script: &str) -> Option<&'static [&'static str]> {
+    let commands = script.split(['\n', ';', '|', '&', '(', ')', '{', '}']);
+    let found = commands.filter_map(|command| {
+        let mut words = command.split_whitespace();
+        let program = words.find(|word| !word.contains('='))?;
+        let rest = words.clone();
+        NOT_REPEATABLE.into_iter().find(|row| row[0] == program && has_words(&row[1..], rest.clone()))
+    });
+    found.into_iter().next()
+}
+
+/// True if the words stand one after another behind a program: at once, or anywhere if the first is an option.
+fn has_words<'w>(wanted: &[&str], words: impl Iterator<Item = &'w str> + Clone) -> bool {
+    let Some(first) = wanted.first() else { return true };
+    let mut rest = words;
+    if first.starts_with('-') && !rest.by_ref().any(|word| word == *first) {
+        return false;
+    }
+    let wanted = if first.starts_with('-') { &wanted[1..] } else { wanted };
+    wanted.iter().all(|wanted| rest.next() == Some(wanted))
+}
+
+/// Describes a request that creates something and sends no idempotency key.
+fn request_of(params: &Template) -> Option<alloc::string::String> {
+    let method = field(params, "method").and_then(Value::as_text).filter(|method| matches!(*method, "POST" | "PATCH"))?;
+    let has_key = field(params, "idempotencyHeader").and_then(Value::as_bool) != Some(false);
+    (!has_key).then(|| format!("{method} without an idempotency key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::not_repeatable;
+
+    #[test]
+    fn commands_are_found_where_they_are_run() {
+        for (script, found) in [
+            ("npm publish", true),
+            ("npm run build && npm publish --access public", true),
+            ("CI=1 npm publish", true),
+            ("npm run publish", false),
+            ("echo npm publish", false),
+            ("curl -sS -X POST https://example.com/orders", true),
+            ("curl -sS https://example.com/orders", false),
+            ("gh release view v1 || gh release create v1", true),
+            ("(cd dist; twine upload *)", true),
+            ("", false),
+        ] {
+            assert_eq!(not_repeatable(script).is_some(), found, "{script}");
+        }
+    }
+}
