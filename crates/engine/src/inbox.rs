@@ -110,6 +110,7 @@ pub(crate) fn identity(input: &Input) -> String {
         }
         Input::Signal { id, .. } => format!("signal {id}"),
         Input::Cancel { .. } => "cancel".into(),
+        Input::SkipCleanup { .. } => "skip cleanup".into(),
         Input::Admit => "admit".into(),
         Input::Receipt { .. } | Input::Timer(_) | Input::Continue | Input::ChildWaits { .. } => {
             Hash::of(&input.encode()).prefixed()

@@ -13,7 +13,7 @@ use crate::{
     instance::{Instance, Scope},
     plan::{AgentPart, Loop, Over, Work},
     record::{FailureDisposition, Fault, Payload, Record},
-    state::{ChildState, GateState, Signal, Started, State, Status, StepState, StepTimes},
+    state::{ChildState, Cleanup, GateState, Signal, Started, State, Status, StepState, StepTimes},
     value::Value,
     value_size,
 };
@@ -118,6 +118,35 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
                 set_deadline(state, None);
             }
         }
+        Record::FinallyBegun { outcome, deadline } => {
+            let is_due =
+                state.plan.finally.filter(|_| state.end.ending.is_some() && state.end.cleanup == Cleanup::Pending);
+            let Some(finally) = is_due.filter(|_| state.open.attempts.is_empty() && state.open.waits.is_empty()) else {
+                return Err(illegal(state, record, "before everything else has ended"));
+            };
+            set_deadline(state, Some(*deadline));
+            state.end.cleanup = Cleanup::Running { outcome: outcome.clone() };
+            // Its pending steps will not run, and nothing may examine them again.
+            blocks::close(state, &Scope::root());
+            blocks::open(state, Scope { block: finally.block, rounds: alloc::vec::Vec::new() });
+        }
+        Record::FinallyHalted { .. } => {
+            state.end.cleanup = match &state.end.cleanup {
+                Cleanup::Pending if state.plan.finally.is_some() && state.end.ending.is_some() => Cleanup::Ended,
+                Cleanup::Running { .. } => Cleanup::Halted,
+                _ => return Err(illegal(state, record, "where no cleanup is due")),
+            };
+            state.end.with_failures = true;
+            set_deadline(state, None);
+        }
+        Record::FinallyEnded => {
+            if !state.is_cleaning_up() || !state.open.attempts.is_empty() || !state.open.waits.is_empty() {
+                return Err(illegal(state, record, "while something is open"));
+            }
+            state.end.cleanup = Cleanup::Ended;
+            set_deadline(state, None);
+        }
+        Record::CancelRequested { .. } => state.end.is_cancel_requested = true,
         Record::Ended { .. } => {
             if state.end.ending.is_none() || !state.open.attempts.is_empty() || !state.open.waits.is_empty() {
                 return Err(illegal(state, record, "while something is open"));
@@ -150,7 +179,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
         Record::Admitted if state.queue.is_some() => state.queue = None,
         Record::Admitted => return Err(illegal(state, record, "outside of a queue")),
         // These records are informative; the changes that follow have records of their own.
-        Record::CancelRequested { .. } | Record::TurnSplit | Record::TurnYielded { .. } | Record::TurnJoined => {}
+        Record::TurnSplit | Record::TurnYielded { .. } | Record::TurnJoined => {}
         _ => return Err(illegal(state, record, "without a step")),
     }
     Ok(())
@@ -245,7 +274,8 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
 /// execution nothing reads even those.
 fn let_go(state: &State, step: &mut StepState) {
     step.input = Value::Null;
-    if state.end.ending.is_some() {
+    // The steps of `finally` read them.
+    if state.end.ending.is_some() && state.plan.finally.is_none() {
         step.output = Value::Null;
     }
 }

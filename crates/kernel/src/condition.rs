@@ -221,7 +221,7 @@ mod tests {
             match root {
                 Root::Input => Found::Kept(&self.input),
                 Root::Step(0) => Found::Skipped,
-                Root::Context => Found::Made(crate::reference::context("e", 1, 0)),
+                Root::Context => Found::Made(crate::reference::context("e", 1, 0, None)),
                 _ => Found::Missing,
             }
         }

@@ -380,6 +380,7 @@ impl Decider<'_> {
             Input::Signal { id, name, payload } => self.signal(id, name, payload),
             Input::Admit => self.admit(),
             Input::Cancel { reason, by } => self.cancel(reason, by),
+            Input::SkipCleanup { by } => self.skip_cleanup(by),
             Input::Continue => Ok(()),
             Input::ChildWaits { instance, attempt, count } => self.child_waits(instance, *attempt, *count),
         }
@@ -474,7 +475,10 @@ impl Decider<'_> {
             if self.state.end.ending.is_none() && (self.is_out_of_uncounted()? || self.is_out_of_memory()?) {
                 continue;
             }
-            if self.state.end.ending.is_some() {
+            if self.state.is_cleaning_up() && self.is_cleanup_out_of_memory()? {
+                continue;
+            }
+            if self.is_ending() {
                 if !self.wind_down()? {
                     break;
                 }
@@ -536,7 +540,7 @@ impl Decider<'_> {
 
     /// True if the execution is completing and waits for running attempts. Their outcomes do not change its result.
     fn ends_well(&self) -> bool {
-        self.is_bounded() && matches!(self.state.end.ending, Some(Ending::Completed { .. }))
+        self.is_bounded() && self.is_ending() && matches!(self.state.end.ending, Some(Ending::Completed { .. }))
     }
 
     fn is_going_to_fail(&self) -> bool {
@@ -549,7 +553,10 @@ impl Decider<'_> {
         let is_result = plan.agent_part(instance.step) == Some(AgentPart::Call) && failure.code != budgets::EXCEEDED;
         let disposition = if is_result || self.is_handled(instance) || self.ends_well() {
             FailureDisposition::Handled
-        } else if plan.step(instance.step).on_error == OnError::Continue || plan.policy.fail_open {
+        } else if plan.step(instance.step).on_error == OnError::Continue
+            || plan.policy.fail_open
+            || plan.is_finally(plan.step(instance.step).block)
+        {
             FailureDisposition::Tolerated
         } else {
             FailureDisposition::Failed
@@ -667,7 +674,11 @@ impl Decider<'_> {
                 self.look_at_all_decidable(&Scope::root());
             }
             Record::FailureBoundReached { .. } => self.look_everywhere(),
-            Record::EndingBegun { .. } => self.agenda.has_to_stop = true,
+            Record::EndingBegun { .. } | Record::FinallyHalted { .. } => self.agenda.has_to_stop = true,
+            Record::FinallyBegun { .. } => {
+                let scopes = self.state.blocks.scopes.keys().cloned();
+                self.agenda.dirty.scopes.extend(scopes);
+            }
             Record::Ended { .. } => self.notify_parent(),
             _ => {}
         }

@@ -31,6 +31,7 @@ mod agents;
 mod allow;
 mod bounds;
 mod budget;
+mod cleanup;
 mod comparisons;
 mod conditions;
 pub mod convert;
@@ -156,7 +157,8 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     let notation = Notation::of(&document.value);
     let root = Root::read(notation, &fields, report);
     let steps = root::steps_of(notation, &fields, report);
-    let mut outline = Outline::read(notation, steps, report);
+    let mut outline = Outline::read(notation, steps, cleanup::steps_of(&fields, report), report);
+    let finally = cleanup::read(&fields, &outline, report);
     outline.declared = root.declared(&fields);
     report.allowed = Allowed::read(&fields, &outline, report);
     let edges = Edges::read(root.order, &fields, &outline, report);
@@ -185,6 +187,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         variables: root.variables,
         default_context: root.default_context,
         output,
+        finally,
         blocks: edges::with_graph(core::mem::take(&mut outline.blocks), graph),
         steps,
     };

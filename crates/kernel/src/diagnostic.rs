@@ -114,7 +114,6 @@ pub const WARNINGS: [&str; 15] = [
 /// The codes of warnings that a server adds, because they depend on its members.
 pub const OF_SERVERS: [&str; 2] = ["approver_cannot_decide", "too_few_approvers"];
 
-
 /// See [`CODES`].
 pub const RETRY_DOES_NOT_APPLY: &str = "retry_does_not_apply";
 /// See [`CODES`].

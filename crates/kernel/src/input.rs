@@ -58,6 +58,11 @@ pub enum Input {
         /// User id of the authenticated caller.
         by: String,
     },
+    /// Skips the steps of `finally` that have not ended. Has an effect only once the execution is ending.
+    SkipCleanup {
+        /// User id of the authenticated caller.
+        by: String,
+    },
     /// Continues a turn that was split because it reached the limits of a frame.
     Continue,
     /// Reports that a child execution waits for approvals only, or runs again.

@@ -165,6 +165,19 @@ pub const WAIT_MAX_MS: u64 = 10 * 366 * 24 * 3600 * 1000;
 /// Default time until an approval gate expires, in milliseconds (first specification, 12.1).
 pub const APPROVAL_TTL_DEFAULT_MS: u64 = 24 * 3600 * 1000;
 
+/// Default time of `finally` in milliseconds: cleanup removes what a run has made, and that takes minutes at most.
+pub const FINALLY_TIMEOUT_DEFAULT_MS: u64 = 5 * 60 * 1000;
+
+/// The longest time of `finally` in milliseconds. An execution that is canceled ends after it.
+pub const FINALLY_TIMEOUT_MAX_MS: u64 = 24 * 3600 * 1000;
+
+/// Steps and calls that `finally` may use in addition to the limits of the execution, so that cleanup also runs after a limit
+/// was reached.
+pub const FINALLY_STEPS_MAX: u32 = 1_000;
+
+/// Memory and journal bytes that `finally` may use in addition to the limits of the execution, for the same reason.
+pub const FINALLY_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Time in milliseconds within which no person reads a question and decides; a gate that is denied earlier causes a warning.
 pub const DECISION_MIN_MS: u64 = 1_000;
 

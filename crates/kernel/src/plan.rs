@@ -64,10 +64,21 @@ pub struct Plan {
     pub default_context: Map,
     /// The output of an execution that ends without a `return`.
     pub output: Output,
+    /// The steps that run when everything else has ended.
+    pub finally: Option<Finally>,
     /// The blocks. Block 0 is the outermost one.
     pub blocks: Vec<Block>,
     /// The steps in written order.
     pub steps: Vec<Step>,
+}
+
+/// The steps that run when everything else has ended, whatever the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finally {
+    /// The block of these steps. No step contains it, and its number follows those of all other blocks outside of it.
+    pub block: u32,
+    /// The time that they may take together, in milliseconds.
+    pub timeout_ms: u64,
 }
 
 /// Limits on an execution. `None` selects the default in [`limits`](crate::limits).
@@ -116,7 +127,7 @@ pub enum Output {
 /// A list of steps: the outermost steps, or one branch of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Block {
-    /// The step that contains the block; `None` for block 0.
+    /// The step that contains the block; `None` for block 0 and for the block of `finally`.
     pub owner: Option<u32>,
     /// The order of its steps.
     pub order: Order,
@@ -266,6 +277,17 @@ impl Plan {
         };
         let steps = root.steps.iter().enumerate().filter(|(place, _)| is_end(*place)).map(|(_, step)| *step);
         steps.filter(|step| !matches!(self.step(*step).work, Work::Return { .. })).collect()
+    }
+
+    /// True if a block is that of `finally`.
+    pub fn is_finally(&self, block: u32) -> bool {
+        self.finally.is_some_and(|finally| finally.block == block)
+    }
+
+    /// True if a step is in `finally`, at any depth. These steps have the last numbers.
+    pub fn is_in_finally(&self, step: u32) -> bool {
+        let first = self.finally.and_then(|finally| self.block(finally.block).steps.first().copied());
+        first.is_some_and(|first| step >= first)
     }
 
     /// Returns the step that contains a step.

@@ -311,6 +311,22 @@ pub enum Record {
     Admitted,
     /// The parent was notified that this execution waits for approvals only, or that it runs again.
     ParentNotified,
+    /// The steps of `finally` started: everything else has ended.
+    FinallyBegun {
+        /// `@ctx.outcome`: `completed`, `with_failures`, `failed`, `timed_out`, `denied` or `cancelled`.
+        outcome: String,
+        /// End of the time of these steps, in milliseconds since 1970.
+        deadline: u64,
+    },
+    /// The steps of `finally` were skipped, or their rest was.
+    FinallyHalted {
+        /// Reason for skipping them.
+        reason: HaltReason,
+        /// User id of the caller who canceled; `None` if a limit was reached.
+        by: Option<String>,
+    },
+    /// The steps of `finally` have ended, successfully or not.
+    FinallyEnded,
     /// The execution has ended. No record follows.
     Ended {
         /// True if a tolerated failure occurred.
@@ -368,6 +384,9 @@ pub enum Record {
         results: u32,
     },
 }
+
+/// Reason codes of denied and expired gates.
+pub(crate) const DENIALS: [&str; 2] = ["approval_denied", "approval_timeout"];
 
 /// The result with which an execution ends.
 #[derive(Debug, Clone, PartialEq)]
@@ -446,6 +465,28 @@ pub enum StopReason {
     Ending,
 }
 
+/// Reason for which the steps of `finally` do not run, or not to their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HaltReason {
+    /// A second cancel.
+    Cancelled,
+    /// Their time was up.
+    Timeout,
+    /// They reached a limit on steps, calls, memory or journal size.
+    Limit,
+}
+
+impl HaltReason {
+    /// Returns the word for traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+            Self::Limit => "limit",
+        }
+    }
+}
+
 /// Subject of an approval gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -506,6 +547,9 @@ impl Record {
             | Self::BudgetRaised { .. }
             | Self::BudgetWarned { .. }
             | Self::Admitted
+            | Self::FinallyBegun { .. }
+            | Self::FinallyHalted { .. }
+            | Self::FinallyEnded
             | Self::Ended { .. }
             | Self::TurnSplit
             | Self::TurnYielded { .. }

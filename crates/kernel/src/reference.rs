@@ -46,7 +46,10 @@ pub enum Part {
 }
 
 /// Properties of `@ctx`.
-pub const CONTEXT_PROPERTIES: [&str; 3] = ["executionId", "attempt", "now"];
+pub const CONTEXT_PROPERTIES: [&str; 4] = ["executionId", "attempt", "now", OUTCOME];
+
+/// The property of `@ctx` that only the steps of `finally` have.
+pub const OUTCOME: &str = "outcome";
 
 /// Names that have a fixed meaning in references and cannot be step names.
 pub const RESERVED_NAMES: [&str; 5] = ["input", "vars", "ctx", "item", "index"];
@@ -194,10 +197,12 @@ pub fn resolve(reference: &Reference, lookup: &dyn Lookup) -> Result<Value, Miss
     }
 }
 
-/// Builds the value of `@ctx`.
-pub fn context(execution_id: &str, attempt: u32, now_ms: u64) -> Value {
-    let values = [execution_id.into(), attempt.into(), crate::time::rfc3339(now_ms).into()];
-    Value::Map(CONTEXT_PROPERTIES.iter().map(ToString::to_string).zip(values).collect::<Map>())
+/// Builds the value of `@ctx`. The outcome is there only while `finally` runs.
+pub fn context(execution_id: &str, attempt: u32, now_ms: u64, outcome: Option<&str>) -> Value {
+    let values = [Some(execution_id.into()), Some(attempt.into()), Some(crate::time::rfc3339(now_ms).into())];
+    let values = values.into_iter().chain([outcome.map(Value::from)]);
+    let fields = CONTEXT_PROPERTIES.iter().zip(values).filter_map(|(name, value)| Some((name.to_string(), value?)));
+    Value::Map(fields.collect::<Map>())
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use crate::{
     key::ExecutionKey,
     limits::{EXECUTION_MEMORY_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
     plan::{Decision, Plan, Work},
-    record::{Ending, Fault, Purpose, StopReason},
+    record::{DENIALS, Ending, Fault, Purpose, StopReason},
     value::{Map, Value},
     value_size,
 };
@@ -147,8 +147,29 @@ pub struct EndState {
     pub with_failures: bool,
     /// The pending or final result; `None` until the execution starts to end.
     pub ending: Option<Ending>,
+    /// Progress of the steps of `finally`.
+    pub cleanup: Cleanup,
+    /// True if a user requested to cancel the execution.
+    pub is_cancel_requested: bool,
     /// End of the execution, in milliseconds since 1970.
     pub ended_at: Option<u64>,
+}
+
+/// Progress of the steps of `finally`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Cleanup {
+    /// They have not started.
+    #[default]
+    Pending,
+    /// They run.
+    Running {
+        /// `@ctx.outcome`.
+        outcome: String,
+    },
+    /// The running ones are being stopped, and no further one starts.
+    Halted,
+    /// They have ended, or will not run.
+    Ended,
 }
 
 /// Parameters with which an execution started.
@@ -465,10 +486,32 @@ impl State {
     /// True if the execution is ending and running attempts are asked to stop. A completing execution waits for them
     /// instead, since decide version 5.
     pub fn is_stopping(&self) -> bool {
+        match &self.end.cleanup {
+            Cleanup::Running { .. } => return false,
+            Cleanup::Halted => return true,
+            Cleanup::Pending | Cleanup::Ended => {}
+        }
         match &self.end.ending {
             Some(Ending::Completed { .. }) => self.decide_version < BOUNDS_SINCE,
             Some(ending) => ending.stops(),
             None => false,
+        }
+    }
+
+    /// True while the steps of `finally` run: everything else has ended, and its result is settled.
+    pub fn is_cleaning_up(&self) -> bool {
+        matches!(self.end.cleanup, Cleanup::Running { .. })
+    }
+
+    /// Returns the word for the pending result, as `@ctx.outcome` has it.
+    pub(crate) fn outcome(&self) -> &'static str {
+        match &self.end.ending {
+            None | Some(Ending::Completed { .. }) if self.end.with_failures => "with_failures",
+            None | Some(Ending::Completed { .. }) => "completed",
+            Some(Ending::Failed { fault, .. }) if fault.code.starts_with("execution_timeout:") => "timed_out",
+            Some(Ending::Failed { .. }) => "failed",
+            Some(Ending::Cancelled { reason }) if DENIALS.contains(&reason.as_str()) => "denied",
+            Some(Ending::Cancelled { .. }) => "cancelled",
         }
     }
 
@@ -510,7 +553,7 @@ impl State {
         if self.signals.seen.contains(id) {
             return Some(SignalRejection::Repeated);
         }
-        if self.end.ending.is_some() {
+        if self.end.ending.is_some() && !self.is_cleaning_up() {
             return Some(SignalRejection::Ending);
         }
         let are_too_many = self.signals.kept.len() >= SIGNALS_KEPT_MAX;

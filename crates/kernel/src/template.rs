@@ -273,7 +273,7 @@ impl Why {
             ),
             Self::UnknownContext => (
                 format!("`@{reference}`: `@ctx` has no such property"),
-                "it has executionId, attempt and now".to_string(),
+                "it has executionId, attempt and now, and in `finally` outcome".to_string(),
             ),
         }
     }

@@ -294,8 +294,10 @@ fn references_name_steps_that_have_certainly_ended() {
             };
             let leaf = |id: &str| step(id, r#""type":"tool","tool":"T""#);
             let (yes, no) = (format!("{},{}", leaf("yes1"), leaf("yes2")), leaf("no"));
-            let choice =
-                step("choice", &format!(r#""type":"conditional","condition":{{"variable":"v"}},"then":[{yes}],"else":[{no}]"#));
+            let choice = step(
+                "choice",
+                &format!(r#""type":"conditional","condition":{{"variable":"v"}},"then":[{yes}],"else":[{no}]"#),
+            );
             let all = step("all", &format!(r#""type":"parallel","steps":[{},{}]"#, leaf("left"), leaf("right")));
             let text = format!("{{\"steps\":[{},{choice},{all},{}]}}", leaf("first"), leaf("last"));
             let found = findings(&text);

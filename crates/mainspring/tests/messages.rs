@@ -240,3 +240,62 @@ fn what_an_execution_did_is_shown_in_parts() {
         assert_said(&shown, &[said]);
     }
 }
+
+/// A warning is an error with `--strict`, and no longer one if the file allows it.
+#[test]
+fn strict_validation_refuses_warnings() {
+    let warned = "steps: [{id: a, type: bash, command: 'true', when: false}]\n";
+    let allowed = "allow: [step_never_runs]\nsteps: [{id: a, type: bash, command: 'true', when: false}]\n";
+    let dir = with(&[("warned.yaml", warned), ("allowed.yaml", allowed)]);
+    let exits = |arguments: &[&str], exit: i32| {
+        let answer = mainspring(&dir, arguments);
+        assert_eq!(answer.exit, Some(exit), "{arguments:?}: {answer:?}");
+        answer
+    };
+    assert_said(&exits(&["validate", "warned.yaml"], 0).stderr, &["warning[step_never_runs]"]);
+    assert_said(&exits(&["validate", "--strict", "warned.yaml"], 10).stderr, &["--strict", "step_never_runs"]);
+    assert!(exits(&["validate", "--strict", "allowed.yaml"], 0).stderr.is_empty());
+    let refused = exits(&["validate", "--strict", "--json", "warned.yaml"], 10);
+    assert_eq!(refused.text("status"), "invalid");
+    assert_eq!(refused.text("errors.0.code"), "step_never_runs");
+    assert_eq!(refused.text("errors.0.severity"), "error");
+    for (file, strict, exit) in
+        [("warned.yaml", false, 0), ("warned.yaml", true, 10), ("allowed.yaml", true, 0)]
+    {
+        let path = dir.root().join(file);
+        let mut arguments = vec!["validate", "--workflow-path", path.to_str().unwrap()];
+        arguments.extend(strict.then_some("--strict"));
+        let answer = call(dir.workflow(&arguments), b"");
+        assert_eq!(answer.exit, Some(exit), "{arguments:?}: {answer:?}");
+    }
+}
+
+/// `finally` runs after a failure and after a cancel, and `--force` skips it, in both executables.
+#[test]
+fn cleanup_runs_whatever_the_end_is() {
+    let text = "steps:\n  - {id: make, type: bash, command: touch made}\n  - {id: gate, type: approval}\n\
+                finally:\n  - {id: remove, type: bash, env: {END: '@ctx.outcome'}, command: 'rm made; echo \"$END\" > end'}\n";
+    let failing = text.replace("type: approval", "type: bash, command: exit 3");
+    let dir = with(&[("wf.yaml", text), ("failing.yaml", &failing)]);
+    let ended = |outcome: &str| {
+        let end = fs::read_to_string(dir.root().join("end")).unwrap_or_default();
+        assert_eq!((end.trim(), dir.root().join("made").exists()), (outcome, outcome.is_empty()));
+        let _ = fs::remove_file(dir.root().join("end"));
+    };
+    assert_eq!(mainspring(&dir, &["run", "failing.yaml", "--id", "e1"]).exit, Some(40));
+    ended("failed");
+    mainspring(&dir, &["run", "wf.yaml", "--id", "e2"]);
+    mainspring(&dir, &["cancel", "e2"]);
+    ended("cancelled");
+    mainspring(&dir, &["run", "wf.yaml", "--id", "e3"]);
+    mainspring(&dir, &["deny", "e3"]);
+    ended("denied");
+    mainspring(&dir, &["run", "wf.yaml", "--id", "e4"]);
+    mainspring(&dir, &["cancel", "e4", "--force"]);
+    ended("");
+    assert_eq!(mainspring(&dir, &["show", "e4", "--json"]).text("status"), "cancelled");
+    let ran = dir.ran("w1", &support::yaml(&failing));
+    assert_eq!(ran.text("status"), "failed");
+    assert_eq!(fs::read_to_string(dir.workspace().join("end")).unwrap().trim(), "failed");
+    assert!(!dir.workspace().join("made").exists());
+}

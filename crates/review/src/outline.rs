@@ -17,6 +17,9 @@ use mainspring_kernel::{
 /// Keys of the stored form that hold inner steps.
 const BRANCHES: [&str; 3] = ["then", "else", "steps"];
 
+/// The key of the stored form that holds the steps which run at the end, and their branch.
+pub(crate) const FINALLY: &str = "finally";
+
 /// Keys of the stored form of a model call that an author writes at its agent.
 const CALL_KEYS: [&str; 4] = ["retry", "timeoutMs", "onInterrupted", "keyPer"];
 
@@ -47,7 +50,7 @@ pub(crate) struct Node {
     pub path: Path,
     /// The step that contains it.
     pub parent: Option<usize>,
-    /// The branch of that step; empty for an outermost step.
+    /// The branch of that step; empty for an outermost step, [`FINALLY`] for a step that runs at the end.
     pub branch: &'static str,
     /// The own fields in the stored form, without inner steps, edges and the id.
     pub fields: Map,
@@ -112,6 +115,8 @@ impl<'c> Outline<'c> {
         let steps = root.remove("steps").unwrap_or(Value::Null);
         let mut reader = Reader { compiled, nodes: Vec::new(), number: 0 };
         let outermost = reader.block(&steps, None, "");
+        let finally = root.remove(FINALLY).unwrap_or(Value::Null);
+        reader.block(&finally, None, FINALLY);
         let mut nodes = reader.nodes;
         let places = outermost.clone();
         for node in &mut nodes {

@@ -503,6 +503,12 @@ const PAIRS: &[Pair] = &[
         &["cleanup_removed nodes[3]", "effect_removed nodes[3]"],
     ),
     Pair(
+        "no step at the end",
+        "steps: [{id: a, type: bash, command: one}]\nfinally: [{id: b, type: bash, command: two}]\n",
+        &[("finally: [{id: b, type: bash, command: two}]\n", "")],
+        &["cleanup_removed finally[0]", "effect_removed finally[0]"],
+    ),
+    Pair(
         "cleaning up only after success",
         GRAPH,
         &[(", when: always", "")],

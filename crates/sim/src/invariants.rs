@@ -3,6 +3,7 @@
 use mainspring_kernel::{
     input::Timer,
     instance::Instance,
+    limits::FINALLY_STEPS_MAX,
     plan::{Order, Work},
     record::Ending,
     state::{State, Status, StepState},
@@ -109,7 +110,8 @@ fn check_timers(state: &State) -> Result<(), String> {
 
 fn check_bounds(state: &State) -> Result<(), String> {
     let Some(start) = &state.start else { return Ok(()) };
-    if state.counts.visits > start.policy.max_steps {
+    let of_finally = if state.plan.finally.is_some() { FINALLY_STEPS_MAX } else { 0 };
+    if state.counts.visits > start.policy.max_steps.saturating_add(of_finally) {
         return Err(format!("{} steps were visited and {} may be", state.counts.visits, start.policy.max_steps));
     }
     let has_deadline = state.open.timers.iter().any(|(_, timer)| *timer == Timer::Deadline);

@@ -66,6 +66,7 @@ fn input_words(plan: &Plan, input: &Input) -> String {
         }
         Input::Signal { id, name, .. } => format!("signal {name} ({id})"),
         Input::Cancel { reason, .. } => format!("cancel {reason}"),
+        Input::SkipCleanup { .. } => "skip cleanup".into(),
         Input::Continue => "continue".into(),
         Input::ChildWaits { instance, attempt, count } => {
             format!("{}#{attempt} child {}", name(plan, instance), waiting_word(*count))
@@ -145,6 +146,9 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
             Ending::Failed { fault, .. } => format!("ending failed {}", fault.code),
             Ending::Cancelled { reason } => format!("ending cancelled {reason}"),
         },
+        Record::FinallyBegun { outcome, deadline } => format!("finally after {outcome} until {}", since(*deadline)),
+        Record::FinallyHalted { reason, .. } => format!("finally halted {}", reason.name()),
+        Record::FinallyEnded => "finally ended".into(),
         Record::Ended { with_failures } => format!("ended{}", if *with_failures { " with failures" } else { "" }),
         Record::ExecutionsGiven { count, .. } => format!("{step} given {count}"),
         Record::ExecutionsReturned { count, .. } => format!("{step} returned {count}"),

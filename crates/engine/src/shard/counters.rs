@@ -39,8 +39,8 @@ pub(super) struct Telemetry {
 }
 
 /// Labels of inputs.
-pub const INPUTS: [&str; 9] =
-    ["start", "receipt", "timer", "decide", "signal", "cancel", "continue", "child_waits", "admit"];
+pub const INPUTS: [&str; 10] =
+    ["start", "receipt", "timer", "decide", "signal", "cancel", "continue", "child_waits", "admit", "skip_cleanup"];
 
 /// Labels of commit results. A commit with a refused part counts as refused.
 pub const COMMIT_ANSWERS: [&str; 5] = ["durable", "refused", "not_written", "unknown", "fatal"];
@@ -104,6 +104,7 @@ impl Counters {
             Input::Continue => 6,
             Input::ChildWaits { .. } => 7,
             Input::Admit => 8,
+            Input::SkipCleanup { .. } => 9,
         };
         self.turns[place] += 1;
     }

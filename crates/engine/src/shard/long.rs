@@ -30,7 +30,7 @@ impl Shard {
     pub(super) fn whole(&self, now: u64, execution: ExecutionKey, queued: &PendingInput) -> Option<Rest> {
         let Some(ExecutionEntry::Loaded(loaded)) = self.executions.get(&execution) else { return None };
         let may_be_long = match &queued.input {
-            Input::Cancel { .. } | Input::Timer(Timer::Deadline) => false,
+            Input::Cancel { .. } | Input::SkipCleanup { .. } | Input::Timer(Timer::Deadline) => false,
             Input::Start(_) => is_long(&loaded.state.plan),
             // Each first turn is split. A plan of few steps without loops has a short turn behind it.
             _ => {

@@ -132,7 +132,7 @@ impl Event {
                 RequestSize::Bytes(plans + values.into_iter().map(byte_count).sum::<usize>())
             }
             Self::Take(_, queued) => match &queued.input {
-                Input::Decide { .. } | Input::Cancel { .. } => RequestSize::Control,
+                Input::Decide { .. } | Input::Cancel { .. } | Input::SkipCleanup { .. } => RequestSize::Control,
                 Input::Signal { payload, .. } => RequestSize::Bytes(byte_count(payload)),
                 _ => RequestSize::Bytes(0),
             },

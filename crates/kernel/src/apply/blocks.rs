@@ -31,7 +31,7 @@ pub(super) fn open(state: &mut State, scope: Scope) {
 }
 
 /// Removes a block that has ended.
-fn close(state: &mut State, scope: &Scope) -> Option<ScopeState> {
+pub(super) fn close(state: &mut State, scope: &Scope) -> Option<ScopeState> {
     let here = state.blocks.scopes.remove(scope)?;
     state.counts.memory_bytes -= size::of_scope(state.plan.block(scope.block).steps.len());
     Some(here)
@@ -200,6 +200,10 @@ fn doom(state: &mut State, mut scope: Scope) {
         let outer = owner.scope(&state.plan);
         if let Some(rounds) = state.blocks.loops.get_mut(&owner) {
             rounds.is_failing = true;
+        }
+        // Each step of `finally` runs, whatever became of those before it.
+        if state.plan.is_finally(outer.block) {
+            return;
         }
         let fails = state.plan.step(owner.step).on_error == OnError::Fail && !state.plan.policy.fail_open;
         if !fails || may_be_handled(&state.plan, &outer, &owner) {

@@ -10,9 +10,9 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::{Instance, Scope},
-    limits::{VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX, WAIT_MAX_MS},
+    limits::{FINALLY_STEPS_MAX, VALUE_BYTES_MAX, VALUE_MEMORY_BYTES_MAX, WAIT_MAX_MS},
     plan::Work,
-    record::{Ending, Record, SkipReason},
+    record::{Ending, HaltReason, Record, SkipReason},
     reference::Miss,
     template::Template,
     time::parse_rfc3339,
@@ -170,7 +170,8 @@ impl Decider<'_> {
     /// Ends the execution and returns true if no step visits are left. Running attempts are awaited.
     pub(super) fn is_out_of_steps(&mut self) -> Result<bool, IllegalTransition> {
         let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
-        if self.state.counts.visits < max_steps {
+        let more = if self.state.is_cleaning_up() { FINALLY_STEPS_MAX } else { 0 };
+        if self.state.counts.visits < max_steps.saturating_add(more) {
             return Ok(false);
         }
         self.out_of_steps(max_steps).map(|()| true)
@@ -178,6 +179,9 @@ impl Decider<'_> {
 
     /// Ends the execution because it has used up its step visits.
     pub(super) fn out_of_steps(&mut self, max_steps: u32) -> Result<(), IllegalTransition> {
+        if self.state.is_cleaning_up() {
+            return self.halt_cleanup(HaltReason::Limit, None);
+        }
         let message = format!("more than {max_steps} steps were to run; raise maxSteps if that is meant");
         let fault = fault(Class::Policy, &format!("max_steps_exceeded:{max_steps}"), message);
         self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })

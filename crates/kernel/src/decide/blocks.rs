@@ -105,6 +105,7 @@ impl Decider<'_> {
                 let output = self.output_of(scope);
                 self.complete(&owner, output)
             }
+            None if self.state.plan.is_finally(scope.block) => self.record(Record::FinallyEnded),
             None => {
                 let ending = self.ending_of_all();
                 self.record(Record::EndingBegun { ending })
@@ -126,6 +127,7 @@ impl Decider<'_> {
                 self.fail(&owner, failure)
             }
             (None, Some(owner)) => self.cancel_step(&owner, "sibling_failed"),
+            (_, None) if self.state.plan.is_finally(scope.block) => self.record(Record::FinallyEnded),
             (failed, None) => {
                 let bound = self.state.end.bound_reached.clone();
                 let fault = match (&failed, bound) {

@@ -10,9 +10,9 @@ use crate::{
     failure::{Class, Failure},
     hash::Hash,
     instance::Instance,
-    limits::WAIT_MAX_MS,
+    limits::{FINALLY_STEPS_MAX, WAIT_MAX_MS},
     plan::{OnInterrupted, Work},
-    record::{Ending, Record, StopReason},
+    record::{Ending, HaltReason, Record, StopReason},
     value::Value,
 };
 
@@ -85,6 +85,9 @@ impl Decider<'_> {
     /// attempts are awaited.
     pub(super) fn is_out_of_calls(&mut self) -> Result<bool, IllegalTransition> {
         let Some(max_calls) = self.calls_used_up() else { return Ok(false) };
+        if self.state.is_cleaning_up() {
+            return self.halt_cleanup(HaltReason::Limit, None).map(|()| true);
+        }
         let message = format!("more than {max_calls} calls were to be made; raise maxCalls if that is meant");
         let fault = fault(Class::Policy, &format!("max_calls_exceeded:{max_calls}"), message);
         self.record(Record::EndingBegun { ending: Ending::Failed { fault, instance: None, stops: false } })?;
@@ -93,7 +96,9 @@ impl Decider<'_> {
 
     /// Returns the limit on calls, if it is reached.
     fn calls_used_up(&self) -> Option<u32> {
-        self.state.plan.constraints.max_calls.filter(|max_calls| self.state.counts.calls >= *max_calls)
+        let more = if self.state.is_cleaning_up() { FINALLY_STEPS_MAX } else { 0 };
+        let max_calls = self.state.plan.constraints.max_calls;
+        max_calls.filter(|max_calls| self.state.counts.calls >= max_calls.saturating_add(more))
     }
 
     /// Derives the intent, the idempotency key of the step's effect, from the execution, the step instance, the effect
@@ -278,7 +283,7 @@ impl Decider<'_> {
     }
 
     pub(super) fn may_try_again(&self, instance: &Instance) -> bool {
-        self.state.end.ending.is_none() && !self.is_instance_halted(instance)
+        !self.is_ending() && !self.is_instance_halted(instance)
     }
 
     /// True if another attempt may start and a call is left for it. If none is left, the step fails with its own

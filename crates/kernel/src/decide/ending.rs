@@ -6,9 +6,9 @@ use crate::{
     apply::IllegalTransition,
     failure::Class,
     instance::Instance,
-    limits::TURN_RECORDS_MAX,
-    record::{Ending, Record, StopReason},
-    state::Status,
+    limits::{EXECUTION_JOURNAL_BYTES_MAX, EXECUTION_MEMORY_BYTES_MAX, FINALLY_BYTES_MAX, TURN_RECORDS_MAX},
+    record::{Ending, HaltReason, Record, StopReason},
+    state::{Cleanup, Status},
     value::Value,
 };
 
@@ -16,15 +16,59 @@ use super::{Decider, fault};
 
 impl Decider<'_> {
     /// Cancels the execution. A cancel overrides an earlier end that is still waiting for running attempts.
+    /// While the steps of `finally` run, it is only recorded: the result is settled.
     pub(super) fn cancel(&mut self, reason: &str, by: &str) -> Result<(), IllegalTransition> {
-        if self.state.is_stopping() {
+        let is_cleaning_up = self.state.is_cleaning_up();
+        if self.state.is_stopping() || is_cleaning_up && self.state.end.is_cancel_requested {
             return Ok(());
         }
         self.record(Record::CancelRequested { reason: reason.to_string(), by: by.to_string() })?;
-        self.record(Record::EndingBegun { ending: Ending::Cancelled { reason: reason.to_string() } })
+        match is_cleaning_up {
+            true => Ok(()),
+            false => self.record(Record::EndingBegun { ending: Ending::Cancelled { reason: reason.to_string() } }),
+        }
+    }
+
+    /// Skips what is left of `finally`, if it is due.
+    pub(super) fn skip_cleanup(&mut self, by: &str) -> Result<(), IllegalTransition> {
+        let is_due = self.state.end.ending.is_some() && self.cleans_up_at_end();
+        match is_due || self.state.is_cleaning_up() {
+            true => self.halt_cleanup(HaltReason::Cancelled, Some(by)),
+            false => Ok(()),
+        }
+    }
+
+    /// Skips the steps of `finally`, or their rest.
+    pub(super) fn halt_cleanup(&mut self, reason: HaltReason, by: Option<&str>) -> Result<(), IllegalTransition> {
+        self.record(Record::FinallyHalted { reason, by: by.map(ToString::to_string) })
+    }
+
+    /// True if the steps of `finally` run when the execution has ended otherwise. Before its first step there is nothing
+    /// to clean up.
+    fn cleans_up_at_end(&self) -> bool {
+        let is_due = self.state.plan.finally.is_some() && self.state.end.cleanup == Cleanup::Pending;
+        is_due && !self.state.steps.is_empty()
+    }
+
+    /// Skips the rest of `finally` and returns true if it is at the limit on memory or journal size.
+    pub(super) fn is_cleanup_out_of_memory(&mut self) -> Result<bool, IllegalTransition> {
+        let counts = (self.state.counts.memory_bytes, self.state.journal.bytes);
+        let bounds = (EXECUTION_MEMORY_BYTES_MAX, EXECUTION_JOURNAL_BYTES_MAX);
+        if counts.0 <= bounds.0 + FINALLY_BYTES_MAX && counts.1 <= bounds.1 + FINALLY_BYTES_MAX {
+            return Ok(false);
+        }
+        self.halt_cleanup(HaltReason::Limit, None).map(|()| true)
+    }
+
+    /// True if the execution is ending and its running work is stopped or awaited. False again while `finally` runs.
+    pub(super) fn is_ending(&self) -> bool {
+        self.state.end.ending.is_some() && !self.state.is_cleaning_up()
     }
 
     pub(super) fn deadline_passed(&mut self) -> Result<(), IllegalTransition> {
+        if self.state.is_cleaning_up() {
+            return self.halt_cleanup(HaltReason::Timeout, None);
+        }
         let limit = self.state.start.as_ref().and_then(|start| start.policy.timeout_ms).unwrap_or_default();
         let message = format!("the execution did not end within {limit} ms; raise timeoutMs if it needs longer");
         let fault = fault(Class::Timeout, &format!("execution_timeout:{limit}"), message);
@@ -60,6 +104,11 @@ impl Decider<'_> {
             return Ok(false);
         }
         if !self.end_containers(&reason)? {
+            return Ok(true);
+        }
+        if let Some(finally) = self.state.plan.finally.filter(|_| self.cleans_up_at_end()) {
+            let deadline = self.agenda.now.saturating_add(finally.timeout_ms);
+            self.record(Record::FinallyBegun { outcome: self.state.outcome().to_string(), deadline })?;
             return Ok(true);
         }
         self.record(Record::Ended { with_failures: self.state.end.with_failures })?;

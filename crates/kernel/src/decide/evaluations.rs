@@ -171,7 +171,7 @@ impl Decider<'_> {
     }
 
     fn take_result(&mut self, task: Task, outcome: Result<Value, Failure>) -> Result<(), IllegalTransition> {
-        if self.state.end.ending.is_some() && !self.ends_well() {
+        if self.is_ending() && !self.ends_well() {
             return task.instance().map_or(Ok(()), |instance| self.cancel_step(instance, "execution_ending"));
         }
         match task.purpose {

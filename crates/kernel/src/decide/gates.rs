@@ -19,8 +19,7 @@ use crate::{
 
 use super::{Decider, effects::interruption, no_reason};
 
-/// Reason codes of denied and expired gates.
-pub(super) const DENIALS: [&str; 2] = ["approval_denied", "approval_timeout"];
+pub(super) use crate::record::DENIALS;
 
 impl Decider<'_> {
     /// Opens the gate of an approval step. The data shown to approvers is resolved now and does not change.

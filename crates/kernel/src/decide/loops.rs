@@ -9,7 +9,7 @@ use crate::{
     condition::Condition,
     failure::{Class, Failure},
     instance::Instance,
-    limits::{LOOP_ITEMS_MAX, VALUE_BYTES_MAX},
+    limits::{FINALLY_STEPS_MAX, LOOP_ITEMS_MAX, VALUE_BYTES_MAX},
     plan::{Loop, Over, Work},
     record::Record,
     reference::{Reference, resolve},
@@ -124,7 +124,8 @@ impl Decider<'_> {
 
     fn begin_round(&mut self, instance: &Instance, round: u32, max_rounds: u32) -> Result<(), IllegalTransition> {
         let max_steps = self.state.start.as_ref().map_or(0, |start| start.policy.max_steps);
-        if self.is_bounded() && round >= max_steps {
+        let more = if self.state.is_cleaning_up() { FINALLY_STEPS_MAX } else { 0 };
+        if self.is_bounded() && round >= max_steps.saturating_add(more) {
             // A round in which all steps are skipped makes no visit, so the limit on visits applies to rounds as well.
             return self.out_of_steps(max_steps);
         }

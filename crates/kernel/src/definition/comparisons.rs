@@ -5,8 +5,7 @@ use alloc::format;
 use super::{fields::Fields, references::Reader, report::named, step_work::is_shell_tool};
 use crate::{
     condition::{Operator, Test},
-    diagnostic,
-    json,
+    diagnostic, json,
     reference::{Part, Reference, Root},
     template::Template,
     value::Value,
@@ -18,7 +17,8 @@ impl Reader<'_, '_> {
         let Test::Compares(compares) = test else { return };
         for (operator, operand) in compares {
             let Template::Literal(operand) = operand else { continue };
-            if self.check_operand(*operator, operand, fields) || self.check_exit_code(reference, *operator, operand, fields)
+            if self.check_operand(*operator, operand, fields)
+                || self.check_exit_code(reference, *operator, operand, fields)
             {
                 return;
             }
@@ -49,7 +49,10 @@ impl Reader<'_, '_> {
             }
             (Operator::In, _) | (_, Value::Number(_) | Value::Text(_)) => return false,
             (_, other) => (
-                format!("`{name}` orders numbers or texts, and {} is neither: the comparison never holds", other.kind()),
+                format!(
+                    "`{name}` orders numbers or texts, and {} is neither: the comparison never holds",
+                    other.kind()
+                ),
                 "write a number or a text, or compare with `eq`",
             ),
         };
@@ -65,11 +68,13 @@ impl Reader<'_, '_> {
         operand: &Value,
         fields: &Fields<'_>,
     ) -> bool {
-        let (Root::Step(target), [Part::Name(part)]) = (reference.root, reference.path.as_slice()) else { return false };
+        let (Root::Step(target), [Part::Name(part)]) = (reference.root, reference.path.as_slice()) else {
+            return false;
+        };
         let entry = &self.outline.entries[target as usize];
-        let is_shell = entry.kind.is_some_and(|kind| {
-            kind.name == "bash" || is_shell_tool(self.outline.notation, kind, &entry.fields)
-        });
+        let is_shell = entry
+            .kind
+            .is_some_and(|kind| kind.name == "bash" || is_shell_tool(self.outline.notation, kind, &entry.fields));
         let is_transformed = entry.fields.has("transform")
             || entry.fields.get("action").is_some_and(|action| action.get("transformCode").is_some());
         let zero = Value::from(0_u64);

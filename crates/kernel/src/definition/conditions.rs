@@ -22,6 +22,12 @@ use crate::{
 /// Default help text for a malformed condition.
 const WRITE: &str = "write true or false, {ref: \"@step.path\", eq: …}, {variable: name, equals: …}, {all: […]}, {any: […]} or {not: …}";
 
+/// True for the expressions by which other tools run a step after a failure.
+fn is_for_any_end(text: &str) -> bool {
+    let bare: String = text.chars().filter(|letter| letter.is_ascii_alphanumeric()).collect();
+    ["always", "failure", "cancelled", "failed"].iter().any(|word| bare.eq_ignore_ascii_case(word))
+}
+
 impl Reader<'_, '_> {
     /// Reads a condition and reports its mistakes.
     pub(super) fn condition(&mut self, value: &Value, path: &Path) -> Option<Condition> {
@@ -31,6 +37,9 @@ impl Reader<'_, '_> {
             other => {
                 let message = format!("a condition is data, not {}", other.kind());
                 let help = match other {
+                    Value::Text(text) if is_for_any_end(text) => {
+                        Some("put the step into `finally: […]` at the root: it runs whatever the end is".to_string())
+                    }
                     Value::Text(text) => as_condition(text).map(|condition| format!("write {condition}")),
                     Value::List(_) => Some("put the parts into {all: […]} or {any: […]}".to_string()),
                     _ => None,

@@ -126,7 +126,7 @@ impl Converter<'_> {
         let mut converted = Map::new();
         for (key, value) in root {
             match key.as_str() {
-                "steps" | "nodes" | "order" | "output" | "edges" => {}
+                "steps" | "nodes" | "order" | "output" | "edges" | "finally" => {}
                 "workflowId" => drop(converted.insert("name".into(), value.clone())),
                 "planVersion" => {
                     let version = value.as_text().map_or_else(|| json::compact(value), String::from);
@@ -136,6 +136,10 @@ impl Converter<'_> {
             }
         }
         converted.insert(self.to.list_key().into(), steps.into());
+        if let (Some(Value::List(steps)), Some(finally)) = (root.get("finally"), self.plan.finally) {
+            let steps = self.steps(steps, finally.block, &Path::root().key("finally"));
+            converted.insert("finally".into(), steps.into());
+        }
         let order = root.get("order").and_then(Value::as_text).unwrap_or(order_of(self.from));
         if order != order_of(self.to) {
             converted.insert("order".into(), order.into());
@@ -230,7 +234,10 @@ impl Converter<'_> {
     fn path_of(&self, step: u32, list: &Path) -> Path {
         let block = self.plan.block(self.plan.step(step).block);
         let at = block.steps.iter().position(|number| *number == step).unwrap_or_default();
-        let Some(owner) = block.owner else { return list.index(at) };
+        let Some(owner) = block.owner else {
+            let is_cleanup = self.plan.is_finally(self.plan.step(step).block);
+            return if is_cleanup { Path::root().key("finally").index(at) } else { list.index(at) };
+        };
         let path = self.path_of(owner, list);
         let branches = self.plan.step(owner).work.branches();
         match branches.iter().find(|(_, inner)| *inner == self.plan.step(step).block) {

@@ -248,7 +248,11 @@ fn refuse_circle(graph: &Graph, circle: &[u32], outline: &Outline<'_>, report: &
 /// Checks `needs` in a sequence: a needed step must stand before the step that needs it.
 pub(super) fn check_needs<'a>(outline: &Outline<'a>, report: &mut Report<'a>) {
     for (number, entry) in outline.entries.iter().enumerate().filter(|(_, entry)| entry.is_first()) {
+        // The steps of `finally` are in no order with the others, and have no `needs`.
         let own = place_around(number as u32, outline);
+        if own.is_none() {
+            continue;
+        }
         for (place, path) in needs(&entry.fields, outline, report) {
             if own == Some(place) {
                 refuse_own_need(&entry.id, &path, report);

@@ -93,6 +93,8 @@ pub fn root(notation: Notation) -> Vec<&'static str> {
         "output",
         "constraints",
         "policy",
+        "finally",
+        "finallyTimeoutMs",
         "allow",
     ];
     own.iter().copied().chain(shared).collect()

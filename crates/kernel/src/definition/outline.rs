@@ -54,6 +54,8 @@ pub(super) struct Outline<'a> {
     pub outputs: BTreeMap<&'a str, u32>,
     /// The declared input schema and variables.
     pub declared: Declared<'a>,
+    /// The block of `finally`.
+    pub finally: Option<u32>,
     written: usize,
 }
 
@@ -133,15 +135,22 @@ struct Written<'a> {
 }
 
 impl<'a> Outline<'a> {
-    /// Numbers the steps of a list and all steps inside them.
-    pub(super) fn read(notation: Notation, steps: &'a [Value], report: &mut Report<'_>) -> Self {
+    /// Numbers the steps of the two lists and all steps inside them.
+    pub(super) fn read(notation: Notation, steps: &'a [Value], finally: &'a [Value], report: &mut Report<'_>) -> Self {
         let (entries, blocks, names, outputs) = (Vec::new(), Vec::new(), BTreeMap::new(), BTreeMap::new());
         let declared = Declared::default();
-        let mut outline = Self { notation, entries, blocks, names, outputs, declared, written: 0 };
+        let mut outline = Self { notation, entries, blocks, names, outputs, declared, finally: None, written: 0 };
         let (path, order) = (Path::root().key(notation.list_key()), Order::Sequence);
         let id_path = notation.id_path();
         let around = Surroundings { owner: None, order, path, id_path, depth: 0, inside: InLoop::default() };
         outline.block(steps, &around, report);
+        if !finally.is_empty() {
+            let (path, order) = (Path::root().key("finally"), Order::Sequence);
+            // These steps need no names, so they count as inner ones.
+            let inside = InLoop::default();
+            let around = Surroundings { owner: None, order, path, id_path: "finally", depth: 1, inside };
+            outline.finally = Some(outline.block(finally, &around, report));
+        }
         outline.check_output_variables(report);
         outline
     }
@@ -329,6 +338,12 @@ impl<'a> Outline<'a> {
         let help = "the round that ends last wins: refer to the output of the loop, which has that of every round, or \
                     leave `concurrency` out";
         report.warning(diagnostic::DUPLICATE_OUTPUT_VARIABLE, &entry.fields.path.key("outputVariable"), message, help);
+    }
+
+    /// True if a step is in `finally`, at any depth.
+    pub(super) fn is_in_finally(&self, step: u32) -> bool {
+        let first = self.finally.and_then(|block| self.blocks[block as usize].steps.first());
+        first.is_some_and(|first| step >= *first)
     }
 
     /// Returns the enclosing blocks from the inside out, each with the member that is or contains the step.

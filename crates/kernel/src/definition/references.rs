@@ -131,7 +131,8 @@ impl<'r, 'a> Reader<'r, 'a> {
                 self.check_declared(reference, path);
             }
             Root::Input => self.check_input_path(reference, path),
-            Root::Context | Root::Item | Root::Index => {}
+            Root::Context => self.check_context(reference, path),
+            Root::Item | Root::Index => {}
         }
     }
 
@@ -189,7 +190,11 @@ impl<'r, 'a> Reader<'r, 'a> {
     /// around it, stands earlier in the innermost common block and that block is sequential. A step in a branch that is
     /// not taken counts as ended and reads as null.
     fn reach(&mut self, target: u32) -> Reach {
-        if self.at_end_of_all {
+        let is_cleanup = self.outline.is_in_finally(target);
+        if self.at_end_of_all && is_cleanup {
+            return Reach::Later;
+        }
+        if self.at_end_of_all || !is_cleanup && self.outline.is_in_finally(self.number) {
             let mut around =
                 self.outline.way_up(target).filter_map(|(block, _)| self.outline.blocks[block as usize].owner);
             let is_in_loop = around.any(|owner| self.outline.entries[owner as usize].is_loop());

@@ -123,6 +123,7 @@ impl Reader<'_, '_> {
         if let Some(kind) = kind {
             self.check_keys(kind, fields);
         }
+        self.check_in_finally(kind, fields);
         self.report.text(fields, "name");
         self.report.text(fields, "description");
         self.report.priority(fields, "priority");

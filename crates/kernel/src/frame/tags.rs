@@ -12,7 +12,7 @@ use crate::{
     evaluation::Evaluated,
     input::{Input, Lineage, Parent, Pinned, Policy, Queue, Start, Timer},
     plan::Decision,
-    record::{Ending, FailureDisposition, Purpose, Record, SkipReason, StopReason},
+    record::{Ending, FailureDisposition, HaltReason, Purpose, Record, SkipReason, StopReason},
 };
 
 use super::codec::{Decoder, Encoder, Item};
@@ -108,6 +108,9 @@ variants! { Record,
     36 BudgetSettled { instance instance, amount amount }
     37 BudgetRaised { agent agent, amount amount }
     38 BudgetWarned { agent agent, usage usage }
+    39 FinallyBegun { outcome outcome, deadline deadline }
+    40 FinallyHalted { reason reason, by by }
+    41 FinallyEnded {}
 }
 
 variants! { Input,
@@ -120,6 +123,7 @@ variants! { Input,
     6 Continue {}
     7 ChildWaits { instance instance, attempt attempt, count count }
     8 Admit {}
+    9 SkipCleanup { by by }
 }
 
 variants! { Outcome,
@@ -161,6 +165,12 @@ variants! { SkipReason,
 variants! { StopReason,
     0 Timeout {}
     1 Ending {}
+}
+
+variants! { HaltReason,
+    0 Cancelled {}
+    1 Timeout {}
+    2 Limit {}
 }
 
 variants! { Purpose,

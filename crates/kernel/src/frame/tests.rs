@@ -13,7 +13,7 @@ use crate::{
     instance::Instance,
     key::ExecutionKey,
     plan::Decision,
-    record::{Ending, FailureDisposition, Payload, Purpose, SkipReason, StopReason},
+    record::{Ending, FailureDisposition, HaltReason, Payload, Purpose, SkipReason, StopReason},
     value::Value,
 };
 
@@ -79,6 +79,7 @@ fn inputs() -> Vec<Input> {
     inputs.push(Input::Decide { instance: instance(), gate: 1, decision, by, reason: text("reason") });
     inputs.push(Input::Signal { id: "i".into(), name: "n".into(), payload: text("payload") });
     inputs.push(Input::Cancel { reason: "r".into(), by: "owner".into() });
+    inputs.push(Input::SkipCleanup { by: "owner".into() });
     inputs.push(Input::Continue);
     inputs
 }
@@ -137,6 +138,10 @@ fn records() -> Vec<Record> {
             ending: Ending::Failed { fault: failure().into(), instance: Some(instance()), stops: true },
         },
         Record::EndingBegun { ending: Ending::Cancelled { reason: "r".into() } },
+        Record::FinallyBegun { outcome: "failed".into(), deadline: 7 },
+        Record::FinallyHalted { reason: HaltReason::Timeout, by: None },
+        Record::FinallyHalted { reason: HaltReason::Cancelled, by: Some("owner".into()) },
+        Record::FinallyEnded,
         Record::Ended { with_failures: true },
         Record::TurnSplit,
         Record::TurnJoined,

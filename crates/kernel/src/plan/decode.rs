@@ -16,9 +16,9 @@ use crate::{
     hash::Hash,
     limits::{DEPTH_MAX, PLAN_STEPS_MAX},
     plan::{
-        Agent, Backoff, Block, Constraints, Decision, Delay, Edge, EdgeKind, EffectClass, FailurePolicy, Gate, Graph,
-        Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan, Retry, Step, VARIABLE_TYPES, Variable,
-        Verdict, VerdictRules, Work,
+        Agent, Backoff, Block, Constraints, Decision, Delay, Edge, EdgeKind, EffectClass, FailurePolicy, Finally, Gate,
+        Graph, Guard, Loop, Matcher, OnError, OnInterrupted, Order, Output, Over, Plan, Retry, Step, VARIABLE_TYPES,
+        Variable, Verdict, VerdictRules, Work,
     },
     reference::{self, Reference, Root},
     template::{Piece, Template},
@@ -40,6 +40,8 @@ const PLAN_KEYS: &[&str] = &[
     "output",
     "order",
     "steps",
+    "finally",
+    "finallyTimeoutMs",
 ];
 const CONSTRAINT_KEYS: &[&str] = &[
     "maxSteps",
@@ -87,12 +89,24 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
     let mut names = BTreeMap::new();
     let mut count = 0;
     learn_names(&steps, &mut names, &mut count, 0)?;
+    let cleanup = part.get("finally");
+    if let Some(cleanup) = &cleanup {
+        learn_names(cleanup, &mut names, &mut count, 0)?;
+    }
     let mut reader = Reader { names, blocks: Vec::new(), steps: Vec::new() };
     reader.block(&steps, None, Order::Sequence)?;
     if part.optional("order", |part| part.word(|word| (word == "edges").then_some(())))?.is_some() {
         reader.blocks[0].order = Order::Edges(reader.graph(&steps)?);
     }
+    let finally = match (&cleanup, part.get("finallyTimeoutMs")) {
+        (Some(cleanup), Some(timeout_ms)) => Some(reader.finally(cleanup, &timeout_ms)?),
+        (None, None) => None,
+        _ => return Err(part.error("`finally` and `finallyTimeoutMs` should both be here")),
+    };
     reader.check_agents(&steps)?;
+    if let Some(cleanup) = &cleanup {
+        reader.check_agents(cleanup)?;
+    }
     Ok(Plan {
         name: part.optional("name", Part::text)?,
         version: part.optional("version", Part::text)?,
@@ -105,6 +119,7 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
         variables: part.optional("variables", |part| part.items()?.map(|item| variable(&item)).collect())?,
         default_context: part.optional("defaultContext", |part| part.map().cloned())?.unwrap_or_default(),
         output: part.optional("output", |part| reader.output(part))?.unwrap_or(Output::Variables),
+        finally,
         blocks: reader.blocks,
         steps: reader.steps,
     })
@@ -289,6 +304,15 @@ struct Reader {
 }
 
 impl Reader {
+    /// Reads the steps that run at the end. Their numbers follow those of all other steps.
+    fn finally(&mut self, steps: &Part<'_>, timeout_ms: &Part<'_>) -> Result<Finally, PlanError> {
+        let block = self.block(steps, None, Order::Sequence)?;
+        if self.blocks[block as usize].steps.is_empty() {
+            return Err(steps.error("a step should be here"));
+        }
+        Ok(Finally { block, timeout_ms: timeout_ms.u64()? })
+    }
+
     fn block(&mut self, steps: &Part<'_>, owner: Option<u32>, order: Order) -> Result<u32, PlanError> {
         let number = self.blocks.len() as u32;
         self.blocks.push(Block { owner, order, steps: Vec::new() });

@@ -83,6 +83,10 @@ impl Plan {
         }
         put(&mut map, "order", matches!(self.block(0).order, Order::Edges(_)).then_some("edges"));
         map.insert("steps".into(), block(self, 0));
+        if let Some(finally) = self.finally {
+            map.insert("finally".into(), block(self, finally.block));
+            map.insert("finallyTimeoutMs".into(), finally.timeout_ms.into());
+        }
         Value::Map(map)
     }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{State, Status};
+use super::{Cleanup, State, Status};
 use crate::{
     instance::{Instance, Scope},
     plan::{Loop, Over, Work},
@@ -63,6 +63,19 @@ impl<'s> View<'s> {
         list.and_then(|list| list.get(*round as usize)).map_or(Found::Missing, Found::Kept)
     }
 
+    fn outcome(&self) -> Option<&'s str> {
+        match &self.state.end.cleanup {
+            Cleanup::Running { outcome } => Some(outcome),
+            Cleanup::Pending | Cleanup::Halted | Cleanup::Ended => None,
+        }
+    }
+
+    /// True if this view is that of a step of `finally`, and the other step is not one. Cleanup also runs after a failure, so
+    /// a step that did not complete reads as null on every path.
+    fn cleans_up_after(&self, step: u32) -> bool {
+        self.state.plan.is_in_finally(self.step) && !self.state.plan.is_in_finally(step)
+    }
+
     fn output_of(&self, step: u32) -> Found<'s> {
         if self.failing == Some(step) {
             return Found::Kept(&NULL);
@@ -72,6 +85,7 @@ impl<'s> View<'s> {
         match self.state.steps.get(&Instance { step, rounds: rounds.to_vec() }) {
             Some(step) if step.status == Status::Completed => Found::Kept(&step.output),
             // A tolerated failure, of the step or of a block around it, reads as null. A path into it leads nowhere.
+            Some(_) if self.cleans_up_after(step) => Found::Skipped,
             Some(step) if matches!(step.status, Status::Failed | Status::Cancelled) => Found::Kept(&NULL),
             // The compiler allows references only to steps that have ended, so a step without a state was skipped.
             _ => Found::Skipped,
@@ -85,7 +99,7 @@ impl Lookup for View<'_> {
         match root {
             Root::Input => Found::Kept(&start.input),
             Root::Variables => Found::Kept(&start.variables),
-            Root::Context => Found::Made(context(&start.execution_id, start.attempt, self.state.now)),
+            Root::Context => Found::Made(context(&start.execution_id, start.attempt, self.state.now, self.outcome())),
             Root::Item => self.item(),
             Root::Index => {
                 let index = self.index.or(self.rounds.last().copied());

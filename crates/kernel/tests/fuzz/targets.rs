@@ -123,7 +123,7 @@ impl Lookup for Known {
     fn root(&self, root: Root) -> Found<'_> {
         match root {
             Root::Index => Found::Made(7u64.into()),
-            Root::Context => Found::Made(reference::context("e", 1, 0)),
+            Root::Context => Found::Made(reference::context("e", 1, 0, None)),
             Root::Step(1) => Found::Skipped,
             Root::Item => Found::Missing,
             Root::Input | Root::Variables | Root::Step(_) => Found::Kept(&self.value),

@@ -26,6 +26,8 @@ pub(crate) struct Author {
     loops: usize,
     /// True if the definition contains a `return` or a `bail`.
     ends_early: bool,
+    /// True for the steps of `finally`.
+    is_cleanup: bool,
 }
 
 /// A definition and its properties.
@@ -82,8 +84,18 @@ impl Author {
         let notation = *numbers.pick(&Notation::ALL);
         let (left, is_careless) = (1 + numbers.below(24), numbers.chance(10));
         let (ended, named) = (Vec::new(), Vec::new());
-        let mut author =
-            Self { numbers, notation, left, ended, named, is_careless, items: 0, loops: 0, ends_early: false };
+        let mut author = Self {
+            numbers,
+            notation,
+            left,
+            ended,
+            named,
+            is_careless,
+            items: 0,
+            loops: 0,
+            ends_early: false,
+            is_cleanup: false,
+        };
         let definition = author.definition();
         Written { definition, ends_early: author.ends_early }
     }
@@ -105,6 +117,13 @@ impl Author {
         }
         if self.numbers.chance(10) {
             root.insert("output".into(), self.data(2));
+        }
+        if self.numbers.chance(30) {
+            (self.left, self.is_cleanup) = (6, true);
+            root.insert("finally".into(), self.block(1, 4));
+            if self.numbers.chance(30) {
+                root.insert("finallyTimeoutMs".into(), (1 + self.numbers.below(60_000) as u64).into());
+            }
         }
         Value::Map(root)
     }
@@ -247,6 +266,9 @@ impl Author {
         if matches!(kind, "conditional" | "parallel" | "loop") && (depth > 3 || self.left == 0) {
             kind = "tool";
         }
+        if self.is_cleanup && kind == "return" {
+            kind = "tool";
+        }
         let mut step = Map::new();
         let id = format!("s{}", self.named.len());
         self.named.push(id.clone());
@@ -275,7 +297,8 @@ impl Author {
             self.items -= 1;
             self.loops -= 1;
         }
-        if self.numbers.chance(6) && kind != "return" && !matches!(kind, "conditional" | "parallel") {
+        if self.numbers.chance(6) && !self.is_cleanup && kind != "return" && !matches!(kind, "conditional" | "parallel")
+        {
             self.ends_early = true;
             let bail = if self.numbers.chance(30) { true.into() } else { self.about(&format!("@{id}")) };
             step.insert("bail".into(), bail);
@@ -290,7 +313,7 @@ impl Author {
             let word = *self.numbers.pick(&["continue", "continue", "fail"]);
             step.insert("onError".into(), word.into());
         }
-        if self.numbers.chance(15) && (self.loops == 0 || self.numbers.chance(20)) {
+        if self.numbers.chance(15) && !self.is_cleanup && (self.loops == 0 || self.numbers.chance(20)) {
             let name = if self.is_careless { self.numbers.below(3) } else { self.named.len() };
             step.insert("outputVariable".into(), format!("v{name}").into());
         }

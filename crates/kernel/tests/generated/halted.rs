@@ -50,6 +50,9 @@ impl Halted {
                 return;
             }
             scope = owner.scope(plan);
+            if plan.is_finally(scope.block) {
+                return;
+            }
             self.blocks.insert(scope.clone());
         }
     }

@@ -85,7 +85,7 @@ fn check_refusal(found: &[Diagnostic]) -> Result<(), Broken> {
 }
 
 /// All records and outcomes that can occur in an execution that fits into one turn.
-const SEEN: [&str; 29] = [
+const SEEN: [&str; 32] = [
     "Started",
     "LineageSet",
     "StepSkipped",
@@ -111,6 +111,9 @@ const SEEN: [&str; 29] = [
     "Queued",
     "Admitted",
     "EndingBegun",
+    "FinallyBegun",
+    "FinallyHalted",
+    "FinallyEnded",
     "Ended",
     "completed",
     "failed",

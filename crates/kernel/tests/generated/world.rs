@@ -17,6 +17,7 @@ use mainspring_kernel::{
     instance::{Instance, Scope},
     journal::{Fold, verify},
     key::ExecutionKey,
+    limits::FINALLY_STEPS_MAX,
     plan::{Decision, Order, Plan, Work},
     record::{Ending, Record},
     state::{ExecutionStatus, State, Status},
@@ -268,7 +269,8 @@ impl World {
         let step = self.numbers.below(self.plan.steps.len()) as u32;
         let rounds = (0..self.plan.loop_depth(step)).map(|_| self.numbers.below(2) as u32).collect();
         let instance = Instance { step, rounds };
-        match self.numbers.below(13) {
+        match self.numbers.below(14) {
+            13 => Input::SkipCleanup { by: "ann".into() },
             12 => Input::Admit,
             0 => Input::Cancel { reason: "user_cancelled".into(), by: "ann".into() },
             1 => Input::Continue,
@@ -286,7 +288,7 @@ impl World {
 
     /// Processes an input and checks all invariants after it.
     pub(crate) fn take_in(&mut self, input: Input) -> Result<(), Broken> {
-        let is_ending = self.state.end.ending.is_some();
+        let is_ending = self.state.end.ending.is_some() && !self.state.is_cleaning_up();
         let turn = self.decide(&input)?;
         if turn.records.is_empty() {
             must!(turn == Turn::default(), "without records something is to be done: {turn:?}");
@@ -362,7 +364,11 @@ impl World {
             if !is_ending {
                 self.halted.follow(&self.plan, record);
             }
-            is_ending |= matches!(record, Record::EndingBegun { .. });
+            match record {
+                Record::EndingBegun { .. } | Record::FinallyHalted { .. } | Record::FinallyEnded => is_ending = true,
+                Record::FinallyBegun { .. } => is_ending = false,
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -463,10 +469,12 @@ impl World {
             let most = of.concurrency.min(start.policy.max_parallel);
             must!(rounds.open <= most, "{} rounds of {instance:?} are open, and {most} may be", rounds.open);
         }
-        must!(self.state.counts.visits <= start.policy.max_steps, "{} steps were begun", self.state.counts.visits);
+        let of_finally = if self.plan.finally.is_some() { FINALLY_STEPS_MAX } else { 0 };
+        let max_steps = start.policy.max_steps + of_finally;
+        must!(self.state.counts.visits <= max_steps, "{} steps were begun", self.state.counts.visits);
         if let Some(max_calls) = self.plan.constraints.max_calls {
             let calls = self.state.counts.calls;
-            must!(calls <= max_calls, "{calls} calls were made, and {max_calls} may be");
+            must!(calls <= max_calls + of_finally, "{calls} calls were made, and {max_calls} may be");
         }
         Ok(())
     }
@@ -479,7 +487,7 @@ impl World {
         let waits = self.state.open.waits.iter().find(|instance| self.halted.holds(&self.plan, instance));
         must!(waits.is_none(), "it waits where a failure has halted: {waits:?}");
         must!(
-            self.state.end.ending.is_none() || self.state.open.waits.is_empty(),
+            self.state.end.ending.is_none() || self.state.is_cleaning_up() || self.state.open.waits.is_empty(),
             "it waits in an execution that is ending"
         );
         Ok(())
@@ -509,7 +517,8 @@ impl World {
         must!(self.out.is_empty(), "ended while something is out: {:?}", self.out);
         must!(state.open.timers.is_empty() && state.open.waits.is_empty(), "ended while something is waited for");
         must!(state.blocks.loops.is_empty(), "ended with loops open: {:?}", state.blocks.loops);
-        let open: Vec<_> = state.blocks.scopes.keys().filter(|scope| scope.block != 0).collect();
+        let is_inner = |scope: &&Scope| self.plan.block(scope.block).owner.is_some();
+        let open: Vec<_> = state.blocks.scopes.keys().filter(is_inner).collect();
         must!(open.is_empty(), "ended with blocks open: {open:?}");
         let unsettled: Vec<_> = state.steps.iter().filter(|(_, step)| !step.status.is_final()).collect();
         must!(unsettled.is_empty(), "ended with steps that have not: {unsettled:?}");

@@ -143,6 +143,10 @@ fn definitions_of(notation: Notation, source: &Source) -> Map {
         steps.insert("contains".into(), has_action);
     }
     of_root.insert(key.into(), Value::Map(steps));
+    let mut finally = of_root.remove("finally").and_then(|steps| steps.as_map().cloned()).expect("the list of steps");
+    let inner = reference(&format!("{name}-step"));
+    finally.extend(fields([("type", "array".into()), ("minItems", 1u64.into()), ("items", inner)]));
+    of_root.insert("finally".into(), Value::Map(finally));
     let mut root = object(name, of_root, source);
     if let Value::Map(map) = &mut root {
         map.insert("required".into(), list([key]));
@@ -286,6 +290,8 @@ fn of_kernel(name: &str) -> Value {
         "CODE_TIMEOUT_DEFAULT_MS" => limits::CODE_TIMEOUT_DEFAULT_MS.into(),
         "RESERVED_NAMES" => list(RESERVED_NAMES),
         "ORDERS" => list(keys::orders()),
+        "FINALLY_TIMEOUT_MAX_MS" => limits::FINALLY_TIMEOUT_MAX_MS.into(),
+        "FINALLY_TIMEOUT_DEFAULT_MS" => limits::FINALLY_TIMEOUT_DEFAULT_MS.into(),
         "WARNINGS" => list(WARNINGS),
         "VARIABLE_TYPES" => list(VARIABLE_TYPES.map(|(word, _)| word)),
         "EDGE_KINDS" => list(edge_kinds),

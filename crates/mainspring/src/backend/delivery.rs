@@ -41,19 +41,24 @@ pub(super) struct Delivery {
 
 /// The kind of an input, with the data for the checks afterwards.
 enum Kind {
-    Cancel,
+    Cancel { skips_cleanup: bool },
     Signal,
     Decision(Box<OpenGate>),
 }
 
 impl Delivery {
     /// A cancel of an execution that has not ended.
-    pub(super) fn cancel(store: &ReadStore, name: &str, reason: &str) -> Result<Self, CliError> {
+    pub(super) fn cancel(store: &ReadStore, name: &str, reason: &str, skips_cleanup: bool) -> Result<Self, CliError> {
         let row = unfinished(store, name)?;
         let by = paths::user();
         let entry = audit_entry::cancel(&row, reason, &by);
-        let input = Input::Cancel { reason: reason.into(), by };
-        Ok(Self { receiver: row.key, row, input, entry, kind: Kind::Cancel })
+        // A second cancel asks for what the first one has left running.
+        let is_second = state_of(store, row.key)?.end.is_cancel_requested;
+        let input = match is_second {
+            true => Input::SkipCleanup { by },
+            false => Input::Cancel { reason: reason.into(), by },
+        };
+        Ok(Self { receiver: row.key, row, input, entry, kind: Kind::Cancel { skips_cleanup } })
     }
 
     /// A signal to an execution that has not ended.
@@ -93,7 +98,10 @@ impl Delivery {
         if let Kind::Signal = kind {
             was_kept(&row, &state_of(store, row.key)?, &input)?;
         }
-        let delegated = delegate(store, receiver, &input, entry, context)?;
+        let mut delegated = delegate(store, receiver, &input, entry, context)?;
+        if matches!(kind, Kind::Cancel { skips_cleanup: true }) {
+            delegated = delegate(store, receiver, &Input::SkipCleanup { by: paths::user() }, None, context)?;
+        }
         match &kind {
             Kind::Decision(open) if delegated.accepted => counted(store, open, &input)?,
             Kind::Signal if delegated.accepted && !was_kept(&row, &state_of(store, row.key)?, &input)? => {
@@ -132,11 +140,14 @@ impl Delivery {
     async fn take(self, engine: &Engine, context: &Context) -> Result<Result<(), CliError>, CliError> {
         let Self { row, receiver, input, entry, kind } = self;
         let is_taken = engine.take(receiver, input.clone(), entry).await?;
+        if matches!(kind, Kind::Cancel { skips_cleanup: true }) {
+            engine.take(receiver, Input::SkipCleanup { by: paths::user() }, None).await?;
+        }
         if is_taken {
             return Ok(Ok(()));
         }
         Ok(match kind {
-            Kind::Cancel => Ok(()),
+            Kind::Cancel { .. } => Ok(()),
             Kind::Decision(_) => Err(CliError::contract("not_open", "the approval was already decided")),
             Kind::Signal => {
                 let kept = was_kept(&row, &engine.state(row.key)?, &input);

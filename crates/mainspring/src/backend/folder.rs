@@ -84,9 +84,9 @@ impl Backend for Folder<'_> {
         self.deliver(store, delivery)
     }
 
-    fn cancel(&self, name: &str, reason: &str) -> Result<Sent, CliError> {
+    fn cancel(&self, name: &str, reason: &str, skips_cleanup: bool) -> Result<Sent, CliError> {
         let store = self.read()?;
-        let delivery = Delivery::cancel(&store, name, reason)?;
+        let delivery = Delivery::cancel(&store, name, reason, skips_cleanup)?;
         self.deliver(store, delivery)
     }
 

@@ -159,10 +159,11 @@ impl Backend for Server<'_> {
         })
     }
 
-    fn cancel(&self, name: &str, reason: &str) -> Result<Sent, CliError> {
+    fn cancel(&self, name: &str, reason: &str, skips_cleanup: bool) -> Result<Sent, CliError> {
         block_on(async {
             let id = unfinished(&self.client, name).await?;
-            let body = Value::map([("reason", Value::from(reason))]);
+            let force = skips_cleanup.then_some(("force", true.into()));
+            let body = Value::map([("reason", Value::from(reason))].into_iter().chain(force));
             let route = route(&["api", "executions", &id, "cancel"], &[]);
             let done = self.client.post(&route, &body, Repeat::MustNot).await.map_err(|error| ending(error, &id))?;
             Ok(Sent::Delegated(delegated(&self.client, &done)?))

@@ -69,9 +69,9 @@ impl Backend for SharedStore<'_> {
         Delivery::signal(&store, name, signal)?.delegate(&store, self.context)
     }
 
-    fn cancel(&self, name: &str, reason: &str) -> Result<Sent, CliError> {
+    fn cancel(&self, name: &str, reason: &str, skips_cleanup: bool) -> Result<Sent, CliError> {
         let store = self.read()?;
-        Delivery::cancel(&store, name, reason)?.delegate(&store, self.context)
+        Delivery::cancel(&store, name, reason, skips_cleanup)?.delegate(&store, self.context)
     }
 
     fn verify(&self, name: Option<&str>, report: &mut dyn FnMut(Verification)) -> Result<(), CliError> {

@@ -16,6 +16,9 @@ pub(crate) struct Cancel {
     /// The reason, recorded in the journal
     #[arg(long, value_name = "WORD", default_value = "user_cancelled")]
     reason: String,
+    /// Skip the steps of `finally`, as a second cancel does
+    #[arg(long)]
+    force: bool,
 }
 
 /// Cancels an execution: running work is stopped, nothing new starts, and the history is kept.
@@ -24,5 +27,5 @@ pub(crate) fn cancel(cancel: &Cancel, context: &Context) -> Result<Exit, CliErro
         let message = format!("--reason must have 1 to {NAME_CHARS_MAX} characters");
         return Err(CliError::bad_input("bad_reason", message));
     }
-    Ok(context.backend()?.cancel(&cancel.id, &cancel.reason)?.conclude(context))
+    Ok(context.backend()?.cancel(&cancel.id, &cancel.reason, cancel.force)?.conclude(context))
 }

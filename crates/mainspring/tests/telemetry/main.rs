@@ -92,6 +92,7 @@ fn input_word(input: &Input) -> &'static str {
         Input::Continue => "continue",
         Input::ChildWaits { .. } => "child_waits",
         Input::Admit => "admit",
+        Input::SkipCleanup { .. } => "skip_cleanup",
     }
 }
 

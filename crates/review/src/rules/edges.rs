@@ -4,7 +4,7 @@ use super::{Sides, finding, quoted};
 use crate::{
     change::translated,
     finding::{CLEANUP_REMOVED, CONDITION_CHANGED, FAILURE_TOLERATED, Finding, ORDER_CHANGED},
-    outline::{EdgeIn, Node},
+    outline::{EdgeIn, FINALLY, Node},
 };
 
 pub(super) fn find(sides: Sides<'_, '_>, found: &mut Vec<Finding>) {
@@ -52,7 +52,7 @@ fn same(one: &EdgeIn, other: &EdgeIn) -> bool {
 }
 
 fn cleans_up(node: &Node) -> bool {
-    node.edges.iter().any(|edge| matches!(edge.kind.as_str(), "always" | "on_failure"))
+    node.branch == FINALLY || node.edges.iter().any(|edge| matches!(edge.kind.as_str(), "always" | "on_failure"))
 }
 
 fn needs<'c>(outline: &crate::outline::Outline<'c>, node: &Node) -> Option<&'c mainspring_kernel::value::Value> {

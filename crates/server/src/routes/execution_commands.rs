@@ -243,9 +243,13 @@ struct Cancel {
     /// Reason of the cancellation, such as `user_cancelled`.
     #[schema(max_length = 200)]
     reason: Option<String>,
+    /// Also skip the steps of `finally`, as a second cancel does.
+    #[serde(default)]
+    force: bool,
 }
 
-/// Cancel an execution. Running attempts are stopped; the status is `cancelled` when they have ended.
+/// Cancel an execution. Running attempts are stopped; the status is `cancelled` when they and the steps of `finally` have
+/// ended. A second cancel skips what is left of `finally`.
 #[utoipa::path(post, path = "/api/executions/{id}/cancel", tag = "executions", params(("id" = String, Path)), request_body = Cancel,
     extensions(("x-permission" = json!("executions:control"))),
     responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
@@ -261,14 +265,27 @@ async fn cancel(
     if is_final(&row.status) {
         return Err(Problem::new(Code::Conflict, "The execution has ended."));
     }
-    let detail = Value::map([("reason", reason.as_str().into())]);
-    let input = Input::Cancel { reason, by: caller.user.clone() };
-    let command = ExecutionCommand { execution: row.key, input, action: "execution.cancel", detail };
-    let delivered = deliver(&app, &caller, &row, command).await?;
+    let (key, by) = (row.key, caller.user.clone());
+    let force = body.force.then_some(("force", true.into()));
+    let detail = Value::map([("reason", reason.as_str().into())].into_iter().chain(force));
+    let skip = Input::SkipCleanup { by: by.clone() };
+    let is_second = app.run(move |app| Ok(is_cancel_requested(app, key))).await?;
+    let input = if is_second { skip.clone() } else { Input::Cancel { reason, by } };
+    let command = |input, detail| ExecutionCommand { execution: key, input, action: "execution.cancel", detail };
+    let delivered = deliver(&app, &caller, &row, command(input, detail.clone())).await?;
+    if body.force && !is_second && delivered != Delivered::Stale {
+        // Has no effect if the execution has no cleanup, or has ended by now.
+        deliver(&app, &caller, &row, command(skip, detail)).await?;
+    }
     if delivered == Delivered::Stale {
         return Err(Problem::new(Code::Conflict, "The execution has ended, or is ending already."));
     }
     done(&app, row.key, delivered).await.map(Json)
+}
+
+/// True if a cancel was requested before. A journal that cannot be read here is read by the node that gets the command.
+fn is_cancel_requested(app: &App, execution: ExecutionKey) -> bool {
+    app.engine.state(execution).is_ok_and(|state| state.end.is_cancel_requested)
 }
 
 /// A named signal.

@@ -140,7 +140,13 @@ impl JournalChecker {
         if self.is_ending && begins {
             return Err(format!("something begins after the end has begun: {record:?}"));
         }
-        self.is_ending |= matches!(record, Record::CancelRequested { .. } | Record::EndingBegun { .. });
+        match record {
+            // These steps run after the end has begun, and nothing after them.
+            Record::FinallyBegun { .. } => self.is_ending = false,
+            Record::FinallyHalted { .. } | Record::FinallyEnded => self.is_ending = true,
+            Record::CancelRequested { .. } | Record::EndingBegun { .. } => self.is_ending = true,
+            _ => {}
+        }
         Ok(())
     }
 

@@ -29,10 +29,17 @@ pub(super) struct Made {
 }
 
 pub(super) fn make(rng: &mut Rng) -> Made {
-    let mut maker = Maker { rng, steps: Vec::new(), effects: Effects::new() };
+    let mut maker = Maker { rng, steps: Vec::new(), effects: Effects::new(), is_cleanup: false };
     let count = 1 + maker.rng.below(5) as usize;
-    let (steps, _) = maker.sequence(count, 0, &[]);
-    let definition = Value::map([("steps", Value::List(steps))]);
+    let (steps, known) = maker.sequence(count, 0, &[]);
+    let mut definition = Map::from([("steps".into(), Value::List(steps))]);
+    if maker.rng.chance(35) {
+        maker.is_cleanup = true;
+        let count = 1 + maker.rng.below(3) as usize;
+        let (steps, _) = maker.sequence(count, DEPTH_MAX, &known);
+        definition.insert("finally".into(), Value::List(steps));
+    }
+    let definition = Value::Map(definition);
     let given = Given {
         workflows: std::collections::BTreeMap::new(),
         sandbox: crate::fixture::Sandbox(std::sync::Arc::new(mainspring_engine::evaluator::InProcess)),
@@ -51,6 +58,8 @@ struct Maker<'d> {
     /// The ids so far.
     steps: Vec<String>,
     effects: Effects,
+    /// True for the steps of `finally`.
+    is_cleanup: bool,
 }
 
 impl Maker<'_> {
@@ -77,7 +86,7 @@ impl Maker<'_> {
         if self.rng.chance(25) {
             step.insert("onError".into(), "continue".into());
         }
-        if self.rng.chance(30) {
+        if self.rng.chance(30) && !self.is_cleanup {
             step.insert("outputVariable".into(), format!("out_{id}").into());
         }
         let mut inside = vec![id.clone()];
@@ -88,7 +97,7 @@ impl Maker<'_> {
             38..48 => self.approval(&mut step),
             48..56 => self.sleep(&mut step),
             56..64 => self.signal(&mut step),
-            64..67 => self.return_step(&mut step, known),
+            64..67 if !self.is_cleanup => self.return_step(&mut step, known),
             _ => self.effect(&id, &mut step, known),
         }
         (Value::Map(step), inside)

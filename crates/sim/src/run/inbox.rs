@@ -156,7 +156,13 @@ impl Run<'_> {
                 self.world.kill();
                 self.recover(self.now)
             }
-            EntryAction::Cancel { reason, by } => self.deliver(self.fixture.key, Input::Cancel { reason, by }),
+            EntryAction::Cancel { reason, by } => {
+                // As the command line and a server do.
+                let key = self.fixture.key;
+                let is_second = self.tree.member(key).is_some_and(|member| member.state().end.is_cancel_requested);
+                let input = if is_second { Input::SkipCleanup { by } } else { Input::Cancel { reason, by } };
+                self.deliver(key, input)
+            }
             EntryAction::Signal { name, payload } => {
                 let to = execution.filter(|execution| self.takes(*execution, &name));
                 let to = to.unwrap_or_else(|| self.taker(&name));

@@ -24,8 +24,7 @@ pub(super) fn check(step: &Step, entry: &Entry<'_>, report: &mut Report<'_>) {
         report.warning(diagnostic::GATE_NEVER_OPENS, &entry.fields.path.key("approvers").index(at), message, help);
     }
     if gate.ttl_ms < DECISION_MIN_MS && gate.on_timeout == Decision::Deny {
-        let message =
-            format!("{} is denied after {} ms, before a person can decide", named(&entry.id), gate.ttl_ms);
+        let message = format!("{} is denied after {} ms, before a person can decide", named(&entry.id), gate.ttl_ms);
         let help = format!("write the time in milliseconds: `ttlMs: {}` or more", DECISION_MIN_MS);
         report.warning(diagnostic::GATE_NEVER_OPENS, &entry.fields.path.key("ttlMs"), message, help);
     }

@@ -105,7 +105,8 @@ fn has_words<'w>(wanted: &[&str], words: impl Iterator<Item = &'w str> + Clone) 
 
 /// Describes a request that creates something and sends no idempotency key.
 fn request_of(params: &Template) -> Option<alloc::string::String> {
-    let method = field(params, "method").and_then(Value::as_text).filter(|method| matches!(*method, "POST" | "PATCH"))?;
+    let method =
+        field(params, "method").and_then(Value::as_text).filter(|method| matches!(*method, "POST" | "PATCH"))?;
     let has_key = field(params, "idempotencyHeader").and_then(Value::as_bool) != Some(false);
     (!has_key).then(|| format!("{method} without an idempotency key"))
 }

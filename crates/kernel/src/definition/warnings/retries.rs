@@ -46,11 +46,15 @@ pub(super) fn check(plan: &Plan, step: &Step, entry: &Entry<'_>, report: &mut Re
         named(&entry.id)
     );
     let help = match key {
-        "config" => "write `retry: {maxAttempts: …, initialDelayMs: …, retryOn: [failed]}` in place of `maxAttempts` and \
+        "config" => {
+            "write `retry: {maxAttempts: …, initialDelayMs: …, retryOn: [failed]}` in place of `maxAttempts` and \
                      `backoffMs`"
-            .into(),
+                .into()
+        }
         _ if step.retry.retry_on.is_some() => format!("add `failed` to `retryOn` of `{key}`"),
-        _ => format!("add `retryOn: [failed]` to `{key}`, or `retryOn: [timeout, unavailable]` if only these are meant"),
+        _ => {
+            format!("add `retryOn: [failed]` to `{key}`, or `retryOn: [timeout, unavailable]` if only these are meant")
+        }
     };
     report.warning(diagnostic::RETRY_DOES_NOT_APPLY, &path, message, help);
 }

@@ -131,6 +131,11 @@ impl Graph {
             let lines = short(["end".into()].into_iter().chain(gives(plan)));
             items.push(Item::Node(Node { name: Name::Finish, shape: Shape::Terminal, lines }));
         }
+        if let Some(finally) = plan.finally {
+            let from = if exits.is_empty() { Name::Begin } else { Name::Finish };
+            let (inside, _) = layout.steps(&plan.block(finally.block).steps, vec![(from, "finally")]);
+            items.extend(inside);
+        }
         Self { items, edges: layout.edges }
     }
 }

@@ -45,6 +45,11 @@ pub fn terminal(plan: &Plan, style: &Style) -> String {
         let line = StyledLine::of(Tone::End, glyphs.marks.end).with(Tone::Plain, format!(" {}", glyphs.shown(&text)));
         [StyledLine::default(), drawer.cut(line, width)]
     }));
+    if let Some(finally) = plan.finally {
+        let title = StyledLine::of(Tone::Strong, "finally");
+        lines.extend([StyledLine::default(), drawer.cut(title, width)]);
+        lines.extend(drawer.section(&plan.block(finally.block).steps, width));
+    }
     let mut drawn = 0;
     while let Some((title, steps)) = drawer.sections.get(drawn).cloned() {
         drawn += 1;
