@@ -173,6 +173,35 @@ impl Loader {
         })
     }
 
+    /// As [`frames`](Self::frames), for a journal of at most `bytes_max` bytes. A larger one is not read to its end.
+    pub fn frames_within(
+        &self,
+        execution: ExecutionKey,
+        bytes_max: usize,
+        mut each: impl FnMut(&State, &Frame),
+    ) -> Result<Bounded, LoadError> {
+        let (mut bytes, mut is_over) = (0, false);
+        let read = self.walk(execution, |fold, stored| {
+            bytes += stored.byte_count();
+            if bytes > bytes_max {
+                is_over = true;
+                return Err(Broken {
+                    sequence: stored.sequence,
+                    why: format!("the journal has over {bytes_max} bytes"),
+                });
+            }
+            let frame = fold.push(stored)?;
+            each(&fold.state, &frame);
+            Ok(())
+        });
+        match read {
+            _ if is_over => Ok(Bounded::TooLarge),
+            Ok(Some(_)) => Ok(Bounded::Read),
+            Ok(None) => Ok(Bounded::Missing),
+            Err(error) => Err(error),
+        }
+    }
+
     fn walk(
         &self,
         execution: ExecutionKey,
@@ -368,6 +397,17 @@ impl std::fmt::Display for LoadError {
 }
 
 impl std::error::Error for LoadError {}
+
+/// The result of reading a journal with a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bounded {
+    /// All frames were passed.
+    Read,
+    /// The journal is larger than the bound.
+    TooLarge,
+    /// No such execution exists.
+    Missing,
+}
 
 /// The answer to a load.
 #[derive(Debug)]

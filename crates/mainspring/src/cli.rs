@@ -108,6 +108,8 @@ enum Command {
     Examples(commands::examples::Examples),
     /// Print the JSON Schema of definitions
     Schema(commands::schema::Schema),
+    /// Replay recorded executions with another definition, without performing effects
+    Shadow(commands::shadow::Shadow),
     /// Convert a definition to another notation
     Convert(commands::convert::Convert),
     /// Check schedules
@@ -184,6 +186,9 @@ impl Command {
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Review(_) => {
                 Some("`review` compares files of this machine; `proposals show` shows the review of a server")
+            }
+            Self::Shadow(_) => {
+                Some("`shadow` reads executions of this machine; `proposals shadow` runs a proposal at a server")
             }
             Self::Schedule(_) => Some("`schedule` computes ticks on this machine"),
             Self::Scenario(_) => Some("`scenario` reads files and stores of this machine"),
@@ -264,6 +269,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Init(init) => commands::init::init(&init, context),
         Command::Examples(examples) => commands::examples::examples(&examples, context),
         Command::Schema(schema) => commands::schema::schema(&schema, context),
+        Command::Shadow(shadow) => commands::shadow::shadow(&shadow, context),
         Command::Convert(convert) => commands::convert::convert(&convert, context),
         Command::Schedule(schedule) => commands::schedule::schedule(&schedule, context),
         Command::Scenario(scenario) => commands::scenario::scenario(&scenario, context),

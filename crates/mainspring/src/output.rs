@@ -7,6 +7,7 @@ pub(crate) mod execution_view;
 pub(crate) mod progress;
 pub(crate) mod prompt;
 pub(crate) mod review;
+pub(crate) mod shadow;
 pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod terminal;

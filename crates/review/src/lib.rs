@@ -3,6 +3,8 @@
 //! [`review`] takes two compiled definitions of any notation. Steps are matched first ([`matching`]), so that a renamed or
 //! moved step is one step. The difference ([`change`]) and the findings of the [`rules`] come from those pairs. Nothing
 //! here reads a clock, a file or the network: equal definitions give an equal report, so a report has a hash.
+//!
+//! [`shadow`] replays recorded executions with a new plan.
 
 mod capability;
 pub mod change;
@@ -13,6 +15,7 @@ mod matching;
 mod outline;
 mod report;
 mod rules;
+pub mod shadow;
 mod text_diff;
 mod version;
 

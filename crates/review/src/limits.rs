@@ -18,3 +18,21 @@ pub const TEXT_DIFF_BYTES_MAX: usize = 1024 * 1024;
 /// Steps and edges of one version times its gates. The comparison of gates takes time and memory in proportion: this
 /// bound is below a second.
 pub const GATE_COMPARISONS_MAX: usize = 4_000_000;
+
+/// Turns of one replay. The longest recorded executions have a tenth of it; a plan that loops is stopped here.
+pub const SHADOW_TURNS_MAX: usize = 50_000;
+
+/// Records of one replay, each at most as large as a value: keeps a replay in memory and below a second without functions.
+pub const SHADOW_RECORDS_MAX: usize = 200_000;
+
+/// Calls and waits without an answer that a replay lists. A reader needs the first ones.
+pub const SHADOW_HORIZON_MAX: usize = 100;
+
+/// Differences that a report lists for one execution. The number of all is in the report.
+pub const SHADOW_DIFFERENCES_MAX: usize = 200;
+
+/// Places inside two values that a difference lists.
+pub const SHADOW_PLACES_MAX: usize = 20;
+
+/// Executions of one report: each is loaded and replayed, and a reader compares no more.
+pub const SHADOW_EXECUTIONS_MAX: usize = 50;

@@ -16,7 +16,10 @@ use mainspring_kernel::{
 };
 use mainspring_store::StoredPlan;
 
-use crate::scenario::{Effects, Entry};
+use crate::{
+    scenario::{Effects, Entry},
+    world::Answers,
+};
 
 /// The start time of every simulated execution: 2026-01-01T00:00:00Z, in milliseconds since 1970.
 pub(crate) const START_MS: u64 = 1_767_225_600_000;
@@ -30,6 +33,8 @@ pub(crate) struct Fixture {
     pub(crate) key: ExecutionKey,
     pub(crate) plan: Arc<Plan>,
     pub(crate) effects: Effects,
+    /// Answers instead of the scripts in `effects`.
+    pub(crate) answers: Option<Answers>,
     pub(crate) inbox: Vec<Entry>,
     pub(crate) sandbox: Sandbox,
     /// The plan, and those of the workflows that it may start.
@@ -70,7 +75,7 @@ impl Fixture {
         let new = StartRequest::new(plan.clone(), "owner");
         let request = StartRequest { execution_id, workflows, input, variables, bounds, ..new };
         let stored_plans = request.stored_plans();
-        Self { key, plan, effects, inbox, sandbox, plans, start: request.start(key), stored_plans }
+        Self { key, plan, effects, answers: None, inbox, sandbox, plans, start: request.start(key), stored_plans }
     }
 
     /// Returns the start as passed to a shard. It may be passed repeatedly.

@@ -97,7 +97,8 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(fixture: &'a Fixture, faults: Faults, seed: u64) -> Result<Self, String> {
         let store = MemoryStore::new();
-        let (mut world, mut injector) = (World::new(fixture.effects.clone()), FaultInjector::new(faults, seed));
+        let (mut world, mut injector) =
+            (World::new(fixture.effects.clone(), fixture.answers.clone()), FaultInjector::new(faults, seed));
         Ok(Self {
             fixture,
             loader: Loader::new(Arc::new(store.clone()), keys().sealing),

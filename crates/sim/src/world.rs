@@ -4,7 +4,10 @@
 //! call that was not recorded, a second call of the same attempt, or a call with other arguments is a bug of the
 //! engine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use mainspring_kernel::{
     definition::nearest,
@@ -16,10 +19,22 @@ use mainspring_kernel::{
 
 use crate::scenario::{Effects, arguments, called, names};
 
+/// Answers that are a function of the attempt: a delay in milliseconds with an outcome, or none.
+#[derive(Clone)]
+pub(crate) struct Answers(pub(crate) Arc<dyn Fn(&Attempt) -> Option<(u64, Outcome)> + Send + Sync>);
+
+impl std::fmt::Debug for Answers {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Answers")
+    }
+}
+
 /// All calls so far, in the order of the journal.
 #[derive(Debug)]
 pub(crate) struct World {
     scripts: Effects,
+    /// Answers instead of the scripts.
+    answers: Option<Answers>,
     /// The number of calls so far, by the name of their script.
     used: BTreeMap<String, usize>,
     calls: Vec<Call>,
@@ -68,8 +83,8 @@ pub(crate) struct Made {
 }
 
 impl World {
-    pub(crate) fn new(scripts: Effects) -> Self {
-        Self { scripts, used: BTreeMap::new(), calls: Vec::new(), by_attempt: BTreeMap::new(), orders: 0 }
+    pub(crate) fn new(scripts: Effects, answers: Option<Answers>) -> Self {
+        Self { scripts, answers, used: BTreeMap::new(), calls: Vec::new(), by_attempt: BTreeMap::new(), orders: 0 }
     }
 
     pub(crate) fn next_order(&mut self) -> u64 {
@@ -80,9 +95,25 @@ impl World {
     /// Records a durable start of an attempt. Its response is determined now, so that it does not depend on the time of
     /// the call.
     pub(crate) fn expect(&mut self, instance: &Instance, id: &str, attempt: Attempt) -> Result<(), String> {
-        let name = names(&attempt, id).find(|name| self.scripts.contains_key(*name));
+        let answer = match &self.answers {
+            Some(Answers(answer)) => answer(&attempt),
+            None => self.scripted(id, &attempt)?,
+        };
+        let key = (attempt.execution, instance.clone(), attempt.number);
+        let order = self.next_order();
+        let instance = instance.clone();
+        self.calls.push(Call { instance, attempt, answer, order, stop_order: None, stage: Stage::Written });
+        match self.by_attempt.insert(key, self.calls.len() - 1) {
+            None => Ok(()),
+            Some(_) => Err("an attempt started twice".into()),
+        }
+    }
+
+    /// Returns the next answer of the script of an attempt.
+    fn scripted(&mut self, id: &str, attempt: &Attempt) -> Result<Option<(u64, Outcome)>, String> {
+        let name = names(attempt, id).find(|name| self.scripts.contains_key(*name));
         let Some(name) = name.map(String::from) else {
-            let (step, tool) = (&attempt.step, called(&attempt));
+            let (step, tool) = (&attempt.step, called(attempt));
             let near = nearest(step, self.scripts.keys().map(String::as_str));
             let near = near.map(|near| format!("; is {near:?} meant for it?")).unwrap_or_default();
             let help = format!("write effects: {{{step}: {{return: …}}}}{near}");
@@ -92,17 +123,9 @@ impl World {
         let scripts = &self.scripts[&name];
         let script = scripts.get(*place).or(scripts.last());
         *place += 1;
-        let answer = match script {
-            Some(script) => script.outcome(&attempt).map_err(|why| format!("step `{}`: {why}", attempt.step))?,
-            None => None,
-        };
-        let key = (attempt.execution, instance.clone(), attempt.number);
-        let order = self.next_order();
-        let instance = instance.clone();
-        self.calls.push(Call { instance, attempt, answer, order, stop_order: None, stage: Stage::Written });
-        match self.by_attempt.insert(key, self.calls.len() - 1) {
-            None => Ok(()),
-            Some(_) => Err("an attempt started twice".into()),
+        match script {
+            Some(script) => script.outcome(attempt).map_err(|why| format!("step `{}`: {why}", attempt.step)),
+            None => Ok(None),
         }
     }
 

@@ -28,6 +28,8 @@ enum Action {
     List(List),
     /// Show a proposal with its difference, its findings and its risk
     Show(Which),
+    /// Replay recorded executions with a pending proposal, without performing effects
+    Shadow(Shadowed),
     /// Approve a proposal
     Approve(Reviewed),
     /// Reject a proposal
@@ -73,6 +75,22 @@ struct Which {
     id: String,
 }
 
+/// A shadow run.
+#[derive(Debug, Args)]
+struct Shadowed {
+    #[command(flatten)]
+    which: Which,
+    /// The number of ended executions
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=50))]
+    last: u32,
+    /// Executions by id, instead of the last ones
+    #[arg(long, value_name = "ID", num_args = 1.., conflicts_with = "last")]
+    executions: Vec<String>,
+    /// Show the report of the last run, and run nothing
+    #[arg(long, conflicts_with_all = ["last", "executions"])]
+    show: bool,
+}
+
 /// A review.
 #[derive(Debug, Args)]
 struct Reviewed {
@@ -94,6 +112,7 @@ pub(crate) fn proposals(proposals: &Proposals, context: &Context) -> Result<Exit
             let found = block_on(async { Ok(client.get(&path(which, None)).await?) })?;
             show(&client, &found, context)
         }
+        Action::Shadow(shadowed) => shadow(shadowed, &client, context),
         Action::Approve(reviewed) => review(reviewed, true, &client, context),
         Action::Reject(reviewed) => review(reviewed, false, &client, context),
         Action::Apply(which) => apply(which, &client, context),
@@ -189,6 +208,31 @@ fn review(reviewed: &Reviewed, approve: bool, client: &Client, context: &Context
     if approve {
         print_out!("{}", dim(&shown(&format!("mainspring proposals apply {} {}", which.workflow, which.id))));
     }
+    Ok(Exit::Fine)
+}
+
+fn shadow(shadowed: &Shadowed, client: &Client, context: &Context) -> Result<Exit, CliError> {
+    let path = path(&shadowed.which, Some("shadow"));
+    let body = match shadowed.executions.as_slice() {
+        [] => Value::map([("last", Value::from(shadowed.last))]),
+        ids => {
+            let ids: Vec<Value> = ids.iter().map(|id| id.as_str().into()).collect();
+            Value::map([("executionIds", Value::from(ids))])
+        }
+    };
+    let done = block_on(async {
+        match shadowed.show {
+            true => Ok(client.get(&path).await?),
+            false => Ok(client.post(&path, &body, Repeat::May).await?),
+        }
+    })?;
+    if context.global.json {
+        print_out!("{}", compact(&done));
+        return Ok(Exit::Fine);
+    }
+    let answer = Response::new(client, "a shadow run", &done);
+    crate::output::shadow::print(&answer.any("report"));
+    print_out!("{}", dim(&shown(&format!("shadow hash: {}", answer.text("hash")?))));
     Ok(Exit::Fine)
 }
 

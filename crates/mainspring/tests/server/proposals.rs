@@ -239,6 +239,59 @@ fn four_eyes_are_two_people() {
 }
 
 #[test]
+fn a_shadow_run_is_part_of_the_review() {
+    everywhere(|place| {
+        let server = place.start();
+        let owner = server.owner();
+        let steps = |sent: &str| {
+            let wait = [("id", Value::from("wait")), ("type", "signal".into()), ("signal", "go".into())];
+            let code = format!("export default function () {{ return {sent}; }}");
+            let send = [("id", Value::from("send")), ("type", "code".into()), ("code", code.into())];
+            with_steps(vec![Value::map(wait), Value::map(send)])
+        };
+        let base = sync(&owner, "w", steps("1"));
+        let execution = start(&owner, "w", "1", Map::new()).expect(202).text_at("executionId");
+        let signal = Value::map([("name", Value::from("go")), ("id", "s1".into())]);
+        owner.post(&format!("/api/executions/{execution}/signal"), &signal).expect(200);
+        owner.get(&format!("/api/executions/{execution}/wait")).expect(200);
+        let id = propose(&owner, "w", &base, steps("2")).expect(201).text_at("id");
+        let route = path("w", &id, "/shadow");
+        owner.get(&route).expect(404);
+        let before = owner.get(&path("w", &id, "")).expect(200).text_at("reviewHash");
+        // The organization requires a shadow run: without one there is no approval.
+        let settings = r#"{"features": {"proposal_shadow": true}}"#;
+        owner.send("PATCH", "/api/organization", &[], Some(settings)).expect(200);
+        review(&owner, "w", &id, true).expect(409);
+        let ran = owner.post(&route, &Value::map([("last", Value::from(5u64))])).expect(200);
+        let report = ran.json().get("report").cloned().unwrap();
+        let executions = report.get("executions").and_then(Value::as_list).unwrap().to_vec();
+        assert_eq!(executions.len(), 1, "{report:?}");
+        assert_eq!(executions[0].get("grade"), Some(&"other_output".into()), "{report:?}");
+        // The report has places and no values.
+        let difference = &executions[0].get("differences").and_then(Value::as_list).unwrap()[0];
+        assert_eq!((difference.get("step"), difference.get("before")), (Some(&"send".into()), Some(&Value::Null)));
+        let shown = owner.get(&path("w", &id, "")).expect(200);
+        assert_eq!(shown.text_at("shadowHash"), ran.text_at("hash"));
+        assert_ne!(shown.text_at("reviewHash"), before, "the review covers the shadow run");
+        assert_eq!(owner.get(&route).expect(200).text_at("hash"), ran.text_at("hash"));
+        let seen = Value::map([("approve", Value::Bool(true)), ("reviewHash", before.as_str().into())]);
+        owner.post(&path("w", &id, "/review"), &seen).expect(409);
+        review(&owner, "w", &id, true).expect(200);
+        // An approved proposal keeps its report: another one would void the approval.
+        owner.post(&route, &Value::map([("last", Value::from(5u64))])).expect(409);
+        apply(&owner, "w", &id).expect(200);
+        for (body, said) in [
+            (Value::map([("last", Value::from(0u64))]), "last"),
+            (Value::map([("last", Value::from(51u64))]), "last"),
+            (Value::map([("executionIds", Value::List(Vec::new()))]), "executionIds"),
+        ] {
+            let refused = owner.post(&route, &body).expect(400);
+            assert!(refused.text.contains(said), "{refused:?}");
+        }
+    });
+}
+
+#[test]
 fn a_session_proposes_and_decides_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());

@@ -84,7 +84,7 @@ pub(crate) const RESERVED: [(Method, &str); 8] = [
 ];
 
 /// Routes that compile definitions from the request, or compare two stored ones.
-pub(crate) const COMPILING: [(Method, &str); 10] = [
+pub(crate) const COMPILING: [(Method, &str); 11] = [
     (Method::POST, "/api/definitions/validate"),
     (Method::POST, "/api/definitions/plan"),
     (Method::POST, "/api/workflows/sync"),
@@ -92,6 +92,7 @@ pub(crate) const COMPILING: [(Method, &str); 10] = [
     (Method::PUT, "/api/workflows/{id}"),
     (Method::POST, "/api/workflows/{id}/proposals"),
     (Method::GET, "/api/workflows/{id}/proposals/{proposalId}"),
+    (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/shadow"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/review"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/apply"),
     (Method::POST, "/api/workflows/{id}/rollback"),

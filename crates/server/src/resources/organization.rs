@@ -13,8 +13,11 @@ pub const RUNTIME_FEATURE: &str = "workflow_runtime_v1";
 /// Feature that requires another member than the author to approve a proposal.
 pub const FOUR_EYES_FEATURE: &str = "proposal_four_eyes";
 
+/// Feature that requires a shadow run before the approval of a proposal.
+pub const SHADOW_FEATURE: &str = "proposal_shadow";
+
 /// All features.
-pub const FEATURES: [&str; 2] = [RUNTIME_FEATURE, FOUR_EYES_FEATURE];
+pub const FEATURES: [&str; 3] = [RUNTIME_FEATURE, FOUR_EYES_FEATURE, SHADOW_FEATURE];
 
 /// Stored form of an organization.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{http::body::Data, resources::repository::Resource};
+use crate::{
+    http::body::Data,
+    resources::{proposal_shadow::ShadowSummary, repository::Resource},
+};
 
 /// Stored form of a proposal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +28,9 @@ pub struct Proposal {
     pub applied: Option<Applied>,
     /// Reason of a failed application.
     pub failure: Option<String>,
+    /// The last shadow run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shadow: Option<ShadowSummary>,
     /// Milliseconds since 1970.
     pub expires_at: u64,
     /// Milliseconds since 1970.

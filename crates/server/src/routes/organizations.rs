@@ -67,7 +67,7 @@ struct Update {
     #[schema(min_length = 1, max_length = 200)]
     name: Option<String>,
     /// Features by name: `workflow_runtime_v1` permits starts, `proposal_four_eyes` requires another member than the
-    /// author to approve a proposal.
+    /// author to approve a proposal, `proposal_shadow` requires a shadow run before the approval.
     features: Option<BTreeMap<String, bool>>,
     /// Limits of concurrent executions.
     limits: Option<LimitsUpdate>,

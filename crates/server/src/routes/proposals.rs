@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::{Json, extract::State, http::StatusCode};
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::value::Value;
+use mainspring_review::limits::SHADOW_EXECUTIONS_MAX;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -26,6 +27,7 @@ use crate::{
     routes::workflows::{SavedBody, found},
     services::{
         proposal_review::Subject,
+        proposal_shadow::{self, Against, StoredShadow},
         proposal_status::status_at,
         proposals::{self, NewProposal, NewReview, Shown},
     },
@@ -35,6 +37,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
         .routes(routes!(get))
+        .routes(routes!(shadow, run_shadow))
         .routes(routes!(review))
         .routes(routes!(apply))
         .routes(routes!(rollback))
@@ -42,6 +45,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// Pages of a list read at most for one response, if few proposals have the requested status.
 const PAGES_READ_MAX: usize = 10;
+
+/// Executions of a shadow run, unless the request says otherwise.
+const SHADOW_LAST_DEFAULT: usize = 20;
 
 /// A proposal to create.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -94,6 +100,39 @@ struct ReviewRequest {
     review_hash: Option<String>,
 }
 
+/// The executions of a shadow run: the last ended ones, chosen so that every branch occurs, or those named.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ShadowRequest {
+    /// Number of ended executions, 1 to 50; default 20.
+    #[schema(minimum = 1, maximum = 50)]
+    last: Option<usize>,
+    /// Ids of executions of the workflow, instead of `last`.
+    #[schema(min_items = 1, max_items = 50)]
+    execution_ids: Option<Vec<String>>,
+}
+
+/// The last shadow run of a proposal.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ShadowBody {
+    /// Hash of the report. The `reviewHash` of the proposal covers it.
+    hash: String,
+    /// Id of the member who ran it.
+    by: String,
+    /// Time, RFC 3339.
+    at: String,
+    /// `{proposedHash, counts, executions}`.
+    #[schema(value_type = Object)]
+    report: Data,
+}
+
+impl From<StoredShadow> for ShadowBody {
+    fn from(StoredShadow { summary, report }: StoredShadow) -> Self {
+        Self { hash: summary.hash, by: summary.by, at: timestamps::text(summary.at), report }
+    }
+}
+
 /// An empty request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -137,6 +176,8 @@ struct ProposalBody {
     applied: Option<AppliedBody>,
     /// Reason of a failed application.
     failure: Option<String>,
+    /// Hash of the report of the last shadow run.
+    shadow_hash: Option<String>,
     #[serde(flatten)]
     times: Times,
 }
@@ -256,8 +297,9 @@ struct ListQuery {
 }
 
 fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody {
-    let Proposal { workflow, author, change, reviews, applied, failure, expires_at, created_at, updated_at, .. } =
-        proposal;
+    let times = (proposal.expires_at, proposal.created_at, proposal.updated_at);
+    let Proposal { workflow, author, change, reviews, applied, failure, shadow, .. } = proposal;
+    let (expires_at, created_at, updated_at) = times;
     let review_notes = reviews.last().and_then(|review| review.notes.clone());
     let review = |review: crate::resources::Review| ReviewBody {
         by: review.by,
@@ -285,6 +327,7 @@ fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody 
             at: timestamps::text(applied.at),
         }),
         failure,
+        shadow_hash: shadow.map(|shadow| shadow.hash),
         times: Times {
             expires_at: timestamps::text(expires_at),
             created_at: timestamps::text(created_at),
@@ -390,6 +433,50 @@ async fn get(
     app.run(move |app| {
         let workflow = found(app, &caller, &id)?;
         Ok(Json(detailed(proposals::show(app, &caller, &workflow, &proposal)?)))
+    })
+    .await
+}
+
+/// Get the report of the last shadow run of a proposal.
+#[utoipa::path(get, path = "/api/workflows/{id}/proposals/{proposalId}/shadow", tag = "proposals",
+    params(("id" = String, Path), ("proposalId" = String, Path)),
+    extensions(("x-permission" = json!("workflows:read"))),
+    responses((status = 200, body = ShadowBody)))]
+async fn shadow(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams((id, proposal)): PathParams<(String, String)>,
+) -> Result<Json<ShadowBody>> {
+    app.run(move |app| {
+        let workflow = found(app, &caller, &id)?;
+        Ok(Json(proposal_shadow::show(app, &caller, &workflow, &proposal)?.into()))
+    })
+    .await
+}
+
+/// Replay recorded executions with the definition of a pending proposal, as its author, the owner of the workflow or an
+/// admin. No effect is performed.
+#[utoipa::path(post, path = "/api/workflows/{id}/proposals/{proposalId}/shadow", tag = "proposals",
+    request_body = ShadowRequest, params(("id" = String, Path), ("proposalId" = String, Path)),
+    extensions(("x-permission" = json!("proposals:write"))),
+    responses((status = 200, body = ShadowBody), (status = 409, body = ProblemBody)))]
+async fn run_shadow(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams((id, proposal)): PathParams<(String, String)>,
+    Body(request): Body<ShadowRequest>,
+) -> Result<Json<ShadowBody>> {
+    let against = match (request.last, request.execution_ids) {
+        (Some(_), Some(_)) => return Err(Problem::field("executionIds", "give `last` or `executionIds`, not both")),
+        (None, Some(ids)) => Against::Executions(ids),
+        (last, None) => match last.unwrap_or(SHADOW_LAST_DEFAULT) {
+            last @ 1..=SHADOW_EXECUTIONS_MAX => Against::Last(last),
+            _ => return Err(Problem::field("last", format!("it must be 1 to {SHADOW_EXECUTIONS_MAX}"))),
+        },
+    };
+    app.run(move |app| {
+        let ran = proposal_shadow::run(app, &caller, &proposal, &against, || found(app, &caller, &id))?;
+        Ok(Json(ran.into()))
     })
     .await
 }

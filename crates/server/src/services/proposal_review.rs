@@ -1,5 +1,5 @@
-//! The subject of a review: the report of a change, the workflows that it starts, and the one hash that binds a review
-//! to both.
+//! The subject of a review: the report of a change, the workflows that it starts, the report of a shadow run, and the one
+//! hash that binds a review to all of them.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(crate) struct Subject {
     pub report: Report,
     /// Names of the workflows that it starts, directly and through others, with their hashes; null for a missing one.
     pub workflows: BTreeMap<String, Option<String>>,
-    /// `sha256:…` over the report and the workflows.
+    /// `sha256:…` over the report, the workflows, and the report of the last shadow run.
     pub hash: String,
 }
 
@@ -50,12 +50,15 @@ pub(crate) fn subject(app: &App, repository: Repository<'_>, owner: &str, propos
     let report = review(Side { compiled: &old, source: None }, Side { compiled: &new, source: None });
     let workflows = started(app, repository, owner, &new.plan)?;
     let names = workflows.iter().map(|(name, hash)| (name.as_str(), hash.as_deref().map_or(Value::Null, Value::from)));
-    let all = Value::map([
+    let mut all = vec![
         ("report", Value::from(report.hash().prefixed())),
         ("base", proposal.change.base_hash.as_str().into()),
         ("proposed", proposal.change.hash.as_str().into()),
         ("workflows", Value::map(names)),
-    ]);
+    ];
+    // Without a shadow run the hash is that of earlier releases, so that their approvals stay valid.
+    all.extend(proposal.shadow.as_ref().map(|shadow| ("shadow", shadow.hash.as_str().into())));
+    let all = Value::map(all);
     let hash = Hash::of(json::canonical(&all).as_bytes()).prefixed();
     Ok(Subject { report, workflows, hash })
 }

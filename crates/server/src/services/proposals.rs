@@ -16,8 +16,8 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        Applied, Author, FOUR_EYES_FEATURE, Organization, Proposal, ProposalStatus, ProposedChange, Review, Source,
-        Workflow, proposal_key,
+        Applied, Author, FOUR_EYES_FEATURE, Organization, Proposal, ProposalStatus, ProposedChange, Review,
+        SHADOW_FEATURE, Source, Workflow, proposal_key,
         repository::{Listing, Repository, Stored, entry, with_retries},
     },
     services::{
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Attempts of a change that conflicts with concurrent ones.
-const TRIES: usize = 5;
+pub(super) const TRIES: usize = 5;
 
 /// Milliseconds until a proposal expires (first specification, 12.1).
 pub(crate) const EXPIRY_DEFAULT_MS: u64 = 14 * 24 * 3_600_000;
@@ -43,6 +43,10 @@ const OPEN_MAX: usize = 100;
 
 /// Most characters of a rationale.
 const RATIONALE_CHARS_MAX: usize = 10_000;
+
+/// The message for an approval that lacks a required shadow run.
+const NO_SHADOW: &str = "The organization requires a shadow run before the approval: send POST to the `shadow` route of the proposal, \
+                         or use `mainspring proposals shadow`.";
 
 /// A proposal to create.
 pub(crate) struct NewProposal {
@@ -111,6 +115,7 @@ pub(crate) fn create(
         reviews: Vec::new(),
         applied: None,
         failure: None,
+        shadow: None,
         expires_at,
         created_at: now,
         updated_at: now,
@@ -170,6 +175,9 @@ pub(crate) fn review(
             let message =
                 "You have proposed this change, and the organization requires that another member approves it.";
             return Err(Problem::new(Code::Forbidden, message));
+        }
+        if new.approve && stored.body.shadow.is_none() && requires(app, caller, SHADOW_FEATURE)? {
+            return Err(Problem::new(Code::Conflict, NO_SHADOW));
         }
         let step = if new.approve { Move::Approve } else { Move::Reject };
         let Some(status) = after(stored.body.status, step) else {
@@ -329,6 +337,10 @@ fn applied(
         let message = "The review is void: the organization requires that another member than the author approves.";
         return Err(Refusal::Void(Problem::new(Code::Conflict, message)));
     }
+    // So does one that was approved before the organization required a shadow run.
+    if proposal.shadow.is_none() && requires(app, caller, SHADOW_FEATURE).map_err(failed)? {
+        return Err(Refusal::Void(Problem::new(Code::Conflict, NO_SHADOW)));
+    }
     let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
     let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()) };
     let (change, saved) = replacement(app, caller, workflow.clone(), &draft, &origin).map_err(failed)?;
@@ -465,7 +477,7 @@ fn check_base(base_hash: &str, workflow: &Stored<Workflow>) -> Result<()> {
 }
 
 /// Checks that the caller may review and apply: the owner of the workflow or an admin, in person.
-fn check_decides(caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
+pub(super) fn check_decides(caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
     if caller.is_person() && caller.may_act_for(&workflow.body.user) {
         return Ok(());
     }
@@ -474,8 +486,13 @@ fn check_decides(caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
 }
 
 fn needs_four_eyes(app: &App, caller: &Caller) -> Result<bool> {
+    requires(app, caller, FOUR_EYES_FEATURE)
+}
+
+/// True if the caller's organization has switched a feature on.
+fn requires(app: &App, caller: &Caller, feature: &str) -> Result<bool> {
     let organization = Repository::of(app.catalogue(), "").require::<Organization>(&caller.organization)?;
-    Ok(organization.body.has(FOUR_EYES_FEATURE))
+    Ok(organization.body.has(feature))
 }
 
 fn expiry(given: Option<u64>, now: u64) -> Result<u64> {
@@ -497,7 +514,7 @@ fn check_text(field: &str, text: Option<&str>, most: usize) -> Result<()> {
     }
 }
 
-fn audit<const N: usize>(
+pub(super) fn audit<const N: usize>(
     caller: &Caller,
     action: &str,
     id: &str,
