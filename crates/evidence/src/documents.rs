@@ -222,9 +222,15 @@ fn digest(value: &Value) -> String {
 
 fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
-        Outcome::Done(_) | Outcome::Child { end: ChildEnd::Done(_), .. } => "done",
-        Outcome::Failed(_) | Outcome::Child { end: ChildEnd::Failed(_), .. } => "failed",
-        Outcome::Cancelled(_) | Outcome::Child { end: ChildEnd::Cancelled(_), .. } => "cancelled",
+        Outcome::Done(_)
+        | Outcome::Child { end: ChildEnd::Done(_), .. }
+        | Outcome::ChildWithUsage { end: ChildEnd::Done(_), .. } => "done",
+        Outcome::Failed(_)
+        | Outcome::Child { end: ChildEnd::Failed(_), .. }
+        | Outcome::ChildWithUsage { end: ChildEnd::Failed(_), .. } => "failed",
+        Outcome::Cancelled(_)
+        | Outcome::Child { end: ChildEnd::Cancelled(_), .. }
+        | Outcome::ChildWithUsage { end: ChildEnd::Cancelled(_), .. } => "cancelled",
         Outcome::Stopped(_) => "stopped",
         Outcome::Interrupted => "interrupted",
     }
@@ -232,7 +238,9 @@ fn outcome_name(outcome: &Outcome) -> &'static str {
 
 fn output_of(outcome: &Outcome) -> Option<&Value> {
     match outcome {
-        Outcome::Done(output) | Outcome::Child { end: ChildEnd::Done(output), .. } => Some(output),
+        Outcome::Done(output)
+        | Outcome::Child { end: ChildEnd::Done(output), .. }
+        | Outcome::ChildWithUsage { end: ChildEnd::Done(output), .. } => Some(output),
         _ => None,
     }
 }
@@ -242,5 +250,7 @@ fn purpose_name(purpose: Purpose) -> &'static str {
         Purpose::Approval => "approval",
         Purpose::Interrupted => "interrupted",
         Purpose::Call => "call",
+        Purpose::Budget => "budget",
+        Purpose::Question => "question",
     }
 }

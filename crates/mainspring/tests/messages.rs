@@ -259,9 +259,7 @@ fn strict_validation_refuses_warnings() {
     assert_eq!(refused.text("status"), "invalid");
     assert_eq!(refused.text("errors.0.code"), "step_never_runs");
     assert_eq!(refused.text("errors.0.severity"), "error");
-    for (file, strict, exit) in
-        [("warned.yaml", false, 0), ("warned.yaml", true, 10), ("allowed.yaml", true, 0)]
-    {
+    for (file, strict, exit) in [("warned.yaml", false, 0), ("warned.yaml", true, 10), ("allowed.yaml", true, 0)] {
         let path = dir.root().join(file);
         let mut arguments = vec!["validate", "--workflow-path", path.to_str().unwrap()];
         arguments.extend(strict.then_some("--strict"));

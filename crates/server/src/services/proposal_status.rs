@@ -108,6 +108,7 @@ mod tests {
             reviews: Vec::new(),
             applied: None,
             failure: None,
+            shadow: None,
             expires_at: 100,
             created_at: 10,
             updated_at: 10,
