@@ -39,6 +39,7 @@ mod denied_calls;
 pub mod edges;
 mod expression_hints;
 mod fields;
+mod flows;
 mod foreign_templates;
 mod http;
 mod inspector;
@@ -62,6 +63,7 @@ mod warnings;
 
 pub use allow::is_allowed;
 pub use denied_calls::denied_calls;
+pub use flows::flow_warnings;
 pub use inspector::{Complaint, Inspector, Unread};
 pub use notation::Notation;
 pub use suggest::nearest::{meant, nearest};
@@ -170,6 +172,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     // If some steps are unreadable, their edges are missing and only some of the cycles would be found.
     let is_whole = steps.len() == outline.entries.len();
     let graph = edges.as_ref().filter(|_| is_whole).and_then(|edges| edges::graph(edges, &outline, &steps, report));
+    let trust = flows::trust(&outline, report);
     if report.has_errors() {
         return None;
     }
@@ -190,6 +193,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
         finally,
         blocks: edges::with_graph(core::mem::take(&mut outline.blocks), graph),
         steps,
+        trust,
     };
     bounds::check(&plan, &paths, report);
     warnings::check(&plan, &outline, report);

@@ -51,7 +51,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 38] = [
+pub const CODES: [&str; 40] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -90,10 +90,12 @@ pub const CODES: [&str; 38] = [
     TIMEOUT_ABOVE_EXECUTION,
     COMPARISON_NEVER_HOLDS,
     UNUSED_ALLOW,
+    UNTRUSTED_FLOW,
+    PRIVATE_FLOW,
 ];
 
 /// The codes of warnings that a definition may accept with `allow`, those of a server included.
-pub const WARNINGS: [&str; 15] = [
+pub const WARNINGS: [&str; 17] = [
     DUPLICATE_OUTPUT_VARIABLE,
     BAD_CONDITION,
     PATH_NOT_IN_SCHEMA,
@@ -107,6 +109,8 @@ pub const WARNINGS: [&str; 15] = [
     STEP_NEVER_RUNS,
     TIMEOUT_ABOVE_EXECUTION,
     COMPARISON_NEVER_HOLDS,
+    UNTRUSTED_FLOW,
+    PRIVATE_FLOW,
     OF_SERVERS[0],
     OF_SERVERS[1],
 ];
@@ -190,6 +194,10 @@ pub const FOREIGN_REFERENCE: &str = "foreign_reference";
 pub const INEXACT_NUMBER: &str = "inexact_number";
 /// See [`CODES`].
 pub const POLICY_DENIED: &str = "policy_denied";
+/// See [`CODES`].
+pub const UNTRUSTED_FLOW: &str = "untrusted_flow";
+/// See [`CODES`].
+pub const PRIVATE_FLOW: &str = "private_flow";
 
 /// Maximum number of characters shown of a source line. A definition may be one line of a megabyte.
 const SHOWN_CHARS_MAX: usize = 100;

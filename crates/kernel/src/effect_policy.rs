@@ -13,6 +13,8 @@ use alloc::{
     vec::Vec,
 };
 
+mod flows;
+
 use crate::{
     budget::ModelTerms,
     limits::EFFECT_RULES_MAX,
@@ -21,8 +23,11 @@ use crate::{
     value::Value,
 };
 
+pub use flows::Flow;
+use flows::FlowRules;
+
 /// The keys of `policy` in a settings file.
-const KEYS: [&str; 4] = ["classes", "trusted", "verdicts", "organizations"];
+const KEYS: [&str; 5] = ["classes", "trusted", "verdicts", "organizations", "flows"];
 
 /// The policy of an installation. The rules of a workflow are part of its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,6 +38,8 @@ pub struct EffectPolicy {
     trusted: BTreeSet<String>,
     installation: VerdictRules,
     organizations: BTreeMap<String, VerdictRules>,
+    /// The rules for labeled values.
+    flows: FlowRules,
     /// The configured tool servers.
     servers: BTreeSet<String>,
     /// The classes that trusted servers give their tools, by full name.
@@ -101,6 +108,7 @@ impl EffectPolicy {
                 "classes" => policy.classes = classes(&mut reader, value),
                 "trusted" => policy.trusted = trusted(&mut reader, value),
                 "verdicts" => policy.installation = reader.verdicts("policy.verdicts", value),
+                "flows" => policy.flows = FlowRules::read(&mut reader, value),
                 "organizations" => policy.organizations = organizations(&mut reader, value),
                 _ => {
                     let help = format!("the keys are {}", KEYS.join(", "));
@@ -259,9 +267,20 @@ impl EffectPolicy {
             let Judgment { class, source, verdict } = self.judge_step(plan, step, organization)?;
             let is_assumed = source == ClassSource::Assumed;
             let is_denied = verdict == Verdict::Deny;
-            (verdict != Verdict::Allow).then_some((step, Guard { class, is_assumed, is_denied }))
+            (verdict != Verdict::Allow).then_some((step, Guard { class, is_assumed, is_denied, label: None }))
         });
-        guarded.collect()
+        let mut guards: BTreeMap<u32, Guard> = guarded.collect();
+        if !self.has_flow_rules() {
+            return guards;
+        }
+        for flow in self.flows(plan, organization) {
+            let (class, label) = (flow.class, Some(flow.label));
+            let guard =
+                guards.entry(flow.step).or_insert(Guard { class, is_assumed: false, is_denied: false, label: None });
+            guard.label = guard.label.or(label);
+            guard.is_denied |= flow.verdict == Some(Verdict::Deny);
+        }
+        guards
     }
 
     /// Returns a plan with the guards of this policy and the terms of models, as an execution pins it.

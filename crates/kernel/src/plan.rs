@@ -7,11 +7,12 @@
 //!
 //! Plans hold no state of executions (see `state`) and no positions in the text of the definition (see `definition`).
 
-use alloc::{string::String, vec::Vec};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
 use crate::{
     budget::{Budget, ModelTerms},
     condition::Condition,
+    flow::Trust,
     hash::Hash,
     limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT},
     template::Template,
@@ -70,6 +71,8 @@ pub struct Plan {
     pub blocks: Vec<Block>,
     /// The steps in written order.
     pub steps: Vec<Step>,
+    /// The labels that steps remove from their outputs, by the number of the step.
+    pub trust: BTreeMap<u32, Trust>,
 }
 
 /// The steps that run when everything else has ended, whatever the result.

@@ -25,6 +25,7 @@ use mainspring_kernel::{
     state::{ExecutionStatus, State},
     value::Value,
 };
+use mainspring_server::services::stored_secrets::StoredSecrets;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::{
@@ -32,6 +33,7 @@ use crate::{
     evaluator::evaluator,
     paths::{HIDDEN_VARIABLES, HIDDEN_WITH_TRACES},
     secrets::NodeSecrets,
+    server_settings::object_settings,
     signals::Signals,
 };
 
@@ -92,7 +94,11 @@ pub fn executors_with(allow: Allowlist, traces: bool, rules: Rules, home: &DataD
 
 /// Opens an engine on a data folder with all executors of this executable.
 pub async fn open(home: DataDir, key: [u8; 32], reach: EngineScope, spans: Option<Spans>) -> Result<Engine, CliError> {
-    open_with(home, key, reach, spans, Rules::default()).await
+    let secrets = NodeSecrets::of(&object_settings()?)?;
+    let rules = Rules { secrets: Some(secrets.clone()), ..Rules::default() };
+    let engine = open_with(home, key, reach, spans, rules).await?;
+    secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
+    Ok(engine)
 }
 
 /// Like [`open`], with rules for scripts.

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use mainspring_engine::envelope;
 use mainspring_kernel::{
-    definition::{Compiled, denied_calls, read},
+    definition::{Compiled, denied_calls, flow_warnings, read},
     effect_policy::{Call, EffectPolicy},
+    flow::Label,
     json::compact,
     plan::Plan,
     value::Value,
@@ -75,17 +76,43 @@ pub(crate) fn is_permitted(
     Ok(false)
 }
 
-/// The judgments of a plan's calls, for people and programs: `{step, class, source, verdict}`.
+/// Prints a warning for each labeled value that reaches a call for which the label matters, and adds it to the warnings
+/// of the definition.
+pub(crate) fn warn_of_flows(compiled: &mut Compiled, policy: &EffectPolicy, file: &Path) -> Result<(), CliError> {
+    if policy.flows(&compiled.plan, None).is_empty() {
+        return Ok(());
+    }
+    let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;
+    let document = read(&text, syntax_of(file)).map_err(|why| CliError::bad_input("unreadable", why.to_string()))?;
+    let found = flow_warnings(compiled, &document, policy, None);
+    show(&found, &String::from_utf8_lossy(&text), file);
+    compiled.warnings.extend(found);
+    Ok(())
+}
+
+/// The judgments of a plan's calls, for people and programs: `{step, class, source, verdict}`, with the origins of labels
+/// of its input as `labels`.
 pub(crate) fn judgments(plan: &Plan, policy: &EffectPolicy) -> Vec<Value> {
+    let flows = policy.labels(plan);
+    let guards = policy.guards(plan, None);
     let steps = 0..plan.steps.len() as u32;
     let judged = steps.filter_map(|step| {
         let judged = policy.judge_step(plan, step, None)?;
-        Some(Value::map([
+        let verdict = guards.get(&step).map_or(judged.verdict, |guard| guard.verdict());
+        let labels = flows.of_input(step);
+        let labels = Label::ALL.into_iter().filter_map(|label| {
+            let source = labels.get(label)?.words(plan);
+            Some((label.name(), Value::from(source)))
+        });
+        let labels: Vec<_> = labels.collect();
+        let call = [
             ("step", plan.id(step).into()),
             ("class", judged.class.name().into()),
             ("source", judged.source.words().into()),
-            ("verdict", judged.verdict.name().into()),
-        ]))
+            ("verdict", verdict.name().into()),
+        ];
+        let labels = (!labels.is_empty()).then(|| ("labels", Value::map(labels)));
+        Some(Value::map(call.into_iter().chain(labels)))
     });
     judged.collect()
 }

@@ -530,6 +530,12 @@ const PAIRS: &[Pair] = &[
     ),
     Pair("another default", RELEASE, &[("default: eu", "default: us")], &["schema_changed variables"]),
     Pair(
+        "a step that vouches for its output",
+        RELEASE,
+        &[("url: \"https://api.example/state\"", "url: \"https://api.example/state\", trust: trusted")],
+        &["trust_cleared steps[4].trust"],
+    ),
+    Pair(
         "an unchecked result",
         RELEASE,
         &[(", onInterrupted: ask, outputSchema: {type: object}}", ", onInterrupted: ask}")],

@@ -102,7 +102,8 @@ impl Decider<'_> {
         let class = guard.class.name();
         let why = if guard.is_assumed { ", which is assumed because no rule classifies the tool" } else { "" };
         let name = if in_agent { instance.name(&plan) } else { step.id.clone() };
-        let prompt = format!("Step `{name}` calls {call}. Its class is {class}{why}. Allow this call?");
+        let label = guard.label.map(|label| format!(" Its input has {label} values.")).unwrap_or_default();
+        let prompt = format!("Step `{name}` calls {call}. Its class is {class}{why}.{label} Allow this call?");
         let items = Value::map([
             ("class", class.into()),
             ("effect", effect.into()),
@@ -179,8 +180,9 @@ impl Decider<'_> {
     /// Fails a step whose call the policy denies. Nothing was called.
     pub(super) fn fail_for_policy(&mut self, instance: &Instance, guard: Guard) -> Result<(), IllegalTransition> {
         let id = self.state.plan.id(instance.step);
+        let label = guard.label.map(|label| format!(" with {label} values")).unwrap_or_default();
         let message = format!(
-            "step `{id}`: the policy denies calls of the class {}; change the rule, or remove the step",
+            "step `{id}`: the policy denies calls of the class {}{label}; change the rule, or remove the step",
             guard.class.name()
         );
         self.fail(instance, Failure::new(Class::Policy, "policy_denied", message))

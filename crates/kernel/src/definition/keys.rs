@@ -29,7 +29,7 @@ pub const BUDGET: [&str; 7] = ["tokens", "cost", "modelCalls", "toolCalls", "tim
 pub const POLICY: [&str; 4] = ["failOpen", "maxNodeFailures", "maxRetriesExhausted", "effects"];
 
 /// The declaration of a variable.
-pub const VARIABLE: [&str; 4] = ["type", "required", "default", "description"];
+pub const VARIABLE: [&str; 5] = ["type", "required", "private", "default", "description"];
 
 /// One of `edges`.
 pub const EDGE: [&str; 4] = ["from", "to", "when", "condition"];

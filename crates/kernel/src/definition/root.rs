@@ -167,7 +167,7 @@ fn variables(root: &Fields<'_>, report: &mut Report<'_>) -> Option<Vec<Variable>
             report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &path, message, help);
         }
         let (kind, default) = (VariableType::Any, Some(default.clone()));
-        variables.push(Variable { name: name.clone(), kind, is_required: false, default });
+        variables.push(Variable { name: name.clone(), kind, is_required: false, is_private: false, default });
     }
     variables.sort_by(|a, b| a.name.cmp(&b.name));
     Some(variables)
@@ -203,7 +203,8 @@ fn variable(name: &str, fields: &Fields<'_>, report: &mut Report<'_>) -> Option<
         let message = format!("{} is required and has a default, which nothing would ever use", named(name));
         report.error_at_key(diagnostic::EXCLUSIVE_KEYS, &fields.path.key("default"), message, "keep one of them");
     }
-    Some(Variable { name: name.into(), kind, is_required, default })
+    let is_private = report.bool(&fields, "private").unwrap_or_default();
+    Some(Variable { name: name.into(), kind, is_required, is_private, default })
 }
 
 /// Reads the list of outermost steps.

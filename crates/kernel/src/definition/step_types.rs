@@ -16,7 +16,7 @@ pub(super) struct Kind {
 }
 
 /// Keys of every step type.
-pub(super) const COMMON_KEYS: [&str; 11] = [
+pub(super) const COMMON_KEYS: [&str; 12] = [
     "id",
     "type",
     "name",
@@ -28,6 +28,7 @@ pub(super) const COMMON_KEYS: [&str; 11] = [
     "priority",
     "needs",
     "allow",
+    "trust",
 ];
 
 /// Keys that several step types share, with the same meaning in each.

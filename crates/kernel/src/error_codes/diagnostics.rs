@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 40] = [
+pub(super) static CODES: [ErrorCode; 57] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -118,6 +118,18 @@ pub(super) static CODES: [ErrorCode; 40] = [
         "A step makes a call that the policy denies.",
         "Remove the step, or change the rule that the policy has for its class or its name.",
     ),
+    warning(
+        "untrusted_flow",
+        "A value from outside reaches a call that can do harm.",
+        "Let the call ask, or write `trust: trusted` at a step that checks the value.",
+    )
+    .with_example("trust: trusted"),
+    warning(
+        "private_flow",
+        "A private value reaches people or a foreign host.",
+        "Let the call ask, or write `trust: public` at a step that removes what is private.",
+    )
+    .with_example("trust: public"),
     warning("inexact_number", "A whole number that the hash of the definition sees rounded.", "Write it as text."),
     warning(
         "approver_cannot_decide",

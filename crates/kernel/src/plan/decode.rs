@@ -13,6 +13,7 @@ use crate::{
     budget::{Budget, ModelTerms},
     condition::{Condition, Operator, Test},
     document::{Path, Segment},
+    flow::{Label, Trust},
     hash::Hash,
     limits::{DEPTH_MAX, PLAN_STEPS_MAX},
     plan::{
@@ -69,6 +70,7 @@ const STEP_KEYS: &[&str] = &[
     "priority",
     "keyPer",
     "guard",
+    "trust",
     "edges",
 ];
 const RETRY_KEYS: &[&str] = &["maxAttempts", "delay", "jitterPermille", "retryOn", "neverOn"];
@@ -93,7 +95,7 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
     if let Some(cleanup) = &cleanup {
         learn_names(cleanup, &mut names, &mut count, 0)?;
     }
-    let mut reader = Reader { names, blocks: Vec::new(), steps: Vec::new() };
+    let mut reader = Reader { names, blocks: Vec::new(), steps: Vec::new(), trust: BTreeMap::new() };
     reader.block(&steps, None, Order::Sequence)?;
     if part.optional("order", |part| part.word(|word| (word == "edges").then_some(())))?.is_some() {
         reader.blocks[0].order = Order::Edges(reader.graph(&steps)?);
@@ -122,6 +124,7 @@ pub(super) fn plan(value: &Value) -> Result<Plan, PlanError> {
         finally,
         blocks: reader.blocks,
         steps: reader.steps,
+        trust: reader.trust,
     })
 }
 
@@ -272,7 +275,7 @@ fn effect_rules(part: &Part<'_>) -> Result<VerdictRules, PlanError> {
 }
 
 fn guard(part: &Part<'_>) -> Result<Guard, PlanError> {
-    part.known(&[&["class", "verdict", "isAssumed"]])?;
+    part.known(&[&["class", "verdict", "isAssumed", "label"]])?;
     let is_denied = |word: &str| match Verdict::parse(word)? {
         Verdict::Allow => None,
         Verdict::Ask => Some(false),
@@ -282,16 +285,24 @@ fn guard(part: &Part<'_>) -> Result<Guard, PlanError> {
         class: part.field("class")?.word(EffectClass::parse)?,
         is_denied: part.field("verdict")?.word(is_denied)?,
         is_assumed: part.optional("isAssumed", Part::bool)?.unwrap_or_default(),
+        label: part.optional("label", |label| label.word(Label::parse))?,
     })
 }
 
+fn trust(part: &Part<'_>) -> Result<Trust, PlanError> {
+    // Only the form that is written is accepted, so that equal plans have equal bytes.
+    let trust = Trust::read(part.value).filter(|trust| trust.to_value() == *part.value);
+    trust.ok_or_else(|| part.error("a list of `trusted` and `public` should be here"))
+}
+
 fn variable(part: &Part<'_>) -> Result<Variable, PlanError> {
-    part.known(&[&["name", "type", "required", "default"]])?;
+    part.known(&[&["name", "type", "required", "private", "default"]])?;
     let kind = |word: &str| VARIABLE_TYPES.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind);
     Ok(Variable {
         name: part.field("name")?.text()?,
         kind: part.field("type")?.word(kind)?,
         is_required: part.optional("required", Part::bool)?.unwrap_or_default(),
+        is_private: part.optional("private", Part::bool)?.unwrap_or_default(),
         default: part.get("default").map(|default| default.value.clone()),
     })
 }
@@ -301,6 +312,7 @@ struct Reader {
     names: BTreeMap<String, u32>,
     blocks: Vec<Block>,
     steps: Vec<Step>,
+    trust: BTreeMap<u32, Trust>,
 }
 
 impl Reader {
@@ -320,6 +332,9 @@ impl Reader {
             let step_number = self.steps.len() as u32;
             self.blocks[number as usize].steps.push(step_number);
             let unfinished = self.step(&step, number)?;
+            if let Some(trust) = step.optional("trust", trust)? {
+                self.trust.insert(step_number, trust);
+            }
             self.steps.push(unfinished);
             let work = self.work(&step, step_number)?;
             self.steps[step_number as usize].work = work;

@@ -3,7 +3,7 @@
 
 use alloc::{borrow::ToOwned, collections::BTreeMap, string::ToString};
 
-use crate::value::Value;
+use crate::{flow::Label, value::Value};
 
 mod pattern;
 mod read;
@@ -162,6 +162,8 @@ pub struct Guard {
     pub is_assumed: bool,
     /// True for `deny`, false for `ask`.
     pub is_denied: bool,
+    /// The label of a value that reaches the call, if a rule for labels asks or denies.
+    pub label: Option<Label>,
 }
 
 impl Guard {

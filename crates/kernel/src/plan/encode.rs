@@ -31,6 +31,7 @@ use crate::{
     cbor,
     condition::{Condition, Test},
     document::Path,
+    flow::Label,
     hash::Hash,
     template::{Piece, Template},
     value::{Map, Value},
@@ -146,6 +147,7 @@ fn variables(declared: &[Variable]) -> Value {
         map.insert("name".into(), variable.name.as_str().into());
         map.insert("type".into(), variable.kind.name().into());
         put(&mut map, "required", variable.is_required.then_some(true));
+        put(&mut map, "private", variable.is_private.then_some(true));
         put(&mut map, "default", variable.default.clone());
         Value::Map(map)
     };
@@ -156,6 +158,9 @@ fn block(plan: &Plan, number: u32) -> Value {
     let block = plan.block(number);
     let with_edges = |(place, number): (usize, &u32)| {
         let mut step = step(plan, plan.step(*number));
+        if let (Some(trust), Value::Map(map)) = (plan.trust.get(number), &mut step) {
+            map.insert("trust".into(), trust.to_value());
+        }
         if let (Order::Edges(graph), Value::Map(map)) = (&block.order, &mut step) {
             let edges = graph.incoming(place as u32).iter().map(|edge| {
                 let mut map = Map::new();
@@ -196,6 +201,7 @@ fn guard(guard: Guard) -> Value {
     map.insert("class".into(), guard.class.name().into());
     map.insert("verdict".into(), guard.verdict().name().into());
     put(&mut map, "isAssumed", guard.is_assumed.then_some(true));
+    put(&mut map, "label", guard.label.map(Label::name));
     Value::Map(map)
 }
 

@@ -16,6 +16,8 @@ pub struct Variable {
     pub kind: VariableType,
     /// True if an execution cannot start without it.
     pub is_required: bool,
+    /// True if its value must not leave the organization.
+    pub is_private: bool,
     /// The value if none is given.
     pub default: Option<Value>,
 }

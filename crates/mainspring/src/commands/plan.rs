@@ -54,7 +54,8 @@ pub(crate) fn plan(plan: &Plan, context: &Context) -> Result<Exit, CliError> {
         Format::Dot => draw::dot(&compiled.plan),
     };
     print_out!("{}", drawing.trim_end());
-    if format == Format::Text && is_configured()? {
+    let has_labels = calls.iter().any(|call| call.get("labels").is_some());
+    if format == Format::Text && (has_labels || is_configured()?) {
         print_calls(&calls);
     }
     Ok(Exit::Fine)
@@ -67,6 +68,10 @@ fn print_calls(calls: &[Value]) {
         let text = |key: &str| shown(call.get(key).and_then(Value::as_text).unwrap_or_default());
         let reason = dim(&format!("{}, {}", text("class"), text("source")));
         print_out!("{} {}  {reason}", text("verdict"), bold(&text("step")));
+        for (label, source) in call.get("labels").and_then(Value::as_map).into_iter().flatten() {
+            let source = shown(source.as_text().unwrap_or_default());
+            print_out!("      {}", dim(&format!("{label}: {source}")));
+        }
     }
 }
 

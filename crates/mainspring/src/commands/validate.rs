@@ -16,7 +16,7 @@ use crate::{
         text::shown,
     },
     read_limited,
-    tool_policy::{is_permitted, of_machine},
+    tool_policy::{is_permitted, of_machine, warn_of_flows},
 };
 
 /// Check a definition.
@@ -69,10 +69,12 @@ pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, C
 /// additional warnings of the server, or prints the diagnostics and returns `None`. A server of the environment is
 /// not asked, because a file needs none.
 pub(crate) fn checked(file: &Path, context: &Context) -> Result<Option<(Compiled, Vec<Value>)>, CliError> {
-    let Some(compiled) = compiled(file, context)? else { return Ok(None) };
-    if !is_permitted(&compiled, &of_machine(&[&compiled.plan])?, file, context)? {
+    let Some(mut compiled) = compiled(file, context)? else { return Ok(None) };
+    let policy = of_machine(&[&compiled.plan])?;
+    if !is_permitted(&compiled, &policy, file, context)? {
         return Ok(None);
     }
+    warn_of_flows(&mut compiled, &policy, file)?;
     let client = if context.global.server.is_some() { context.global.client()? } else { None };
     let Some(client) = client else { return Ok(Some((compiled, Vec::new()))) };
     let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;

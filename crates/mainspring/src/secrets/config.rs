@@ -7,7 +7,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-/// Most secrets of a settings file; each is looked for by its name in a list.
+/// Most secrets of a settings file; they are searched one by one.
 const SECRETS_MAX: usize = 1_000;
 
 /// The keys of a secret that name its source.

@@ -64,6 +64,10 @@ fn added(sides: Sides<'_, '_>, node: &Node, found: &mut Vec<Finding>) {
         }
         _ => {}
     }
+    if node.fields.contains_key("trust") {
+        let reason = format!("The output of the new step {} loses a label.", quoted(&node.id));
+        found.push(finding(&TRUST_CLEARED, place(&["trust"]), reason));
+    }
     if node.fields.contains_key("transform") {
         let reason = format!("The step {} has a new function for its result.", quoted(&node.id));
         found.push(finding(&CODE_CHANGED, place(&["transform", "action"]), reason));
@@ -183,6 +187,14 @@ impl Rules<'_, '_, '_> {
             "outputSchema" if after.is_none() => {
                 self.add(&TRUST_CLEARED, &[], "its output is no longer checked");
             }
+            "trust" if words(after).difference(&words(before)).next().is_some() => {
+                self.add(
+                    &TRUST_CLEARED,
+                    &[name],
+                    "its output loses a label, so that rules for data from outside no longer hold",
+                );
+            }
+            "trust" => {}
             "outputSchema" => self.add(&SCHEMA_CHANGED, &[name], "its output is checked against another schema"),
             "concurrency" | "maxRounds" if number(after).max(1) > number(before).max(1) => {
                 self.add(&LIMIT_RAISED, &[name, "forEach"], &format!("`{name}` is higher"));
@@ -218,6 +230,11 @@ impl Rules<'_, '_, '_> {
             self.add(&APPROVERS_WEAKENED, &["approvers"], &reason);
         }
     }
+}
+
+/// Returns the words of a stored list.
+fn words(value: Option<&Value>) -> BTreeSet<&str> {
+    value.and_then(Value::as_list).unwrap_or_default().iter().filter_map(Value::as_text).collect()
 }
 
 fn number(value: Option<&Value>) -> u64 {

@@ -7,7 +7,7 @@ use mainspring_engine::{
     start_request::{StartRequest, endless_circle, plan_tree, starts},
 };
 use mainspring_kernel::{
-    definition::{Compiled, compile_with, denied_calls},
+    definition::{Compiled, compile_with, denied_calls, flow_warnings},
     diagnostic::{Diagnostic, Severity},
     document::Document,
     input::{NAME_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
@@ -62,7 +62,9 @@ impl From<CompileError> for Problem {
 /// Compiles a definition that an organization sends, and checks its functions and schemas in the sandbox.
 pub(crate) fn compile(app: &App, organization: &str, document: &Document) -> Result<Compiled, CompileError> {
     debug_assert!(app.may_compile(), "add this route to those that compile, in `slots`");
-    let compiled = compile_within(app, organization, document, false)?;
+    let mut compiled = compile_within(app, organization, document, false)?;
+    let flows = flow_warnings(&compiled, document, &app.settings.effect_policy, Some(organization));
+    compiled.warnings.extend(flows);
     match denied_calls(&compiled, document, &app.settings.effect_policy, Some(organization)) {
         denied if denied.is_empty() => Ok(compiled),
         denied => Err(CompileError::Invalid(denied)),

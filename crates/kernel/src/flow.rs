@@ -1,0 +1,283 @@
+//! Labels of values and their way through a plan. A value is untrusted if it comes from outside, and private if
+//! its author says so. All data flows are references of the plan, so the labels of every step are known before it runs.
+//!
+//! Conditions are not followed: a step that runs because of an untrusted value does not become untrusted.
+
+use alloc::{
+    collections::BTreeSet,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::fmt;
+
+use crate::{
+    plan::{Loop, Over, Plan, Work},
+    reference::{Part, Reference, Root},
+    template::Template,
+    value::Value,
+};
+
+/// A label of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Label {
+    /// It comes from outside: the response of a request, the result of a tool, the answer of a model.
+    Untrusted,
+    /// It must not leave the organization.
+    Private,
+}
+
+/// The origin of a label.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A step, by number.
+    Step(u32),
+    /// A variable that its declaration marks as private.
+    Variable(String),
+}
+
+/// The labels of a value, each with its first origin.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Labels {
+    /// Set if the value is untrusted.
+    pub untrusted: Option<Source>,
+    /// Set if the value is private.
+    pub private: Option<Source>,
+}
+
+/// The labels that a step removes from its output, as its `trust` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Trust {
+    /// The output is trusted.
+    pub trusted: bool,
+    /// The output is public.
+    pub public: bool,
+}
+
+/// The labels of the values in a plan.
+#[derive(Debug)]
+pub struct Flows<'p> {
+    plan: &'p Plan,
+    private: BTreeSet<&'p str>,
+    outputs: Vec<Labels>,
+}
+
+impl Label {
+    /// Both labels.
+    pub const ALL: [Self; 2] = [Self::Untrusted, Self::Private];
+
+    /// Returns the name in settings and plans.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Untrusted => "untrusted",
+            Self::Private => "private",
+        }
+    }
+
+    /// Parses a name.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|label| label.name() == word)
+    }
+}
+
+impl Source {
+    /// Returns the origin in words.
+    pub fn words(&self, plan: &Plan) -> String {
+        match self {
+            Self::Step(step) => format!("the output of `{}` ({})", plan.id(*step), plan.step(*step).work.kind()),
+            Self::Variable(name) => format!("the variable `{name}`"),
+        }
+    }
+}
+
+impl Labels {
+    /// Returns the origin of a label, if the value has it.
+    pub fn get(&self, label: Label) -> Option<&Source> {
+        match label {
+            Label::Untrusted => self.untrusted.as_ref(),
+            Label::Private => self.private.as_ref(),
+        }
+    }
+
+    /// Adds the labels of another value, and returns true if that adds one. A label keeps its first origin.
+    fn join(&mut self, other: &Self) -> bool {
+        let mut is_more = false;
+        for (own, other) in [(&mut self.untrusted, &other.untrusted), (&mut self.private, &other.private)] {
+            if own.is_none() && other.is_some() {
+                own.clone_from(other);
+                is_more = true;
+            }
+        }
+        is_more
+    }
+
+    fn without(mut self, trust: Trust) -> Self {
+        self.untrusted = self.untrusted.filter(|_| !trust.trusted);
+        self.private = self.private.filter(|_| !trust.public);
+        self
+    }
+}
+
+impl Trust {
+    /// The words of `trust`.
+    pub const WORDS: [&'static str; 2] = ["trusted", "public"];
+
+    /// Parses `trusted`, `public` or a list of them. `None` if it is something else.
+    pub fn read(value: &Value) -> Option<Self> {
+        let words = match value {
+            Value::List(words) if !words.is_empty() => words.as_slice(),
+            word => core::slice::from_ref(word),
+        };
+        let mut trust = Self::default();
+        for word in words {
+            match word.as_text()? {
+                "trusted" => trust.trusted = true,
+                "public" => trust.public = true,
+                _ => return None,
+            }
+        }
+        Some(trust)
+    }
+
+    /// Returns the form that [`read`](Self::read) parses.
+    pub fn to_value(self) -> Value {
+        let given = [self.trusted, self.public].into_iter().zip(Self::WORDS);
+        given.filter(|(is_given, _)| *is_given).map(|(_, word)| Value::from(word)).collect::<Vec<_>>().into()
+    }
+}
+
+impl<'p> Flows<'p> {
+    /// Follows the labels through a plan. The results of tools of a trusted server are trusted.
+    pub fn of(plan: &'p Plan, is_trusted_server: &dyn Fn(&str) -> bool) -> Self {
+        let declared = plan.variables.iter().flatten().filter(|variable| variable.is_private);
+        let private = declared.map(|variable| variable.name.as_str()).collect();
+        let mut flows = Self { plan, private, outputs: Vec::new() };
+        flows.outputs.resize_with(plan.steps.len(), Labels::default);
+        let mut readers: Vec<Vec<u32>> = Vec::new();
+        readers.resize_with(plan.steps.len(), Vec::new);
+        let mut changed = Vec::new();
+        for number in 0..plan.steps.len() as u32 {
+            let mut own = Labels::default();
+            if is_source(&plan.step(number).work, is_trusted_server) {
+                own.untrusted = Some(Source::Step(number));
+            }
+            for reference in flows.references(number) {
+                match flows.resolved(number, reference).root {
+                    Root::Step(from) => readers[from as usize].push(number),
+                    _ => drop(own.join(&flows.of_reference(number, reference))),
+                }
+            }
+            readers[number as usize].extend(plan.parent(number));
+            if flows.add(number, own) {
+                changed.push(number);
+            }
+        }
+        // Each step gains a label at most twice, so the work is linear in the references.
+        while let Some(from) = changed.pop() {
+            let labels = flows.outputs[from as usize].clone();
+            for reader in &readers[from as usize] {
+                if flows.add(*reader, labels.clone()) {
+                    changed.push(*reader);
+                }
+            }
+        }
+        flows
+    }
+
+    /// Returns the labels of a step's output.
+    pub fn of_output(&self, step: u32) -> &Labels {
+        &self.outputs[step as usize]
+    }
+
+    /// Returns the labels of the values that reach the work of a step. Those of an agent's calls are those of the agent.
+    pub fn of_input(&self, step: u32) -> Labels {
+        let step = self.plan.agent_of_call(step).map_or(step, |(agent, _)| agent);
+        let mut labels = Labels::default();
+        for reference in self.references(step) {
+            labels.join(&self.of_reference(step, reference));
+        }
+        labels
+    }
+
+    /// Adds labels to the output of a step, less those that its `trust` removes.
+    fn add(&mut self, step: u32, labels: Labels) -> bool {
+        // The output of an approval is a decision, and that of a wait is a time.
+        if matches!(self.plan.step(step).work, Work::Approval(_) | Work::Sleep { .. } | Work::SleepUntil { .. }) {
+            return false;
+        }
+        let trust = self.plan.trust.get(&step).copied().unwrap_or_default();
+        self.outputs[step as usize].join(&labels.without(trust))
+    }
+
+    /// Returns the references whose values reach the work of a step.
+    fn references(&self, step: u32) -> Vec<&'p Reference> {
+        let mut found = Vec::new();
+        match &self.plan.step(step).work {
+            Work::Conditional { .. } | Work::Sleep { .. } | Work::SleepUntil { .. } => {}
+            Work::Loop(Loop { over: Over::While { .. } | Over::Until { .. } | Over::Items(_), .. }) => {}
+            work => work.references(&mut found),
+        }
+        found
+    }
+
+    /// Replaces `@item` by the list that the innermost loop runs over.
+    fn resolved(&self, step: u32, reference: &'p Reference) -> &'p Reference {
+        let (mut step, mut reference) = (step, reference);
+        while reference.root == Root::Item {
+            let list = self.plan.loops_around(step).find_map(|owner| match &self.plan.step(owner).work {
+                Work::Loop(Loop { over: Over::Items(list), .. }) => Some((owner, list)),
+                _ => None,
+            });
+            let Some((owner, list)) = list else { break };
+            (step, reference) = (owner, list);
+        }
+        reference
+    }
+
+    fn of_reference(&self, step: u32, reference: &'p Reference) -> Labels {
+        let reference = self.resolved(step, reference);
+        match reference.root {
+            Root::Step(from) => self.outputs[from as usize].clone(),
+            Root::Variables => {
+                let named = match reference.path.first() {
+                    Some(Part::Name(name)) => self.private.get(name.as_str()),
+                    _ => self.private.first(),
+                };
+                Labels { untrusted: None, private: named.map(|name| Source::Variable(name.to_string())) }
+            }
+            _ => Labels::default(),
+        }
+    }
+}
+
+/// True if the output of a step comes from outside. A script returns what its author makes it return, so it has the
+/// labels of its inputs alone.
+fn is_source(work: &Work, is_trusted_server: &dyn Fn(&str) -> bool) -> bool {
+    match work {
+        Work::Effect { effect, params } if effect == "tool" => {
+            let server = literal(params, "tool").and_then(|tool| tool.split_once('.')).map(|(server, _)| server);
+            !server.is_some_and(is_trusted_server)
+        }
+        Work::Effect { effect, .. } => effect != "bash",
+        Work::Loop(Loop { over: Over::Turns(_), .. }) | Work::Signal { .. } | Work::Subworkflow { .. } => true,
+        _ => false,
+    }
+}
+
+/// Returns a literal text parameter.
+pub(crate) fn literal<'t>(params: &'t Template, key: &str) -> Option<&'t str> {
+    match params {
+        Template::Literal(value) => value.get(key).and_then(Value::as_text),
+        Template::Map(fields) => fields.iter().find(|(name, _)| name == key).and_then(|(_, field)| match field {
+            Template::Literal(value) => value.as_text(),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}

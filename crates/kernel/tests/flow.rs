@@ -1,0 +1,232 @@
+//! Tests of labels: sources, ways through a plan, calls, and what removes a label.
+
+mod corpus;
+
+use std::sync::Arc;
+
+use mainspring_kernel::{
+    definition::{Compiled, Syntax, compile, flow_warnings, read},
+    document::Document,
+    effect_policy::EffectPolicy,
+    flow::Label,
+    plan::{Plan, Verdict},
+};
+
+fn compiled(steps: &str) -> (Compiled, Document) {
+    let text = if steps.contains("steps:") { steps.to_owned() } else { format!("steps:\n{steps}") };
+    let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
+    (compile(&document).unwrap_or_else(|found| panic!("{text}: {found:?}")), document)
+}
+
+fn policy(text: &str) -> EffectPolicy {
+    let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
+    EffectPolicy::read(&document.value).expect("a policy").with_servers(["s", "own"].map(String::from))
+}
+
+/// The labels of the output of a step, each with its origin.
+fn labels(plan: &Plan, policy: &EffectPolicy, step: &str) -> String {
+    let number = plan.number_of(step).expect("a step");
+    let flows = policy.labels(plan);
+    let found = Label::ALL
+        .into_iter()
+        .filter_map(|label| Some(format!("{label}: {}", flows.of_output(number).get(label)?.words(plan))));
+    found.collect::<Vec<_>>().join("; ")
+}
+
+#[track_caller]
+fn check(steps: &str, step: &str, expected: &str) {
+    let (compiled, _) = compiled(steps);
+    assert_eq!(labels(&compiled.plan, &policy("{trusted: [own]}"), step), expected, "{steps}");
+}
+
+const HTTP: &str = "- {id: get, type: http, url: 'https://a.test'}\n";
+
+#[test]
+fn labels_begin_at_their_sources() {
+    for (step, expected) in [
+        ("type: http, url: 'https://a.test'", "untrusted: the output of `x` (http)"),
+        ("type: tool, tool: s.get", "untrusted: the output of `x` (tool)"),
+        ("type: tool, tool: own.get", ""),
+        ("type: tool, tool: get", "untrusted: the output of `x` (tool)"),
+        ("type: agent, goal: Look", "untrusted: the output of `x` (agent)"),
+        ("type: agent, goal: Look, tools: [s.get]", "untrusted: the output of `x` (agent)"),
+        ("type: signal, signal: go", "untrusted: the output of `x` (signal)"),
+        ("type: subworkflow, workflow: other", "untrusted: the output of `x` (subworkflow)"),
+        ("type: bash, command: date", ""),
+        ("type: bash, command: 'echo \"$A\"', env: {A: '@vars.plain'}", ""),
+        ("type: bash, command: 'echo \"$A\"', env: {A: '@vars.secret'}", "private: the variable `secret`"),
+        ("type: bash, command: 'echo \"$A\"', env: {A: '@vars'}", "private: the variable `secret`"),
+        ("type: approval, prompt: '@vars.secret'", ""),
+        ("type: sleep, durationMs: 1", ""),
+        ("type: http, url: 'https://a.test', trust: trusted", ""),
+        ("type: bash, command: 'echo \"$A\"', env: {A: '@vars.secret'}, trust: [trusted, public]", ""),
+        (
+            "type: bash, command: 'echo \"$A\"', env: {A: '@vars.secret'}, trust: trusted",
+            "private: the variable `secret`",
+        ),
+    ] {
+        let variables = "variables: {plain: {}, secret: {private: true}}";
+        check(&format!("{variables}\nsteps:\n- {{id: x, {step}}}"), "x", expected);
+    }
+}
+
+#[test]
+fn labels_follow_references() {
+    let untrusted = "untrusted: the output of `get` (http)";
+    for (steps, step, expected) in [
+        ("- {id: x, type: code, code: 'export default x => x', input: {a: ['@get.body.b']}}", "x", untrusted),
+        ("- {id: x, type: bash, command: 'echo @get.body'}", "x", untrusted),
+        (
+            "- {id: a, type: code, code: 'export default x => x', input: 'at @get.status'}\n- {id: x, type: bash, command: 'echo @a'}",
+            "x",
+            untrusted,
+        ),
+        (
+            "- {id: x, type: code, code: 'export default x => x', input: '@item', forEach: {ref: '@get.body'}}",
+            "x",
+            untrusted,
+        ),
+        (
+            "- {id: x, type: loop, forEach: {ref: '@get.body'}, steps: [{id: y, type: bash, command: 'echo @item.a'}]}",
+            "y",
+            untrusted,
+        ),
+        (
+            "- {id: x, type: loop, forEach: {ref: '@get.body'}, steps: [{id: y, type: bash, command: 'echo @item.a'}]}",
+            "x",
+            untrusted,
+        ),
+        (
+            "- {id: x, type: parallel, steps: [{id: y, type: bash, command: 'echo @get.body'}, {id: z, type: bash, command: date}]}",
+            "x",
+            untrusted,
+        ),
+        (
+            "- {id: x, type: parallel, steps: [{id: y, type: bash, command: 'echo @get.body'}, {id: z, type: bash, command: date}]}",
+            "z",
+            "",
+        ),
+        (
+            "- {id: x, type: conditional, condition: {ref: '@get.status', equals: 200}, then: [{id: y, type: bash, command: date}]}",
+            "x",
+            "",
+        ),
+        ("- {id: x, type: bash, command: date, when: {ref: '@get.status', equals: 200}}", "x", ""),
+        (
+            "- {id: a, type: bash, command: 'echo @get.body', trust: trusted}\n- {id: x, type: bash, command: 'echo @a'}",
+            "x",
+            "",
+        ),
+    ] {
+        check(&format!("{HTTP}{steps}"), step, expected);
+    }
+    // A loop that reads its last round.
+    let rounds = "steps:\n- {id: x, type: loop, while: {ref: '@index', less_than: 3}, maxRounds: 3, steps: [{id: y, type: http, url: 'https://a.test'}, {id: z, type: bash, command: 'echo @y.body'}]}";
+    check(rounds, "z", "untrusted: the output of `y` (http)");
+}
+
+/// The verdict of a rule for a labeled value, or `warning`, or nothing.
+fn flow(policy_text: &str, definition: &str) -> String {
+    let (compiled, document) = compiled(definition);
+    let policy = policy(policy_text);
+    let found = policy.flows(&compiled.plan, Some("acme"));
+    assert_eq!(flow_warnings(&compiled, &document, &policy, Some("acme")).len(), found.len());
+    let said = found.iter().map(|flow| {
+        let verdict = flow.verdict.map_or("warning", Verdict::name);
+        format!("{} {} {verdict}", compiled.plan.id(flow.step), flow.label)
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn each_label_is_judged_at_each_call() {
+    let variables = "variables: {token: {private: true}}\nsteps:\n";
+    let call = |call: &str| format!("{variables}{HTTP}- {{id: x, {call}}}");
+    let pay = call("type: tool, tool: s.pay, arguments: {a: '@get.body'}");
+    let say = call("type: tool, tool: s.say, arguments: {a: '@vars.token'}");
+    let script = call("type: bash, command: 'echo @get.body'");
+    let foreign = call("type: http, method: POST, url: 'https://b.test/x', body: '@vars.token'");
+    let delete = call("type: http, method: DELETE, url: 'https://b.test/@{get.body.id}'");
+    let classes = "classes: {s.pay: payment, s.say: message, s.get: read}";
+    let allowed = format!("{{{classes}, verdicts: {{s.pay: allow, s.say: allow}}}}");
+    let asks = format!("{{{classes}}}");
+    let rules = |flows: &str| format!("{{{classes}, verdicts: {{s.pay: allow, s.say: allow}}, flows: {flows}}}");
+    for (policy, definition, expected) in [
+        (allowed.clone(), &pay, "x untrusted warning"),
+        (asks.clone(), &pay, ""),
+        (allowed.clone(), &say, "x private warning"),
+        (asks.clone(), &say, ""),
+        (allowed.clone(), &script, ""),
+        (allowed.clone(), &delete, ""),
+        (allowed.clone(), &foreign, "x private warning"),
+        (rules("{hosts: [b.test]}"), &foreign, ""),
+        (rules("{private: {foreign: deny}}"), &foreign, "x private deny"),
+        (rules("{private: {foreign: deny}, hosts: ['*.test']}"), &foreign, ""),
+        (rules("{private: {message: ask}}"), &say, "x private ask"),
+        (rules("{untrusted: {execute: ask}}"), &script, "x untrusted ask"),
+        (rules("{untrusted: {execute: allow}}"), &script, ""),
+        (rules("{untrusted: {payment: deny}}"), &pay, "x untrusted deny"),
+        (rules("{}"), &pay, ""),
+    ] {
+        assert_eq!(flow(&policy, definition), expected, "{policy}\n{definition}");
+    }
+    // A value that chooses the host of a deletion, and a model that reads untrusted text and may delete.
+    let host = call("type: http, method: DELETE, url: '@get.body.url'");
+    assert_eq!(flow("{}", &host), "x untrusted warning");
+    let agent = call("type: agent, goal: '@get.body', tools: [http]");
+    assert_eq!(flow("{}", &agent).matches("untrusted warning").count(), 1);
+    let agent = "steps:\n- {id: x, type: agent, goal: Look, tools: [bash]}";
+    assert_eq!(flow("{}", agent), "");
+    assert_eq!(flow("{flows: {untrusted: {execute: ask}}}", agent).matches("untrusted ask").count(), 1);
+}
+
+#[test]
+fn a_rule_for_labels_guards_the_call_and_a_stored_plan_keeps_it() {
+    let (compiled, _) = compiled(&format!("{HTTP}- {{id: x, type: bash, command: 'echo @get.body', trust: trusted}}"));
+    let plan = Arc::new(compiled.plan);
+    for (verdict, is_denied) in [("ask", false), ("deny", true)] {
+        let policy = policy(&format!("{{flows: {{untrusted: {{execute: {verdict}}}}}}}"));
+        let guarded = policy.guarded(&plan, None);
+        let guard = guarded.step(1).guard.expect("a guard");
+        assert_eq!((guard.label, guard.is_denied), (Some(Label::Untrusted), is_denied));
+        assert_eq!(guarded.step(0).guard, None);
+        assert_eq!(Plan::decode(&guarded.encode()).unwrap(), *guarded);
+        assert_eq!(policy.denied(&plan, None).len(), usize::from(is_denied));
+    }
+    assert_eq!(policy("{}").guarded(&plan, None).step(1).guard, None);
+}
+
+#[test]
+fn mistakes_in_rules_and_in_trust_are_named() {
+    for (text, place) in [
+        ("{flows: {unknown: {}}}", "policy.flows.unknown"),
+        ("{flows: {untrusted: {foreign: ask}}}", "policy.flows.untrusted.foreign"),
+        ("{flows: {untrusted: {execute: maybe}}}", "policy.flows.untrusted.execute"),
+        ("{flows: {hosts: a.test}}", "policy.flows.hosts"),
+        ("{flows: 1}", "policy.flows"),
+    ] {
+        let value = read(text.as_bytes(), Syntax::Yaml).unwrap().value;
+        let errors = EffectPolicy::read(&value).unwrap_err();
+        assert_eq!(errors[0].path, place, "{text}");
+    }
+    for trust in ["yes", "[]", "[trusted, secret]", "true"] {
+        let text = format!("steps: [{{id: a, type: bash, command: date, trust: {trust}}}]");
+        let found = compile(&read(text.as_bytes(), Syntax::Yaml).unwrap()).unwrap_err();
+        assert_eq!((found[0].code, found[0].path.to_string().as_str()), ("wrong_value", "steps[0].trust"), "{trust}");
+    }
+}
+
+/// Warnings are rare: no example and no given case has one.
+#[test]
+fn no_definition_of_the_corpus_has_a_warning() {
+    let policy = EffectPolicy::default();
+    let mut count = 0;
+    for (name, definition) in corpus::all() {
+        let document = Document::placeless(definition);
+        let Ok(compiled) = compile(&document) else { continue };
+        let found = flow_warnings(&compiled, &document, &policy, None);
+        assert!(found.is_empty(), "{name}: {found:?}");
+        count += 1;
+    }
+    assert!(count > 100, "{count}");
+}
