@@ -44,6 +44,10 @@ pub const SELECTORS_MAX: usize = 16;
 /// Bytes of the values that one query finds. With `..` a value is found with each of the values around it.
 pub const FOUND_BYTES_MAX: usize = 256 * 1024;
 
+/// Bytes of all variables of one mapping as JSON: four times the body of a delivery, since several paths may find the same
+/// value. A value in memory is up to 16 times as large, so it is counted before it is copied.
+pub const VARIABLES_BYTES_MAX: usize = 1024 * 1024;
+
 /// Bytes of a part of a session key.
 pub const SESSION_PART_BYTES_MAX: usize = 256;
 
@@ -91,6 +95,10 @@ pub const TICKS_PER_PASS_MAX: usize = 30;
 
 /// Milliseconds until a queued tick checks again if the previous execution has ended.
 pub const QUEUED_TICK_RETRY_MS: u64 = 5_000;
+
+/// Milliseconds until a tick that could not start is tried again, as at the bound of unfinished executions. Several tries
+/// are within [`ON_TIME_MS`].
+pub const FAILED_TICK_RETRY_MS: u64 = 10_000;
 
 /// Next runs of a schedule that a response shows.
 pub const NEXT_RUNS_MAX: usize = 5;

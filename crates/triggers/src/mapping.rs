@@ -14,6 +14,7 @@ use serde_json_path::JsonPath;
 
 use crate::limits::{
     DESCENDANTS_MAX, FILTERS_MAX, FOUND_BYTES_MAX, PATH_BYTES_MAX, PATH_NESTING_MAX, SELECTOR_LISTS_MAX, SELECTORS_MAX,
+    VARIABLES_BYTES_MAX,
 };
 
 /// A mapping of variables.
@@ -101,33 +102,89 @@ impl Mapping {
         if errors.is_empty() { Ok(Self(parsed)) } else { Err(errors) }
     }
 
+    /// The number of variables.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// True without variables.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Applies the mapping to an event.
-    pub fn apply(&self, event: &Value) -> Mapped {
-        let mut mapped = Mapped::default();
+    ///
+    /// # Errors
+    /// Fails if the variables have more than [`VARIABLES_BYTES_MAX`] bytes.
+    pub fn apply(&self, event: &Value) -> Result<Mapped, TooLarge> {
+        let (mut mapped, mut left) = (Mapped::default(), VARIABLES_BYTES_MAX);
         for (variable, path) in &self.0 {
             match path.find(event) {
-                Ok(value) => drop(mapped.variables.insert(variable.clone(), value)),
+                Ok(found) => {
+                    let bytes = found.bytes(left).ok_or_else(|| TooLarge { variable: variable.clone() })?;
+                    left = left.saturating_sub(bytes);
+                    mapped.variables.insert(variable.clone(), found.copied());
+                }
                 Err(reason) => {
                     mapped.missing.push(Missing { variable: variable.clone(), path: path.text.clone(), reason });
                 }
             }
         }
-        mapped
+        Ok(mapped)
+    }
+}
+
+/// Variables that are too large together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The first variable beyond the bound, in the order of names.
+    pub variable: String,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { variable } = self;
+        write!(out, "up to `{variable}` the variables have more than {VARIABLES_BYTES_MAX} bytes; use narrower paths")
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
+/// The parts of an event that a path finds.
+enum Found<'a> {
+    One(&'a Value),
+    List(Vec<&'a Value>),
+}
+
+impl Found<'_> {
+    /// Returns the bytes of the value as JSON, about; `None` if it has more than `max`.
+    fn bytes(&self, max: usize) -> Option<usize> {
+        match self {
+            Self::One(value) => size([*value], max),
+            Self::List(values) => size(values.iter().copied(), max),
+        }
+    }
+
+    fn copied(self) -> Value {
+        match self {
+            Self::One(value) => value.clone(),
+            Self::List(values) => values.into_iter().cloned().collect(),
+        }
     }
 }
 
 impl Path {
-    fn find(&self, event: &Value) -> Result<Value, String> {
+    fn find<'a>(&self, event: &'a Value) -> Result<Found<'a>, String> {
         match &self.form {
-            Form::Dotted(segments) => dotted(segments, event).cloned(),
+            Form::Dotted(segments) => dotted(segments, event).map(Found::One),
             Form::Singular(query) => {
-                query.query(event).first().cloned().ok_or_else(|| "the event has no value there".to_owned())
+                query.query(event).first().map(Found::One).ok_or_else(|| "the event has no value there".to_owned())
             }
             Form::Query(query) => {
                 let found = query.query(event).all();
-                match fits(found.iter().copied(), FOUND_BYTES_MAX) {
-                    true => Ok(found.into_iter().cloned().collect()),
-                    false => Err(format!("the values found have more than {FOUND_BYTES_MAX} bytes")),
+                match size(found.iter().copied(), FOUND_BYTES_MAX) {
+                    Some(_) => Ok(Found::List(found)),
+                    None => Err(format!("the values found have more than {FOUND_BYTES_MAX} bytes")),
                 }
             }
         }
@@ -355,8 +412,8 @@ fn is_after_expression_function(before: &str) -> bool {
     ["match", "search"].iter().any(|name| before.ends_with(name))
 }
 
-/// Returns whether values have at most `max` bytes as JSON, about. The time is that of `max` bytes.
-fn fits<'a>(values: impl IntoIterator<Item = &'a Value>, max: usize) -> bool {
+/// Returns the bytes of values as JSON, about; `None` if they have more than `max`. The time is that of `max` bytes.
+fn size<'a>(values: impl IntoIterator<Item = &'a Value>, max: usize) -> Option<usize> {
     let (mut bytes, mut open) = (0_usize, Vec::new());
     for value in values {
         open.push(value);
@@ -372,9 +429,9 @@ fn fits<'a>(values: impl IntoIterator<Item = &'a Value>, max: usize) -> bool {
                 Value::Null | Value::Bool(_) | Value::Number(_) => {}
             }
             if bytes > max {
-                return false;
+                return None;
             }
         }
     }
-    true
+    Some(bytes)
 }

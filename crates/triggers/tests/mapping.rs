@@ -17,7 +17,7 @@ fn event() -> Value {
 
 fn map(path: &str) -> Mapped {
     let paths = BTreeMap::from([("v".to_owned(), path.to_owned())]);
-    Mapping::parse(&paths).unwrap_or_else(|errors| panic!("{}", errors[0])).apply(&event())
+    Mapping::parse(&paths).unwrap_or_else(|errors| panic!("{}", errors[0])).apply(&event()).unwrap()
 }
 
 #[track_caller]
@@ -127,7 +127,10 @@ fn refused_paths() {
 fn a_query_that_multiplies_the_event_gives_no_variable() {
     let deep = (0..120).fold(json!("x".repeat(10_000)), |inner, _| json!([inner]));
     let apply = |path: &str| {
-        Mapping::parse(&BTreeMap::from([("v".to_owned(), path.to_owned())])).unwrap().apply(&json!({"deep": deep}))
+        Mapping::parse(&BTreeMap::from([("v".to_owned(), path.to_owned())]))
+            .unwrap()
+            .apply(&json!({"deep": deep}))
+            .unwrap()
     };
     let mapped = apply("$..*");
     assert_eq!(mapped.missing[0].reason, "the values found have more than 262144 bytes");
@@ -149,4 +152,18 @@ fn nested_paths_do_not_exhaust_the_stack() {
         }
     };
     std::thread::Builder::new().stack_size(1 << 19).spawn(parse).unwrap().join().unwrap();
+}
+
+/// A hundred paths can find the whole event, so its size is counted before a copy is made.
+#[test]
+fn variables_together_are_bounded() {
+    let event = json!({"all": vec![0; 100_000]});
+    let paths = |count: usize, path: &str| -> BTreeMap<String, String> {
+        (0..count).map(|number| (format!("v{number:02}"), path.to_owned())).collect()
+    };
+    for path in ["$", "$.all", "$['all']", "$.all[*]"] {
+        let apply = |count| Mapping::parse(&paths(count, path)).unwrap().apply(&event);
+        assert_eq!(apply(5).unwrap().variables.len(), 5, "{path}");
+        assert_eq!(apply(100).unwrap_err().variable, "v05", "{path}");
+    }
 }
