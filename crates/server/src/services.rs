@@ -22,6 +22,7 @@ pub(crate) mod receive_webhook;
 pub(crate) mod run_log;
 pub(crate) mod save_trigger;
 pub(crate) mod save_workflow;
+pub(crate) mod schedule_rounds;
 pub mod scheduler;
 pub(crate) mod sealing;
 pub mod shadow_run;

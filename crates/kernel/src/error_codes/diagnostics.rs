@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 57] = [
+pub(super) static CODES: [ErrorCode; 42] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",

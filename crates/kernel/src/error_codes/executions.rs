@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 142] = [
+pub(super) static CODES: [ErrorCode; 132] = [
     execution(
         "approval_denied",
         Cancelled,

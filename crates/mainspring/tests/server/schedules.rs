@@ -26,7 +26,7 @@ use mainspring_server::{
     services::{bootstrap, scheduler},
 };
 use mainspring_store::{
-    Filter, Store,
+    Change, ChangeOutcome, Filter, Put, ReadLimit, Removal, ResourceQuery, ResourceRow, Store,
     memory::MemoryStore,
     postgres::{PostgresStore, server as postgres},
 };
@@ -41,11 +41,11 @@ const KEY: [u8; 32] = [7; 32];
 const MINUTE_MS: u64 = 60_000;
 
 /// Nodes on one store.
-struct Nodes {
+pub(super) struct Nodes {
     runtime: Runtime,
     store: Arc<dyn Store>,
     apps: Vec<App>,
-    owner: Client,
+    pub(super) owner: Client,
     clock: &'static AtomicU64,
 }
 
@@ -70,7 +70,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
 
 impl Nodes {
     /// Starts nodes, of which the first one serves requests.
-    fn start(count: usize, store: Arc<dyn Store>, (clock, read): (&'static AtomicU64, fn() -> u64)) -> Self {
+    pub(super) fn start(count: usize, store: Arc<dyn Store>, (clock, read): (&'static AtomicU64, fn() -> u64)) -> Self {
         let runtime = Runtime::new().unwrap();
         let sharing = |number: usize| {
             let terms = LeaseTiming { lease_ms: 10_000 };
@@ -130,6 +130,27 @@ impl Nodes {
         self.ticks(trigger).into_iter().map(|(minute, _)| minute).collect()
     }
 
+    /// The stored resources of a kind.
+    fn rows(&self, kind: &str, organization: &str) -> Vec<ResourceRow> {
+        let (kind, organization, limit) = (kind.into(), organization.into(), ReadLimit::of(10_000));
+        let query = ResourceQuery { kind, organization, limit, ..ResourceQuery::default() };
+        self.store.catalogue().resources(&query).unwrap()
+    }
+
+    /// Writes resources over those that are stored, and removes others.
+    fn overwrite(&self, rows: Vec<ResourceRow>, removed: Vec<ResourceRow>) {
+        let expected =
+            |row: &ResourceRow| self.store.catalogue().resource(&row.kind, &row.organization, &row.id).unwrap();
+        let put = |row: ResourceRow| Put { expected: expected(&row).map_or(0, |stored| stored.version), resource: row };
+        let removal = |row: ResourceRow| {
+            let ResourceRow { kind, organization, id, version, .. } = row;
+            Removal { kind, organization, id, expected: Some(version) }
+        };
+        let (puts, removals) = (rows.into_iter().map(put).collect(), removed.into_iter().map(removal).collect());
+        let change = Change { puts, removals, ..Change::default() };
+        assert_eq!(self.store.catalogue().change(&change).unwrap(), ChangeOutcome::Done);
+    }
+
     fn trigger(&self, id: &str) -> Value {
         self.owner.get(&format!("/api/triggers/{id}")).expect(200).json()
     }
@@ -147,6 +168,10 @@ impl Nodes {
 fn workflows(owner: &Client) {
     let gate = [("id", "gate".into()), ("type", "approval".into()), ("prompt", "?".into())];
     save(owner, "waits", Value::List(vec![Value::map(gate)]));
+    save_ending(owner);
+}
+
+fn save_ending(owner: &Client) {
     let nothing = [("type", "conditional".into()), ("condition", true.into()), ("then", Value::List(Vec::new()))];
     save(owner, "ends", Value::List(vec![Value::map(nothing)]));
 }
@@ -288,4 +313,90 @@ fn a_schedule_of_a_removed_owner_stops_and_says_so() {
     assert_eq!((code, shown.get("enabled")), (Some("TRIGGER_OWNER_REMOVED"), Some(&Value::Bool(false))));
     assert_eq!(nodes.log(&trigger), ["started 2026-02-24T10:00", "refused 2026-02-24T10:01"]);
     start(owner, "ends", "1", Default::default()).expect(202);
+}
+
+/// A node that starts ticks and ends before it moves the row of their schedule leaves the row to the next one.
+#[test]
+fn ticks_that_a_crash_repeats_cancel_no_later_tick() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    NOW.store(parse_rfc3339("2026-02-24T09:59:30Z").unwrap(), Ordering::SeqCst);
+    let nodes = Nodes::start(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
+    workflows(&nodes.owner);
+    let config = r#""cron": "* * * * *", "overlap": "cancel_previous", "missed": "all""#;
+    let trigger = nodes.schedule("waits", config);
+    let before = [nodes.rows("due schedule", ""), nodes.rows("trigger state", "default")].concat();
+    assert_eq!(before.len(), 2);
+    nodes.set("2026-02-24T10:02:05Z");
+    nodes.poll();
+    let is_active = |(_, status): &(String, String)| status == "waiting_approval" || status == "running";
+    let wait_for_cancels = || {
+        for row in nodes.store.executions(&Filter::default(), None, 100).unwrap() {
+            if row.idempotency_key.as_ref().is_some_and(|key| !key.ends_with("10:02")) {
+                nodes.owner.get(&format!("/api/executions/{}/wait", row.id)).expect(200);
+            }
+        }
+        nodes.ticks(&trigger).into_iter().filter(is_active).map(|(minute, _)| minute).collect::<Vec<_>>()
+    };
+    assert_eq!(wait_for_cancels(), ["2026-02-24T10:02"]);
+    nodes.overwrite(before, nodes.rows("due schedule", ""));
+    nodes.poll();
+    assert_eq!(wait_for_cancels(), ["2026-02-24T10:02"]);
+    assert_eq!(nodes.minutes(&trigger).len(), 3);
+}
+
+#[test]
+fn schedules_that_cannot_start_do_not_delay_those_of_others() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    NOW.store(parse_rfc3339("2026-02-24T09:59:30Z").unwrap(), Ordering::SeqCst);
+    let nodes = Nodes::start(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
+    workflows(&nodes.owner);
+    let row = |kind: &str, organization: &str, id: &str, body: &str| ResourceRow {
+        kind: kind.into(),
+        organization: organization.into(),
+        id: id.into(),
+        version: 0,
+        keys: Vec::new(),
+        body: body.into(),
+    };
+    // The state of their trigger cannot be read, so their rows stay the first ones.
+    let body = r#"{"organization": "loud", "trigger": "t", "cursor_ms": 0}"#;
+    let stuck = (0..1_200).map(|number| row("due schedule", "", &format!("{number:015}/t"), body));
+    nodes.overwrite(stuck.chain([row("trigger state", "loud", "t", "?")]).collect(), Vec::new());
+    let trigger = nodes.schedule("ends", r#""cron": "* * * * *""#);
+    nodes.set("2026-02-24T10:00:05Z");
+    nodes.poll();
+    assert_eq!(nodes.minutes(&trigger), ["2026-02-24T10:00"]);
+    // A tick that cannot start moves its row behind those that are due.
+    nodes.runtime.block_on(nodes.apps[0].engine.drain());
+    nodes.set("2026-02-24T10:01:05Z");
+    nodes.poll();
+    let due = nodes.rows("due schedule", "").pop().unwrap().id;
+    let retry_ms = parse_rfc3339("2026-02-24T10:01:15Z").unwrap();
+    assert_eq!(due, format!("{retry_ms:015}/{trigger}"));
+}
+
+/// A trigger that is created while its workflow is deleted outlives it.
+#[test]
+fn a_trigger_runs_no_definition_of_another_member() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    NOW.store(parse_rfc3339("2026-02-24T09:59:30Z").unwrap(), Ordering::SeqCst);
+    let nodes = Nodes::start(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
+    let owner = &nodes.owner;
+    let body =
+        |pairs: &[(&str, &str)]| Value::map(pairs.iter().map(|(key, text)| (key.to_string(), Value::from(*text))));
+    owner.put("/api/members/bob", &body(&[("role", "member")])).expect(200);
+    let token = owner.post("/api/tokens", &body(&[("name", "t"), ("userId", "bob")])).expect(201).text_at("token");
+    workflows(owner);
+    let trigger = nodes.schedule("ends", r#""cron": "* * * * *""#);
+    let kinds = [("trigger", "default"), ("trigger state", "default"), ("due schedule", "")];
+    let before: Vec<_> = kinds.iter().flat_map(|(kind, organization)| nodes.rows(kind, organization)).collect();
+    assert_eq!(before.len(), 3);
+    owner.send("DELETE", "/api/workflows/ends", &[], None).expect(204);
+    save_ending(&owner.with_token(&token));
+    nodes.overwrite(before, Vec::new());
+    nodes.set("2026-02-24T10:00:05Z");
+    nodes.poll();
+    assert_eq!(nodes.minutes(&trigger), Vec::<String>::new());
+    let stopped = nodes.trigger(&trigger).get("stopped").cloned().unwrap();
+    assert_eq!(stopped.get("code").and_then(Value::as_text), Some("TRIGGER_OWNER_REMOVED"));
 }

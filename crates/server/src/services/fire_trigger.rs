@@ -117,6 +117,15 @@ fn look_up(app: &App, organization: &str, trigger: &Stored<Trigger>, key: &str) 
         return Ok((owner, Found::Earlier(Box::new(row))));
     }
     let workflow = Repository::of(app.catalogue(), organization).require::<Workflow>(&trigger.body.workflow)?;
+    // A trigger that was created while its workflow was deleted may find a later workflow of that id. Its definition must
+    // not run with the rights of another member.
+    if workflow.body.user != owner.user {
+        let message = format!(
+            "The workflow `{}` now belongs to `{}`, and this trigger starts executions as `{}`. Create the trigger anew.",
+            workflow.id, workflow.body.user, owner.user
+        );
+        return Err(Problem::new(Code::TriggerOwnerRemoved, message));
+    }
     Ok((owner, Found::Workflow(Box::new(workflow))))
 }
 

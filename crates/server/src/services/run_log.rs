@@ -73,6 +73,11 @@ impl PendingRuns {
         pending.len() == 1
     }
 
+    /// True if no entry waits for a write.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.pending).is_empty()
+    }
+
     /// True if a failed verification is to be logged, at most once a minute for each trigger.
     pub(crate) fn logs_unverified(&self, trigger: &TriggerKey, now: u64) -> bool {
         let mut unverified_at = lock(&self.unverified_at);

@@ -12,15 +12,15 @@ use mainspring_kernel::{
     key::ExecutionKey,
     value::{Map, Value},
 };
-use mainspring_store::{AuditEntry, Change, ExecutionRow, Filter, ReadLimit};
+use mainspring_store::{AuditEntry, Change, ExecutionRow, Filter, Origin};
 use mainspring_triggers::{
     catch_up::{DueTicks, due, jitter_ms},
     idempotency::{schedule_key, tick_bucket},
-    limits::{QUEUED_TICK_RETRY_MS, TICKS_PER_PASS_MAX},
+    limits::{FAILED_TICK_RETRY_MS, QUEUED_TICK_RETRY_MS, TICKS_PER_PASS_MAX},
     schedule::Schedule,
 };
-use tokio::{task::JoinSet, time::MissedTickBehavior};
-use tracing::{error, warn};
+use tokio::{task::JoinHandle, time::MissedTickBehavior};
+use tracing::{debug, warn};
 
 use crate::{
     app::App,
@@ -29,23 +29,20 @@ use crate::{
         timestamps,
     },
     resources::{
-        DueSchedule, Overlap, RunOutcome, ScheduleConfig, Stopped, Trigger, TriggerConfig, TriggerState, due_ms,
-        repository::{Listing, Repository, Stored, apply, with_retries},
+        DueSchedule, Overlap, RunOutcome, ScheduleConfig, Stopped, Trigger, TriggerConfig, TriggerState,
+        repository::{Repository, Stored, apply, with_retries},
     },
     services::{
         fire_trigger::{Firing, fire, log_run, write_runs},
         run_log::RunEntry,
         save_trigger::schedule,
+        schedule_rounds::Rounds,
         trigger_event::Event,
     },
 };
 
 /// The interval in which due schedules are read: one row of the store if none is due.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// Due schedules that one pass decides, and those at a time. Others follow in the next pass.
-const PASS_MAX: usize = 1_000;
-const CONCURRENT_MAX: usize = 16;
 
 /// Tries to move the row of a schedule, which conflict with writes of its run log.
 const ADVANCE_TRIES: usize = 8;
@@ -58,39 +55,48 @@ const ACTIVE_MAX: usize = 10_000;
 pub async fn run(app: App) {
     let mut again = tokio::time::interval(INTERVAL);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut rounds, mut writer) = (Rounds::default(), None);
     loop {
-        again.tick().await;
-        if app.engine.is_draining() {
-            return;
+        tokio::select! {
+            _ = again.tick() => {
+                if app.engine.is_draining() {
+                    return;
+                }
+                if let Err(problem) = rounds.read(&app).await {
+                    warn!(error = problem.full_message(), "due schedules were not read; they are read again in a second");
+                }
+                write_log(&app, &mut writer);
+            }
+            () = rounds.finish_one(), if rounds.is_running() => {}
         }
-        if let Err(problem) = poll(&app).await {
-            warn!(error = problem.full_message(), "due schedules were not read; they are read again in a second");
-        }
+        rounds.start(&app, decide);
     }
+}
+
+/// Writes entries of the run log that an earlier write has left, one write at a time.
+fn write_log(app: &App, writer: &mut Option<JoinHandle<()>>) {
+    if app.pending_runs.is_empty() || writer.as_ref().is_some_and(|writer| !writer.is_finished()) {
+        return;
+    }
+    let app = app.clone();
+    *writer = Some(tokio::spawn(async move {
+        // A failure is logged by the writer, and the entries of a full server wait for the next second.
+        let written = app.run(|app| {
+            write_runs(app);
+            Ok(())
+        });
+        let _ = written.await;
+    }));
 }
 
 /// Decides the ticks that are due now. Returns the number of schedules that it decided.
 pub async fn poll(app: &App) -> Result<usize> {
-    let now = app.now_ms();
-    let rows = app.run(move |app| due_rows(app, now)).await?;
-    let count = rows.len();
-    let mut rows = rows.into_iter();
-    let mut running = JoinSet::new();
-    loop {
-        while running.len() < CONCURRENT_MAX
-            && let Some(row) = rows.next()
-        {
-            let app = app.clone();
-            running.spawn(async move { decide(&app, row, now).await });
-        }
-        match running.join_next().await {
-            None => break,
-            Some(Ok(Ok(()))) => {}
-            Some(Ok(Err(problem))) => {
-                warn!(error = problem.full_message(), "a due schedule was not decided; it is tried again in a second");
-            }
-            Some(Err(panicked)) => error!(error = panicked.to_string(), "a due schedule was not decided"),
-        }
+    let mut rounds = Rounds::default();
+    let count = rounds.read(app).await?;
+    rounds.start(app, decide);
+    while rounds.is_running() {
+        rounds.finish_one().await;
+        rounds.start(app, decide);
     }
     if count > 0 {
         app.run(|app| {
@@ -100,22 +106,6 @@ pub async fn poll(app: &App) -> Result<usize> {
         .await?;
     }
     Ok(count)
-}
-
-/// Reads the rows that are due.
-fn due_rows(app: &App, now: u64) -> Result<Vec<Stored<DueSchedule>>> {
-    let (mut found, mut after) = (Vec::new(), None);
-    while found.len() < PASS_MAX {
-        let listing = Listing { after, most: ReadLimit::of(ACTIVE_PAGE), ..Listing::default() };
-        let page = Repository::of(app.catalogue(), "").list::<DueSchedule>(listing)?;
-        after = page.next_cursor(|last| last.id.clone());
-        let total = page.rows.len();
-        found.extend(page.rows.into_iter().take_while(|row| due_ms(&row.id).is_none_or(|due_ms| due_ms <= now)));
-        if after.is_none() || found.len() < total {
-            break;
-        }
-    }
-    Ok(found)
 }
 
 /// A due schedule with its trigger.
@@ -135,7 +125,7 @@ struct Progress {
 }
 
 /// Decides the due ticks of one schedule, and moves its row forward.
-async fn decide(app: &App, row: Stored<DueSchedule>, now: u64) -> Result<()> {
+async fn decide(app: App, row: Stored<DueSchedule>, now: u64) -> Result<()> {
     let found = row.clone();
     let Some(due_trigger) = app.run(move |app| read(app, found)).await? else {
         return app.run(move |app| forget(app, &row)).await;
@@ -145,7 +135,7 @@ async fn decide(app: &App, row: Stored<DueSchedule>, now: u64) -> Result<()> {
         .map_err(|error| Problem::new(Code::InternalError, format!("The stored schedule cannot be read: {error}.")))?;
     let delay_ms = jitter_ms(&trigger.id, config.jitter_ms);
     let ticks = due(&plan, config.catch_up(), delay_ms, row.body.cursor_ms, now, TICKS_PER_PASS_MAX);
-    let mut progress = start_ticks(app, &due_trigger, &ticks, now).await;
+    let mut progress = start_ticks(&app, &due_trigger, &ticks, now).await;
     if ticks.has_dropped {
         let reason = "ticks were due while no node ran; `missed` and `windowMs` say which of them run later";
         progress.entries.insert(0, entry(now, None, RunOutcome::Missed, None, Some(reason.into())));
@@ -189,11 +179,14 @@ async fn start_ticks(app: &App, due: &DueTrigger, ticks: &DueTicks, now: u64) ->
                 return progress;
             }
             Err(problem) if is_transient(&problem) => {
-                warn!(
-                    trigger = due.trigger.id,
-                    error = problem.full_message(),
-                    "a tick was not started; it is tried again"
-                );
+                let (trigger, error) = (&due.trigger.id, problem.full_message());
+                // The bounds of an organization are reached in its own time, and must not fill the log of the node.
+                match problem.code {
+                    Code::RateLimited => debug!(trigger, error, "a tick was not started; it is tried again"),
+                    _ => warn!(trigger, error, "a tick was not started; it is tried again"),
+                }
+                // The row moves behind the others that are due.
+                progress.not_before_ms = now.saturating_add(FAILED_TICK_RETRY_MS);
                 return progress;
             }
             Err(problem) => {
@@ -265,12 +258,17 @@ impl DueTrigger {
     }
 }
 
-/// The active executions of a trigger's ticks; `None` if one of them has this key.
+/// The active executions of a trigger's ticks; `None` if the tick of this key has an execution, active or ended. Then
+/// another node, or this one before a crash, has decided the tick, and the active executions are those of later ticks.
 fn active(
     app: &App,
     (organization, workflow, trigger): &(String, String, String),
     key: &str,
 ) -> Result<Option<Vec<ExecutionKey>>> {
+    let of = Origin { organization: Some(organization), workflow_id: Some(workflow), workflow: None };
+    if app.engine.store().execution_by_idempotency_key(&of, key)?.is_some() {
+        return Ok(None);
+    }
     let statuses = ["pending", "running", "waiting_approval", "cancel_requested"].map(Into::into).to_vec();
     let filter = Filter {
         statuses,

@@ -1,0 +1,190 @@
+//! The order in which a node decides due schedules. Organizations take turns, so that the schedules of one, however many
+//! are due or cannot start, delay those of the others by little.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    future::Future,
+    ops::Bound,
+};
+
+use mainspring_store::ReadLimit;
+use tokio::task::{Id, JoinSet};
+use tracing::{error, warn};
+
+use crate::{
+    app::App,
+    http::{
+        problem::Result,
+        request_slots::{Account, Kind, on_account},
+    },
+    resources::{
+        DueSchedule, due_ms,
+        repository::{Listing, Repository, Stored},
+    },
+};
+
+/// Schedules that are decided at a time, and those of one organization: as many as its request slots.
+const CONCURRENT_MAX: usize = 32;
+const CONCURRENT_PER_ORGANIZATION_MAX: usize = 8;
+
+/// Due schedules of one organization that one read returns. The others follow in the next one, a second later: a minute
+/// has enough of them for all schedules of an organization.
+const READ_PER_ORGANIZATION_MAX: usize = 250;
+
+/// Due schedules that one read returns, and the rows that it reads for them: all schedules of five organizations.
+const READ_MAX: usize = 2_000;
+const SCANNED_MAX: usize = 10_000;
+
+/// Rows of one page. A row has about 100 bytes.
+const PAGE: usize = 500;
+
+/// Due schedules of a node: those that wait, and those that are decided now.
+#[derive(Default)]
+pub(super) struct Rounds {
+    /// The rows that wait, by organization.
+    waiting: BTreeMap<String, VecDeque<Stored<DueSchedule>>>,
+    now_ms: u64,
+    /// The organization that had the last turn.
+    last: String,
+    /// The tasks with the organization and the id of their rows.
+    running: JoinSet<()>,
+    rows: HashMap<Id, (String, String)>,
+}
+
+impl Rounds {
+    /// Reads the rows that are due, except those that are decided now. They replace the ones that wait. Returns their
+    /// number.
+    pub(super) async fn read(&mut self, app: &App) -> Result<usize> {
+        let (now_ms, running) = (app.now_ms(), self.rows.values().map(|(_, id)| id.clone()).collect::<HashSet<_>>());
+        self.waiting = app.run(move |app| due_rows(app, now_ms, &running)).await?;
+        self.now_ms = now_ms;
+        Ok(self.waiting.values().map(VecDeque::len).sum())
+    }
+
+    /// Starts to decide the rows that wait, up to the bounds.
+    pub(super) fn start<F>(&mut self, app: &App, decide: impl Fn(App, Stored<DueSchedule>, u64) -> F)
+    where
+        F: Future<Output = Result<()>> + Send + 'static,
+    {
+        while self.running.len() < CONCURRENT_MAX
+            && let Some(row) = self.take()
+        {
+            let (organization, id) = (row.body.organization.clone(), row.id.clone());
+            let account = Account { kind: Kind::Ordinary, key: organization.clone(), member: SCHEDULER.into() };
+            let decided = decide(app.clone(), row, self.now_ms);
+            let task = self.running.spawn(on_account(account, async move {
+                if let Err(problem) = decided.await {
+                    warn!(
+                        error = problem.full_message(),
+                        "a due schedule was not decided; it is tried again in a second"
+                    );
+                }
+            }));
+            self.rows.insert(task.id(), (organization, id));
+        }
+    }
+
+    /// Takes the next row: the first one of the next organization that is below its bound.
+    fn take(&mut self) -> Option<Stored<DueSchedule>> {
+        let count = |organization: &str| self.rows.values().filter(|(other, _)| other == organization).count();
+        let after = self.waiting.range::<str, _>((Bound::Excluded(self.last.as_str()), Bound::Unbounded));
+        let until = self.waiting.range::<str, _>((Bound::Unbounded, Bound::Included(self.last.as_str())));
+        let mut turns = after.chain(until).map(|(organization, _)| organization);
+        let organization = turns.find(|organization| count(organization) < CONCURRENT_PER_ORGANIZATION_MAX)?.clone();
+        let rows = self.waiting.get_mut(&organization)?;
+        let row = rows.pop_front();
+        if rows.is_empty() {
+            self.waiting.remove(&organization);
+        }
+        self.last = organization;
+        row
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Waits until a row is decided. Nothing is lost if the wait is canceled.
+    pub(super) async fn finish_one(&mut self) {
+        match self.running.join_next_with_id().await {
+            None => {}
+            Some(Ok((id, ()))) => drop(self.rows.remove(&id)),
+            Some(Err(failed)) => {
+                self.rows.remove(&failed.id());
+                error!(error = failed.to_string(), "a due schedule was not decided");
+            }
+        }
+    }
+}
+
+/// The member to whom the request slots of schedules are charged: none, so that the members keep their own.
+const SCHEDULER: &str = "";
+
+/// Reads the rows that are due, a bounded number of each organization.
+fn due_rows(
+    app: &App,
+    now_ms: u64,
+    running: &HashSet<String>,
+) -> Result<BTreeMap<String, VecDeque<Stored<DueSchedule>>>> {
+    let mut found: BTreeMap<String, VecDeque<_>> = BTreeMap::new();
+    let (mut after, mut scanned, mut count) = (None, 0, 0);
+    while scanned < SCANNED_MAX && count < READ_MAX {
+        let listing = Listing { after, most: ReadLimit::of(PAGE), ..Listing::default() };
+        let page = Repository::of(app.catalogue(), "").list::<DueSchedule>(listing)?;
+        after = page.next_cursor(|last| last.id.clone());
+        scanned += page.rows.len();
+        for row in page.rows {
+            if due_ms(&row.id).is_some_and(|due_ms| due_ms > now_ms) {
+                return Ok(found);
+            }
+            if running.contains(&row.id) {
+                continue;
+            }
+            let of_organization = found.entry(row.body.organization.clone()).or_default();
+            if of_organization.len() < READ_PER_ORGANIZATION_MAX {
+                of_organization.push_back(row);
+                count += 1;
+            }
+        }
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rounds(counts: &[(&str, usize)]) -> Rounds {
+        let row = |organization: &str, number: usize| Stored {
+            id: format!("{number:015}/{organization}"),
+            version: 1,
+            body: DueSchedule { organization: organization.into(), trigger: "t".into(), cursor_ms: 0 },
+        };
+        let waiting = counts.iter().map(|(organization, count)| {
+            (organization.to_string(), (0..*count).map(|number| row(organization, number)).collect())
+        });
+        Rounds { waiting: waiting.collect(), ..Rounds::default() }
+    }
+
+    #[test]
+    fn organizations_take_turns() {
+        let mut rounds = rounds(&[("acme", 3), ("globex", 1), ("loud", 2)]);
+        let order: Vec<String> = std::iter::from_fn(|| rounds.take()).map(|row| row.body.organization).collect();
+        assert_eq!(order, ["acme", "globex", "loud", "acme", "loud", "acme"]);
+    }
+
+    #[tokio::test]
+    async fn an_organization_has_a_bound_of_running_schedules() {
+        let mut rounds = rounds(&[("loud", 100)]);
+        while let Some(row) = rounds.take() {
+            let task = rounds.running.spawn(std::future::pending());
+            rounds.rows.insert(task.id(), (row.body.organization, row.id));
+        }
+        assert_eq!(rounds.rows.len(), CONCURRENT_PER_ORGANIZATION_MAX);
+        rounds.waiting.insert("acme".into(), self::rounds(&[("acme", 1)]).waiting.remove("acme").unwrap());
+        assert_eq!(rounds.take().map(|row| row.body.organization).as_deref(), Some("acme"));
+    }
+}
