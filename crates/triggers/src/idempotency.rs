@@ -18,23 +18,23 @@ pub fn schedule_key(trigger: &str, tick_ms: u64) -> Option<String> {
     Some(format!("schedule:{trigger}:{}", tick_bucket(tick_ms)?))
 }
 
-/// Returns the key of a delivery that no signature proves: by its id, otherwise by the SHA-256 of signature and body in
+/// Returns the key of a delivery that no signature proves: by its id, otherwise by the SHA-256 of query and body in
 /// hexadecimal.
-pub fn delivery_key(trigger: &str, delivery: Option<&str>, signature: &str, body: &[u8]) -> String {
+pub fn delivery_key(trigger: &str, delivery: Option<&str>, query: &str, body: &[u8]) -> String {
     match delivery {
         Some(delivery) => format!("webhook:{trigger}:{delivery}"),
-        None => content_key(trigger, &[signature.as_bytes(), body]),
+        None => content_key(trigger, &[query.as_bytes(), body]),
     }
 }
 
-/// Returns the key of a verified delivery: by its id if the signature covers the id, otherwise by the code that matched
-/// and by the content. Headers that the signature does not cover change nothing, so a captured request finds the
-/// execution that it has started. `content` has the parts of the request that make a delivery another one, such as
-/// query and body.
-pub fn verified_key(trigger: &str, verified: &Verified, content: &[&[u8]]) -> String {
-    match &verified.delivery {
-        Some(Delivery { id, is_signed: true }) => format!("webhook:{trigger}:{id}"),
-        _ => content_key(trigger, &[&[verified.code.as_slice()], content].concat()),
+/// Returns the key of a verified delivery: by its id if the signature covers the id, otherwise by the time of the
+/// signature and the body, or by query and body if the signature has no time. The secret is not part of the key, since a
+/// sender that changes it may repeat a delivery. With a time, the query is not: a captured request could have another one.
+pub fn verified_key(trigger: &str, verified: &Verified, query: &str, body: &[u8]) -> String {
+    match (&verified.delivery, verified.signed_at_ms) {
+        (Some(Delivery { id, is_signed: true }), _) => format!("webhook:{trigger}:{id}"),
+        (_, Some(signed_at_ms)) => content_key(trigger, &[b"signed at", &signed_at_ms.to_be_bytes(), body]),
+        (_, None) => content_key(trigger, &[query.as_bytes(), body]),
     }
 }
 
@@ -64,9 +64,9 @@ mod tests {
     }
 
     #[test]
-    fn deliveries_without_an_id_are_keyed_by_signature_and_body() {
+    fn deliveries_without_an_id_are_keyed_by_query_and_body() {
         assert_eq!(delivery_key("t1", Some("d-1"), "s", b"body"), "webhook:t1:d-1");
-        let key = |signature, body: &[u8]| delivery_key("t1", None, signature, body);
+        let key = |query, body: &[u8]| delivery_key("t1", None, query, body);
         assert_eq!(key("s", b"body"), key("s", b"body"));
         assert_ne!(key("s", b"body"), key("s", b"bodz"));
         assert_ne!(key("s", b"body"), key("t", b"body"));
@@ -75,15 +75,16 @@ mod tests {
 
     #[test]
     fn verified_deliveries_are_keyed_by_an_id_only_if_it_is_signed() {
-        let key = |delivery: Option<(&str, bool)>, code: &[u8], content: &[&[u8]]| {
+        let key = |delivery: Option<(&str, bool)>, signed_at_ms: Option<u64>, query: &str, body: &[u8]| {
             let delivery = delivery.map(|(id, is_signed)| Delivery { id: id.into(), is_signed });
-            verified_key("t1", &Verified { secret: 0, signed_at_ms: None, delivery, code: code.into() }, content)
+            verified_key("t1", &Verified { secret: 0, signed_at_ms, delivery }, query, body)
         };
-        assert_eq!(key(Some(("d-1", true)), b"c", &[b"body"]), "webhook:t1:d-1");
-        assert_eq!(key(Some(("d-1", false)), b"c", &[b"body"]), key(Some(("d-2", false)), b"c", &[b"body"]));
-        assert_eq!(key(Some(("d-1", false)), b"c", &[b"body"]), key(None, b"c", &[b"body"]));
-        assert_ne!(key(None, b"c", &[b"body"]), key(None, b"d", &[b"body"]));
-        assert_ne!(key(None, b"c", &[b"a=1", b"body"]), key(None, b"c", &[b"a=", b"1body"]));
-        assert_ne!(key(None, b"c", &[b"", b"body"]), key(None, b"c", &[b"body"]));
+        assert_eq!(key(Some(("d-1", true)), Some(1), "", b"body"), "webhook:t1:d-1");
+        assert_eq!(key(Some(("d-1", false)), None, "", b"body"), key(Some(("d-2", false)), None, "", b"body"));
+        assert_eq!(key(Some(("d-1", false)), None, "", b"body"), key(None, None, "", b"body"));
+        assert_ne!(key(None, None, "a=1", b"body"), key(None, None, "a=", b"1body"));
+        assert_eq!(key(None, Some(1), "a=1", b"body"), key(None, Some(1), "a=2", b"body"), "the query is not signed");
+        assert_ne!(key(None, Some(1), "", b"body"), key(None, Some(2), "", b"body"));
+        assert_ne!(key(None, Some(1), "", b"body"), key(None, None, "", b"body"));
     }
 }

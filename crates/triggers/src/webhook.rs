@@ -33,9 +33,6 @@ pub struct Verified {
     pub signed_at_ms: Option<u64>,
     /// The id of the delivery, if the request has one.
     pub delivery: Option<Delivery>,
-    /// The message authentication code that matched; that of the secret if the request has the secret itself. It does
-    /// not depend on the way in which the headers write it.
-    pub code: Vec<u8>,
 }
 
 impl Verifier {
@@ -63,10 +60,9 @@ impl Verifier {
     pub fn verify(&self, headers: Headers<'_>, body: &[u8], now_ms: u64) -> Result<Verified, Rejection> {
         let signed = self.scheme.read(headers, body)?;
         self.check_time(&signed, now_ms)?;
-        let mut codes = self.keys.iter().enumerate().filter_map(|(secret, key)| Some((secret, signed.code_by(key)?)));
-        let (secret, code) = codes.next().ok_or(Rejection::WrongSignature)?;
+        let secret = self.keys.iter().position(|key| signed.is_made_by(key)).ok_or(Rejection::WrongSignature)?;
         let signed_at_ms = signed.seconds.map(|seconds| seconds.saturating_mul(1000));
-        Ok(Verified { secret, signed_at_ms, delivery: self.scheme.delivery(headers)?, code })
+        Ok(Verified { secret, signed_at_ms, delivery: self.scheme.delivery(headers, body)? })
     }
 
     fn check_time(&self, signed: &Signed<'_>, now_ms: u64) -> Result<(), Rejection> {

@@ -1,7 +1,5 @@
 //! Webhook signatures: the vectors of the schemes, and requests that must not pass.
 
-use std::collections::BTreeSet;
-
 use mainspring_triggers::{
     idempotency::verified_key,
     webhook::{
@@ -104,7 +102,7 @@ fn stripe() -> Vector {
         )],
         body: br#"{"id":"evt_1","object":"event"}"#,
         now: 1_614_265_330,
-        delivery: None,
+        delivery: Some(Delivery { id: "evt_1".into(), is_signed: true }),
     }
 }
 
@@ -183,7 +181,7 @@ fn a_changed_byte_does_not_pass() {
 fn other_text_of_one_signature_gives_one_key() {
     let key = |vector: &Vector| {
         let verified = vector.verify().unwrap_or_else(|why| panic!("{:?}: {why}", vector.scheme));
-        verified_key("t1", &verified, &[vector.body])
+        verified_key("t1", &verified, "", vector.body)
     };
     let slack_upper = "v0=A2114D57B48EAC39B9AD189DD8316235A7B4A8D21A10BD27519666489C69B503";
     assert_eq!(key(&slack()), key(&slack().with_header(1, slack_upper)));
@@ -192,8 +190,39 @@ fn other_text_of_one_signature_gives_one_key() {
     assert_eq!(key(&github()), key(&github().with_header(1, "another id")));
     assert_eq!(key(&hmac()), key(&hmac().with_header(2, "8")));
     assert_ne!(key(&gitlab()), key(&gitlab().with_header(1, "another id")), "the sender knows the secret");
-    let keys: BTreeSet<String> = all().iter().map(key).collect();
-    assert_eq!(keys.len(), all().len());
+}
+
+/// Stripe and Slack sign a retry again. The body, which has the id of the event, stays the same.
+#[test]
+fn a_retry_that_is_signed_again_gives_the_same_key() {
+    use hmac::{KeyInit as _, Mac as _};
+    let key_at = |vector: Vector, header: &str, seconds: u64, body: &str| {
+        let key = hmac::Hmac::<sha2::Sha256>::new_from_slice(vector.secret.as_bytes()).unwrap();
+        let content = if header == "t" { format!("{seconds}.{body}") } else { format!("v0:{seconds}:{body}") };
+        let code = key.chain_update(content).finalize().into_bytes();
+        let code: String = code.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (time, slack, stripe) = (seconds.to_string(), format!("v0={code}"), format!("t={seconds},v1={code}"));
+        let headers: Vec<(&str, &str)> = match header {
+            "t" => vec![("Stripe-Signature", &stripe)],
+            _ => vec![("X-Slack-Request-Timestamp", &time), ("X-Slack-Signature", &slack)],
+        };
+        let verifier = Verifier::new(vector.scheme.clone(), &[vector.secret]).unwrap();
+        let verified = verifier.verify(&headers, body.as_bytes(), seconds * 1000).unwrap();
+        verified_key("t1", &verified, "", body.as_bytes())
+    };
+    for (vector, header, body) in [
+        (stripe(), "t", r#"{"id": "evt_1", "type": "charge.succeeded"}"#),
+        (slack(), "", r#"{"event_id": "evt_1", "type": "event_callback"}"#),
+    ] {
+        let at = |seconds, body: &str| key_at(vector.clone(), header, seconds, body);
+        assert_eq!(at(1_000, body), "webhook:t1:evt_1");
+        assert_eq!(at(1_000, body), at(4_600, body));
+        assert_ne!(at(1_000, body), at(1_000, &body.replace("evt_1", "evt_2")));
+        // Without an id the signatures are different deliveries.
+        for other in ["a=1", "{}", r#"{"id": 7, "event_id": 7}"#, r#"{"id": "a b", "event_id": ""}"#] {
+            assert_ne!(at(1_000, other), at(4_600, other), "{other}");
+        }
+    }
 }
 
 #[test]

@@ -1,13 +1,22 @@
 //! Webhooks: verification, identity of deliveries, the log, and deliveries that are repeated.
 
-use std::{collections::BTreeSet, thread};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
 
 use mainspring_kernel::value::{Map, Value};
+use mainspring_store::memory::MemoryStore;
 use ring::hmac;
 
 use super::{
     client::{Client, Reply},
     process::{Server, everywhere},
+    schedules::Nodes,
     start::{echo, save},
     triggers::create,
 };
@@ -67,7 +76,8 @@ fn a_signature_is_verified_over_the_raw_bytes() {
     let first = gh(&signed("new"), "g-1", body).expect(202).text_at("executionId");
     // A captured request under another id starts nothing.
     assert_eq!(gh(&signed("new"), "g-2", body).expect(200).text_at("executionId"), first);
-    gh(&signed("old"), "g-3", body).expect(202);
+    // The sender has changed its secret since the first attempt.
+    assert_eq!(gh(&signed("old"), "g-3", body).expect(200).text_at("executionId"), first);
     gh(&signed("other"), "g-4", body).expect(401);
     gh(&signed("new"), "g-5", &body.replace("  ", " ")).expect(401);
     deliver(&nobody, "gh", &[], body).expect(401);
@@ -139,4 +149,28 @@ fn outcomes_are_logged_and_a_delivery_can_be_repeated() {
     let other = r#"{"who": "Bob"}"#;
     let refused = deliver(&nobody, "p", &[("x-signature", &signature("s", other))], other).expect(409);
     assert_eq!(refused.text_at("code"), "WORKFLOW_DISABLED");
+}
+
+/// Stripe signs each retry anew, with the time of the retry.
+#[test]
+fn a_retry_with_another_time_starts_nothing() {
+    static NOW: AtomicU64 = AtomicU64::new(1_771_929_000_000);
+    let nodes = Nodes::start(1, Arc::new(MemoryStore::new()), (&NOW, || NOW.load(Ordering::SeqCst)));
+    let owner = &nodes.owner;
+    save(owner, "w1", echo());
+    let config = r#"{"type": "webhook", "path": "pay", "secret": "s", "signature": {"scheme": "stripe"}}"#;
+    create(owner, "w1", config, MAPPED).expect(201);
+    let send = |query: &str, body: &str| {
+        let seconds = NOW.load(Ordering::SeqCst) / 1000;
+        let signed = format!("t={seconds},v1={}", signature("s", &format!("{seconds}.{body}")));
+        deliver(owner, &format!("pay{query}"), &[("stripe-signature", &signed)], body)
+    };
+    let body = r#"{"id": "evt_1", "who": "Ada"}"#;
+    let first = send("", body).expect(202).text_at("executionId");
+    NOW.fetch_add(3_600_000, Ordering::SeqCst);
+    assert_eq!(send("", body).expect(200).text_at("executionId"), first);
+    send("", r#"{"id": "evt_2", "who": "Ada"}"#).expect(202);
+    // Without an id the time names the delivery. The query is not signed, and a captured request can have another one.
+    let unnamed = send("", r#"{"who": "Bob"}"#).expect(202).text_at("executionId");
+    assert_eq!(send("?again", r#"{"who": "Bob"}"#).expect(200).text_at("executionId"), unnamed);
 }

@@ -16,15 +16,17 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
+    auth::permission::Permission,
     http::{
         body::Data,
         client_address::ClientAddress,
         problem::{Problem, ProblemBody, Result},
         request_bodies::BodyMemory,
+        request_slots::on_account,
     },
     services::{
         execution_view::read_envelope,
-        receive_webhook::{Delivery, Received, Refused, receive},
+        receive_webhook::{Delivery, Received, Refused, account_of, receive},
         wait::until_settled,
     },
 };
@@ -64,7 +66,7 @@ struct Request {
 ///
 /// The path names the webhook. The trigger says which method, signature and headers a delivery must have. A repeated
 /// delivery starts nothing: it is recognized by `webhook-id`, `X-GitHub-Delivery`, `X-Delivery-Id` or `Idempotency-Key`,
-/// else by signature, query and body for 24 hours.
+/// by the id of the event for Stripe and Slack, else by its content for 24 hours.
 #[utoipa::path(post, path = "/webhooks/{*path}", tag = "webhooks", params(("path" = String, Path)),
     request_body(content = serde_json::Value, content_type = "application/json"),
     extensions(("x-permission" = json!("public"))),
@@ -159,16 +161,22 @@ async fn deliver(app: &App, request: Request, memory: &BodyMemory) -> Result<(St
     let existed = fired.existed;
     let status = if existed { StatusCode::OK } else { StatusCode::ACCEPTED };
     let delivered = Delivered { execution_id: fired.execution_id, existed, status: "accepted", output: None };
+    // The scopes of the credential that saved the trigger apply to its responses too.
+    let wait_ms = wait_ms.filter(|_| fired.owner.has(Permission::ExecutionsRead));
     let Some(wait_ms) = wait_ms else { return Ok((status, delivered)) };
     let _watching = app.feeds.register(&fired.owner)?;
     // The body is in the journal, and not needed during the wait.
     memory.release();
-    until_settled(app, fired.execution, Duration::from_millis(wait_ms)).await?;
-    let envelope = app.run(move |app| {
-        let row = app.engine.store().execution(fired.execution)?.ok_or_else(Problem::concurrent_change)?;
-        read_envelope(app, &fired.owner, &row)
-    });
-    let envelope = envelope.await?;
+    let account = account_of(&fired.owner.organization);
+    let envelope = async {
+        until_settled(app, fired.execution, Duration::from_millis(wait_ms)).await?;
+        let read = app.run(move |app| {
+            let row = app.engine.store().execution(fired.execution)?.ok_or_else(Problem::concurrent_change)?;
+            read_envelope(app, &fired.owner, &row)
+        });
+        read.await
+    };
+    let envelope = on_account(account, envelope).await?;
     let status = if envelope.status == "running" { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok((status, Delivered { status: envelope.status, output: Some(Data(envelope.output)), ..delivered }))
 }

@@ -17,7 +17,10 @@ use mainspring_triggers::{
 
 use crate::{
     app::App,
-    http::problem::{Code, Problem, Result},
+    http::{
+        problem::{Code, Problem, Result},
+        request_slots::{Account, Kind, on_account},
+    },
     resources::{
         Respond, RunOutcome, Trigger, TriggerConfig, WebhookConfig, WebhookPath,
         repository::{Repository, Stored},
@@ -36,6 +39,10 @@ const DELIVERY_HEADERS: [&str; 4] = ["webhook-id", "x-github-delivery", "x-deliv
 
 /// Headers in which a webhook without a configured scheme finds the HMAC-SHA256 of the body, in hexadecimal.
 const DEFAULT_SIGNATURE_HEADERS: [&str; 2] = ["x-signature", "x-hub-signature-256"];
+
+/// Bytes of a delivery, counted once for each path of the mapping, that are read without a request slot: about a
+/// millisecond.
+const INLINE_COST_MAX: usize = 128 * 1024;
 
 /// A request to a webhook.
 pub(crate) struct Delivery {
@@ -101,9 +108,11 @@ pub(crate) async fn receive(app: &App, delivery: Delivery) -> Result<Received, R
         app.limiter.refund_anonymous(delivery.from);
         app.limiter.caller(&format!("trigger/{}", target.trigger.id)).checked("to this webhook").1?;
     }
-    let id = delivery_id(&delivery.headers)?;
+    let id = delivery_id(&delivery.headers, verified.as_ref())?;
     let wait_ms = (target.webhook.respond == Respond::Wait).then_some(target.webhook.wait_ms);
-    match start(app, &target, delivery, (id.as_deref(), verified.as_ref()), now).await {
+    let account = account_of(&target.organization);
+    let started = start(app, &target, delivery, (id.as_deref(), verified.as_ref()), now);
+    match on_account(account, started).await {
         Ok((fired, mapped)) => {
             let (outcome, status) =
                 if fired.existed { (RunOutcome::Duplicate, 200) } else { (RunOutcome::Started, 202) };
@@ -124,6 +133,12 @@ pub(crate) async fn receive(app: &App, delivery: Delivery) -> Result<Received, R
             Err(problem.into())
         }
     }
+}
+
+/// The account of work for a delivery: that of the organization. The slots of the sender's address are few, and for
+/// requests that take milliseconds.
+pub(crate) fn account_of(organization: &str) -> Account {
+    Account { kind: Kind::Ordinary, key: organization.into(), member: String::new() }
 }
 
 fn refused(at: u64, delivery: Option<String>, problem: &Problem) -> RunEntry {
@@ -198,17 +213,20 @@ fn default_verifier(headers: &[(&str, &str)], secrets: &[String]) -> Result<Veri
     Verifier::new(Scheme::Hmac(scheme), &secrets).map_err(|error| Problem::new(Code::InternalError, error.to_string()))
 }
 
-/// The id that the sender gave a delivery.
-fn delivery_id(headers: &HeaderMap) -> Result<Option<String>> {
+/// The id that the sender gave a delivery: the one that its signature covers, otherwise that of a header.
+fn delivery_id(headers: &HeaderMap, verified: Option<&Verified>) -> Result<Option<String>> {
+    let fits = |id: &str| (1..=DELIVERY_ID_BYTES_MAX).contains(&id.len());
+    let refused = |name: &str| {
+        Problem::field(name, format!("send it once, with 1 to {DELIVERY_ID_BYTES_MAX} visible characters"))
+    };
+    let signed = verified.and_then(|verified| verified.delivery.as_ref()).filter(|delivery| delivery.is_signed);
+    if let Some(signed) = signed {
+        return if fits(&signed.id) { Ok(Some(signed.id.clone())) } else { Err(refused("the id of the delivery")) };
+    }
     let Some(name) = DELIVERY_HEADERS.into_iter().find(|name| headers.contains_key(*name)) else { return Ok(None) };
     let is_single = headers.get_all(name).iter().count() == 1;
     let value = headers.get(name).and_then(|value| value.to_str().ok());
-    match value.filter(|id| is_single && (1..=DELIVERY_ID_BYTES_MAX).contains(&id.len())) {
-        Some(id) => Ok(Some(id.to_string())),
-        None => {
-            Err(Problem::field(name, format!("send it once, with 1 to {DELIVERY_ID_BYTES_MAX} visible characters")))
-        }
-    }
+    value.filter(|id| is_single && fits(id)).map(|id| Some(id.to_string())).ok_or_else(|| refused(name))
 }
 
 /// Maps the event and starts the execution.
@@ -222,19 +240,14 @@ async fn start(
     if !target.trigger.body.enabled {
         return Err(Problem::new(Code::TriggerDisabled, "This webhook is disabled and starts nothing."));
     }
-    let event = Event {
-        body: read_body(&delivery.headers, &delivery.body)?,
-        query: read_pairs(delivery.query.as_bytes()),
-        headers: read_headers(&delivery.headers, &target.webhook),
-    };
-    let mapped = event.map(&target.trigger.body.variable_mapping)?;
+    let (event, mapped) = read_event(app, target, &delivery).await?;
     let idempotency_key = key_of(app, target, &delivery, identity, now).await?;
     let metadata = Map::from(
         [
             ("deliveryId", identity.0.into()),
             ("method", delivery.method.as_str().into()),
             ("path", delivery.path.as_str().into()),
-            ("event", event.to_value()),
+            ("event", event),
             ("missing", mapped.missing_value()),
         ]
         .map(|(key, value): (&str, Value)| (key.to_string(), value)),
@@ -244,9 +257,28 @@ async fn start(
     Ok((fire(app, &target.organization, &target.trigger, firing).await?, mapped))
 }
 
+/// Reads the event of a delivery and applies the mapping. The sender decides how long that takes, so only small work runs
+/// here, and all other work with a request slot.
+async fn read_event(app: &App, target: &Target, delivery: &Delivery) -> Result<(Value, MappedEvent)> {
+    let Delivery { query, headers, body, .. } = delivery;
+    let (query, headers, body) = (query.clone(), headers.clone(), body.clone());
+    let (webhook, paths) = (target.webhook.clone(), target.trigger.body.variable_mapping.clone());
+    let cost = (body.len() + query.len()).saturating_mul(1 + paths.len());
+    let work = move || {
+        let event = Event {
+            body: read_body(&headers, &body)?,
+            query: read_pairs(query.as_bytes()),
+            headers: read_headers(&headers, &webhook),
+        };
+        let mapped = event.map(&paths)?;
+        Ok((event.to_value(), mapped))
+    };
+    if cost <= INLINE_COST_MAX { work() } else { app.run(move |_| work()).await }
+}
+
 /// The key under which a delivery starts an execution once. A signed id names a delivery, and so does an id at a webhook
-/// without a secret. All others are recognized by the code that matched, the query and the body for 24 hours: a captured
-/// request must not start a second execution under another id.
+/// without a secret. All others are recognized by their content for 24 hours: a captured request must not start a second
+/// execution under another id.
 async fn key_of(
     app: &App,
     target: &Target,
@@ -258,7 +290,7 @@ async fn key_of(
     let (query, body) = (delivery.query.as_str(), &delivery.body);
     let (key, is_named) = match verified {
         Some(verified) => (
-            verified_key(trigger, verified, &[query.as_bytes(), body]),
+            verified_key(trigger, verified, query, body),
             verified.delivery.as_ref().is_some_and(|delivery| delivery.is_signed),
         ),
         None => (delivery_key(trigger, id, query, body), id.is_some()),

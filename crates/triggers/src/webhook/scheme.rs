@@ -5,7 +5,7 @@ use super::{
     headers::{Headers, header, required},
     signature::{self, Algorithm, Key, Signed, seconds},
 };
-use crate::limits::SIGNATURES_MAX;
+use crate::limits::{DELIVERY_ID_BYTES_MAX, SIGNATURES_MAX};
 
 /// The way in which a sender proves that it knows the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ enum Piece {
 /// The id of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// The value of the header.
+    /// The value of the header, or of the field of the body.
     pub id: String,
     /// The signature covers the id, or the request has the secret itself. Otherwise a captured request can be sent again
     /// under another id.
@@ -169,18 +169,28 @@ impl Scheme {
         }
     }
 
-    /// Returns the id of the delivery.
-    pub(super) fn delivery(&self, headers: Headers<'_>) -> Result<Option<Delivery>, Rejection> {
+    /// Returns the id of the delivery. Stripe and Slack sign a retry again, with another time, so only the id of the event
+    /// in the body names it.
+    pub(super) fn delivery(&self, headers: Headers<'_>, body: &[u8]) -> Result<Option<Delivery>, Rejection> {
         let (name, is_signed) = match self {
             Self::StandardWebhooks => ("webhook-id", true),
             Self::GitHub => ("X-GitHub-Delivery", false),
             Self::GitLab => ("Idempotency-Key", true),
-            Self::Stripe | Self::Slack => return Ok(None),
+            Self::Stripe => return Ok(event_id(body, "id")),
+            Self::Slack => return Ok(event_id(body, "event_id")),
             Self::Hmac(_) => ("X-Delivery-Id", false),
             Self::Token(_) => ("X-Delivery-Id", true),
         };
         Ok(header(headers, name)?.map(|id| Delivery { id: id.into(), is_signed }))
     }
+}
+
+/// Reads the id of an event from a signed body; `None` for a body that is no JSON object with such an id, as a form.
+fn event_id(body: &[u8], key: &str) -> Option<Delivery> {
+    let event: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let id = event.get(key)?.as_str()?;
+    let is_id = (1..=DELIVERY_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+    is_id.then(|| Delivery { id: id.into(), is_signed: true })
 }
 
 fn token<'a>(headers: Headers<'a>, header: &str) -> Result<Signed<'a>, Rejection> {

@@ -55,24 +55,23 @@ impl<'a> Signed<'a> {
         Self { proof: Proof::Token(token), seconds: None }
     }
 
-    /// Returns the code of the proof if it was made with this key.
-    pub(super) fn code_by(&self, key: &Key) -> Option<Vec<u8>> {
+    /// Returns whether the proof was made with this key.
+    pub(super) fn is_made_by(&self, key: &Key) -> bool {
         match &self.proof {
-            Proof::Hmac(Algorithm::Sha256, signatures, content) => matching::<Hmac<Sha256>>(key, signatures, content),
-            Proof::Hmac(Algorithm::Sha512, signatures, content) => matching::<Hmac<Sha512>>(key, signatures, content),
+            Proof::Hmac(Algorithm::Sha256, signatures, content) => matches::<Hmac<Sha256>>(key, signatures, content),
+            Proof::Hmac(Algorithm::Sha512, signatures, content) => matches::<Hmac<Sha512>>(key, signatures, content),
             // Comparing the codes of both texts takes the same time for every length of the secret.
             Proof::Token(token) => {
                 let code = mac::<Hmac<Sha256>>(key, &[&key.0]).finalize().into_bytes();
-                let is_same = mac::<Hmac<Sha256>>(key, &[token]).verify_slice(&code).is_ok();
-                is_same.then(|| code.to_vec())
+                mac::<Hmac<Sha256>>(key, &[token]).verify_slice(&code).is_ok()
             }
         }
     }
 }
 
-fn matching<M: Mac + KeyInit + Clone>(key: &Key, signatures: &[Vec<u8>], content: &[&[u8]]) -> Option<Vec<u8>> {
+fn matches<M: Mac + KeyInit + Clone>(key: &Key, signatures: &[Vec<u8>], content: &[&[u8]]) -> bool {
     let mac = mac::<M>(key, content);
-    signatures.iter().find(|signature| mac.clone().verify_slice(signature).is_ok()).cloned()
+    signatures.iter().any(|signature| mac.clone().verify_slice(signature).is_ok())
 }
 
 fn mac<M: Mac + KeyInit>(key: &Key, content: &[&[u8]]) -> M {
