@@ -130,6 +130,43 @@ fn only_the_owner_of_the_workflow_and_admins_change_its_triggers() {
 }
 
 #[test]
+fn a_narrow_credential_gains_no_rights_through_a_trigger() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "ours");
+    let owner = &ours.owner;
+    let gate = [("id", Value::from("gate")), ("type", "approval".into())];
+    let script = [("id", Value::from("run")), ("type", "bash".into()), ("command", "true".into())];
+    save(owner, "w1", Value::List(vec![Value::map(gate), Value::map(script)]));
+    let narrow = |scopes: &[&str]| {
+        let scopes = Value::List(scopes.iter().map(|scope| Value::from(*scope)).collect());
+        let body = Value::map([("name", Value::from("narrow")), ("scopes", scopes)]);
+        owner.with_token(&owner.post("/api/tokens", &body).expect(201).text_at("token"))
+    };
+    // A response with the output needs the permission to read it.
+    let writer = narrow(&["workflows:write", "workflows:read", "executions:start"]);
+    let waits = r#"{"type": "webhook", "path": "narrow", "respond": "wait"}"#;
+    let refused = create(&writer, "w1", waits, "").expect(403);
+    assert!(refused.text.contains("executions:read"), "{refused:?}");
+    let own = create(&writer, "w1", r#"{"type": "webhook", "path": "narrow"}"#, "").expect(201).text_at("id");
+    let patch = format!(r#"{{"config": {waits}}}"#);
+    writer.send("PATCH", &format!("/api/triggers/{own}"), &[], Some(&patch)).expect(403);
+    // A repetition of a delivery runs scripts only for those who may start them.
+    let id = create(owner, "w1", r#"{"type": "webhook", "path": "p"}"#, "").expect(201).text_at("id");
+    let started = server.nobody().send("POST", "/webhooks/p", &[], Some("{}")).expect(202).text_at("executionId");
+    let log = owner.get(&format!("/api/triggers/{id}/deliveries")).expect(200).json();
+    let run = log.get("deliveries").and_then(Value::as_list).unwrap()[0].get("id").and_then(Value::as_text).unwrap();
+    let redeliver =
+        |by: &Client| by.post(&format!("/api/triggers/{id}/deliveries/{run}/redeliver"), &Value::Map(Map::new()));
+    let starter = narrow(&["executions:start", "executions:read"]);
+    for by in [&starter, &ours.session_of(&started)] {
+        let refused = redeliver(by).expect(403);
+        assert!(refused.text.contains("scripts:run"), "{refused:?}");
+    }
+    redeliver(owner).expect(202);
+}
+
+#[test]
 fn a_run_on_request_maps_its_event() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());

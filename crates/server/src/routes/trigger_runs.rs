@@ -12,7 +12,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::manual_triggers::{Started, launch, object, repeated};
 use crate::{
     app::App,
-    auth::{caller::Caller, execution_access::visible_execution, token::random},
+    auth::{
+        caller::Caller,
+        execution_access::visible_execution,
+        permission::{PERMISSIONS, Permission},
+        token::random,
+    },
     http::{
         body::{Body, Data},
         extract::PathParams,
@@ -141,6 +146,16 @@ fn read_event(event: Option<EventBody>) -> Result<Event> {
     Ok(Event { body: body.0, query: object("event.query", query)?, headers: object("event.headers", headers)? })
 }
 
+/// Applies the mapping of a trigger, whose time the event decides. Returns the stored form of the event too.
+async fn mapped(app: &App, event: Event, trigger: &Stored<Trigger>) -> Result<(Value, MappedEvent)> {
+    let paths = trigger.body.variable_mapping.clone();
+    app.run(move |_| {
+        let mapped = event.map(&paths)?;
+        Ok((event.to_value(), mapped))
+    })
+    .await
+}
+
 /// Start the workflow of a trigger as the caller, with the variables that its mapping takes from the event. A disabled
 /// trigger can be run too.
 #[utoipa::path(post, path = "/api/triggers/{id}/run", tag = "triggers", params(("id" = String, Path)),
@@ -165,12 +180,9 @@ async fn run(
         let started = app.run(move |app| repeated(app, &caller, &row)).await?;
         return Ok((StatusCode::OK, Json(started)));
     }
-    let mapped = event.map(&trigger.body.variable_mapping)?;
-    let metadata = [
-        ("clientRequestId", client_request.as_str().into()),
-        ("event", event.to_value()),
-        ("missing", mapped.missing_value()),
-    ];
+    let (event, mapped) = mapped(&app, event, &trigger).await?;
+    let metadata =
+        [("clientRequestId", client_request.as_str().into()), ("event", event), ("missing", mapped.missing_value())];
     let mut variables = mapped.variables.clone();
     variables.extend(own);
     let starting = Starting {
@@ -256,8 +268,8 @@ fn delivery(run: Run) -> DeliveryBody {
 }
 
 /// Deliver the event of an earlier run again, through the present mapping. It starts another execution as the owner of
-/// the workflow. Only the owner and admins may do that. A refused delivery cannot be repeated, since its body is not
-/// kept.
+/// the workflow, with the permissions that the caller has too. Only the owner and admins may do that. A refused delivery
+/// cannot be repeated, since its body is not kept.
 #[utoipa::path(post, path = "/api/triggers/{id}/deliveries/{deliveryId}/redeliver", tag = "triggers",
     params(("id" = String, Path), ("deliveryId" = String, Path)), request_body = Nothing,
     extensions(("x-permission" = json!("executions:start"))),
@@ -269,13 +281,14 @@ async fn redeliver(
     Body(Nothing {}): Body<Nothing>,
 ) -> Result<(StatusCode, Json<Redelivered>)> {
     let asker = caller.clone();
-    let (trigger, run, event) = app.run(move |app| stored_event(app, &asker, &id, &delivery)).await?;
-    let mapped = event.map(&trigger.body.variable_mapping)?;
+    let (mut trigger, run, event) = app.run(move |app| stored_event(app, &asker, &id, &delivery)).await?;
+    trigger.body.scopes = shared_scopes(&caller, &trigger.body.scopes)?;
+    let (event, mapped) = mapped(&app, event, &trigger).await?;
     let metadata = [
         ("deliveryId", run.delivery.as_deref().into()),
         ("redeliveryOf", run.execution.as_deref().into()),
         ("redeliveredBy", caller.user.as_str().into()),
-        ("event", event.to_value()),
+        ("event", event),
         ("missing", mapped.missing_value()),
     ];
     let firing = Firing {
@@ -296,6 +309,20 @@ async fn redeliver(
     };
     log_run(&app, &caller.organization, &trigger.id, entry);
     Ok((StatusCode::ACCEPTED, Json(Redelivered { execution_id: fired.execution_id })))
+}
+
+/// The permissions of a trigger's executions that the caller has as well: a session or a narrow credential starts no
+/// scripts by a repetition.
+fn shared_scopes(caller: &Caller, scopes: &[Permission]) -> Result<Vec<Permission>> {
+    let is_shared =
+        |permission: &Permission| caller.has(*permission) && (scopes.is_empty() || scopes.contains(permission));
+    let shared: Vec<_> = PERMISSIONS.iter().map(|(permission, ..)| *permission).filter(is_shared).collect();
+    // An empty list would not restrict anything.
+    if shared.is_empty() {
+        let message = "This credential and the trigger have no permission in common.";
+        return Err(Problem::new(Code::Forbidden, message));
+    }
+    Ok(shared)
 }
 
 /// Reads the event of a run from the journal of its execution.

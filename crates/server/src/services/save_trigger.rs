@@ -21,7 +21,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     resources::{
-        DueSchedule, Trigger, TriggerConfig, TriggerState, WebhookPath, due_id,
+        DueSchedule, Respond, Trigger, TriggerConfig, TriggerState, WebhookPath, due_id,
         repository::{Listing, Repository, Stored, entry, with_retries},
     },
     services::{
@@ -98,6 +98,8 @@ pub(crate) fn create(app: &App, caller: &Caller, new: &NewTrigger) -> Result<Tri
         };
         check_rights(caller, &workflow.body.user)?;
         check_count(repository, &workflow.id)?;
+        let config = checked(new.config.clone(), None, app.engine.key(), (&caller.organization, &id))?;
+        check_response(caller, &config)?;
         let mapping = new.variable_mapping.clone().unwrap_or_default();
         parse_mapping(&mapping)?;
         let now = app.now_ms();
@@ -106,7 +108,7 @@ pub(crate) fn create(app: &App, caller: &Caller, new: &NewTrigger) -> Result<Tri
             user: workflow.body.user,
             name: new.name.clone(),
             enabled: new.enabled.unwrap_or(true),
-            config: checked(new.config.clone(), None, app.engine.key(), (&caller.organization, &id))?,
+            config,
             variable_mapping: mapping,
             scopes: caller.scopes.clone(),
             created_by: caller.user.clone(),
@@ -149,6 +151,7 @@ pub(crate) fn update(
             let key = app.engine.key();
             after.config = checked(config, Some(&stored.body.config), key, (&caller.organization, id))?;
         }
+        check_response(caller, &after.config)?;
         after.scopes.clone_from(&caller.scopes);
         after.updated_at = app.now_ms();
         change_of(app, caller, Edit { id, before: Some(stored), after, action })
@@ -300,6 +303,16 @@ pub(crate) fn schedule(
     }
     state.due = next;
     Ok(())
+}
+
+/// Rejects a webhook that answers with outputs which the credential may not read.
+fn check_response(caller: &Caller, config: &TriggerConfig) -> Result<()> {
+    match config {
+        TriggerConfig::Webhook(webhook) if webhook.respond == Respond::Wait => {
+            caller.require(Permission::ExecutionsRead)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Rejects a change by a member who is neither the workflow's owner nor an admin: executions run as the owner.
