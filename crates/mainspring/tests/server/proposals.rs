@@ -305,6 +305,13 @@ fn a_session_proposes_and_decides_nothing() {
     let member = ours.member("member", "member");
     let id = propose(&session, "w", &base, with_steps(vec![gate(), gate_named("b")])).expect(201);
     assert_eq!((id.text_at("executionId"), id.text_at("proposedBy")), (execution, "ada".into()));
+    // Expired proposals do not count, so a program must not make them expire.
+    let short = format!(
+        r#"{{"baseWorkflowHash": "{base}", "expiresAt": "{}", "proposal": {{"proposedWorkflow": {}}}}}"#,
+        mainspring_kernel::time::rfc3339(mainspring_engine::clock::now_ms() + 2 * 3_600_000),
+        mainspring_kernel::json::compact(&with_steps(vec![gate()]))
+    );
+    session.send("POST", "/api/workflows/w/proposals", &[], Some(&short)).expect(400);
     let id = id.text_at("id");
     for (client, workflow, expected) in [(&session, "other", 403), (&agent, "w", 201), (&member, "w", 201)] {
         let hash = if workflow == "w" { &base } else { &other };

@@ -2,7 +2,7 @@
 
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{document::Document, hash::Hash, limits::REASON_CHARS_MAX, value::Value};
-use mainspring_store::{Change, ReadLimit};
+use mainspring_store::Change;
 
 use crate::{
     app::App,
@@ -18,7 +18,7 @@ use crate::{
     resources::{
         Applied, Author, FOUR_EYES_FEATURE, Organization, Proposal, ProposalStatus, ProposedChange, Review,
         SHADOW_FEATURE, Source, Workflow, proposal_key,
-        repository::{Listing, Repository, Stored, entry, with_retries},
+        repository::{Repository, Stored, entry, with_retries},
     },
     services::{
         compile::{compile, plan_of},
@@ -37,9 +37,16 @@ pub(crate) const EXPIRY_DEFAULT_MS: u64 = 14 * 24 * 3_600_000;
 /// Longest time until a proposal expires: the retention of proposals in the first specification, 12.1.
 const EXPIRY_MAX_MS: u64 = 365 * 24 * 3_600_000;
 
+/// Shortest time until a proposal expires. Expired proposals are kept and not counted, so a shorter time would let a program
+/// write without a bound.
+const EXPIRY_MIN_MS: u64 = 3_600_000;
+
 /// Most open proposals of one workflow: more than people review, and few enough that a program that proposes in a loop is
 /// stopped.
 const OPEN_MAX: usize = 100;
+
+/// Expired proposals that one creation marks. Each is written with its definition.
+const MARKED_MAX: usize = 8;
 
 /// Most characters of a rationale.
 const RATIONALE_CHARS_MAX: usize = 10_000;
@@ -88,7 +95,7 @@ pub(crate) fn create(
     let now = now_ms();
     check_text("proposal.summary", new.summary.as_deref(), REASON_CHARS_MAX)?;
     check_text("proposal.rationale", new.rationale.as_deref(), RATIONALE_CHARS_MAX)?;
-    let expires_at = expiry(new.expires_at, now)?;
+    let expires_at = expiry(caller, new.expires_at, now)?;
     let workflow = find()?;
     let author = author(app, caller, new.execution.as_deref(), &workflow)?;
     check_permits(app, caller, &workflow)?;
@@ -404,7 +411,7 @@ fn not_approved(status: &ProposalStatus) -> Problem {
     Problem::new(Code::Conflict, message)
 }
 
-/// Marks the open proposals of a workflow whose time is over, and counts the others.
+/// Marks open proposals of a workflow whose time is over, and counts the others.
 fn expire(
     repository: Repository<'_>,
     caller: &Caller,
@@ -412,18 +419,22 @@ fn expire(
     now: u64,
     change: &mut Change,
 ) -> Result<usize> {
-    let listing =
-        Listing { name: Some(("open", workflow.id.clone())), most: ReadLimit::of(OPEN_MAX * 2), ..Listing::default() };
-    let mut open = 0;
-    for mut stored in repository.list::<Proposal>(listing)?.rows {
+    let (mut open, mut marked) = (0, 0);
+    for stored in repository.all::<Proposal>(Some(("open", workflow.id.clone()))) {
+        let mut stored = stored?;
         match status_at(&stored.body, workflow, now) {
-            ProposalStatus::Expired => {
+            ProposalStatus::Expired if marked < MARKED_MAX => {
                 stored.body.updated_at = now;
                 let id = stored.id.rsplit('/').next().unwrap_or_default().to_string();
                 moved(repository, caller, &id, stored, Move::Expire, "The proposal has expired.", change)?;
+                marked += 1;
             }
+            ProposalStatus::Expired => {}
             // A superseded proposal counts: a rollback can make it current again.
             _ => open += 1,
+        }
+        if open >= OPEN_MAX {
+            break;
         }
     }
     Ok(open)
@@ -495,11 +506,16 @@ fn requires(app: &App, caller: &Caller, feature: &str) -> Result<bool> {
     Ok(organization.body.has(feature))
 }
 
-fn expiry(given: Option<u64>, now: u64) -> Result<u64> {
+/// The time at which a proposal expires. Programs cannot shorten it.
+fn expiry(caller: &Caller, given: Option<u64>, now: u64) -> Result<u64> {
+    let least = if caller.is_person() { EXPIRY_MIN_MS } else { EXPIRY_DEFAULT_MS };
+    let refused = |message: &str| Err(Problem::field("expiresAt", message));
     match given {
         None => Ok(now + EXPIRY_DEFAULT_MS),
-        Some(at) if at <= now => Err(Problem::field("expiresAt", "it is in the past")),
-        Some(at) if at > now + EXPIRY_MAX_MS => Err(Problem::field("expiresAt", "it is more than 365 days away")),
+        Some(at) if at <= now => refused("it is in the past"),
+        Some(at) if at < now + least && caller.is_person() => refused("it is less than an hour away"),
+        Some(at) if at < now + least => refused("a session or an agent proposes for at least 14 days; leave it out"),
+        Some(at) if at > now + EXPIRY_MAX_MS => refused("it is more than 365 days away"),
         Some(at) => Ok(at),
     }
 }
@@ -532,11 +548,82 @@ pub(super) fn audit<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::permission::Role;
 
     #[test]
     fn expiry_is_within_its_bounds() {
-        assert_eq!(expiry(None, 5), Ok(5 + EXPIRY_DEFAULT_MS));
-        assert_eq!(expiry(Some(6), 5), Ok(6));
-        assert!(expiry(Some(5), 5).is_err() && expiry(Some(6 + EXPIRY_MAX_MS), 5).is_err());
+        let person = Caller::example("acme", "ada");
+        let session = Caller { kind: Kind::Session { execution: "e".into() }, ..person.clone() };
+        let agent = Caller { role: Role::Agent, ..person.clone() };
+        let expires = |caller: &Caller, after: u64| expiry(caller, Some(5 + after), 5).is_ok();
+        for caller in [&person, &session, &agent] {
+            assert_eq!(expiry(caller, None, 5), Ok(5 + EXPIRY_DEFAULT_MS));
+            assert!(!expires(caller, 0) && !expires(caller, EXPIRY_MAX_MS + 1) && !expires(caller, EXPIRY_MIN_MS - 1));
+            assert!(expires(caller, EXPIRY_DEFAULT_MS) && expires(caller, EXPIRY_MAX_MS));
+        }
+        assert_eq!([&person, &session, &agent].map(|caller| expires(caller, EXPIRY_MIN_MS)), [true, false, false]);
+    }
+
+    fn workflow() -> Stored<Workflow> {
+        let body = Workflow {
+            user: "ada".into(),
+            slug: None,
+            name: "w".into(),
+            description: None,
+            version: "1.0.0".into(),
+            data: Data::default(),
+            hash: "sha256:1".into(),
+            enabled: true,
+            tags: Vec::new(),
+            created_at: 7,
+            updated_at: 7,
+            revision: 1,
+        };
+        Stored { id: "w".into(), version: 1, body }
+    }
+
+    fn proposal(expires_at: u64, bytes: usize) -> Proposal {
+        let change = ProposedChange {
+            base_hash: "sha256:1".into(),
+            hash: "sha256:2".into(),
+            data: Data("x".repeat(bytes).as_str().into()),
+            summary: None,
+            rationale: None,
+        };
+        Proposal {
+            workflow: "w".into(),
+            workflow_created_at: 7,
+            author: Author { user: "ada".into(), execution: None, session: None },
+            change,
+            status: ProposalStatus::Pending,
+            reviews: Vec::new(),
+            applied: None,
+            failure: None,
+            expires_at,
+            created_at: 10,
+            updated_at: 10,
+        }
+    }
+
+    /// The definitions of all open proposals are larger than one page of a list.
+    #[test]
+    fn open_proposals_are_counted_whatever_their_size() {
+        let store = mainspring_store::memory::MemoryStore::new();
+        let (repository, caller) = (Repository::of(&store, "acme"), Caller::example("acme", "ada"));
+        let add = |number: usize, expires_at: u64| {
+            let key = proposal_key("w", &format!("pr-{number:03}"));
+            let puts = vec![repository.put(&key, &proposal(expires_at, 200_000), 0).unwrap()];
+            crate::resources::repository::apply(&store, &Change { puts, ..Change::default() }).unwrap().unwrap();
+        };
+        (0..20).for_each(|number| add(number, 50));
+        (20..OPEN_MAX + 19).for_each(|number| add(number, 200));
+        let count = || {
+            let mut change = Change::default();
+            let open = expire(repository, &caller, &workflow(), 100, &mut change).unwrap();
+            (open, change.puts.len())
+        };
+        assert_eq!(count(), (OPEN_MAX - 1, MARKED_MAX));
+        add(OPEN_MAX + 19, 200);
+        assert_eq!(count().0, OPEN_MAX);
     }
 }
