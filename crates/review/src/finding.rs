@@ -116,6 +116,8 @@ codes! {
         "A call no longer waits for an approval that it waited for.", "Move the gate before the call.";
     GATE_BYPASSED = "gate_bypassed", High,
         "An approval can be skipped, so a call behind it may run without it.", "Check the condition.";
+    POLICY_WEAKENED = "policy_weakened", High,
+        "A rule of the definition that asks before calls, or denies them, is gone or milder.", "Check which calls now run.";
     APPROVERS_WEAKENED = "approvers_weakened", High,
         "Fewer or other people can approve, or the gate approves by itself when its time is over.",
         "Check each new approver.";

@@ -73,6 +73,14 @@ steps:
   - {name: save, action: {toolName: t.save}, input: {sum: "@sum"}, config: {maxAttempts: 3, backoffMs: 100, timeoutMs: 500}}
 "#;
 
+/// A call that the definition itself limits.
+const RULED: &str = r#"
+name: ruled
+policy: {effects: {payment: ask, "stripe.*": deny, read: allow}}
+steps:
+  - {id: look, type: http, url: "https://api.example/state"}
+"#;
+
 /// A pair: a name, the old definition, replacements that make the new one, and the findings as `code path`.
 struct Pair(&'static str, &'static str, &'static [(&'static str, &'static str)], &'static [&'static str]);
 
@@ -331,6 +339,11 @@ const PAIRS: &[Pair] = &[
         &[("items: [\"@build.stdout\"]", "items: []")],
         &["approval_content_changed steps[2].items"],
     ),
+    // Rules for calls.
+    Pair("a rule is gone", RULED, &[("payment: ask, ", "")], &["policy_weakened policy.effects"]),
+    Pair("a rule is milder", RULED, &[("deny", "ask")], &["policy_weakened policy.effects"]),
+    Pair("a rule is stricter", RULED, &[("payment: ask", "payment: deny")], &[]),
+    Pair("a rule that allows is gone", RULED, &[(", read: allow", "")], &[]),
     // Limits.
     Pair("more steps", RELEASE, &[("maxSteps: 20", "maxSteps: 21")], &["limit_raised constraints.maxSteps"]),
     Pair("the default is a limit", RELEASE, &[("maxSteps: 20, ", "")], &["limit_raised constraints.maxSteps"]),

@@ -3,14 +3,15 @@
 use mainspring_kernel::{
     document::Path,
     limits::{EXECUTIONS_DEFAULT, OUTPUT_BYTES_MAX, PARALLEL_DEFAULT},
+    plan::Verdict,
     value::{Map, Value},
 };
 
-use super::{Sides, finding};
+use super::{Sides, finding, quoted};
 use crate::{
     finding::{
         BUDGET_RAISED, DEFAULT_CHANGED, FAILURE_TOLERATED, Finding, FindingCode, LIMIT_RAISED, ORDER_CHANGED,
-        OUTPUT_CHANGED, SCHEMA_CHANGED, SELF_MODIFICATION_ENABLED, TIMEOUT_LOOSENED, TRUST_CLEARED,
+        OUTPUT_CHANGED, POLICY_WEAKENED, SCHEMA_CHANGED, SELF_MODIFICATION_ENABLED, TIMEOUT_LOOSENED, TRUST_CLEARED,
     },
     outline::{Outline, renamed},
 };
@@ -21,6 +22,7 @@ const UNBOUNDED: u64 = u64::MAX;
 pub(super) fn find(sides: Sides<'_, '_>, found: &mut Vec<Finding>) {
     constraints(sides, found);
     policy(sides, found);
+    effect_rules(sides, found);
     checks(sides, found);
     let (old, new) = (&sides.old.root, &sides.new.root);
     let changed = |key: &str| old.get(key).map(|value| renamed(value, &sides.pairs.names)) != new.get(key).cloned();
@@ -114,6 +116,22 @@ fn policy(sides: Sides<'_, '_>, found: &mut Vec<Finding>) {
         if after > before {
             let reason = format!("`{key}` was {} and is {}.", shown(before), shown(after));
             found.push(finding(&FAILURE_TOLERATED, at(sides, &["policy", key]), reason));
+        }
+    }
+}
+
+/// The rules of a definition only tighten those of the installation, so a rule that is gone or milder loosens calls.
+fn effect_rules(sides: Sides<'_, '_>, found: &mut Vec<Finding>) {
+    let strictness = |outline: &Outline<'_>, name: &str| {
+        let word = part(outline, "effectRules").and_then(|rules| rules.get(name)).and_then(Value::as_text);
+        word.and_then(Verdict::parse)
+    };
+    for name in part(sides.old, "effectRules").into_iter().flat_map(Map::keys) {
+        let (before, after) = (strictness(sides.old, name), strictness(sides.new, name));
+        if before > after && before > Some(Verdict::Allow) {
+            let shown = |verdict: Option<Verdict>| verdict.map_or("gone", Verdict::name);
+            let reason = format!("The rule for {} was `{}` and is {}.", quoted(name), shown(before), shown(after));
+            found.push(finding(&POLICY_WEAKENED, at(sides, &["policy", "effects"]), reason));
         }
     }
 }
