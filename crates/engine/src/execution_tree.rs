@@ -5,7 +5,6 @@ use mainspring_kernel::{
     decide::child_key,
     instance::Instance,
     key::ExecutionKey,
-    plan::Work,
     state::{ExecutionStatus, GateState, State},
 };
 
@@ -118,7 +117,7 @@ pub fn own_gates<'a>(key: &'a [u8; 32], state: &'a State) -> impl Iterator<Item 
 fn children(state: &State) -> impl Iterator<Item = (&Instance, ExecutionKey)> {
     state.open.attempts.iter().filter_map(|instance| {
         let attempt = state.steps.get(instance)?.attempt;
-        let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
+        let is_child = state.started_workflow(instance).is_some();
         is_child.then(|| (instance, child_key(state, instance, attempt)))
     })
 }

@@ -9,7 +9,6 @@ use mainspring_kernel::{
     instance::Instance,
     key::ExecutionKey,
     note::{Note, Subject},
-    plan::Work,
     state::State,
 };
 use mainspring_store::{
@@ -151,7 +150,7 @@ fn unfinished(place: Place<'_>, execution: ExecutionKey) -> Result<Option<Read>,
 /// The children that open attempts of an execution wait for.
 fn open_children(state: &State) -> impl Iterator<Item = (Instance, u32, ExecutionKey)> {
     state.open.attempts.iter().filter_map(|instance| {
-        let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
+        let is_child = state.started_workflow(instance).is_some();
         let attempt = state.steps.get(instance)?.attempt;
         is_child.then(|| (instance.clone(), attempt, child_key(state, instance, attempt)))
     })

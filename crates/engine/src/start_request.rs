@@ -18,7 +18,7 @@ use mainspring_kernel::{
     },
     key::ExecutionKey,
     limits::{EXECUTIONS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
-    plan::{Constraints, Plan, Work, endless},
+    plan::{Constraints, Loop, Over, Plan, Work, endless},
     value::{Map, Value},
 };
 use mainspring_store::{AuditEntry, ExecutionRow, Origin, StoredPlan};
@@ -69,11 +69,15 @@ pub fn policy(bounds: &Constraints, plan: &Plan) -> Policy {
 
 /// The names of the workflows that a plan can start.
 pub fn starts(plan: &Plan) -> BTreeSet<&str> {
-    let named = plan.steps.iter().filter_map(|step| match &step.work {
-        Work::Subworkflow { workflow, .. } => Some(workflow.as_str()),
-        _ => None,
-    });
-    named.collect()
+    let mut names = BTreeSet::new();
+    for step in &plan.steps {
+        match &step.work {
+            Work::Subworkflow { workflow, .. } => drop(names.insert(workflow.as_str())),
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => names.extend(agent.workflows()),
+            _ => {}
+        }
+    }
+    names
 }
 
 /// Finds all direct and indirect children of a plan. `find` returns the plan of a name, and its error is returned
@@ -151,13 +155,23 @@ impl StartRequest {
 
     /// Applies a policy to the calls of the plan and of all children, as the execution pins them.
     pub fn guarded(mut self, policy: &EffectPolicy, organization: Option<&str>) -> Self {
-        let plan = policy.guarded(&self.plan, organization);
+        // A workflow without a schema takes any object.
+        let any = || Value::map([("type", Value::from("object"))]);
+        let schemas: BTreeMap<String, Value> = self
+            .workflows
+            .iter()
+            .map(|(name, plan)| (name.clone(), plan.input_schema.clone().unwrap_or_else(any)))
+            .collect();
+        let with_schemas = |plan: &Arc<Plan>| {
+            plan.with_input_schemas(|name| schemas.get(name).cloned()).map_or_else(|| plan.clone(), Arc::new)
+        };
+        let plan = policy.guarded(&with_schemas(&self.plan), organization);
         if !Arc::ptr_eq(&plan, &self.plan) {
             self.stored_plan = stored_plan(&plan);
             self.plan = plan;
         }
         for child in self.workflows.values_mut() {
-            *child = policy.guarded(child, organization);
+            *child = policy.guarded(&with_schemas(child), organization);
         }
         self
     }

@@ -89,6 +89,8 @@ pub(crate) fn outcome_label(outcome: &Outcome) -> &'static str {
 pub(crate) struct SpanStart {
     handed_out_at: u64,
     intent: Hash,
+    /// True if the attempt runs a child execution.
+    has_child: bool,
 }
 
 impl SpanStart {
@@ -104,6 +106,7 @@ impl SpanStart {
         Self {
             handed_out_at: step.map_or(0, |step| step.times.handed_out_at),
             intent: step.and_then(|step| step.intent).unwrap_or_default(),
+            has_child: state.started_workflow(instance).is_some(),
         }
     }
 }
@@ -167,12 +170,10 @@ fn span(state: &State, what: Spanned, start: SpanStart, fault: Option<&Fault>) -
 }
 
 fn of_attempt(state: &State, instance: &Instance, number: u32, start: SpanStart) -> SpanId {
-    match &state.plan.step(instance.step).work {
-        Work::Subworkflow { .. } => {
-            SpanId::of_attempt_with_child(child_key_of(start.intent, number, start.handed_out_at))
-        }
-        _ => SpanId::of_attempt(state.key, &instance.name(&state.plan), number),
+    if start.has_child {
+        return SpanId::of_attempt_with_child(child_key_of(start.intent, number, start.handed_out_at));
     }
+    SpanId::of_attempt(state.key, &instance.name(&state.plan), number)
 }
 
 /// The recorded failure of an instance.

@@ -305,11 +305,9 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
         (Record::GateOpened { .. }, _) => {
             !state.steps.get(instance).and_then(|step| step.gate.as_ref()).is_some_and(|gate| gate.is_open)
         }
-        (
-            Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. },
-            Work::Subworkflow { .. },
-        ) => state.open.attempts.contains(instance),
-        (Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }, _) => false,
+        (Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }, _) => {
+            state.started_workflow(instance).is_some() && state.open.attempts.contains(instance)
+        }
         _ => true,
     };
     if is_legal { Ok(()) } else { Err(illegal(state, record, "for this block")) }

@@ -47,7 +47,7 @@ use crate::{
     plan::{AgentPart, OnError, Work},
     record::{Ending, FailureDisposition, Fault, Payload, Record},
     secret::{SecretUses, references_of},
-    state::{ExecutionStatus, State, Status, View},
+    state::{CHILD_EFFECT, ExecutionStatus, State, Status, View},
     value::{Map, Value},
     value_size::of_value,
 };
@@ -219,6 +219,10 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         None => (effect.clone(), step.input.clone()),
         Some(AgentPart::Call) => {
             let effect = step.input.get("effect").and_then(Value::as_text).unwrap_or(effect);
+            // The child is an execution of its own, and no executor performs it.
+            if effect == CHILD_EFFECT {
+                return None;
+            }
             (effect.into(), step.input.get("params").cloned().unwrap_or_default())
         }
         Some(_) => (effect.clone(), agents::model_params(state, instance)?),

@@ -18,7 +18,10 @@ mod flows;
 use crate::{
     budget::ModelTerms,
     limits::EFFECT_RULES_MAX,
-    plan::{Agent, ClassSource, EffectClass, Guard, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules, Work},
+    plan::{
+        Agent, ClassSource, EffectClass, Guard, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules,
+        WORKFLOW_TOOL, Work,
+    },
     template::Template,
     value::Value,
 };
@@ -226,8 +229,9 @@ impl EffectPolicy {
     /// applies to each call.
     fn judge_agent(&self, agent: &Agent, organization: Option<&str>, workflow: &VerdictRules) -> Option<Judgment> {
         let has_servers = !self.servers.is_empty();
-        // A question calls nothing.
-        let calls = agent.tools.iter().filter(|tool| *tool != "ask");
+        // A question and a look at the budget call nothing, and the steps of a workflow are judged by themselves.
+        let is_call = |tool: &&String| !matches!(tool.as_str(), "ask" | "budget") && !tool.starts_with(WORKFLOW_TOOL);
+        let calls = agent.tools.iter().filter(is_call);
         let tools = calls.filter(|tool| has_servers || !tool.contains('.'));
         let judged = tools.map(|tool| match (tool.as_str(), tool.strip_suffix('*')) {
             ("bash", _) => self.judge(Call::BuiltIn(tool, EffectClass::Execute), organization, workflow),

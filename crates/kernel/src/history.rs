@@ -14,9 +14,9 @@ use crate::{
     hash::Hash,
     instance::Instance,
     key::ExecutionKey,
-    plan::{Decision, Plan, Work},
+    plan::{AgentPart, Decision, Plan, Work},
     record::{FailureDisposition, Fault, Record, SkipReason},
-    state::Status,
+    state::{CHILD_EFFECT, Status},
     time::rfc3339,
     value::{Map, Value},
     value_size,
@@ -65,12 +65,15 @@ impl Children {
     /// Processes a record. Returns the key of the child execution, if the record starts an attempt that has one.
     pub fn of_record(&mut self, plan: &Plan, record: &Record, now: u64) -> Option<ExecutionKey> {
         let instance = record.instance()?;
-        if !matches!(plan.step(instance.step).work, Work::Subworkflow { .. }) {
-            return None;
-        }
         match record {
-            Record::StepStarted { intent: Some(intent), .. } => {
-                self.intents.insert(instance.clone(), *intent);
+            Record::StepStarted { intent: Some(intent), input, .. } => {
+                let is_called = || {
+                    plan.agent_part(instance.step) == Some(AgentPart::Call)
+                        && input.value().get("effect").and_then(Value::as_text) == Some(CHILD_EFFECT)
+                };
+                if matches!(plan.step(instance.step).work, Work::Subworkflow { .. }) || is_called() {
+                    self.intents.insert(instance.clone(), *intent);
+                }
                 None
             }
             Record::AttemptStarted { attempt, .. } => {

@@ -21,7 +21,7 @@ use crate::{
     instance::{Instance, Scope},
     key::ExecutionKey,
     limits::{EXECUTION_MEMORY_BYTES_MAX, SIGNALS_KEPT_BYTES_MAX, SIGNALS_KEPT_MAX},
-    plan::{Decision, Plan, Work},
+    plan::{AgentPart, Decision, Plan, Work},
     record::{DENIALS, Ending, Fault, Purpose, StopReason},
     value::{Map, Value},
     value_size,
@@ -30,6 +30,9 @@ use crate::{
 mod view;
 
 pub use view::View;
+
+/// The effect of a step that starts another workflow, as in the recorded input of an agent's tool call.
+pub const CHILD_EFFECT: &str = "subworkflow";
 
 /// The state of one execution. Only [`apply`](crate::apply::apply) changes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -438,6 +441,21 @@ impl ExecutionStatus {
 }
 
 impl State {
+    /// Returns the workflow that the attempts of a step start, and true if the step waits for its end. `None` for any
+    /// other step.
+    pub fn started_workflow(&self, instance: &Instance) -> Option<(&str, bool)> {
+        match &self.plan.step(instance.step).work {
+            Work::Subworkflow { workflow, waits, .. } => Some((workflow.as_str(), *waits)),
+            Work::Effect { .. } if self.plan.agent_part(instance.step) == Some(AgentPart::Call) => {
+                let input = &self.steps.get(instance)?.input;
+                let is_child = input.get("effect").and_then(Value::as_text) == Some(CHILD_EFFECT);
+                let workflow = input.get("params")?.get("workflow")?.as_text()?;
+                is_child.then_some((workflow, true))
+            }
+            _ => None,
+        }
+    }
+
     /// Creates the state of an execution that has not started.
     pub fn new(key: ExecutionKey, plan: Arc<Plan>) -> Self {
         Self {

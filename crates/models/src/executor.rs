@@ -21,12 +21,23 @@ use crate::{
     error::{ModelError, quoted},
     limits::{ANSWER_BYTES_MAX, ANSWER_TOKENS_DEFAULT, TOOLS_MAX},
     request::{Request, messages},
-    tools::{ToolDefinition, ToolSource, WireNames, built_in, wire_name},
+    tools::{ToolDefinition, ToolSource, WireNames, built_in, wire_name, workflow},
 };
 
 /// The parameters of an attempt. The kernel adds `tools` and `turns` to those of the step.
-const PARAMS: [&str; 10] =
-    ["context", "goal", "instructions", "maxTokens", "model", "outputSchema", "seed", "temperature", "tools", "turns"];
+const PARAMS: [&str; 11] = [
+    "context",
+    "goal",
+    "inputSchemas",
+    "instructions",
+    "maxTokens",
+    "model",
+    "outputSchema",
+    "seed",
+    "temperature",
+    "tools",
+    "turns",
+];
 
 /// Texts by which providers report a conversation that is too long; they share no code.
 const TOO_LONG: [&str; 5] =
@@ -124,8 +135,9 @@ impl Agents {
     async fn tools_of(&self, attempt: &Attempt) -> Result<Vec<ToolDefinition>, Failure> {
         let listed = attempt.params.get("tools").and_then(Value::as_list).unwrap_or_default();
         let listed: Vec<String> = listed.iter().filter_map(Value::as_text).map(Into::into).collect();
-        let mut tools: Vec<ToolDefinition> = listed.iter().filter_map(|name| built_in(name)).collect();
-        let of_servers: Vec<String> = listed.into_iter().filter(|name| built_in(name).is_none()).collect();
+        let known = |name: &str| built_in(name).or_else(|| workflow(name, &attempt.params));
+        let mut tools: Vec<ToolDefinition> = listed.iter().filter_map(|name| known(name)).collect();
+        let of_servers: Vec<String> = listed.into_iter().filter(|name| known(name).is_none()).collect();
         if !of_servers.is_empty() {
             let Some(source) = &self.tools else {
                 let why = format!("no tool server is configured, and the step lists {}", of_servers.join(", "));

@@ -7,6 +7,7 @@ use mainspring_kernel::{
     effect::Attempt,
     failure::Failure,
     hash::Hash,
+    plan::WORKFLOW_TOOL,
     value::{Map, Value},
 };
 
@@ -48,6 +49,11 @@ pub(crate) fn built_in(name: &str) -> Option<ToolDefinition> {
             ]),
             "url",
         ),
+        "budget" => (
+            "Shows what is left of the budget, such as tokens and tool calls. Take it into account.",
+            Value::Map(Map::new()),
+            "",
+        ),
         "ask" => (
             "Asks a person a question, and waits for the answer. The result has answer. An error means that there is none.",
             Value::map([("question", text())]),
@@ -63,10 +69,20 @@ pub(crate) fn built_in(name: &str) -> Option<ToolDefinition> {
     let input_schema = Value::map([
         ("type", "object".into()),
         ("properties", properties),
-        ("required", vec![Value::from(required)].into()),
+        ("required", if required.is_empty() { Vec::new() } else { vec![Value::from(required)] }.into()),
         ("additionalProperties", false.into()),
     ]);
     Some(ToolDefinition { name: name.into(), description: description.into(), input_schema })
+}
+
+/// A tool that is a workflow. Its schema is pinned when the execution starts.
+pub(crate) fn workflow(name: &str, params: &Value) -> Option<ToolDefinition> {
+    let workflow = name.strip_prefix(WORKFLOW_TOOL)?;
+    let pinned = params.get("inputSchemas").and_then(|schemas| schemas.get(workflow)).cloned();
+    let input_schema = pinned.unwrap_or_else(|| Value::map([("type", Value::from("object"))]));
+    let said = input_schema.get("description").and_then(Value::as_text).unwrap_or_default();
+    let description = format!("Runs the workflow {workflow} and waits for its output. {said}").trim_end().to_owned();
+    Some(ToolDefinition { name: name.into(), description, input_schema })
 }
 
 /// The names of tools in requests. Providers accept letters, digits, `_` and `-` only, up to 64 of them.

@@ -7,7 +7,6 @@ use mainspring_kernel::{
     input::Input,
     instance::Instance,
     key::ExecutionKey,
-    plan::Work,
     state::State,
     value::Value,
 };
@@ -143,7 +142,7 @@ impl Shard {
 
 /// The key of the child execution that an attempt waits for.
 fn child_of(state: &State, instance: &Instance) -> Option<ExecutionKey> {
-    let is_child = matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. });
+    let is_child = state.started_workflow(instance).is_some();
     let attempt = state.steps.get(instance)?.attempt;
     is_child.then(|| child_key(state, instance, attempt))
 }

@@ -12,13 +12,17 @@ use crate::{
     hash::Hash,
     instance::Instance,
     limits::{AGENT_CONVERSATION_BYTES_MAX, AGENT_REPAIRS_MAX, REASON_CHARS_MAX},
-    plan::{Agent, AgentPart, Loop, Over, Plan, Work},
+    plan::{Agent, AgentPart, Loop, Over, Plan, WORKFLOW_TOOL, Work},
     record::Record,
+    state::CHILD_EFFECT,
     value::{Map, Value},
 };
 
 /// The kind of effect of a model call.
 const MODEL_EFFECT: &str = "agent";
+
+/// The tool by which a model reads what is left of its budget.
+pub(super) const BUDGET: &str = "budget";
 
 /// The tool by which a model asks a person.
 pub(super) const ASK: &str = "ask";
@@ -217,12 +221,20 @@ fn tool_effect(plan: &Plan, instance: &Instance, call: &Value) -> Result<(String
             format!("the tool {} is not among the tools of the step: {listed}", crate::diagnostic::quoted(name));
         return refused(Class::Policy, "tool_not_listed", message);
     }
+    let is_workflow = name.starts_with(WORKFLOW_TOOL);
     let Some(arguments) = call.get("arguments").and_then(Value::as_map) else {
         let message = format!("the arguments of `{name}` are not a JSON object");
         return refused(Class::Invalid, "tool_arguments_invalid", message);
     };
+    if is_workflow {
+        let workflow = name.strip_prefix(WORKFLOW_TOOL).unwrap_or_default();
+        let (input, variables) = (arguments.clone().into(), Map::new().into());
+        let params = Value::map([("workflow", workflow.into()), ("input", input), ("variables", variables)]);
+        return Ok((CHILD_EFFECT.into(), params));
+    }
     Ok(match name {
         "http" => ("http".into(), arguments.clone().into()),
+        BUDGET => (BUDGET.into(), Value::Map(Map::new())),
         ASK => {
             let question = arguments.get("question").filter(|question| {
                 question.as_text().is_some_and(|text| (1..=REASON_CHARS_MAX).contains(&text.trim().chars().count()))
@@ -265,6 +277,9 @@ pub(super) fn model_params(state: &crate::state::State, instance: &Instance) -> 
         params.entry("model".into()).or_insert_with(|| model.into());
     }
     params.insert("tools".into(), tools.into());
+    if !agent.input_schemas.is_empty() {
+        params.insert("inputSchemas".into(), agent.input_schemas.clone().into());
+    }
     params.insert("turns".into(), crate::agent::to_value(turns));
     if let Some(schema) = &agent.answer_schema {
         params.insert("outputSchema".into(), schema.clone());

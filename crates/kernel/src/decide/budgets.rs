@@ -23,6 +23,9 @@ use crate::{
 /// The code of a failure for want of budget.
 pub(super) const EXCEEDED: &str = "budget_exceeded";
 
+/// The place of the time among the quantities.
+const TIME: usize = 4;
+
 /// The most that a model call may use, apart from its time.
 struct ModelNeed {
     input: u64,
@@ -74,7 +77,7 @@ impl Decider<'_> {
             return Ok(None);
         }
         // A call may take the time that is left, so only an empty budget of time refuses it.
-        let left_ms = accounts.iter().filter_map(|(_, account)| account.left().0[4]).min();
+        let left_ms = accounts.iter().filter_map(|(_, account)| account.left().0[TIME]).min();
         if let Some(left_ms) = left_ms {
             need.time_ms = need.time_ms.min(left_ms).max(1);
         }
@@ -83,6 +86,10 @@ impl Decider<'_> {
             (!lacks.is_empty()).then(|| (agent.clone(), *account, lacks))
         });
         let Some((agent, account, lacks)) = lacking else {
+            // A child reserves its share.
+            if self.state.started_workflow(instance).is_some() {
+                return Ok(Some(None));
+            }
             self.record(Record::BudgetReserved { instance: instance.clone(), amount: need })?;
             return Ok(Some(left_ms.map(|_| need.time_ms)));
         };
@@ -113,11 +120,13 @@ impl Decider<'_> {
         is_of_agent: bool,
         (account, need, lacks): (&Account, &Usage, &[usize]),
     ) -> Result<(), IllegalTransition> {
-        let (left, limits, need) = (account.left().0, account.budget.limits.0, need.amounts());
+        let wanted = account.spent.plus(account.reserved).plus(*need).amounts();
+        let (limits, own, need) = (account.limits().0, account.budget.limits.0, need.amounts());
         let mut raise = [0; NAMES.len()];
         for place in lacks {
-            let missing = need[*place].saturating_sub(left[*place].unwrap_or_default());
-            raise[*place] = missing.max(limits[*place].unwrap_or_default());
+            // A receipt may have passed the limit, and the raise has to make up for that as well.
+            let missing = wanted[*place].saturating_sub(limits[*place].unwrap_or_default());
+            raise[*place] = missing.max(own[*place].unwrap_or_default());
         }
         let raise = Usage::of_amounts(raise).to_value();
         let scope = if is_of_agent { "step" } else { "execution" };
@@ -161,6 +170,17 @@ impl Decider<'_> {
         self.hand_out(instance, attempt.unwrap_or(1))
     }
 
+    /// Answers a model that asks what is left. Nothing is called.
+    pub(super) fn show_budget(&mut self, instance: &Instance, input: Value) -> Result<(), IllegalTransition> {
+        let of = |(agent, account): (Option<Instance>, Account)| {
+            let scope = if agent.is_some() { "step" } else { "execution" };
+            (!account.budget.limits.is_empty()).then(|| (scope, account.left().to_value()))
+        };
+        let left: Vec<(&str, Value)> = self.accounts(instance).into_iter().filter_map(of).collect();
+        self.started(instance, input, None)?;
+        self.complete(instance, Value::map([("left", Value::map(left))]))
+    }
+
     /// Fails a step for which people have not raised the budget.
     pub(super) fn budget_denied(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
         let id = instance.name(&self.state.plan);
@@ -178,7 +198,7 @@ impl Decider<'_> {
             (None, Work::Effect { effect, .. }) if effect == "agent" => self.model_need(instance)?.usage(),
             _ => return None,
         };
-        need.time_ms = time_ms;
+        need.time_ms = if self.state.started_workflow(instance).is_some() { 0 } else { time_ms };
         Some(need)
     }
 
@@ -231,16 +251,21 @@ impl Decider<'_> {
             return Ok(());
         }
         let reserved = self.state.counts.budgets.reserved.get(instance).copied();
+        // A workflow that a model calls is a tool call as well.
+        let tool_calls = u64::from(self.state.plan.agent_part(instance.step) == Some(AgentPart::Call));
+        let own = Usage { tool_calls, ..Usage::default() };
         let used = match outcome {
             Outcome::ChildWithUsage { usage, raised, .. } => {
                 if !raised.is_zero() {
                     self.record(Record::BudgetRaised { agent: None, amount: *raised })?;
                 }
-                *usage
+                usage.plus(own)
             }
             // A quarantined child can be released and continue, so its share stays reserved.
             Outcome::Failed(failure) if failure.code == super::CHILD_QUARANTINED => return Ok(()),
-            Outcome::Child { .. } | Outcome::Cancelled(_) => reserved.unwrap_or_default(),
+            Outcome::Child { .. } | Outcome::Cancelled(_) => reserved.unwrap_or(own),
+            // The child has not started.
+            _ if self.state.started_workflow(instance).is_some() => own,
             outcome => match self.used(instance, outcome, reserved) {
                 Some(used) => used,
                 None => return Ok(()),
@@ -298,16 +323,21 @@ impl Decider<'_> {
         instance: &Instance,
         waits: bool,
     ) -> Result<Option<Budget>, IllegalTransition> {
-        let account = self.state.counts.budgets.execution;
-        if !self.has_budgets() || account.budget.limits.is_empty() {
+        let accounts: Vec<Account> = self.accounts(instance).into_iter().map(|(_, account)| account).collect();
+        let Some(account) = accounts.iter().find(|account| !account.budget.limits.is_empty()) else { return Ok(None) };
+        if !self.has_budgets() {
             return Ok(None);
         }
+        let budget = account.budget;
         let places = self.places_beside(instance, waits, true).max(1);
-        let (limits, left) = (account.limits().0, account.left().0);
-        let share = Limits(core::array::from_fn(|place| Some((limits[place]? / places).max(1).min(left[place]?))));
+        let share = accounts.iter().fold(Limits::default(), |share, account| {
+            let (limits, left) = (account.limits().0, account.left().0);
+            let own = core::array::from_fn(|place| Some((limits[place]? / places).max(1).min(left[place]?)));
+            share.min(Limits(own))
+        });
         let amount = Usage::of_amounts(share.0.map(Option::unwrap_or_default));
         self.record(Record::BudgetReserved { instance: instance.clone(), amount })?;
-        Ok(Some(Budget { limits: share, ..account.budget }))
+        Ok(Some(Budget { limits: share, ..budget }))
     }
 
     /// Returns the lineage with the budget of the execution. The definition of a child may tighten the share that its

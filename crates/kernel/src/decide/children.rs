@@ -22,7 +22,6 @@ use crate::{
     instance::Instance,
     key::ExecutionKey,
     limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT, LINEAGE_DEPTH_MAX},
-    plan::Work,
     record::{Ending, Record},
     state::State,
     value::{Map, Value},
@@ -53,16 +52,18 @@ impl Decider<'_> {
         attempt: u32,
         (executions, budget): (Option<u32>, Option<Budget>),
     ) {
-        let plan = self.state.plan.clone();
-        let Work::Subworkflow { workflow, waits, .. } = &plan.step(instance.step).work else { return };
-        let pinned = self.state.lineage.workflows.iter().find(|pinned| pinned.name == *workflow);
+        let Some((workflow, waits)) = self.state.started_workflow(instance) else { return };
+        let pinned = self.state.lineage.workflows.iter().find(|pinned| pinned.name == workflow);
         let (Some(pinned), Some(began)) = (pinned.cloned(), &self.state.start) else { return };
         let to = child_key(self.state, instance, attempt);
-        let input = self.state.steps.get(instance).map(|step| step.input.clone()).unwrap_or_default();
+        let recorded = self.state.steps.get(instance).map(|step| &step.input);
+        // The input of a tool call has the parameters inside.
+        let recorded = recorded.and_then(|input| input.get("params").or(Some(input)));
+        let input = recorded.cloned().unwrap_or_default();
         let parent = Parent { execution: self.state.key, instance: instance.clone(), attempt };
         let lineage = Lineage {
             parent: waits.then_some(parent),
-            depth: if *waits || !self.is_bounded() { self.state.lineage.depth + 1 } else { 1 },
+            depth: if waits || !self.is_bounded() { self.state.lineage.depth + 1 } else { 1 },
             workflows: self.state.lineage.workflows.clone(),
             executions,
             budget,
@@ -162,7 +163,7 @@ impl Decider<'_> {
         let step = self.state.steps.get(instance).filter(|_| self.state.open.attempts.contains(instance));
         let is_news =
             step.is_some_and(|step| step.attempt == attempt && step.stopping.is_none() && step.child.notices < count);
-        if !is_news || !matches!(self.state.plan.step(instance.step).work, Work::Subworkflow { .. }) {
+        if !is_news || self.state.started_workflow(instance).is_none() {
             return Ok(());
         }
         self.record(Record::ChildWaits { instance: instance.clone(), count })

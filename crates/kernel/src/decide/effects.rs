@@ -5,7 +5,7 @@ use alloc::{boxed::Box, format, string::ToString};
 use crate::{
     apply::IllegalTransition,
     cbor::{self, Writer},
-    decide_version::SECOND_RULES,
+    decide_version::{BUDGETS_SINCE, SECOND_RULES},
     effect::Outcome,
     failure::{Class, Failure},
     hash::Hash,
@@ -13,11 +13,17 @@ use crate::{
     limits::{FINALLY_STEPS_MAX, WAIT_MAX_MS},
     plan::{OnInterrupted, Work},
     record::{Ending, HaltReason, Record, StopReason},
+    state::CHILD_EFFECT,
     value::Value,
 };
 
 use super::{
-    Action, CHILD_QUARANTINED, Decider, agents::ASK, child_key, children::cancellation, fault, gates::DENIALS,
+    Action, CHILD_QUARANTINED, Decider,
+    agents::{ASK, BUDGET},
+    child_key,
+    children::cancellation,
+    fault,
+    gates::DENIALS,
     open_attempt,
 };
 
@@ -37,12 +43,19 @@ impl Decider<'_> {
         if let Some(part) = plan.agent_part(instance.step) {
             return match self.agent_call(instance, part) {
                 Ok((effect, input)) if effect == ASK => self.open_question(instance, input),
+                Ok((effect, input)) if effect == BUDGET => self.show_budget(instance, input),
+                Ok((effect, input)) if effect == CHILD_EFFECT => self.start_workflow(instance, input),
                 Ok((effect, input)) => self.start_effect(instance, &effect, input),
                 Err(failure) => self.fail(instance, failure),
             };
         }
         let (name, params) = match &plan.step(instance.step).work {
-            Work::Effect { effect, params } => (effect.as_str(), params.resolve(&self.view(instance))),
+            Work::Effect { effect, params } => {
+                if let Some(failure) = self.needs_newer_rules(false).filter(|_| effect == "agent") {
+                    return self.fail(instance, failure);
+                }
+                (effect.as_str(), params.resolve(&self.view(instance)))
+            }
             Work::Subworkflow { workflow, input, variables, waits } => {
                 if let Some(failure) = self.child_refused(instance, workflow, *waits) {
                     return self.fail(instance, failure);
@@ -61,6 +74,19 @@ impl Decider<'_> {
             Err(miss) => return self.fail_for_miss(instance, &miss),
         };
         self.start_effect(instance, name, params)
+    }
+
+    /// Starts the workflow that a model has called, unless it cannot start, which is a result for the model.
+    fn start_workflow(&mut self, instance: &Instance, input: Value) -> Result<(), IllegalTransition> {
+        if self.state.decide_version < BUDGETS_SINCE {
+            let message = "workflows as tools need a newer release on every node; upgrade the other nodes";
+            return self.fail(instance, Failure::new(Class::Unavailable, "agents_need_upgrade", message));
+        }
+        let workflow = input.get("params").and_then(|params| params.get("workflow")).and_then(Value::as_text);
+        if let Some(failure) = self.child_refused(instance, workflow.unwrap_or_default(), true) {
+            return self.fail(instance, failure);
+        }
+        self.start_effect(instance, CHILD_EFFECT, input)
     }
 
     /// Starts the first attempt of a step with its resolved parameters.
@@ -127,7 +153,10 @@ impl Decider<'_> {
         if attempt > 1 && self.is_out_of_calls()? {
             return Ok(());
         }
-        let is_child = matches!(work, Work::Subworkflow { .. });
+        let child = self.state.started_workflow(instance).map(|(_, waits)| waits);
+        let is_child = child.is_some();
+        // A workflow that a model starts may wait for people, so the timeout of tools is not for it.
+        let timeout = timeout.filter(|_| !is_child || matches!(work, Work::Subworkflow { .. }));
         if let Some(failure) = self.executions_used_up(instance).filter(|_| is_child) {
             return self.fail(instance, failure);
         }
@@ -135,10 +164,10 @@ impl Decider<'_> {
         let timeout = timeout.into_iter().chain(left_ms).min();
         let timeout_at = timeout.map(|timeout| self.agenda.now.saturating_add(timeout));
         self.record(Record::AttemptStarted { instance: instance.clone(), attempt, timeout_at })?;
-        match work {
-            Work::Subworkflow { waits, .. } => {
-                let executions = self.give_executions(instance, *waits)?;
-                let budget = self.give_budget(instance, *waits)?;
+        match child {
+            Some(waits) => {
+                let executions = self.give_executions(instance, waits)?;
+                let budget = self.give_budget(instance, waits)?;
                 self.start_child(instance, attempt, (executions, budget));
                 if !waits {
                     let child = child_key(self.state, instance, attempt);
@@ -275,9 +304,10 @@ impl Decider<'_> {
         reason: StopReason,
     ) -> Result<(), IllegalTransition> {
         self.record(Record::AttemptStopping { instance: instance.clone(), attempt, reason })?;
-        match self.state.plan.step(instance.step).work {
-            Work::Subworkflow { .. } => self.stop_child(instance, attempt),
-            _ => self.agenda.turn.actions.push(Action::Stop { instance: instance.clone(), attempt }),
+        if self.state.started_workflow(instance).is_some() {
+            self.stop_child(instance, attempt);
+        } else {
+            self.agenda.turn.actions.push(Action::Stop { instance: instance.clone(), attempt });
         }
         Ok(())
     }

@@ -108,8 +108,9 @@ impl Decider<'_> {
         let rounds = match (&of.over, waits) {
             (Over::Items(_), true) => count.unwrap_or(1).min(of.concurrency).min(self.max_parallel()),
             (Over::Items(_), false) => count.unwrap_or(1),
-            // No step inside an agent starts an execution.
-            (Over::Turns(_) | Over::Calls, _) => 1,
+            // The workflows that a model calls in one answer run together.
+            (Over::Calls, _) => count.unwrap_or(1).min(self.max_parallel()),
+            (Over::Turns(_), _) => 1,
             (Over::While { .. } | Over::Until { .. }, true) => 1,
             (Over::While { max_rounds, .. } | Over::Until { max_rounds, .. }, false) => (*max_rounds).min(max_steps),
         };
@@ -182,6 +183,9 @@ impl Weights {
                 of_block(*then).or(otherwise.map(of_block).unwrap_or_default())
             }
             Work::Parallel { block } => of_block(*block),
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) if agent.workflows().next().is_some() => {
+                Weight { waited_for: u64::from(max_parallel), keeping: 0 }
+            }
             work if self.counts_agents && (work.is_agent() || work.kind() == "agent") => {
                 Weight { waited_for: 1, keeping: 0 }
             }

@@ -8,12 +8,13 @@ use super::{
 };
 use crate::{
     diagnostic,
+    document::Path,
     failure::Class,
     limits::{
         AGENT_TIMEOUT_DEFAULT_MS, AGENT_TOKENS_MAX, AGENT_TOOL_CALLS_DEFAULT, AGENT_TOOL_CALLS_MAX, AGENT_TOOLS_MAX,
         AGENT_TURNS_DEFAULT, AGENT_TURNS_MAX, PARALLEL_MAX, TOOL_TIMEOUT_DEFAULT_MS,
     },
-    plan::{Agent, AgentPart, Loop, Matcher, OnError, OnInterrupted, Over, Retry, Step, Work},
+    plan::{Agent, AgentPart, Loop, Matcher, OnError, OnInterrupted, Over, Retry, Step, WORKFLOW_TOOL, Work},
     template::Template,
     value::{Map, Value},
 };
@@ -73,6 +74,7 @@ impl Reader<'_, '_> {
         let agent = Agent {
             settings: Template::Map(settings).normalized(),
             tools,
+            input_schemas: Map::new(),
             max_turns,
             max_tool_calls: calls.unwrap_or(AGENT_TOOL_CALLS_DEFAULT),
             answer_schema: fields.get("outputSchema").cloned(),
@@ -105,21 +107,42 @@ impl Reader<'_, '_> {
         let mut tools: Vec<String> = Vec::new();
         for (at, item) in items.iter().enumerate() {
             let path = path.index(at);
-            match item.as_text() {
-                None => self.report.wrong_item(&path, "tools", "the name of a tool", item),
-                Some(name) if tools.iter().any(|tool| tool == name) => {
-                    let message = format!("{} stands in `tools` twice", named(name));
-                    self.report.error(diagnostic::WRONG_VALUE, &path, message, "keep one of them");
-                }
-                Some(name) if is_tool(name) => tools.push(name.to_string()),
-                Some(name) => {
+            let named_tool = match item {
+                Value::Map(_) => self.workflow_tool(item, &path),
+                Value::Text(name) if is_tool(name) => Some(name.clone()),
+                Value::Text(name) => {
                     let message = format!("{} is no tool of an agent", named(name));
-                    let help = "write `SERVER.TOOL`, `SERVER.*` for all tools of a server, `http`, `bash` or `ask`";
+                    let help = "write `SERVER.TOOL`, `SERVER.*` for all tools of a server, `{workflow: NAME}`, `http`, `bash`, `ask` or `budget`";
                     self.report.error(diagnostic::WRONG_VALUE, &path, message, help);
+                    None
                 }
+                other => {
+                    self.report.wrong_item(&path, "tools", "the name of a tool", other);
+                    None
+                }
+            };
+            let Some(tool) = named_tool else { continue };
+            if tools.contains(&tool) {
+                let message = format!("{} stands in `tools` twice", named(&tool));
+                self.report.error(diagnostic::WRONG_VALUE, &path, message, "keep one of them");
+                continue;
             }
+            tools.push(tool);
         }
         tools
+    }
+
+    /// Reads `{workflow: NAME}`.
+    fn workflow_tool(&mut self, item: &Value, path: &Path) -> Option<String> {
+        let fields = Fields { map: item.as_map()?, path: path.clone() };
+        self.report.known_keys(&fields, &["workflow"]);
+        if !fields.has("workflow") {
+            self.report.missing(&fields, "workflow", "write `{workflow: NAME}`, the name of a workflow");
+        }
+        let name = self.report.filled_text(&fields, "workflow")?.to_string();
+        let help = "write the workflow's name: which ones may be started is settled when the first begins";
+        self.plain_name(&name, "workflow", path, help);
+        Some(format!("{WORKFLOW_TOOL}{name}"))
     }
 
     /// Builds a step inside an agent. Its attempts are those of the agent's step.
@@ -183,7 +206,8 @@ fn without_timeouts(retry: &Retry, fields: &Fields<'_>) -> Retry {
 fn is_tool(name: &str) -> bool {
     let is_plain = |part: &str| !part.is_empty() && !part.contains(['*', '@', ' ']) && !part.contains(char::is_control);
     match name.split_once('.') {
-        None => matches!(name, "http" | "bash" | "ask"),
+        _ if name.starts_with(WORKFLOW_TOOL) => false,
+        None => matches!(name, "http" | "bash" | "ask" | "budget"),
         Some((server, tool)) => is_plain(server) && (tool == "*" || is_plain(tool)),
     }
 }

@@ -143,7 +143,7 @@ impl Reader<'_, '_> {
     }
 
     /// Reports a reference in a name that must be known before the execution starts.
-    fn plain_name(&mut self, name: &str, key: &str, path: &Path, help: &str) {
+    pub(super) fn plain_name(&mut self, name: &str, key: &str, path: &Path, help: &str) {
         let refers = |at: usize| {
             let body = &name[at + 1..];
             reference::length(body).is_some_and(|(length, _)| self.root_of(&body[..length]).is_some())

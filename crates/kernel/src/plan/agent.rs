@@ -8,15 +8,21 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Loop, Over, Plan, Work};
-use crate::{budget::Budget, template::Template, value::Value};
+use crate::{
+    budget::Budget,
+    template::Template,
+    value::{Map, Value},
+};
 
 /// The settings and bounds of a conversation with a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
     /// The parameters of every model call, as `{goal, context, instructions, model, …}`. They are resolved once.
     pub settings: Template,
-    /// The tools that the model may call: `SERVER.TOOL`, `SERVER.*`, `http` and `bash`.
+    /// The tools that the model may call: `SERVER.TOOL`, `SERVER.*`, `workflow:NAME`, `http`, `bash` and `ask`.
     pub tools: Vec<String>,
+    /// The JSON Schemas of the inputs of the workflows among the tools, set when an execution starts.
+    pub input_schemas: Map,
     /// The number of turns after which the agent fails.
     pub max_turns: u32,
     /// The number of tool calls after which the agent fails.
@@ -27,12 +33,20 @@ pub struct Agent {
     pub budget: Option<Budget>,
 }
 
+/// The start of the name of a tool that is a workflow.
+pub const WORKFLOW_TOOL: &str = "workflow:";
+
 impl Agent {
+    /// The names of the workflows among its tools.
+    pub fn workflows(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().filter_map(|tool| tool.strip_prefix(WORKFLOW_TOOL))
+    }
+
     /// True if the model may call the tool.
     pub fn permits(&self, tool: &str) -> bool {
         self.tools.iter().any(|listed| match listed.strip_suffix('*') {
-            Some(server) => tool.len() > server.len() && tool.starts_with(server),
-            None => listed == tool,
+            Some(server) if !listed.starts_with(WORKFLOW_TOOL) => tool.len() > server.len() && tool.starts_with(server),
+            _ => listed == tool,
         })
     }
 }
@@ -60,6 +74,26 @@ impl AgentPart {
 }
 
 impl Plan {
+    /// Returns the plan with the input schemas of the workflows that agents may start; `None` if there are none.
+    pub fn with_input_schemas(&self, schema_of: impl Fn(&str) -> Option<Value>) -> Option<Self> {
+        let has_workflows = |work: &Work| match work {
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.workflows().next().is_some(),
+            _ => false,
+        };
+        if !self.steps.iter().any(|step| has_workflows(&step.work)) {
+            return None;
+        }
+        let mut plan = self.clone();
+        for step in &mut plan.steps {
+            if let Work::Loop(Loop { over: Over::Turns(agent), .. }) = &mut step.work {
+                let schemas = agent.workflows().filter_map(|name| Some((name.into(), schema_of(name)?)));
+                let schemas: Map = schemas.collect();
+                agent.input_schemas = schemas;
+            }
+        }
+        Some(plan)
+    }
+
     /// Returns the part of an agent that a step is; `None` for steps outside of agents.
     pub fn agent_part(&self, step: u32) -> Option<AgentPart> {
         let Work::Loop(around) = &self.step(self.parent(step)?).work else { return None };

@@ -529,10 +529,11 @@ impl Reader {
     }
 
     fn agent(&self, part: &Part<'_>) -> Result<Agent, PlanError> {
-        part.known(&[&["settings", "tools", "maxTurns", "maxToolCalls", "answerSchema", "budget"]])?;
+        part.known(&[&["settings", "tools", "maxTurns", "maxToolCalls", "answerSchema", "budget", "inputSchemas"]])?;
         Ok(Agent {
             settings: self.template(&part.field("settings")?)?,
             tools: part.field("tools")?.items()?.map(|item| item.text()).collect::<Result<_, _>>()?,
+            input_schemas: part.optional("inputSchemas", |part| part.map().cloned())?.unwrap_or_default(),
             max_turns: part.field("maxTurns")?.positive()?,
             max_tool_calls: part.field("maxToolCalls")?.u32()?,
             answer_schema: part.get("answerSchema").map(|schema| schema.value.clone()),

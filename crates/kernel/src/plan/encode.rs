@@ -286,6 +286,7 @@ fn agent(agent: &Agent) -> Value {
     let mut map = Map::new();
     map.insert("settings".into(), template(&agent.settings));
     map.insert("tools".into(), texts(agent.tools.iter().map(String::as_str)));
+    put(&mut map, "inputSchemas", (!agent.input_schemas.is_empty()).then(|| agent.input_schemas.clone()));
     map.insert("maxTurns".into(), agent.max_turns.into());
     map.insert("maxToolCalls".into(), agent.max_tool_calls.into());
     put(&mut map, "answerSchema", agent.answer_schema.clone());

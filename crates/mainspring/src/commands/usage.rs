@@ -39,18 +39,18 @@ pub(crate) fn usage(usage: &Usage, context: &Context) -> Result<Exit, CliError> 
 /// Prints a usage: a line for each quantity, with its limit.
 pub(super) fn print(usage: &Value) {
     for name in mainspring_kernel::budget::NAMES {
-        let of = |part: &str| usage.get(part).and_then(|part| part.get(name)).map(compact);
+        let of = |part: &str| usage.get(part).and_then(|part| part.get(name)).map(|amount| shown(&compact(amount)));
         let (used, limit) = (of("used"), of("limits"));
         if used.is_none() && limit.is_none() {
             continue;
         }
-        let mut line = format!("{:<11} {}", bold(name), used.unwrap_or_else(|| "0".into()));
+        let mut line = format!("{} {}", bold(&format!("{name:<11}")), used.unwrap_or_else(|| "0".into()));
         if let Some(limit) = limit {
             line.push_str(&dim(&format!(" of {limit}, {} left", of("left").unwrap_or_else(|| "0".into()))));
         }
         if let Some(reserved) = of("reserved") {
             line.push_str(&dim(&format!(", {reserved} reserved by calls in progress")));
         }
-        print_out!("{}", shown(&line));
+        print_out!("{line}");
     }
 }

@@ -277,3 +277,31 @@ fn an_agent_that_obeys_an_attacker_cannot_raise_its_budget() {
     assert_eq!(refused.status, 403, "{refused:?}");
     assert_eq!(model.count(), 2);
 }
+
+/// A workflow among the tools has its input schema, runs as a child, and its output is the result of the call.
+#[test]
+fn an_agent_runs_a_workflow_as_a_tool() {
+    everywhere(|place| {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "answers:\n  - toolCalls: [{name: 'workflow:double', arguments: {n: 21}}]\n  - {when: '42', text: It is 42.}\n";
+        let model = Model::start(folder.path(), script);
+        place.configure(&format!("models: {{test: {}}}\n", model.setting("")));
+        let server = place.start();
+        let owner = server.owner();
+        let double = yaml(
+            "steps:\n- {id: run, type: code, code: 'export default ({n}) => n * 2', input: {n: '@input.n'}}\noutput: '@run'\n\
+             inputSchema: {type: object, required: [n], properties: {n: {type: integer}}}\n",
+        );
+        owner.post("/api/workflows/sync", &Value::map([("id", "double".into()), ("data", double)])).expect(200);
+        save(
+            &owner,
+            "asks",
+            yaml("[{id: ask, type: agent, goal: Double 21, tools: [{workflow: double}], outputVariable: out}]"),
+        );
+        let id = start(&owner, "asks", "r1", Map::new()).expect(202).text_at("executionId");
+        let steps = || owner.get(&format!("/api/executions/{id}/steps")).expect(200).text;
+        assert_eq!(ended(&owner, &id), "completed", "{}", steps());
+        assert!(owner.get(&format!("/api/executions/{id}")).expect(200).text.contains("It is 42."), "{}", steps());
+        assert_eq!(model.count(), 2);
+    });
+}

@@ -12,7 +12,7 @@ use mainspring_kernel::{
     document::Document,
     input::{NAME_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
     limits::LINEAGE_WORKFLOWS_MAX,
-    plan::{Plan, Step, Work},
+    plan::{Loop, Over, Plan, Step, Work},
     value::{Map, Value},
 };
 
@@ -112,6 +112,7 @@ pub(crate) fn is_light(app: &App, organization: &str, workflow: &Workflow) -> bo
     let is_light = |step: &Step| match &step.work {
         work if work.may_run_scripts() => false,
         Work::Subworkflow { .. } => false,
+        Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.workflows().next().is_none(),
         // Named approvers and higher counts need a lookup of members.
         Work::Approval(gate) => gate.approvers.is_empty() && gate.count <= 1,
         _ => true,

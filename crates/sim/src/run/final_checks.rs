@@ -1,6 +1,6 @@
 //! Checks at the end of every run, for every workflow.
 
-use mainspring_kernel::{decide::child_key, key::ExecutionKey, plan::Work, state::Status};
+use mainspring_kernel::{decide::child_key, key::ExecutionKey, state::Status};
 use mainspring_store::ReadLimit;
 use mainspring_store::prelude::*;
 
@@ -50,7 +50,7 @@ impl Run<'_> {
         for instance in &state.open.attempts {
             let number = state.steps.get(instance).map_or(0, |step| step.attempt);
             let name = instance.name(&state.plan);
-            if matches!(state.plan.step(instance.step).work, Work::Subworkflow { .. }) {
+            if state.started_workflow(instance).is_some() {
                 let child = child_key(state, instance, number);
                 let has_ended = self.tree.member(child).is_none_or(|child| child.state().end.ended_at.is_some());
                 if has_ended {
