@@ -38,7 +38,7 @@ pub struct Key {
 pub struct Object {
     /// The name in the JSON Schema, which is mostly the key under which the object stands.
     pub name: &'static str,
-    /// Its keys.
+    /// The keys in the order of the compiler's table.
     pub keys: &'static [&'static str],
 }
 

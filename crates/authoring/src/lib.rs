@@ -7,6 +7,8 @@
 pub mod examples;
 pub mod explain;
 pub mod language;
+#[cfg(feature = "language-server")]
+pub mod lsp;
 pub mod schemas;
 pub mod skeleton;
 pub mod templates;

@@ -3,6 +3,7 @@
 //! A draft has results for all effects. A run on virtual time shows which steps and branches it covers and what comes
 //! of it, and both become the expectations. The run itself is the caller's: this crate executes nothing.
 
+mod case;
 mod goals;
 pub mod recorded;
 mod samples;
@@ -10,13 +11,13 @@ mod solver;
 mod world;
 mod write;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use mainspring_kernel::{
     plan::Plan,
     value::{Map, Value},
 };
 
+pub use case::{Case, Observed, Skeleton};
+use case::{expectations, without_unused};
 use goals::{Goal, goals};
 use world::World;
 pub use write::yaml;
@@ -30,49 +31,6 @@ const RUNS_MAX: usize = 1_000;
 
 /// Maximum number of values that are tried for one goal.
 const TRIES_MAX: usize = 60;
-
-/// The result of a run, as far as skeletons need it.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Observed {
-    /// The status as a scenario writes it.
-    pub status: String,
-    /// True if a failure was tolerated.
-    pub with_failures: bool,
-    /// The output of the execution; null if there is none.
-    pub output: Value,
-    /// The code of the execution's error.
-    pub error_code: Option<String>,
-    /// The statuses of the steps outside of loops, by id.
-    pub steps: BTreeMap<String, String>,
-    /// Ids of the steps that completed at least once.
-    pub completed: BTreeSet<String>,
-    /// Ids of the steps that were skipped at least once.
-    pub skipped: BTreeSet<String>,
-    /// The branches that each conditional took: true for `then`.
-    pub branches: BTreeMap<String, BTreeSet<bool>>,
-    /// All calls in order: the tool or the kind of the effect, and the arguments.
-    pub calls: Vec<(String, Value)>,
-}
-
-/// A case of a skeleton.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Case {
-    /// Its name.
-    pub name: String,
-    /// The fields of the case except `name`, `definition` and `expect`.
-    pub fields: Map,
-    /// The expectations.
-    pub expect: Map,
-}
-
-/// A skeleton, and the goals that no case reaches.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Skeleton {
-    /// The cases, the one along the main path first.
-    pub cases: Vec<Case>,
-    /// Sentences about branches, steps and gates without a case.
-    pub uncovered: Vec<String>,
-}
 
 /// Runs the fields of a case on virtual time.
 pub type Run<'r> = dyn Fn(&Map) -> Result<Observed, String> + 'r;
@@ -159,8 +117,8 @@ impl Maker<'_> {
         {
             return self.add(&goal.title(plan), &world, observed);
         }
-        let feeds = solver::feeds_of(plan, wanted.iter().map(|(condition, _)| *condition));
-        let literals = solver::literals(wanted.iter().map(|(condition, _)| *condition));
+        let feeds = solver::feeds_of(plan, wanted.iter().map(|(condition, _)| condition));
+        let literals = solver::literals(plan, wanted.iter().map(|(condition, _)| condition));
         match self.search(&world, &feeds, &literals, &is_met) {
             Some((world, observed)) => self.add(&goal.title(plan), &world, observed),
             None => {
@@ -202,28 +160,9 @@ impl Maker<'_> {
     }
 
     fn add(&mut self, name: &str, world: &World, observed: Observed) {
-        let (name, fields, expect) = (name.to_string(), world.fields(self.plan), expectations(&observed));
+        let fields = without_unused(world.fields(self.plan), &observed);
+        let (name, expect) = (name.to_string(), expectations(&observed));
         self.skeleton.cases.push(Case { name, fields, expect });
         self.seen.push(observed);
     }
-}
-
-/// Returns the expectations that a result fulfills.
-fn expectations(observed: &Observed) -> Map {
-    let mut expect = Map::new();
-    expect.insert("status".into(), observed.status.as_str().into());
-    if observed.with_failures {
-        expect.insert("outcome".into(), "with_failures".into());
-    }
-    if observed.status == "completed" && observed.output != Value::Null {
-        expect.insert("output".into(), observed.output.clone());
-    }
-    if let Some(code) = &observed.error_code {
-        expect.insert("error_contains".into(), vec![Value::from(code.as_str())].into());
-    }
-    let steps: Map = observed.steps.iter().map(|(id, status)| (id.clone(), status.as_str().into())).collect();
-    if !steps.is_empty() {
-        expect.insert("steps".into(), steps.into());
-    }
-    expect
 }

@@ -8,33 +8,50 @@ use include_dir::{Dir, include_dir};
 static FOLDER: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/topics");
 
 /// Other names of topics, which authors try first.
-const ALIASES: [(&str, &str); 27] = [
+const ALIASES: &[(&str, &str)] = &[
     ("action", "notations"),
     ("actions", "notations"),
     ("approvals", "approval"),
     ("branch", "conditional"),
+    ("child", "subworkflow"),
+    ("cleanup", "failures"),
     ("condition", "conditions"),
     ("config", "retry"),
     ("context", "references"),
     ("dataflow", "notations"),
+    ("delay", "sleep"),
     ("edge", "edges"),
+    ("effects", "scenario"),
     ("errors", "failures"),
     ("failure", "failures"),
+    ("for", "loop"),
     ("foreach", "loop"),
+    ("function", "code"),
     ("gate", "approval"),
     ("graph", "edges"),
     ("if", "conditional"),
+    ("inbox", "scenario"),
+    ("javascript", "code"),
     ("loops", "loop"),
+    ("map", "loop"),
+    ("mock", "scenario"),
     ("onerror", "failures"),
     ("order", "notations"),
     ("reference", "references"),
+    ("request", "http"),
     ("retries", "retry"),
     ("retrying", "retry"),
     ("scenarios", "scenario"),
     ("script", "bash"),
     ("scripts", "bash"),
     ("sequence", "notations"),
+    ("shell", "bash"),
+    ("switch", "conditional"),
     ("test", "scenario"),
+    ("tests", "scenario"),
+    ("timeout", "failures"),
+    ("typescript", "code"),
+    ("wait", "sleep"),
     ("when", "conditions"),
 ];
 
@@ -80,4 +97,17 @@ fn topic_of(file: &'static include_dir::File<'static>) -> Option<Topic> {
     let (comment, example) = text.split_at_checked(end)?;
     let summary = comment.lines().next()?.strip_prefix("# ")?;
     Some(Topic { name, summary, comment, example })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aliases_lead_to_topics_and_hide_none() {
+        for (alias, own) in ALIASES {
+            assert_eq!(topic(alias).map(|topic| topic.name), Some(*own), "{alias}");
+            assert!(topics().iter().all(|topic| topic.name != *alias), "{alias} is a topic");
+        }
+    }
 }

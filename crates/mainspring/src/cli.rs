@@ -110,6 +110,8 @@ enum Command {
     Schema(commands::schema::Schema),
     /// Replay recorded executions with another definition, without performing effects
     Shadow(commands::shadow::Shadow),
+    /// Serve an editor with diagnostics and completion, on standard input and output
+    Lsp(commands::lsp::Lsp),
     /// Convert a definition to another notation
     Convert(commands::convert::Convert),
     /// Check schedules
@@ -129,9 +131,36 @@ enum Command {
     },
 }
 
+/// The answer to `mainspring -h`: what a person types first. `--help` lists everything.
+const FIRST_STEPS: &str = "\
+Durable workflows: nothing lost, nothing repeated, everything on record.
+
+Write
+  mainspring init script            write a template with its test (without a name: list them)
+  mainspring explain                list what can be explained: step types, references, every error code
+  mainspring validate FILE          check a definition: all mistakes at once, each with its correction
+  mainspring scenario new FILE      write a test with every effect, branch and gate, which passes at once
+  mainspring test FILE              run tests on virtual time
+
+Run
+  mainspring run FILE               run a workflow (--input '{\"city\": \"Rome\"}', --var NAME=VALUE)
+  mainspring show last              show its steps and attempts (--brief: a summary)
+  mainspring approvals              list what waits for a person; approve ID or deny ID decides
+  mainspring resume --all           continue what was interrupted
+
+Serve
+  mainspring up                     start the server with its console
+  mainspring doctor                 check this installation
+
+`mainspring --help` lists all commands and flags; `mainspring COMMAND -h` has the flags of one.";
+
 /// Parses and runs a command line. Errors are printed here, so the caller only exits.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if arguments.len() == 2 && arguments[1] == "-h" {
+        print_out!("{FIRST_STEPS}");
+        return Exit::Fine;
+    }
     let matches = CommandLine::command().try_get_matches_from(&arguments);
     let line = match matches.and_then(|matches| read(&matches)) {
         Ok(line) => line,
@@ -183,6 +212,7 @@ impl Command {
             Self::Init(_) => Some("`init` writes files of this machine"),
             Self::Examples(_) => Some("`examples` prints files of this program"),
             Self::Schema(_) => Some("`schema` describes the language of this program"),
+            Self::Lsp(_) => Some("`lsp` serves an editor of this machine"),
             Self::Convert(_) => Some("`convert` works on files of this machine"),
             Self::Review(_) => {
                 Some("`review` compares files of this machine; `proposals show` shows the review of a server")
@@ -270,6 +300,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Examples(examples) => commands::examples::examples(&examples, context),
         Command::Schema(schema) => commands::schema::schema(&schema, context),
         Command::Shadow(shadow) => commands::shadow::shadow(&shadow, context),
+        Command::Lsp(lsp) => commands::lsp::lsp(&lsp, context),
         Command::Convert(convert) => commands::convert::convert(&convert, context),
         Command::Schedule(schedule) => commands::schedule::schedule(&schedule, context),
         Command::Scenario(scenario) => commands::scenario::scenario(&scenario, context),

@@ -25,17 +25,24 @@ impl Context {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Global {
     /// The data folder [default: $XDG_STATE_HOME/mainspring]
-    #[arg(long, visible_alias = "data-dir", global = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, visible_alias = "data-dir", global = true, hide_short_help = true, value_name = "DIR", env = "MAINSPRING_DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
     /// A shared store instead of a data folder: postgres://user@host/database. Set an address with a
     /// password in MAINSPRING_STORE, because other users can read command lines
-    #[arg(long, global = true, value_name = "URL", env = "MAINSPRING_STORE", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "URL",
+        env = "MAINSPRING_STORE",
+        hide_env_values = true
+    )]
     pub(crate) store: Option<String>,
     /// A server instead of a local store: https://mainspring.example.com [env: MAINSPRING_SERVER]
-    #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL", value_hint = ValueHint::Url)]
     pub(crate) server: Option<String>,
     /// Send the token over plain HTTP to another machine, readable by everyone on the network path
-    #[arg(long, global = true, env = "MAINSPRING_PLAIN_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new())]
+    #[arg(long, global = true, hide_short_help = true, env = "MAINSPRING_PLAIN_HTTP", hide_env_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) plain_http: bool,
     /// True if a flag names the location of executions, and not the environment.
     #[arg(skip)]

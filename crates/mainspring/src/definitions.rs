@@ -1,6 +1,6 @@
 //! Compiles definition files, and prints their diagnostics.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use mainspring_engine::envelope;
 use mainspring_kernel::{
@@ -73,9 +73,12 @@ pub(crate) fn syntax_of(file: &Path) -> Syntax {
     }
 }
 
-/// Prints the diagnostics of a definition.
+/// Maximum number of further places that are listed for a diagnostic.
+const PLACES_MAX: usize = 5;
+
+/// Prints the diagnostics of a definition. Equal ones are shown once, with the lines of the others.
 pub(crate) fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
-    for diagnostic in diagnostics {
+    for (diagnostic, others) in grouped(diagnostics) {
         let rendered = diagnostic.render(source);
         let rendered = rendered.replacen("--> ", &format!("--> {}:", shown(&file.display().to_string())), 1);
         let (head, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
@@ -84,6 +87,36 @@ pub(crate) fn show(diagnostics: &[Diagnostic], source: &str, file: &Path) {
         } else {
             status("waiting").replace("waiting", head)
         };
-        print_err!("{head}\n{rest}");
+        let also = match others.as_slice() {
+            [] => String::new(),
+            others => format!(" = the same {}\n", places(others)),
+        };
+        print_err!("{head}\n{rest}{also}");
     }
+}
+
+/// Groups diagnostics with the same code, message and help, in the order of the first of each group.
+fn grouped(diagnostics: &[Diagnostic]) -> Vec<(&Diagnostic, Vec<&Diagnostic>)> {
+    let mut groups: Vec<(&Diagnostic, Vec<&Diagnostic>)> = Vec::new();
+    let mut seen: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
+    for found in diagnostics {
+        let key = (found.code, found.message.as_str(), found.help.as_str());
+        match seen.get(&key) {
+            Some(group) => groups[*group].1.push(found),
+            None => {
+                seen.insert(key, groups.len());
+                groups.push((found, Vec::new()));
+            }
+        }
+    }
+    groups
+}
+
+/// `at 3:5, 7:5 and 12 more places`.
+fn places(others: &[&Diagnostic]) -> String {
+    let place = |found: &&Diagnostic| found.place.map_or_else(|| found.path.to_string(), |place| place.to_string());
+    let listed: Vec<String> = others.iter().take(PLACES_MAX).map(place).collect();
+    let more = others.len().saturating_sub(PLACES_MAX);
+    let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
+    format!("at {}{more}", listed.join(", "))
 }

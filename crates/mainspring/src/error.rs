@@ -10,25 +10,43 @@ use mainspring_kernel::{
 
 /// The exit code of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub enum Exit {
-    /// The command succeeded. Executions that are `needs_approval` or `cancelled` count as success.
-    Fine = 0,
+    /// The command succeeded. Executions that are `cancelled` count as success.
+    Fine,
+    /// The execution is `needs_approval`, which counts as success unless the caller has chosen another code.
+    Waiting,
+    /// The code that the caller has chosen for an execution that waits for approvals.
+    Chosen(u8),
     /// A check failed: a scenario, the verification of a journal, or a check of `doctor`.
-    NotSo = 1,
+    NotSo,
     /// Bad input or an invalid definition.
-    BadInput = 10,
+    BadInput,
     /// A violated precondition: a missing flag, a hash that differs, a token that opens no gate.
-    Contract = 20,
+    Contract,
     /// A policy was violated: a time limit, a step limit, a blocked class.
-    Policy = 30,
+    Policy,
     /// The execution failed, or Mainspring itself did.
-    Failed = 40,
+    Failed,
+}
+
+impl Exit {
+    /// Returns the exit code of the process.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Fine | Self::Waiting => 0,
+            Self::Chosen(code) => code,
+            Self::NotSo => 1,
+            Self::BadInput => 10,
+            Self::Contract => 20,
+            Self::Policy => 30,
+            Self::Failed => 40,
+        }
+    }
 }
 
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 
@@ -110,6 +128,7 @@ pub fn of_execution(state: &State) -> Exit {
             Exit::Policy
         }
         (ExecutionStatus::Failed, _) => Exit::Failed,
+        (ExecutionStatus::WaitingApproval, _) => Exit::Waiting,
         _ => Exit::Fine,
     }
 }

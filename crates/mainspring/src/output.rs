@@ -2,6 +2,7 @@
 //! plans.
 
 pub(crate) mod approvals;
+pub(crate) mod brief;
 pub mod draw;
 pub(crate) mod execution_view;
 pub(crate) mod progress;

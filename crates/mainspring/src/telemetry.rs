@@ -21,13 +21,13 @@ use crate::{error::CliError, output::terminal::Terminal};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Telemetry {
     /// Write traces to an OpenTelemetry collector (OTLP over HTTP) [env: OTEL_EXPORTER_OTLP_ENDPOINT]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "URL")]
     pub(crate) otlp: Option<String>,
     /// Write logs to standard error: off, error, warn, info, debug [default: info for `node`, else off]
-    #[arg(long, global = true, value_name = "LEVEL", env = "MAINSPRING_LOG")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "LEVEL", env = "MAINSPRING_LOG")]
     log: Option<String>,
     /// The format of log lines
-    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value = "text")]
+    #[arg(long, global = true, hide_short_help = true, value_name = "FORMAT", value_enum, default_value = "text")]
     log_format: LogFormat,
     #[arg(skip)]
     traces: Arc<OnceLock<Tracer>>,

@@ -185,3 +185,47 @@ fn unknown_names_in_scenarios_give_the_right_ones() {
         "is it `build`?",
     );
 }
+
+#[test]
+fn short_help_begins_with_the_first_steps() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (code, out, _) = run(folder.path(), &["-h"]);
+    assert!(code == 0 && out.contains("mainspring init") && out.lines().count() < 30, "{out}");
+    let (_, short, _) = run(folder.path(), &["validate", "-h"]);
+    let (_, long, _) = run(folder.path(), &["validate", "--help"]);
+    assert!(!short.contains("--otlp") && !short.contains("--store") && short.contains("--json"), "{short}");
+    assert!(long.contains("--otlp") && long.contains("--store"), "{long}");
+}
+
+#[test]
+fn equal_diagnostics_are_shown_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let steps: String = (0..9).map(|number| format!("  - {{id: s{number}, type: bash, comand: make}}\n")).collect();
+    fs::write(folder.path().join("flow.yaml"), format!("steps:\n{steps}")).expect("it writes");
+    let (code, _, err) = run(folder.path(), &["validate", "flow.yaml"]);
+    assert_eq!(code, 10);
+    assert_eq!(err.matches("error[unknown_key]").count(), 1, "{err}");
+    assert!(err.contains("the same at") && err.contains("and 3 more places"), "{err}");
+    let (_, out, _) = run(folder.path(), &["validate", "flow.yaml", "--json"]);
+    let errors = envelope(&out).get("errors").and_then(Value::as_list).map(<[Value]>::len);
+    assert!(errors >= Some(9), "the envelope has all of them: {out}");
+}
+
+#[test]
+fn a_run_that_waits_has_the_chosen_exit_code_and_a_brief_summary() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let flow = "steps: [{id: big, type: bash, command: 'printf %05000d 7'}, {id: ask, type: approval, prompt: 'Go on?'}]\noutput: '@big'";
+    fs::write(folder.path().join("flow.yaml"), flow).expect("it writes");
+    assert_eq!(run(folder.path(), &["run", "flow.yaml"]).0, 0);
+    let (code, out, err) = run(folder.path(), &["run", "flow.yaml", "--exit-code-waiting", "3"]);
+    assert_eq!(code, 3, "{out}{err}");
+    let (code, out, _) = run(folder.path(), &["show", "last", "--brief"]);
+    assert!(code == 0 && out.contains("waits: ask: Go on?") && out.chars().count() < 3_500, "{out}");
+    assert_eq!(run(folder.path(), &["run", "flow.yaml", "--yes", "--exit-code-waiting", "3"]).0, 0);
+    let (_, out, _) = run(folder.path(), &["show", "last", "--brief"]);
+    assert!(out.contains("more characters") && out.chars().count() < 3_500, "{out}");
+    let (_, out, _) = run(folder.path(), &["show", "last", "--brief", "--json"]);
+    let summary = envelope(&out);
+    assert_eq!(summary.get("status").and_then(Value::as_text), Some("completed"));
+    assert_eq!(summary.get("attempts").map(json::compact), Some(r#"{"completed":2}"#.into()));
+}

@@ -1,6 +1,7 @@
 //! HTTP without the API's resources: connections, request bodies, limits, errors, pagination, and HTML pages.
 
 pub(crate) mod api_docs;
+pub(crate) mod api_text;
 pub mod body;
 pub(crate) mod client_address;
 pub(crate) mod connections;

@@ -25,12 +25,12 @@ mod triggers;
 mod webhooks;
 mod workflows;
 
-use std::any::Any;
+use std::{any::Any, collections::BTreeMap, sync::Arc};
 
 use axum::{
     Extension, Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, State},
+    extract::{DefaultBodyLimit, RawQuery, State},
     handler::Handler,
     http::{StatusCode, header::CONTENT_TYPE, request::Parts},
     middleware,
@@ -54,7 +54,7 @@ use crate::{
         policy::RoutePolicies,
     },
     http::{
-        api_docs,
+        api_docs, api_text,
         html::{STYLE_PATH, page_of, style},
         problem::{Code, Problem, ProblemBody},
         request_bodies::BODY_BYTES_MAX,
@@ -128,9 +128,13 @@ pub fn router(app: App) -> Router {
     let _ = app.policies.set(RoutePolicies::of(&description));
     let counted = || middleware::from_fn_with_state(app.clone(), rate_limit);
     let page = api_docs::page(&description, &app.settings.base).document("The API of Mainspring");
-    let json = [(CONTENT_TYPE, "application/json")];
+    let tags = api_text::by_tag(&description).into_iter().map(|(tag, part)| (tag, Bytes::from(part)));
+    let tags: Arc<BTreeMap<String, Bytes>> = Arc::new(tags.collect());
+    let for_models = Bytes::from(api_text::text(&description, &app.settings.base));
+    let plain = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
     let described = Router::new()
-        .route("/openapi.json", get(async move || (Extension(Static), json, text.clone())))
+        .route("/openapi.json", get(async move |RawQuery(query): RawQuery| openapi(query.as_deref(), text, &tags)))
+        .route("/llms.txt", get(async move || (Extension(Static), plain, for_models.clone())))
         .route("/docs", get(async move || (Extension(Static), page_of(StatusCode::OK, page.clone()))))
         .route(STYLE_PATH, get(style))
         .route_layer(counted());
@@ -143,6 +147,23 @@ pub fn router(app: App) -> Router {
         .fallback(unknown.layer(counted()))
         .method_not_allowed_fallback(other_method.layer(counted()));
     bounded(routes).with_state(app)
+}
+
+/// Returns the whole description, or with `?tag=NAME` the part of one tag.
+fn openapi(query: Option<&str>, whole: Bytes, tags: &BTreeMap<String, Bytes>) -> Response {
+    let json = [(CONTENT_TYPE, "application/json")];
+    let mut pairs = query.unwrap_or_default().split('&');
+    let Some(tag) = pairs.find_map(|pair| pair.strip_prefix("tag=")) else {
+        return (Extension(Static), json, whole).into_response();
+    };
+    match tags.get(tag) {
+        Some(part) => (Extension(Static), json, part.clone()).into_response(),
+        None => {
+            let known: Vec<&str> = tags.keys().map(String::as_str).collect();
+            let message = format!("There is no such tag; known are {}.", known.join(", "));
+            Problem::new(Code::ValidationError, message).into_response()
+        }
+    }
 }
 
 /// Renders a problem before the handler runs: JSON for the API, a page for routes that browsers open.
@@ -205,5 +226,31 @@ mod tests {
         let body = axum::body::to_bytes(answer.into_body(), 10_000).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["code"], "INTERNAL_ERROR");
+    }
+
+    #[test]
+    fn the_text_has_all_operations_and_is_small() {
+        let description = description();
+        let text = api_text::text(&description, "http://localhost:8080");
+        for (path, item) in api_text::fields(&serde_json::to_value(&description).expect("JSON")["paths"]) {
+            for (method, _) in api_text::fields(item).filter(|(_, operation)| operation["responses"].is_object()) {
+                let line = format!("- {} {path}", method.to_uppercase());
+                assert!(text.contains(&line), "{line} is missing");
+            }
+        }
+        assert!(text.len() < 60_000, "{} bytes", text.len());
+    }
+
+    #[test]
+    fn a_tag_has_its_operations_and_all_types_that_they_use() {
+        let tags = api_text::by_tag(&description());
+        let executions: serde_json::Value = serde_json::from_str(&tags["executions"]).expect("JSON");
+        assert!(executions["paths"]["/api/executions"]["get"].is_object());
+        assert!(executions["paths"]["/api/members"].is_null());
+        let mut used = std::collections::BTreeSet::new();
+        api_text::add_types(&executions, &executions["paths"], &mut used);
+        let known = executions["components"]["schemas"].as_object().expect("types");
+        assert!(used.iter().all(|name| known.get(name).is_some_and(serde_json::Value::is_object)));
+        assert_eq!(used.len(), known.len());
     }
 }

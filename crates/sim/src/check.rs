@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{
-    definition::nearest,
     failure::Failure,
     history::{AttemptHistory, History},
     input::Input,
@@ -18,6 +17,7 @@ use similar::TextDiff;
 
 use crate::{
     fixture::instance,
+    near::meant,
     run::Finished,
     scenario::{CallExpect, End, Expect, StepExpect, duration_text},
     world::Made,
@@ -36,19 +36,6 @@ pub(crate) fn differences(expect: &Expect, finished: &Finished) -> Vec<String> {
     check_calls(expect, finished, &mut found);
     check_times(expect, finished, &mut found);
     found
-}
-
-/// Returns the step that an unknown name may mean, as the end of a sentence. A step in a loop needs the number of a round.
-pub(crate) fn meant(plan: &Plan, name: &str) -> String {
-    let own = (0..plan.steps.len() as u32).filter(|step| plan.agent_part(*step).is_none());
-    if let Some(step) = own.clone().find(|step| plan.id(*step) == name && plan.loop_depth(*step) > 0) {
-        let instance = Instance { step, rounds: vec![0; plan.loop_depth(step)] };
-        return format!("; it is in a loop: write `{}` for its first round", instance.name(plan));
-    }
-    let plain = name.split(['.', '[']).next().unwrap_or(name);
-    let near =
-        nearest(name, own.clone().map(|step| plan.id(step))).or_else(|| nearest(plain, own.map(|step| plan.id(step))));
-    near.map(|near| format!("; is it `{near}`?")).unwrap_or_default()
 }
 
 /// The last attempt of each step instance, including rounds that the state has dropped.

@@ -14,6 +14,7 @@ mod faults;
 mod fixture;
 mod invariants;
 mod journal_mirror;
+mod near;
 mod observation;
 pub mod picture;
 mod run;

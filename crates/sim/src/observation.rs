@@ -36,10 +36,14 @@ pub struct Observation {
     pub steps: BTreeMap<String, Status>,
     /// Ids of the steps that completed at least once, those in loops included.
     pub completed: BTreeSet<String>,
+    /// Ids of the steps of which an attempt failed.
+    pub failed: BTreeSet<String>,
     /// Ids of the steps that were skipped at least once.
     pub skipped: BTreeSet<String>,
     /// The branches that each conditional took, by its id: true for `then`.
     pub branches: BTreeMap<String, BTreeSet<bool>>,
+    /// The names of the effects whose results were used.
+    pub used: BTreeSet<String>,
     /// All calls in order: the tool or the kind of the effect, and the arguments.
     pub calls: Vec<(String, Value)>,
 }
@@ -63,8 +67,10 @@ fn of(finished: &Finished) -> Observation {
         error_code: error_code(state),
         steps: BTreeMap::new(),
         completed: BTreeSet::new(),
+        failed: BTreeSet::new(),
         skipped: BTreeSet::new(),
         branches: BTreeMap::new(),
+        used: finished.scripts_used.clone(),
         calls: finished.calls.iter().map(|call| (call.tool.clone(), call.arguments.clone())).collect(),
     };
     for step in (0..plan.steps.len() as u32).filter(|step| is_outside_of_loops(plan, *step)) {
@@ -76,6 +82,9 @@ fn of(finished: &Finished) -> Observation {
         match record {
             Record::StepCompleted { instance, .. } => {
                 observation.completed.insert(plan.id(instance.step).into());
+            }
+            Record::StepFailed { instance, .. } | Record::AttemptFailed { instance, .. } => {
+                observation.failed.insert(plan.id(instance.step).into());
             }
             Record::StepSkipped { instance, .. } => {
                 observation.skipped.insert(plan.id(instance.step).into());

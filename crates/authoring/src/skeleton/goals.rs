@@ -5,7 +5,7 @@ use mainspring_kernel::{
     plan::{EdgeKind, Loop, OnError, Order, Over, Plan, Work},
 };
 
-use super::{Observed, world::World};
+use super::{case::Observed, solver, world::World};
 
 /// A goal for one case.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,10 +26,10 @@ pub(super) enum Goal {
 pub(super) fn goals(plan: &Plan) -> Vec<Goal> {
     let mut goals = Vec::new();
     let steps = (0..plan.steps.len() as u32).filter(|step| plan.agent_part(*step).is_none());
-    for number in steps.filter(|step| !plan.is_body_of_each(*step)) {
+    for number in steps.filter(|step| !is_body(plan, *step)) {
         let step = plan.step(number);
         if step.when.is_some() {
-            goals.extend([Goal::Runs(number), Goal::Skipped(number)]);
+            goals.push(Goal::Skipped(number));
         }
         match &step.work {
             Work::Conditional { .. } => goals.extend([Goal::Branch(number, true), Goal::Branch(number, false)]),
@@ -41,11 +41,17 @@ pub(super) fn goals(plan: &Plan) -> Vec<Goal> {
         {
             goals.push(Goal::Fails(number));
         }
-        if !step.work.is_container() || step.work.is_agent() {
+        let is_each = matches!(step.work, Work::Loop(Loop { is_each: true, .. }));
+        if !step.work.is_container() || step.work.is_agent() || is_each {
             goals.push(Goal::Runs(number));
         }
     }
     goals
+}
+
+/// True for the body of a `forEach`, except that of a conditional or another container inside.
+fn is_body(plan: &Plan, step: u32) -> bool {
+    plan.is_body_of_each(step) && !plan.step(step).work.is_container()
 }
 
 /// Returns the step whose scripted result fails a step: the step itself, or the body of a `forEach`.
@@ -115,20 +121,21 @@ impl Goal {
                 observed.completed.contains(id) || is_return && status() == Some("completed")
             }
             Self::Skipped(_) => observed.skipped.contains(id),
-            Self::Fails(_) => status() == Some("failed") || status().is_none() && observed.with_failures,
+            Self::Fails(_) => observed.failed.contains(id),
             Self::Denied(_) => observed.error_code.as_deref() == Some("approval_denied"),
         }
     }
 
     /// Returns the conditions on the way to the goal, each with the value that it must have.
-    pub(super) fn wanted<'p>(&self, plan: &'p Plan) -> Vec<(&'p Condition, bool)> {
+    pub(super) fn wanted(&self, plan: &Plan) -> Vec<(Condition, bool)> {
         let number = self.step();
         let mut wanted = Vec::new();
         reach(plan, number, !matches!(self, Self::Skipped(_)), &mut wanted);
         if let (Self::Branch(_, side), Work::Conditional { condition, .. }) = (self, &plan.step(number).work) {
-            wanted.push((condition, *side));
+            wanted.push((number, condition, *side));
         }
-        wanted
+        let of_first_item = |(step, condition, truth)| (solver::of_first_item(condition, step, plan), truth);
+        wanted.into_iter().map(of_first_item).collect()
     }
 
     /// Changes the values that no condition describes.
@@ -147,13 +154,13 @@ impl Goal {
 }
 
 /// Adds the conditions under which a step runs: its own, those of the blocks around it, and those of its edges.
-fn reach<'p>(plan: &'p Plan, number: u32, runs: bool, wanted: &mut Vec<(&'p Condition, bool)>) {
+fn reach<'p>(plan: &'p Plan, number: u32, runs: bool, wanted: &mut Vec<(u32, &'p Condition, bool)>) {
     let step = plan.step(number);
     if let Some(owner) = plan.parent(number) {
         reach(plan, owner, true, wanted);
         match &plan.step(owner).work {
-            Work::Conditional { condition, then, .. } => wanted.push((condition, step.block == *then)),
-            Work::Loop(Loop { over: Over::While { condition, .. }, .. }) => wanted.push((condition, true)),
+            Work::Conditional { condition, then, .. } => wanted.push((owner, condition, step.block == *then)),
+            Work::Loop(Loop { over: Over::While { condition, .. }, .. }) => wanted.push((owner, condition, true)),
             _ => {}
         }
     }
@@ -162,12 +169,12 @@ fn reach<'p>(plan: &'p Plan, number: u32, runs: bool, wanted: &mut Vec<(&'p Cond
         && let Some(place) = block.steps.iter().position(|other| *other == number)
     {
         for edge in graph.incoming(place as u32) {
-            wanted.extend(edge.condition.iter().map(|condition| (condition, true)));
+            wanted.extend(edge.condition.iter().map(|condition| (number, condition, true)));
             if edge.kind == EdgeKind::Skip {
                 let source = plan.step(block.steps[edge.from as usize]);
-                wanted.extend(source.when.iter().map(|when| (when, false)));
+                wanted.extend(source.when.iter().map(|when| (number, when, false)));
             }
         }
     }
-    wanted.extend(step.when.iter().map(|when| (when, runs)));
+    wanted.extend(step.when.iter().map(|when| (number, when, runs)));
 }

@@ -14,7 +14,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use super::{Case, Observed, expectations};
+use super::case::{Case, Observed, expectations};
 
 /// An execution as a case.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,13 +1,16 @@
 //! Values that stand for real ones: results of effects, and values that match a schema.
 
 use mainspring_kernel::{
-    json,
     plan::VariableType,
     value::{Map, Value},
 };
 
 /// Maximum nesting of a sample. A schema may refer to itself.
 const DEPTH_MAX: usize = 8;
+
+/// Maximum length of a word of a function, and of all words, that are tried as values.
+const WORD_BYTES_MAX: usize = 40;
+const WORDS_MAX: usize = 20;
 
 /// The text that stands for an unknown one.
 pub(super) const TEXT: &str = "text";
@@ -92,8 +95,38 @@ pub(super) fn of_variable(kind: VariableType) -> Value {
     }
 }
 
-/// Returns the answer of a model that must match a schema.
-pub(super) fn answer(schema: Option<&Value>) -> Value {
-    let text = schema.map_or_else(|| TEXT.to_string(), |schema| json::compact(&of_schema(schema)));
-    Value::map([("text", text.into())])
+/// Returns the answer of a model.
+pub(super) fn answer() -> Value {
+    let usage = [("inputTokens", 10u64.into()), ("outputTokens", 5u64.into())];
+    Value::map([("text", TEXT.into()), ("usage", Value::map(usage))])
+}
+
+/// Returns the words between quotes and in regular expressions of a function: the texts that it distinguishes.
+pub(super) fn words_of(source: &str) -> Vec<Value> {
+    let is_word = |part: &&str| {
+        let is_letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | ' ');
+        !part.trim().is_empty() && part.len() <= WORD_BYTES_MAX && part.chars().all(is_letter)
+    };
+    let mut words: Vec<&str> = source.split(['"', '\'', '`', '/', '|']).filter(is_word).collect();
+    words.truncate(WORDS_MAX);
+    words.into_iter().map(Value::from).collect()
+}
+
+/// True if a value has the type that a schema declares, and is among its words.
+pub(super) fn fits(schema: &Value, value: &Value) -> bool {
+    let words = schema.get("enum").and_then(Value::as_list);
+    let kind = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::Text(_) => "string",
+        Value::List(_) => "array",
+        Value::Map(_) => "object",
+    };
+    let is_kind = match schema.get("type").and_then(Value::as_text) {
+        Some("integer") => kind == "number",
+        Some(declared) => kind == declared,
+        None => true,
+    };
+    is_kind && words.is_none_or(|words| words.contains(value))
 }

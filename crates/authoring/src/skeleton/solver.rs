@@ -10,7 +10,7 @@ use mainspring_kernel::{
 
 use super::{
     samples,
-    world::{World, references_of, targets},
+    world::{World, first_item, references_of, schema_of, targets},
 };
 
 /// A value that a function reads, directly or through other functions.
@@ -18,6 +18,21 @@ use super::{
 pub(super) struct Feed {
     pub(super) root: Root,
     pub(super) path: Vec<Part>,
+}
+
+/// Replaces `@item` in the condition of a step by the first item of its list.
+pub(super) fn of_first_item(condition: &Condition, step: u32, plan: &Plan) -> Condition {
+    let parts = |parts: &[Condition]| parts.iter().map(|part| of_first_item(part, step, plan)).collect();
+    match condition {
+        Condition::About(reference, test) => match first_item(plan, step, reference) {
+            Some(reference) => Condition::About(reference, test.clone()),
+            None => condition.clone(),
+        },
+        Condition::All(all) => Condition::All(parts(all)),
+        Condition::Any(any) => Condition::Any(parts(any)),
+        Condition::Not(part) => Condition::Not(Box::new(of_first_item(part, step, plan))),
+        Condition::Constant(_) | Condition::Variable(..) => condition.clone(),
+    }
 }
 
 /// Sets values so that a condition has a truth value. Returns false if none were found; the values are then undefined.
@@ -89,7 +104,10 @@ fn about(
             false => world.remove(plan, reference.root, &reference.path),
         };
     }
-    for candidate in candidates(test) {
+    let schema = schema_of(plan, root, &path);
+    let words = schema.and_then(|schema| schema.get("enum")).and_then(Value::as_list).unwrap_or_default();
+    let fitting = words.iter().cloned().chain(candidates(test));
+    for candidate in fitting.filter(|candidate| schema.is_none_or(|schema| samples::fits(schema, candidate))) {
         let mut attempt = world.clone();
         if attempt.set(plan, reference.root, &reference.path, candidate) && is_right(&attempt, &direct) {
             *world = attempt;
@@ -132,7 +150,7 @@ pub(super) fn prefer_main_path(plan: &Plan, world: &mut World) {
         let step = plan.step(number);
         if let Some(when) = &step.when {
             let is_return = matches!(step.work, Work::Return { .. });
-            prefer(when, !is_return, plan, world);
+            prefer(&of_first_item(when, number, plan), !is_return, plan, world);
         }
         if let Some(bail) = &step.bail {
             prefer(bail, false, plan, world);
@@ -163,11 +181,15 @@ pub(super) fn feeds_of<'c>(plan: &Plan, conditions: impl Iterator<Item = &'c Con
     let mut references = Vec::new();
     conditions.for_each(|condition| condition.references(&mut references));
     let mut found = Vec::new();
-    let steps = references.iter().filter_map(|reference| match reference.root {
-        Root::Step(step) => Some(step),
-        _ => None,
-    });
-    steps.for_each(|step| feeds_of_step(plan, step, &mut found));
+    for reference in references {
+        match reference.root {
+            Root::Step(step) if matches!(plan.step(step).work, Work::Code { .. }) => {
+                feeds_of_step(plan, step, &mut found);
+            }
+            // An operand that is a reference, such as a limit of the input.
+            root => found.push(Feed { root, path: reference.path.clone() }),
+        }
+    }
     found
 }
 
@@ -198,10 +220,21 @@ fn feeds_of_step(plan: &Plan, step: u32, found: &mut Vec<Feed>) {
     }
 }
 
-/// Returns the literal operands of conditions, as text too.
-pub(super) fn literals<'c>(conditions: impl Iterator<Item = &'c Condition>) -> Vec<Value> {
-    let mut found = Vec::new();
-    conditions.for_each(|condition| operands(condition, &mut found));
+/// Returns the literal operands of conditions, as text too, and the words of the functions that they read.
+pub(super) fn literals<'c>(plan: &Plan, conditions: impl Iterator<Item = &'c Condition>) -> Vec<Value> {
+    let (mut found, mut references) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        operands(condition, &mut found);
+        condition.references(&mut references);
+    }
+    for reference in references {
+        if let Root::Step(step) = reference.root
+            && let Work::Code { source, .. } = &plan.step(step).work
+        {
+            found.extend(samples::words_of(source));
+        }
+    }
+    found.dedup();
     found
 }
 

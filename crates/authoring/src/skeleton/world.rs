@@ -7,6 +7,7 @@ use mainspring_kernel::{
     json,
     plan::{Gate, Loop, Order, Output, Over, Plan, Work},
     reference::{Found, Lookup, Part, Reference, Root},
+    template::Template,
     value::{Map, Value},
 };
 
@@ -45,7 +46,7 @@ impl World {
             world.require(plan, reference.root, &reference.path);
         }
         for step in 0..plan.steps.len() as u32 {
-            world.fill_list(plan, step);
+            world.fill(plan, step);
         }
         world
     }
@@ -65,7 +66,7 @@ impl World {
                 if let Some(schema) = &agent.answer_schema {
                     self.answers.insert(number, samples::of_schema(schema));
                 }
-                self.outputs.insert(number, samples::answer(None));
+                self.outputs.insert(number, samples::answer());
             }
             Work::Subworkflow { .. } | Work::Signal { .. } => {
                 self.outputs.insert(number, sample.unwrap_or_else(|| Map::new().into()));
@@ -86,23 +87,19 @@ impl World {
         }
     }
 
-    /// Makes the list of a loop a list of two items, which have what the loop reads of them.
-    fn fill_list(&mut self, plan: &Plan, number: u32) {
-        let Work::Loop(Loop { block, over: Over::Items(list), .. }) = &plan.step(number).work else { return };
-        let mut item = Value::Null;
-        let inside = plan.block(*block).steps.first().map_or(0..0, |first| *first..plan.end_of_block(*block));
-        for reference in inside.flat_map(|step| references_of(plan, step)) {
-            if reference.root == Root::Item && !reference.path.is_empty() {
-                put(&mut item, &reference.path, samples::TEXT.into());
-            }
-        }
-        let item = |name: &str| if item == Value::Null { Value::from(name) } else { item.clone() };
-        for (root, path) in targets(plan, list.root, &list.path) {
-            let items = vec![item("first"), item("second")];
-            if let Some(value) = self.slot(root) {
-                let is_list = follow(value, &path).is_some_and(|value| value.as_list().is_some());
-                if !is_list {
-                    put(value, &path, items.into());
+    /// Makes the list of a loop a list of two items, and gives a sleep its duration or its time.
+    fn fill(&mut self, plan: &Plan, number: u32) {
+        let (reference, value) = match &plan.step(number).work {
+            Work::Loop(Loop { over: Over::Items(list), .. }) => (list, items_of(plan, number)),
+            Work::Sleep { duration_ms: Template::Whole(reference) } => (reference, 1_000u64.into()),
+            Work::SleepUntil { time: Template::Whole(reference) } => (reference, "2026-02-07T12:00:00Z".into()),
+            _ => return,
+        };
+        for (root, path) in targets(plan, reference.root, &reference.path) {
+            if let Some(slot) = self.slot(root) {
+                let has_kind = follow(slot, &path).is_some_and(|old| old.kind() == value.kind());
+                if !has_kind || matches!(value, Value::Text(_)) {
+                    put(slot, &path, value.clone());
                 }
             }
         }
@@ -207,8 +204,11 @@ impl World {
     }
 
     fn result(&self, step: u32, output: &Value) -> Value {
-        let answer = self.answers.get(&step).map(|answer| Value::map([("text", json::compact(answer).into())]));
-        Value::map([("return", answer.unwrap_or_else(|| output.clone()))])
+        let mut output = output.clone();
+        if let (Some(answer), Value::Map(map)) = (self.answers.get(&step), &mut output) {
+            map.insert("text".into(), json::compact(answer).into());
+        }
+        Value::map([("return", output)])
     }
 }
 
@@ -268,6 +268,63 @@ impl Lookup for World {
     fn output(&self, _: &str) -> Option<&Value> {
         None
     }
+}
+
+/// Returns the innermost loop over a list around a step.
+fn list_loop(plan: &Plan, step: u32) -> Option<u32> {
+    plan.loops_around(step)
+        .find(|around| matches!(plan.step(*around).work, Work::Loop(Loop { over: Over::Items(_), .. })))
+}
+
+/// Returns two items for the list of a loop, with everything that its steps read of `@item`.
+fn items_of(plan: &Plan, number: u32) -> Value {
+    let mut item = Value::Null;
+    let inside =
+        plan.step(number).work.branches().into_iter().flat_map(|(_, block)| {
+            plan.block(block).steps.first().map_or(0..0, |first| *first..plan.end_of_block(block))
+        });
+    for step in inside.filter(|step| list_loop(plan, *step) == Some(number)) {
+        for reference in references_of(plan, step).into_iter().filter(|reference| reference.root == Root::Item) {
+            let is_list =
+                matches!(&plan.step(step).work, Work::Loop(Loop { over: Over::Items(list), .. }) if list == reference);
+            let value = if is_list { items_of(plan, step) } else { samples::TEXT.into() };
+            if !reference.path.is_empty() || is_list {
+                put(&mut item, &reference.path, value);
+            }
+        }
+    }
+    match item {
+        Value::Null => vec![Value::from("first"), "second".into()].into(),
+        item => vec![item.clone(), item].into(),
+    }
+}
+
+/// Replaces `@item` in a step by the first item of the list, so that its value can be set.
+pub(super) fn first_item(plan: &Plan, step: u32, reference: &Reference) -> Option<Reference> {
+    if reference.root != Root::Item {
+        return Some(reference.clone());
+    }
+    let around = list_loop(plan, step)?;
+    let Work::Loop(Loop { over: Over::Items(list), .. }) = &plan.step(around).work else { return None };
+    let list = first_item(plan, around, list)?;
+    let path = list.path.iter().cloned().chain([Part::Index(0)]).chain(reference.path.iter().cloned()).collect();
+    Some(Reference { root: list.root, path, text: reference.text.clone() })
+}
+
+/// Returns the schema of a part of an input or a result, if it is declared.
+pub(super) fn schema_of<'p>(plan: &'p Plan, root: Root, path: &[Part]) -> Option<&'p Value> {
+    let schema = match root {
+        Root::Input => plan.input_schema.as_ref()?,
+        Root::Step(step) => match &plan.step(step).work {
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.answer_schema.as_ref()?,
+            _ => plan.step(step).output_schema.as_ref()?,
+        },
+        _ => return None,
+    };
+    path.iter().try_fold(schema, |schema, part| match part {
+        Part::Name(name) => schema.get("properties")?.get(name),
+        Part::Index(_) => schema.get("items"),
+    })
 }
 
 /// Returns the inputs and results that a reference reads, through containers whose output is that of a step inside.

@@ -5,7 +5,7 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use super::{Case, Skeleton};
+use super::case::{Case, Skeleton};
 
 /// The fields of a case in reading order.
 const ORDER: [&str; 6] = ["input", "variables", "policy", "workflows", "effects", "inbox"];

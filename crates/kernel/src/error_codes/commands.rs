@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 120] = [
+pub(super) static CODES: [ErrorCode; 122] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -329,6 +329,18 @@ pub(super) static CODES: [ErrorCode; 120] = [
         "Change the rule, or repeat the command with --yes if the policy asks.",
     ),
     command("unknown_tool_server", 10, "No tool server has this name.", "Use a name of `mcpServers`."),
+    command(
+        "no_language_server",
+        10,
+        "This build has no language server.",
+        "Use a build with the feature `language-server`.",
+    ),
+    command(
+        "language_server_failed",
+        40,
+        "The editor broke the protocol or the connection.",
+        "Start `mainspring lsp` from an editor, and report the message.",
+    ),
     command(
         "unknown_topic",
         10,

@@ -219,6 +219,7 @@ impl Execution {
         match self.listed.status {
             ExecutionStatus::Failed if error::is_policy(text("code"), class) => Exit::Policy,
             ExecutionStatus::Failed => Exit::Failed,
+            ExecutionStatus::WaitingApproval => Exit::Waiting,
             _ => Exit::Fine,
         }
     }

@@ -50,6 +50,9 @@ pub(crate) struct Run {
     /// Approve every approval as the owner; otherwise `mainspring approvals` lists open ones
     #[arg(long, conflicts_with = "detach")]
     yes: bool,
+    /// The exit code if the execution waits for an approval
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "detach")]
+    exit_code_waiting: u8,
     #[command(flatten)]
     bounds: Bounds,
     #[command(flatten)]
@@ -77,7 +80,7 @@ struct Bounds {
 }
 
 pub(crate) fn run(run: &Run, context: &Context) -> Result<Exit, CliError> {
-    context.backend()?.start(&RunRequest {
+    let exit = context.backend()?.start(&RunRequest {
         workflow: &run.file,
         subworkflows: &run.workflows,
         is_saved_first: run.save,
@@ -90,7 +93,8 @@ pub(crate) fn run(run: &Run, context: &Context) -> Result<Exit, CliError> {
         is_detached: run.detach,
         approves_all: run.yes,
         metrics: &run.metrics,
-    })
+    })?;
+    Ok(if exit == Exit::Waiting { Exit::Chosen(run.exit_code_waiting) } else { exit })
 }
 
 impl Bounds {

@@ -160,8 +160,10 @@ fn observed(fields: &Map, definition: &str, folder: &Path) -> Result<Observed, S
         error_code: observation.error_code,
         steps: observation.steps.into_iter().map(|(id, status)| (id, status.name().into())).collect(),
         completed: observation.completed,
+        failed: observation.failed,
         skipped: observation.skipped,
         branches: observation.branches,
+        used: observation.used,
         calls: observation.calls,
     })
 }

@@ -7,7 +7,7 @@ use super::usage;
 use crate::{
     context::Context,
     error::{CliError, Exit},
-    output::{execution_view::AttemptPage, terminal::print_out},
+    output::{brief, execution_view::AttemptPage, terminal::print_out},
 };
 
 /// Show an execution.
@@ -24,11 +24,21 @@ pub(crate) struct Show {
     /// At most this many attempts
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
+    /// A summary of at most 3,500 characters: counts, failures, approvals, the beginning of the output
+    #[arg(long, conflicts_with_all = ["verbose", "skip", "limit"])]
+    brief: bool,
 }
 
 pub(crate) fn show(show: &Show, context: &Context) -> Result<Exit, CliError> {
     let page = AttemptPage { skip: show.skip, limit: show.limit };
     let mut details = context.backend()?.show(&show.id, page)?;
+    if show.brief {
+        match context.global.json {
+            true => print_out!("{}", compact(&brief::value(&details.view))),
+            false => print_out!("{}", brief::text(&details.view)),
+        }
+        return Ok(Exit::Fine);
+    }
     if !context.global.json {
         details.view.print(page, show.verbose);
         details.envelope.get("usage").into_iter().for_each(usage::print);

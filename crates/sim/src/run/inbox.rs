@@ -12,9 +12,9 @@ use mainspring_kernel::{
 };
 
 use crate::{
-    check::meant,
     fixture::{Fixture, START_MS, instance},
     journal_mirror::JournalMirror,
+    near::meant,
     scenario::{At, Entry, EntryAction, Reached, duration_text},
     world::World,
 };

@@ -1,0 +1,290 @@
+//! The language server: diagnostics, completion, hover, definition and rename, over standard input and output.
+//!
+//! It is synchronous and has one thread. Diagnostics of a changed text are sent when no message waits, so that they do
+//! not delay an answer. The compiler is the caller's, since functions and schemas are checked in its workers.
+
+mod complete;
+mod objects;
+mod outline;
+mod position;
+mod references;
+
+use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_types::{
+    CompletionList, CompletionOptions, CompletionParams, Diagnostic as LspDiagnostic, DiagnosticSeverity,
+    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, GotoDefinitionParams,
+    HoverParams, HoverProviderCapability, Location, NumberOrString, OneOf, PublishDiagnosticsParams, RenameOptions,
+    RenameParams, ServerCapabilities, TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind,
+    TextEdit, Uri, WorkDoneProgressOptions, WorkspaceEdit,
+};
+use mainspring_kernel::{
+    definition::Syntax,
+    diagnostic::{Diagnostic, Severity},
+    limits::DEFINITION_BYTES_MAX,
+};
+use outline::Outline;
+use serde_json::Value as Json;
+
+use crate::language::Language;
+
+/// Compiles a text, and returns its diagnostics: errors and warnings.
+pub type Check<'c> = dyn Fn(&str, Syntax) -> Vec<Diagnostic> + 'c;
+
+/// An open text.
+struct Text {
+    text: String,
+    outline: Outline,
+}
+
+/// The server with its open texts.
+struct Server<'s> {
+    check: &'s Check<'s>,
+    language: Language,
+    texts: BTreeMap<String, Text>,
+    /// Addresses of texts whose diagnostics are due.
+    due: BTreeSet<String>,
+}
+
+/// Serves one client on standard input and output until it says goodbye. Returns an error if the client breaks the
+/// protocol or the connection.
+pub fn serve(check: &Check<'_>) -> Result<(), String> {
+    let (connection, threads) = Connection::stdio();
+    let served = serve_on(&connection, check);
+    drop(connection);
+    let joined = threads.join().map_err(|error| format!("the connection broke: {error}"));
+    served.and(joined)
+}
+
+/// Serves a client on a connection.
+pub fn serve_on(connection: &Connection, check: &Check<'_>) -> Result<(), String> {
+    let capabilities = serde_json::to_value(capabilities()).map_err(|error| error.to_string())?;
+    connection.initialize(capabilities).map_err(|error| format!("the client did not initialize: {error}"))?;
+    let (language, texts, due) = (Language::default(), BTreeMap::new(), BTreeSet::new());
+    Server { check, language, texts, due }.run(connection)
+}
+
+fn capabilities() -> ServerCapabilities {
+    let triggers = ["@", ".", " ", ":"].map(String::from).to_vec();
+    let completion = CompletionOptions { trigger_characters: Some(triggers), ..CompletionOptions::default() };
+    let work_done_progress_options = WorkDoneProgressOptions::default();
+    ServerCapabilities {
+        text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::FULL)),
+        completion_provider: Some(completion),
+        hover_provider: Some(HoverProviderCapability::Simple(true)),
+        definition_provider: Some(OneOf::Left(true)),
+        rename_provider: Some(OneOf::Right(RenameOptions { prepare_provider: Some(true), work_done_progress_options })),
+        ..ServerCapabilities::default()
+    }
+}
+
+impl Server<'_> {
+    fn run(&mut self, connection: &Connection) -> Result<(), String> {
+        loop {
+            let message = match connection.receiver.try_recv() {
+                Ok(message) => message,
+                Err(_) => {
+                    self.publish_due(connection)?;
+                    match connection.receiver.recv() {
+                        Ok(message) => message,
+                        Err(_) => return Ok(()),
+                    }
+                }
+            };
+            match message {
+                Message::Request(request) => {
+                    if connection.handle_shutdown(&request).map_err(|error| error.to_string())? {
+                        return Ok(());
+                    }
+                    send(connection, Message::Response(self.answer(request)))?;
+                }
+                Message::Notification(notification) => self.notice(notification, connection)?,
+                Message::Response(_) => {}
+            }
+        }
+    }
+
+    fn notice(&mut self, notification: Notification, connection: &Connection) -> Result<(), String> {
+        match notification.method.as_str() {
+            "textDocument/didOpen" => {
+                if let Ok(params) = serde_json::from_value::<DidOpenTextDocumentParams>(notification.params) {
+                    self.set(params.text_document.uri.as_str(), params.text_document.text);
+                }
+            }
+            "textDocument/didChange" => {
+                if let Ok(params) = serde_json::from_value::<DidChangeTextDocumentParams>(notification.params)
+                    && let Some(change) = params.content_changes.into_iter().next_back()
+                {
+                    self.set(params.text_document.uri.as_str(), change.text);
+                }
+            }
+            "textDocument/didClose" => {
+                if let Ok(params) = serde_json::from_value::<DidCloseTextDocumentParams>(notification.params) {
+                    let address = params.text_document.uri.as_str().to_string();
+                    self.texts.remove(&address);
+                    self.due.remove(&address);
+                    publish(connection, params.text_document.uri, Vec::new())?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Replaces a text. One that is too large for a definition gets no help.
+    fn set(&mut self, address: &str, text: String) {
+        let outline = if text.len() > DEFINITION_BYTES_MAX { Outline::default() } else { Outline::read(&text) };
+        self.texts.insert(address.into(), Text { text, outline });
+        self.due.insert(address.into());
+    }
+
+    fn publish_due(&mut self, connection: &Connection) -> Result<(), String> {
+        for address in std::mem::take(&mut self.due) {
+            let Some(Text { text, outline }) = self.texts.get(&address) else { continue };
+            let is_ours = objects::is_definition(outline) && !address.contains(".scenario.");
+            let found = if is_ours { (self.check)(text, syntax(&address)) } else { Vec::new() };
+            let found = found.iter().map(|found| diagnostic(text, found)).collect();
+            if let Ok(uri) = address.parse::<Uri>() {
+                publish(connection, uri, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, request: Request) -> Response {
+        let (id, params) = (request.id, request.params);
+        match request.method.as_str() {
+            "textDocument/completion" => respond(id, self.completion(params)),
+            "textDocument/hover" => respond(id, self.hover(params)),
+            "textDocument/definition" => respond(id, self.definition(params)),
+            "textDocument/prepareRename" => respond(id, self.prepare_rename(params)),
+            "textDocument/rename" => respond(id, self.rename(params)),
+            method => Response::new_err(id, ErrorCode::MethodNotFound as i32, format!("{method} is not supported")),
+        }
+    }
+
+    /// Returns the text of a request, and the byte of its position.
+    fn place(&self, at: &TextDocumentPositionParams) -> Result<(&Text, usize), String> {
+        let address = at.text_document.uri.as_str();
+        let text = self.texts.get(address).ok_or_else(|| format!("{address} is not open"))?;
+        Ok((text, position::offset(&text.text, at.position)))
+    }
+
+    fn completion(&self, params: Json) -> Result<Json, String> {
+        let params: CompletionParams = parsed(params)?;
+        let (text, offset) = self.place(&params.text_document_position)?;
+        let (items, is_incomplete) = complete::complete(&text.text, &text.outline, &self.language, offset);
+        to_json(CompletionList { is_incomplete, items })
+    }
+
+    fn hover(&self, params: Json) -> Result<Json, String> {
+        let params: HoverParams = parsed(params)?;
+        let (text, offset) = self.place(&params.text_document_position_params)?;
+        to_json(complete::hover(&text.text, &text.outline, &self.language, offset))
+    }
+
+    fn definition(&self, params: Json) -> Result<Json, String> {
+        let params: GotoDefinitionParams = parsed(params)?;
+        let at = params.text_document_position_params;
+        let (Text { text, outline }, offset) = self.place(&at)?;
+        let Some((name, _)) = references::step_at(text, outline, offset) else { return Ok(Json::Null) };
+        let steps = objects::steps(outline);
+        let step = steps.iter().find(|step| step.name == name);
+        let range = step.map(|step| position::range(text, &step.entry.value_at));
+        to_json(range.map(|range| Location { uri: at.text_document.uri, range }))
+    }
+
+    fn prepare_rename(&self, params: Json) -> Result<Json, String> {
+        let at: TextDocumentPositionParams = parsed(params)?;
+        let (Text { text, outline }, offset) = self.place(&at)?;
+        let step = references::step_at(text, outline, offset);
+        to_json(step.map(|(_, bytes)| position::range(text, &bytes)))
+    }
+
+    fn rename(&self, params: Json) -> Result<Json, String> {
+        let params: RenameParams = parsed(params)?;
+        let at = params.text_document_position;
+        let (Text { text, outline }, offset) = self.place(&at)?;
+        let step = references::step_at(text, outline, offset);
+        let (old, _) = step.ok_or("only ids of steps can be renamed, at the id or at a reference to it")?;
+        let new = params.new_name;
+        let places = references::renamed(text, outline, &old, &new)?;
+        self.check_rename(text, &places, &new, syntax(at.text_document.uri.as_str()))?;
+        let edit = |bytes| TextEdit { range: position::range(text, bytes), new_text: new.clone() };
+        let edits: Vec<TextEdit> = places.iter().map(edit).collect();
+        // The protocol has a map here; lsp-types names the type of its keys.
+        #[allow(clippy::mutable_key_type)]
+        let changes = HashMap::from([(at.text_document.uri, edits)]);
+        to_json(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() })
+    }
+
+    /// Refuses a rename after which the definition has errors that it does not have now: a place was missed, or was
+    /// none.
+    fn check_rename(
+        &self,
+        text: &str,
+        places: &[std::ops::Range<usize>],
+        new: &str,
+        syntax: Syntax,
+    ) -> Result<(), String> {
+        let mut changed = text.to_string();
+        for place in places.iter().rev() {
+            changed.replace_range(place.clone(), new);
+        }
+        let errors = |text: &str| {
+            let found = (self.check)(text, syntax);
+            found.into_iter().filter(|found| found.severity == Severity::Error).collect::<Vec<_>>()
+        };
+        let (before, after) = (errors(text), errors(&changed));
+        match after.first() {
+            Some(error) if after.len() > before.len() => Err(format!("the rename would break the definition: {error}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn syntax(address: &str) -> Syntax {
+    if address.ends_with(".json") { Syntax::Json } else { Syntax::Guess }
+}
+
+fn diagnostic(text: &str, found: &Diagnostic) -> LspDiagnostic {
+    let help = if found.help.is_empty() { String::new() } else { format!("; {}", found.help) };
+    LspDiagnostic {
+        range: found.place.map(|place| position::of_place(text, place)).unwrap_or_default(),
+        severity: Some(match found.severity {
+            Severity::Error => DiagnosticSeverity::ERROR,
+            Severity::Warning => DiagnosticSeverity::WARNING,
+        }),
+        code: Some(NumberOrString::String(found.code.into())),
+        source: Some("mainspring".into()),
+        message: format!("{}{help}", found.message),
+        ..LspDiagnostic::default()
+    }
+}
+
+fn publish(connection: &Connection, uri: Uri, diagnostics: Vec<LspDiagnostic>) -> Result<(), String> {
+    let params = PublishDiagnosticsParams { uri, diagnostics, version: None };
+    let method = "textDocument/publishDiagnostics".to_string();
+    send(connection, Message::Notification(Notification { method, params: to_json(params)? }))
+}
+
+fn send(connection: &Connection, message: Message) -> Result<(), String> {
+    connection.sender.send(message).map_err(|_| "the client has closed the connection".into())
+}
+
+fn respond(id: RequestId, result: Result<Json, String>) -> Response {
+    match result {
+        Ok(result) => Response::new_ok(id, result),
+        Err(why) => Response::new_err(id, ErrorCode::InvalidParams as i32, why),
+    }
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(params: Json) -> Result<T, String> {
+    serde_json::from_value(params).map_err(|error| format!("the request cannot be read: {error}"))
+}
+
+fn to_json(value: impl serde::Serialize) -> Result<Json, String> {
+    serde_json::to_value(value).map_err(|error| error.to_string())
+}
