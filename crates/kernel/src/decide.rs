@@ -33,6 +33,7 @@ use core::cmp::Reverse;
 
 use crate::{
     apply::{IllegalTransition, apply, size::RECORD_BYTES},
+    decide_version::AGENT_FAILURES_SINCE,
     effect::Attempt,
     evaluation::{Evaluated, Evaluation},
     failure::{Class, Failure},
@@ -554,9 +555,13 @@ impl Decider<'_> {
     fn fail(&mut self, instance: &Instance, failure: Failure) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         // A failed tool call of an agent is a result that the model gets.
-        let is_result = plan.agent_part(instance.step) == Some(AgentPart::Call) && failure.code != budgets::EXCEEDED;
+        let part = plan.agent_part(instance.step);
+        let is_result = part == Some(AgentPart::Call) && failure.code != budgets::EXCEEDED;
         let disposition = if is_result || self.is_handled(instance) || self.ends_well() {
             FailureDisposition::Handled
+        } else if part.is_some() && self.state.decide_version >= AGENT_FAILURES_SINCE {
+            // `failOpen` tolerates the failure of the agent. A tolerated failure in it would be an empty answer.
+            FailureDisposition::Failed
         } else if plan.step(instance.step).on_error == OnError::Continue
             || plan.policy.fail_open
             || plan.is_finally(plan.step(instance.step).block)

@@ -40,3 +40,9 @@ pub(crate) const AGENTS_SINCE: u32 = 7;
 
 /// Version since which calls of agents and children reserve and settle what they use, and budgets limit it.
 pub const BUDGETS_SINCE: u32 = 8;
+
+/// Version since which these rules apply inside an agent:
+///
+/// - a failed model call fails the agent, also in a workflow with `failOpen`;
+/// - a final answer that cannot be checked fails the agent, and is not sent back to the model.
+pub(crate) const AGENT_FAILURES_SINCE: u32 = 8;

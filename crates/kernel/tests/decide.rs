@@ -1,5 +1,7 @@
 //! Tests of `decide`, record by record. A case is a text with one line for each input and the resulting records.
 
+#[path = "decide/agent_failures.rs"]
+mod agent_failures;
 #[path = "decide/children.rs"]
 mod children;
 #[path = "decide/evaluations.rs"]

@@ -6,6 +6,7 @@ use super::Decider;
 use crate::{
     apply::IllegalTransition,
     cbor::{self, Writer},
+    decide_version::AGENT_FAILURES_SINCE,
     evaluation::{Check, Evaluated, Evaluation, Function},
     failure::{Class, Failure},
     hash::Hash,
@@ -192,6 +193,13 @@ impl Decider<'_> {
             },
             Purpose::Answer(instance, value) => match outcome {
                 Ok(_) => self.complete_agent(&instance, value),
+                // Another answer of the model would not be checked either.
+                Err(failure)
+                    if failure.class != Class::Invalid && self.state.decide_version >= AGENT_FAILURES_SINCE =>
+                {
+                    let failure = self.named(&instance, "its answer cannot be checked: ", failure);
+                    self.fail(&instance, failure)
+                }
                 Err(failure) => self.reject_answer(&instance, &failure.message),
             },
             Purpose::Promise(instance, output) => match outcome {
