@@ -62,6 +62,20 @@ pub struct Judgment {
     pub verdict: Verdict,
 }
 
+impl Judgment {
+    /// Returns the stricter one of two judgments.
+    fn stricter(self, other: Self) -> Self {
+        if (other.verdict, other.class) > (self.verdict, self.class) { other } else { self }
+    }
+}
+
+/// The judgments of the tools of one plan, by the name in `tool` steps and by the entry in the lists of agents.
+#[derive(Default)]
+struct Known<'p> {
+    tools: BTreeMap<&'p str, Judgment>,
+    listed: BTreeMap<&'p str, Judgment>,
+}
+
 /// A call that a policy judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
@@ -91,6 +105,9 @@ impl<'a> Call<'a> {
         })
     }
 }
+
+/// The classes that a request can have while its method is not known.
+const REQUEST_CLASSES: [EffectClass; 3] = [EffectClass::Read, EffectClass::Write, EffectClass::Destructive];
 
 /// Returns the class of a request (RFC 9110, 9.2.1: safe methods). An unknown method may delete.
 fn of_method(method: Option<&str>) -> EffectClass {
@@ -213,34 +230,75 @@ impl EffectPolicy {
         lower.filter_map(|rules| rules.verdict(name, class, source)).fold(of_installation, Verdict::max)
     }
 
-    /// Judges a step of a plan. `None` if the step makes no call, or calls a tool where no tool server is configured.
+    /// Judges a step of a plan. `None` if the step makes no call, or calls a tool where neither a tool server nor a rule
+    /// is configured.
     pub fn judge_step(&self, plan: &Plan, step: u32, organization: Option<&str>) -> Option<Judgment> {
+        self.judge_once(plan, step, organization, &mut Known::default())
+    }
+
+    /// Judges a step. Each tool of the plan is compared with the rules once.
+    fn judge_once<'p>(
+        &self,
+        plan: &'p Plan,
+        step: u32,
+        organization: Option<&str>,
+        known: &mut Known<'p>,
+    ) -> Option<Judgment> {
+        let workflow = &plan.effect_rules;
         if let Some((_, agent)) = plan.agent_of_call(step) {
-            return self.judge_agent(agent, organization, &plan.effect_rules);
+            return self.judge_agent(agent, organization, workflow, known);
         }
-        let call = Call::of(&plan.step(step).work)?;
-        if matches!(call, Call::Tool(_)) && self.servers.is_empty() {
-            return None;
+        match Call::of(&plan.step(step).work)? {
+            Call::Tool(_) if !self.judges_tools(workflow) => None,
+            Call::Tool(name) => {
+                let judge = || self.judge(Call::Tool(name), organization, workflow);
+                Some(*known.tools.entry(name).or_insert_with(judge))
+            }
+            call => Some(self.judge(call, organization, workflow)),
         }
-        Some(self.judge(call, organization, &plan.effect_rules))
+    }
+
+    /// True if there is a tool server or a rule. Another node may have tool servers that are not configured here, and the
+    /// rules apply to their tools as well.
+    fn judges_tools(&self, workflow: &VerdictRules) -> bool {
+        let has_rules = !self.classes.is_empty() || !self.installation.is_empty() || !self.organizations.is_empty();
+        !self.servers.is_empty() || has_rules || !workflow.is_empty()
     }
 
     /// Judges the tool calls of an agent. The model chooses among the listed tools, so the strictest judgment of them
     /// applies to each call.
-    fn judge_agent(&self, agent: &Agent, organization: Option<&str>, workflow: &VerdictRules) -> Option<Judgment> {
-        let has_servers = !self.servers.is_empty();
+    fn judge_agent<'p>(
+        &self,
+        agent: &'p Agent,
+        organization: Option<&str>,
+        workflow: &VerdictRules,
+        known: &mut Known<'p>,
+    ) -> Option<Judgment> {
+        let judges_tools = self.judges_tools(workflow);
         // A question and a look at the budget call nothing, and the steps of a workflow are judged by themselves.
         let is_call = |tool: &&String| !matches!(tool.as_str(), "ask" | "budget") && !tool.starts_with(WORKFLOW_TOOL);
         let calls = agent.tools.iter().filter(is_call);
-        let tools = calls.filter(|tool| has_servers || !tool.contains('.'));
-        let judged = tools.map(|tool| match (tool.as_str(), tool.strip_suffix('*')) {
-            ("bash", _) => self.judge(Call::BuiltIn(tool, EffectClass::Execute), organization, workflow),
-            // The model chooses the method.
-            ("http", _) => self.judge(Call::BuiltIn(tool, EffectClass::Destructive), organization, workflow),
-            (_, Some(prefix)) => self.judge_server(prefix, organization, workflow),
-            _ => self.judge(Call::Tool(tool), organization, workflow),
+        let tools = calls.filter(|tool| judges_tools || !tool.contains('.'));
+        let judged = tools.map(|tool| {
+            let judge = || self.judge_listed(tool, organization, workflow);
+            *known.listed.entry(tool).or_insert_with(judge)
         });
         judged.max_by_key(|judged| (judged.verdict, judged.class))
+    }
+
+    /// Judges an entry of an agent's tools.
+    fn judge_listed(&self, tool: &str, organization: Option<&str>, workflow: &VerdictRules) -> Judgment {
+        let built_in = |class| self.judge(Call::BuiltIn(tool, class), organization, workflow);
+        match (tool, tool.strip_suffix('*')) {
+            ("bash", _) => built_in(EffectClass::Execute),
+            // The model chooses the method, so the request can be of each of these classes.
+            ("http", _) => {
+                let [first, others @ ..] = REQUEST_CLASSES.map(built_in);
+                others.into_iter().fold(first, Judgment::stricter)
+            }
+            (_, Some(prefix)) => self.judge_server(prefix, organization, workflow),
+            _ => self.judge(Call::Tool(tool), organization, workflow),
+        }
     }
 
     /// Judges any tool whose name begins with a prefix: the strictest judgment that one of them can have.
@@ -248,9 +306,10 @@ impl EffectPolicy {
         let any = format!("{prefix}*");
         let unknown = self.judge_tool(&any, organization, workflow);
         let classes = self.classes.iter().filter(|(pattern, _)| pattern.can_match_prefix(prefix));
-        let by_class = classes.map(|(_, class)| {
-            let verdict = self.verdict(&any, *class, ClassSource::Rule, organization, workflow);
-            Judgment { class: *class, source: ClassSource::Rule, verdict }
+        let classes: BTreeSet<EffectClass> = classes.map(|(_, class)| *class).collect();
+        let by_class = classes.into_iter().map(|class| {
+            let verdict = self.verdict(&any, class, ClassSource::Rule, organization, workflow);
+            Judgment { class, source: ClassSource::Rule, verdict }
         });
         let of_organization = organization.and_then(|organization| self.organizations.get(organization));
         let levels = [Some(&self.installation), of_organization, Some(workflow)].into_iter().flatten();
@@ -259,16 +318,15 @@ impl EffectPolicy {
         let annotated = self.annotated.keys().filter(|name| name.starts_with(prefix));
         let by_annotation = annotated.map(|name| self.judge_tool(name, organization, workflow));
         let judged = by_class.chain(by_name).chain(by_annotation);
-        judged.fold(unknown, |strictest, judged| {
-            if (judged.verdict, judged.class) > (strictest.verdict, strictest.class) { judged } else { strictest }
-        })
+        judged.fold(unknown, Judgment::stricter)
     }
 
     /// Returns the guards of a plan's steps, by number. A call that is allowed needs none.
     pub fn guards(&self, plan: &Plan, organization: Option<&str>) -> BTreeMap<u32, Guard> {
         let steps = 0..plan.steps.len() as u32;
+        let mut known = Known::default();
         let guarded = steps.filter_map(|step| {
-            let Judgment { class, source, verdict } = self.judge_step(plan, step, organization)?;
+            let Judgment { class, source, verdict } = self.judge_once(plan, step, organization, &mut known)?;
             let is_assumed = source == ClassSource::Assumed;
             let is_denied = verdict == Verdict::Deny;
             (verdict != Verdict::Allow).then_some((step, Guard { class, is_assumed, is_denied, label: None }))

@@ -269,6 +269,14 @@ pub const SECRET_NAME_BYTES_MAX: usize = 64;
 /// Maximum length of the literal text before the value of a secret, in bytes. It is the scheme of a header.
 pub const SECRET_PREFIX_BYTES_MAX: usize = 256;
 
+/// Maximum length of the name of a tool in a definition, in bytes: the longest name at a server, with the name of the
+/// server.
+pub const TOOL_NAME_BYTES_MAX: usize = 512;
+
+/// Maximum number of distinct tools that a definition names, as each is compared with all rules of the policy. A server
+/// has at most 2,000.
+pub const PLAN_TOOLS_MAX: usize = 4_096;
+
 const _: () = assert!(PLAN_DEPTH_MAX * 3 < DEPTH_MAX, "a nested plan must fit into a value");
 const _: () = assert!(SHELL_TIMEOUT_DEFAULT_MS <= SHELL_TIMEOUT_MAX_MS);
 const _: () = assert!(SHELL_TIMEOUT_MAX_MS < WAIT_MAX_MS);

@@ -2,6 +2,7 @@
 
 use mainspring_kernel::{
     definition::{Syntax, compile, denied_calls, read},
+    diagnostic::{Diagnostic, Severity},
     effect_policy::{Call, EffectPolicy},
     plan::{EffectClass, Verdict, VerdictRules},
     value::Value,
@@ -146,9 +147,46 @@ fn a_denial_that_is_certain_is_a_diagnostic() {
     assert_eq!(found("{}", None).len(), 0, "the workflow's rule is for payments");
     let organization = "organizations: {acme: {\"*\": deny}}";
     assert_eq!((found(organization, None).len(), found(organization, Some("acme")).len()), (0, 2));
-    // Without a tool server, the step fails as having no executor.
-    let none = EffectPolicy::read(&value("verdicts: {\"*\": deny}")).expect("a policy");
-    assert_eq!(denied_calls(&compiled, &document, &none, None).len(), 0);
+    // Rules apply without a tool server too: another node may have one. Without both, a step fails as having no executor.
+    let without_servers = |text: &str| EffectPolicy::read(&value(text)).expect("a policy");
+    let denied = |text: &str| denied_calls(&compiled, &document, &without_servers(text), None).len();
+    assert_eq!((denied("verdicts: {\"*\": deny}"), denied("verdicts: {s.pay: deny}"), denied("{}")), (2, 1, 0));
+    let plain = compile(&read(b"steps: [{type: tool, tool: s.get}]", Syntax::Yaml).expect("it reads")).expect("a plan");
+    let judged = |text: &str| without_servers(text).judge_step(&plain.plan, 0, None).map(|judged| judged.verdict);
+    assert_eq!((judged("{}"), judged("verdicts: {execute: ask}")), (None, Some(Verdict::Ask)));
+}
+
+fn errors(found: &[Diagnostic]) -> impl Iterator<Item = &Diagnostic> {
+    found.iter().filter(|found| found.severity == Severity::Error)
+}
+
+/// The cost of a policy depends on the names of tools, which the author of a definition chooses.
+#[test]
+fn the_names_of_tools_are_bounded() {
+    let found = |text: &str| match compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")) {
+        Ok(_) => "none".to_owned(),
+        Err(found) => {
+            errors(&found).map(|found| format!("{} {} {}\n", found.path, found.code, found.message)).collect()
+        }
+    };
+    let step = |tool: &str| format!("steps: [{{type: tool, tool: {tool}}}]");
+    let agent = |tool: &str| format!("steps: [{{type: agent, goal: g, tools: [{tool}]}}]");
+    for (text, expected) in [
+        (step(&"x".repeat(512)), "none"),
+        (step(&"x".repeat(513)), "steps[0] too_large the name of a tool has 513 bytes, more than 512\n"),
+        (
+            agent(&format!("s.{}", "x".repeat(511))),
+            "steps[0] too_large the name of a tool has 513 bytes, more than 512\n",
+        ),
+    ] {
+        assert_eq!(found(&text), expected);
+    }
+    let many = |count: usize| -> String {
+        let steps = (0..count).map(|at| format!("- {{type: tool, tool: t{at}}}\n")).collect::<String>();
+        found(&format!("steps:\n{steps}- {{type: tool, tool: t0}}\n"))
+    };
+    let expected = "steps[4096] too_large the steps up to this one name more than 4096 different tools\n";
+    assert_eq!((many(4096).as_str(), many(4097).as_str()), ("none", expected));
 }
 
 #[test]
@@ -204,6 +242,10 @@ fn the_strictest_tool_of_an_agent_decides_for_its_calls() {
         ("verdicts: {execute: ask}", "[bash]", "ask"),
         ("{}", "[http]", "allow"),
         ("verdicts: {destructive: ask}", "[http]", "ask"),
+        // The model chooses the method, so a rule for any class of requests applies.
+        ("verdicts: {write: deny}", "[http]", "deny"),
+        ("verdicts: {read: ask}", "[http]", "ask"),
+        ("verdicts: {execute: deny}", "[http]", "allow"),
         ("{}", "[s.x]", "ask"),
         ("classes: {s.x: read}", "[s.x]", "allow"),
         ("classes: {s.x: read, s.y: payment}", "[s.x, s.y]", "ask"),

@@ -1,15 +1,19 @@
-//! Checks of a whole plan that need no input: it cannot finish within its own `maxSteps`, or it starts itself forever.
+//! Checks of a whole plan that need no input: it cannot finish within its own `maxSteps`, it starts itself forever, or it
+//! names too many tools.
 
-use alloc::format;
+use alloc::{collections::BTreeSet, format};
 
 use super::report::{Report, named};
 use crate::{
     diagnostic,
     document::Path,
-    plan::{Plan, Work},
+    effect_policy::Call,
+    limits::{PLAN_TOOLS_MAX, TOOL_NAME_BYTES_MAX},
+    plan::{Loop, Over, Plan, Work},
 };
 
 pub(super) fn check(plan: &Plan, paths: &[Path], report: &mut Report<'_>) {
+    check_tools(plan, paths, report);
     let visits = plan.visits_min();
     let default = plan.max_steps_default();
     let help = format!("raise maxSteps to {visits} or more, or split the workflow");
@@ -39,5 +43,31 @@ pub(super) fn check(plan: &Plan, paths: &[Path], report: &mut Report<'_>) {
             named(name)
         );
         report.error(diagnostic::CYCLE, path, message, "put the step behind a condition that is false at some time");
+    }
+}
+
+/// Checks the names of tools. A policy compares each of them with all of its rules.
+fn check_tools(plan: &Plan, paths: &[Path], report: &mut Report<'_>) {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    for (step, path) in plan.steps.iter().zip(paths) {
+        let of_agent = match &step.work {
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.tools.as_slice(),
+            _ => &[],
+        };
+        let of_step = match Call::of(&step.work) {
+            Some(Call::Tool(name)) => Some(name),
+            _ => None,
+        };
+        for name in of_step.into_iter().chain(of_agent.iter().map(|tool| tool.as_str())) {
+            if name.len() > TOOL_NAME_BYTES_MAX {
+                let message = format!("the name of a tool has {} bytes, more than {TOOL_NAME_BYTES_MAX}", name.len());
+                report.error(diagnostic::TOO_LARGE, path, message, "write the name as its server lists it");
+            }
+            names.insert(name);
+        }
+        if names.len() > PLAN_TOOLS_MAX {
+            let message = format!("the steps up to this one name more than {PLAN_TOOLS_MAX} different tools");
+            return report.error(diagnostic::TOO_LARGE, path, message, "divide the workflow into several");
+        }
     }
 }
