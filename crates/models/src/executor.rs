@@ -19,7 +19,7 @@ use crate::{
     config::{ModelConfig, Temperature, find},
     dev::ScriptedModel,
     error::{ModelError, quoted},
-    limits::{ANSWER_BYTES_MAX, ANSWER_TOKENS_DEFAULT, TOOLS_MAX},
+    limits::{ANSWER_BYTES_MAX, ANSWER_TOKENS_DEFAULT, QUOTED_KEY_BYTES_MAX, TOOLS_MAX},
     request::{Request, messages},
     tools::{ToolDefinition, ToolSource, WireNames, built_in, wire_name, workflow},
 };
@@ -132,6 +132,15 @@ impl Agents {
         }
     }
 
+    /// Removes the keys of the models from a message: a gateway may quote the key that it rejects. The message may end in
+    /// the middle of a key.
+    fn without_keys(&self, failure: Failure) -> Failure {
+        let keys = self.models.iter().filter_map(|model| model.key().ok().flatten());
+        let keys = keys.filter(|key| key.len() > QUOTED_KEY_BYTES_MAX);
+        let message = keys.fold(failure.message, |message, key| without_key(message, &key));
+        Failure { message, ..failure }
+    }
+
     async fn tools_of(&self, attempt: &Attempt) -> Result<Vec<ToolDefinition>, Failure> {
         let listed = attempt.params.get("tools").and_then(Value::as_list).unwrap_or_default();
         let listed: Vec<String> = listed.iter().filter_map(Value::as_text).map(Into::into).collect();
@@ -151,6 +160,20 @@ impl Agents {
         }
         Ok(tools)
     }
+}
+
+/// Replaces each part of a text that begins as the key does.
+fn without_key(text: String, key: &str) -> String {
+    let begin = key.get(..=QUOTED_KEY_BYTES_MAX).unwrap_or(key);
+    let (mut rest, mut kept) = (text.as_str(), String::new());
+    while let Some(at) = rest.find(begin) {
+        let (before, found) = rest.split_at(at);
+        let same = found.bytes().zip(key.bytes()).take_while(|(one, other)| one == other).count();
+        kept.push_str(before);
+        kept.push_str("[key]");
+        rest = &found[same..];
+    }
+    kept + rest
 }
 
 /// Builds the request of an attempt.
@@ -294,7 +317,7 @@ impl Executor for Agents {
                 outcome = &mut run => outcome,
                 () = stop.requested() => return Outcome::Stopped(Value::Null),
             };
-            outcome.unwrap_or_else(Outcome::Failed)
+            outcome.unwrap_or_else(|failure| Outcome::Failed(self.without_keys(failure)))
         })
     }
 

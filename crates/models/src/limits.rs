@@ -24,6 +24,9 @@ pub const TOOL_NAME_BYTES_MAX: usize = 64;
 /// The bytes of an API key, so that a wrong file is not sent as a header.
 pub const KEY_BYTES_MAX: usize = 8 * 1024;
 
+/// The bytes of the beginning of a key that a message may hold: providers begin their keys with a common part.
+pub const QUOTED_KEY_BYTES_MAX: usize = 11;
+
 /// The characters of a provider's text in a message.
 pub const QUOTED_CHARS_MAX: usize = 300;
 

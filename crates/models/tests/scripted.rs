@@ -199,6 +199,28 @@ async fn errors_of_providers_have_classes_by_which_steps_are_retried() {
     }
 }
 
+/// A gateway may quote the key that it rejects, and the message of a failure is recorded.
+#[tokio::test]
+async fn a_key_that_a_provider_quotes_is_not_in_the_failure() {
+    let key = "sk-test-0123456789-abcdefghij";
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("quoted.key");
+    std::fs::write(&file, format!("{key}\n")).expect("the file is written");
+    // The second message is cut in the middle of the key.
+    for message in [format!("the key {key} is wrong, not {key}!"), format!("{} {key}", "x".repeat(280))] {
+        let port = start(&format!("answers: [{{text: x, errors: [{{status: 401, message: '{message}'}}]}}]")).await;
+        let text = format!(
+            r#"{{"m": {{"provider": "openai", "model": "t", "baseUrl": "http://127.0.0.1:{port}", "apiKey": {{"file": "{}"}}}}}}"#,
+            file.display()
+        );
+        let http =
+            HttpOptions { allow: format!("127.0.0.1:{port}").parse().expect("an entry"), ..HttpOptions::default() };
+        let agents = Agents::new(config::models(&value(&text)).expect("a model"), http, None);
+        let failure = failed(ask(&agents, r#"{"goal": "g"}"#).await);
+        assert_eq!(failure.code, "model_not_authorized");
+        assert!(failure.message.contains("[key]") && !failure.message.contains(&key[..12]), "{}", failure.message);
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_was_cut_off_leaves_the_outcome_unknown() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
