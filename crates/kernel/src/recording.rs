@@ -198,6 +198,9 @@ impl Recording {
     fn root_of(&self, name: &str) -> Option<Root> {
         match name {
             "input" => Some(Root::Input),
+            // A recording has neither, so a reference is an error. As text it would become a reference in the workflow.
+            "vars" => Some(Root::Variables),
+            "ctx" => Some(Root::Context),
             name => self.numbers.get(name).map(|number| Root::Step(*number)),
         }
     }

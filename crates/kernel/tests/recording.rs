@@ -199,6 +199,9 @@ fn what_cannot_be_recorded_is_an_error_and_changes_nothing() {
     check("GET", r#"{"id": "@get_1.name"}"#, "`@get_1.name` leads nowhere");
     check("GET", r#"{"deep": [{"id": "@input.b"}]}"#, "`@input.b` leads nowhere");
     check("GET", r#"{"id": "@vars.a"}"#, "`@vars.a` leads nowhere");
+    // In a workflow, these would be references.
+    check("GET", r#"{"id": "for @vars.a"}"#, "`@vars.a` leads nowhere");
+    check("GET", r#"{"id": "at @ctx.now"}"#, "`@ctx.now` leads nowhere");
     check("GET", "[1]", "not an object");
     check("GET", r#""@get_1.id""#, "not an object");
     check("", "{}", "not a name of a tool");
