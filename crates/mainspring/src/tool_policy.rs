@@ -8,7 +8,7 @@ use mainspring_kernel::{
     effect_policy::{Call, EffectPolicy},
     flow::Label,
     json::compact,
-    plan::Plan,
+    plan::{Loop, Over, Plan, Work},
     value::Value,
 };
 
@@ -43,10 +43,18 @@ pub(crate) fn of_settings(settings: &ObjectSettings) -> Result<EffectPolicy, Cli
 pub(crate) fn of_machine(plans: &[&Plan]) -> Result<EffectPolicy, CliError> {
     let settings = object_settings()?;
     let policy = of_settings(&settings)?;
-    let calls = plans.iter().flat_map(|plan| plan.steps.iter().filter_map(|step| Call::of(&step.work)));
-    match policy.trusted_servers().next().is_some() && calls.into_iter().any(|call| matches!(call, Call::Tool(_))) {
+    let mut works = plans.iter().flat_map(|plan| plan.steps.iter().map(|step| &step.work));
+    match policy.trusted_servers().next().is_some() && works.any(may_call_tools) {
         true => tool_servers::annotated(policy, &settings),
         false => Ok(policy),
+    }
+}
+
+/// True for a `tool` step, and for an agent that lists a tool of a server.
+fn may_call_tools(work: &Work) -> bool {
+    match work {
+        Work::Loop(Loop { over: Over::Turns(agent), .. }) => agent.tools.iter().any(|tool| tool.contains('.')),
+        work => matches!(Call::of(work), Some(Call::Tool(_))),
     }
 }
 

@@ -177,6 +177,13 @@ fn the_annotations_of_a_trusted_server_give_the_class() {
     let (exit, said) = Bench::greeting(&trusted).said(&["plan", "wf.yaml"]);
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("ask greet  destructive, by the annotations of its server"), "{said}");
+    // A tool of an agent is a tool.
+    let bench = Bench::new(&trusted);
+    let agent = "steps: [{id: a, type: agent, goal: g, tools: [hello.greet]}]";
+    fs::write(bench.dir.workspace().join("wf.yaml"), agent).unwrap();
+    let (exit, said) = bench.said(&["plan", "wf.yaml"]);
+    assert_eq!(exit, Some(0), "{said}");
+    assert!(said.contains("destructive, by the annotations of its server"), "{said}");
 }
 
 #[test]
