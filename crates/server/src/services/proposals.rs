@@ -598,6 +598,7 @@ mod tests {
             status: ProposalStatus::Pending,
             reviews: Vec::new(),
             applied: None,
+            shadow: None,
             failure: None,
             expires_at,
             created_at: 10,
