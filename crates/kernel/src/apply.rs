@@ -303,7 +303,7 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
         }
         (Record::AnswerRejected { .. }, _) => false,
         (Record::GateOpened { .. }, _) => {
-            !state.steps.get(instance).and_then(|step| step.gate.as_ref()).is_some_and(|gate| gate.is_open)
+            state.steps.get(instance).and_then(|step| step.gate.as_ref()).is_none_or(|gate| !gate.is_open)
         }
         (Record::ChildWaits { .. } | Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }, _) => {
             state.started_workflow(instance).is_some() && state.open.attempts.contains(instance)

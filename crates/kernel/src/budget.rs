@@ -11,9 +11,7 @@ use alloc::{
 };
 
 use crate::{
-    instance::Instance,
     limits::BUDGET_WARN_PERCENT_DEFAULT,
-    plan::{Loop, Over, Plan, Work},
     value::{Map, Number, Value},
 };
 
@@ -27,7 +25,7 @@ pub struct Usage {
     pub tokens: u64,
     /// Billionths of the currency.
     pub cost: u64,
-    /// Calls of models.
+    /// Requests to models that may have been paid for.
     pub model_calls: u64,
     /// Calls of tools by agents.
     pub tool_calls: u64,
@@ -105,7 +103,7 @@ fn shown(place: usize, amount: u64) -> Value {
 pub fn cost_of(value: &Value) -> Option<u64> {
     let units = value.as_number()?.as_double();
     // The sum rounds to the nearest billionth.
-    (0.0..=1_000_000.0).contains(&units).then(|| (units * COST_UNIT as f64 + 0.5) as u64)
+    (0.0..=1_000_000.0).contains(&units).then_some((units * COST_UNIT as f64 + 0.5) as u64)
 }
 
 /// The most that may be used of each quantity; `None` for no limit. In the order of [`NAMES`].
@@ -142,7 +140,7 @@ impl Limits {
 /// A budget as a definition sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The limits.
+    /// The most of each quantity; at least one is limited in a definition.
     pub limits: Limits,
     /// True if people are asked to raise a limit that is reached. Otherwise the step fails.
     pub asks: bool,
@@ -219,37 +217,6 @@ impl Account {
             map.insert("raised".into(), self.raised.to_value());
         }
         Value::Map(map)
-    }
-}
-
-/// The accounts of an execution.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Accounts {
-    /// The account of the execution, which its children share.
-    pub execution: Account,
-    /// The accounts of running agents with a budget of their own.
-    pub agents: BTreeMap<Instance, Account>,
-    /// The reservations of calls and children in progress.
-    pub reserved: BTreeMap<Instance, Usage>,
-}
-
-impl Accounts {
-    /// Applies a change to the account of the execution, and to that of the agent around a call.
-    pub(crate) fn change(&mut self, agent: Option<&Instance>, change: impl Fn(&mut Account)) {
-        change(&mut self.execution);
-        if let Some(account) = agent.and_then(|agent| self.agents.get_mut(agent)) {
-            change(account);
-        }
-    }
-}
-
-/// Returns the agent around a model call or a tool call.
-pub(crate) fn agent_of(plan: &Plan, call: &Instance) -> Option<Instance> {
-    let owner = call.scope(plan).owner(plan)?;
-    match &plan.step(owner.step).work {
-        Work::Loop(Loop { over: Over::Turns(_), .. }) => Some(owner),
-        Work::Loop(Loop { over: Over::Calls, .. }) => owner.scope(plan).owner(plan),
-        _ => None,
     }
 }
 

@@ -64,7 +64,7 @@ pub enum Outcome {
         end: ChildEnd,
         /// Number of executions used from the budget: the child itself and its descendants.
         executions: u32,
-        /// What the agents of the child and of its descendants have used.
+        /// The amounts that the agents of the child and of its descendants have used.
         usage: Usage,
         /// The amounts by which people have raised budgets there.
         raised: Usage,

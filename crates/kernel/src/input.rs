@@ -179,7 +179,7 @@ pub struct Lineage {
     /// Number of executions that it may start, directly and through descendants. `None` for an execution that started
     /// under decide versions up to 4.
     pub executions: Option<u32>,
-    /// What its agents and those of its descendants may use. `None` if nothing limits them.
+    /// The budget of its agents and those of its descendants. `None` if nothing limits them.
     pub budget: Option<Budget>,
 }
 

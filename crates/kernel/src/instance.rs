@@ -35,6 +35,16 @@ impl Instance {
         Scope { block: plan.step(self.step).block, rounds: self.rounds.clone() }
     }
 
+    /// Returns the agent around a model call or a tool call; `None` for other steps.
+    pub(crate) fn agent(&self, plan: &Plan) -> Option<Self> {
+        let owner = self.scope(plan).owner(plan)?;
+        match &plan.step(owner.step).work {
+            Work::Loop(Loop { over: Over::Turns(_), .. }) => Some(owner),
+            Work::Loop(Loop { over: Over::Calls, .. }) => owner.scope(plan).owner(plan),
+            _ => None,
+        }
+    }
+
     /// Returns the round numbers of the steps inside one round of this loop.
     pub fn round(&self, round: u32) -> Vec<u32> {
         let mut rounds = Vec::with_capacity(self.rounds.len() + 1);

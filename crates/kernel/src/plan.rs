@@ -99,7 +99,7 @@ pub struct Constraints {
     pub max_output_bytes: Option<u32>,
     /// Timeout of the whole execution in milliseconds. The clock stops while the execution waits for people only.
     pub timeout_ms: Option<u64>,
-    /// What its agents may use, with those of its children.
+    /// The budget of its agents, which its children share.
     pub budget: Option<Budget>,
     /// True if agents may propose changes to the workflow.
     pub allow_self_modification: bool,

@@ -496,7 +496,7 @@ pub enum Purpose {
     Interrupted,
     /// Permission for a call, because a policy requires it.
     Call,
-    /// Permission to raise a budget, and to go on.
+    /// Permission to raise a budget, and to continue.
     Budget,
     /// The answer to a question that a model asks. It is the reason of the decision.
     Question,

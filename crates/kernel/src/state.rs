@@ -12,7 +12,6 @@ use alloc::{
 use core::cmp::Reverse;
 
 use crate::{
-    budget::Accounts,
     cbor,
     decide_version::{BOUNDS_SINCE, DECIDE_VERSION, MEMORY_SINCE, SIGNAL_BYTES_SINCE},
     failure::Failure,
@@ -27,8 +26,10 @@ use crate::{
     value_size,
 };
 
+mod accounts;
 mod view;
 
+pub use accounts::Accounts;
 pub use view::View;
 
 /// The effect of a step that starts another workflow, as in the recorded input of an agent's tool call.
@@ -122,7 +123,7 @@ pub struct Counts {
     pub parent_notices: u32,
     /// Memory taken by the state, in bytes as counted by `apply`.
     pub memory_bytes: u64,
-    /// What calls of agents have used and reserved.
+    /// The amounts that calls of agents have used and reserved.
     pub budgets: Accounts,
 }
 

@@ -195,7 +195,7 @@ fn a_killed_agent_repeats_no_call_and_does_not_buy_a_lost_answer_again() {
 
 /// A budget that is used up asks. An approval raises it by the amount shown, and no call is repeated.
 #[test]
-fn a_budget_is_raised_by_a_person_and_the_conversation_goes_on() {
+fn a_budget_is_raised_by_a_person_and_the_conversation_continues() {
     let bench = Bench::with(
         "answers:\n  - {toolCalls: [{name: issues.get, arguments: {id: 7}}], usage: {inputTokens: 100, outputTokens: 20}}\n  \
          - {text: It crashes., usage: {inputTokens: 150, outputTokens: 10}}\n",
@@ -209,7 +209,7 @@ fn a_budget_is_raised_by_a_person_and_the_conversation_goes_on() {
     let ran = call(bench.mainspring(&["run", "wf.yaml", "--id", "e1", "--json"]), b"");
     assert_eq!(ran.exit, Some(0), "{}{}", ran.stdout, ran.stderr);
     let gate =
-        r#"Step `ask#2` needs more than the budget of the step. Raise the budget by {\"modelCalls\":1} and go on?"#;
+        r#"Step `ask#2` needs more than the budget of the step. Raise the budget by {\"modelCalls\":1} and continue?"#;
     assert!(ran.stdout.contains(gate), "{}", ran.stdout);
     assert_eq!(bench.requests(), 1);
     let usage = call(bench.mainspring(&["usage", "e1", "--json"]), b"");

@@ -66,7 +66,7 @@ pub fn terms(prices: &Value, models: &[ModelConfig]) -> Result<ModelTerms, Vec<C
             (Some(term), Ok(price)) => term.price = Some(price),
         }
     }
-    if !map.get("models").is_some_and(|models| models.as_map().is_some()) {
+    if map.get("models").is_none_or(|models| models.as_map().is_none()) {
         errors.push(error(
             "prices.models",
             "this is not a map",

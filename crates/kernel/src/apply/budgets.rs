@@ -1,7 +1,7 @@
 //! Updates the accounts of an execution when a record reserves, settles or raises a budget.
 
 use crate::{
-    budget::{Account, Budget, Usage, agent_of},
+    budget::{Account, Budget, Usage},
     decide_version::BUDGETS_SINCE,
     instance::Instance,
     plan::{Loop, Over, Work},
@@ -26,7 +26,7 @@ pub(super) fn begin_step(state: &mut State, instance: &Instance) {
     }
 }
 
-/// Closes the account of an ended agent. What a detached child has reserved stays reserved.
+/// Closes the account of an ended agent. The share of a detached child stays reserved.
 pub(super) fn end_step(state: &mut State, instance: &Instance) {
     state.counts.budgets.agents.remove(instance);
     state.counts.budgets.reserved.remove(instance);
@@ -39,7 +39,7 @@ pub(super) fn reserve(state: &mut State, instance: &Instance, amount: Usage) -> 
     }
     // The share of a quarantined child stays reserved beside that of the next attempt.
     state.counts.budgets.reserved.insert(instance.clone(), amount);
-    let agent = agent_of(&plan, instance);
+    let agent = instance.agent(&plan);
     state.counts.budgets.change(agent.as_ref(), |account| account.reserved = account.reserved.plus(amount));
     Ok(())
 }
@@ -47,7 +47,7 @@ pub(super) fn reserve(state: &mut State, instance: &Instance, amount: Usage) -> 
 pub(super) fn settle(state: &mut State, instance: &Instance, amount: Usage) {
     let reserved = state.counts.budgets.reserved.remove(instance).unwrap_or_default();
     // Only a step of the state has an agent around it: the record may come from a damaged journal.
-    let agent = state.steps.contains_key(instance).then(|| agent_of(&state.plan, instance)).flatten();
+    let agent = state.steps.contains_key(instance).then(|| instance.agent(&state.plan)).flatten();
     state.counts.budgets.change(agent.as_ref(), |account| {
         account.reserved = account.reserved.minus(reserved);
         account.spent = account.spent.plus(amount);

@@ -7,7 +7,7 @@ use super::Decider;
 use crate::{
     agent::{input_estimate, tokens_of},
     apply::IllegalTransition,
-    budget::{Account, Budget, Limits, NAMES, Price, Usage, agent_of},
+    budget::{Account, Budget, Limits, NAMES, Price, Usage},
     decide_version::BUDGETS_SINCE,
     effect::Outcome,
     failure::{Class, Failure},
@@ -48,7 +48,7 @@ impl Decider<'_> {
     /// The accounts of a call: that of the agent around it, if it has one, and that of the execution.
     fn accounts(&self, instance: &Instance) -> Vec<(Option<Instance>, Account)> {
         let accounts = &self.state.counts.budgets;
-        let agent = agent_of(&self.state.plan, instance);
+        let agent = instance.agent(&self.state.plan);
         let of_agent =
             agent.and_then(|agent| accounts.agents.get(&agent).map(|account| (Some(agent.clone()), *account)));
         of_agent.into_iter().chain([(None, accounts.execution)]).collect()
@@ -131,7 +131,7 @@ impl Decider<'_> {
         let raise = Usage::of_amounts(raise).to_value();
         let scope = if is_of_agent { "step" } else { "execution" };
         let prompt = format!(
-            "Step `{}` needs more than the budget of the {scope}. Raise the budget by {} and go on?",
+            "Step `{}` needs more than the budget of the {scope}. Raise the budget by {} and continue?",
             instance.name(&self.state.plan),
             crate::json::compact(&raise)
         );
@@ -161,7 +161,7 @@ impl Decider<'_> {
         let items = items.unwrap_or_default();
         let amount = items.get("raise").map(Usage::of_value).unwrap_or_default();
         let is_of_agent = items.get("budget").and_then(Value::as_text) == Some("step");
-        let agent = if is_of_agent { agent_of(&self.state.plan, instance) } else { None };
+        let agent = if is_of_agent { instance.agent(&self.state.plan) } else { None };
         self.record(Record::BudgetRaised { agent, amount })?;
         if !self.may_try_again(instance) {
             return Ok(());
@@ -207,7 +207,7 @@ impl Decider<'_> {
         let plan = &self.state.plan;
         let recorded = self.state.steps.get(instance).map(|step| &step.input);
         let null = Value::Null;
-        let (settings, input) = match agent_of(plan, instance) {
+        let (settings, input) = match instance.agent(plan) {
             Some(owner) => {
                 let Work::Loop(Loop { over: Over::Turns(agent), .. }) = &plan.step(owner.step).work else {
                     return None;
@@ -278,7 +278,8 @@ impl Decider<'_> {
         self.warn(instance)
     }
 
-    /// What a model call or a tool call has used. A call whose answer is lost counts as what was reserved for it.
+    /// Returns the amounts that a model call or a tool call has used. A call whose answer is lost counts as its
+    /// reservation.
     fn used(&self, instance: &Instance, outcome: &Outcome, reserved: Option<Usage>) -> Option<Usage> {
         let need = self.need(instance)?;
         let step = self.state.steps.get(instance)?;
@@ -378,7 +379,7 @@ fn is_free(failure: &Failure) -> bool {
         || NOT_CONNECTED.contains(&failure.code.as_str())
 }
 
-/// What the execution and its children have used, for views; `None` for one without agents and budgets.
+/// Returns the usage of the execution and its children for views; `None` for one without agents and budgets.
 pub fn usage_of(state: &State) -> Option<Value> {
     let account = &state.counts.budgets.execution;
     let is_silent = account.spent.is_zero() && account.reserved.is_zero() && account.budget.limits.is_empty();

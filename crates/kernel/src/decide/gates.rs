@@ -171,7 +171,7 @@ impl Decider<'_> {
                 self.fail(instance, Failure::new(Class::Failed, "question_declined", message))
             }
             (Decision::Deny, None) => {
-                let message = "nobody answered the question in its time";
+                let message = "the question was not answered in its time";
                 self.fail(instance, Failure::new(Class::Timeout, "question_unanswered", message))
             }
         }

@@ -14,7 +14,7 @@ pub(super) fn budget(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<Bud
     report.known_keys(&fields, &keys::BUDGET);
     let limits = Limits(NAMES.map(|name| match name {
         "cost" => cost(&fields, report),
-        // An agent without calls of tools is meant by some, one without calls of models by nobody.
+        // An agent may do without tools, and not without a model.
         "toolCalls" => report.whole(&fields, name, 0..=BUDGET_MAX),
         _ => report.whole(&fields, name, 1..=BUDGET_MAX),
     }));

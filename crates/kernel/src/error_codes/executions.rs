@@ -657,7 +657,7 @@ pub(super) static CODES: [ErrorCode; 132] = [
     execution(
         "budget_exceeded",
         Policy,
-        "The budget of an agent or of the execution does not suffice for the next call, and nobody has raised it.",
+        "The budget of an agent or of the execution does not suffice for the next call, and it was not raised.",
         "Raise `budget`, or set `onExceeded: ask`.",
     ),
     execution(
@@ -681,7 +681,7 @@ pub(super) static CODES: [ErrorCode; 132] = [
     execution(
         "question_unanswered",
         Timeout,
-        "Nobody answered the question of a model within 24 hours. The model got this failure as its result.",
+        "The question of a model was not answered within 24 hours. The model got this failure as its result.",
         "Decide open approvals in time (`mainspring approvals`).",
     ),
     execution(

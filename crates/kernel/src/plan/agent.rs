@@ -29,7 +29,7 @@ pub struct Agent {
     pub max_tool_calls: u32,
     /// The JSON Schema of the final answer.
     pub answer_schema: Option<Value>,
-    /// What its calls may use; the budget of the execution applies as well.
+    /// The budget of its calls; that of the execution applies as well.
     pub budget: Option<Budget>,
 }
 

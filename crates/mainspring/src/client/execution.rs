@@ -71,7 +71,7 @@ pub(crate) struct Execution {
     pub(crate) error: Value,
     /// The open approvals, those of its children included.
     pub(crate) gates: Vec<Gate>,
-    /// What its agents have used; null if it has none.
+    /// The usage of its agents; null if it has none.
     pub(crate) usage: Value,
     /// The reason, if it is quarantined.
     pub(crate) quarantined: Option<String>,

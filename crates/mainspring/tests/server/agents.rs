@@ -122,7 +122,7 @@ fn ended(client: &Client, id: &str) -> String {
 /// The server is killed after several requests of one conversation. No call with a receipt is made again, so a repeated
 /// call belongs to a kill.
 #[test]
-fn a_killed_server_goes_on_with_a_conversation_and_repeats_no_call_with_a_receipt() {
+fn a_killed_server_continues_a_conversation_and_repeats_no_call_with_a_receipt() {
     const TURNS: usize = 12;
     const KILLS: [u64; 4] = [1, 4, 6, 10];
     everywhere(|place| {
@@ -138,7 +138,7 @@ fn a_killed_server_goes_on_with_a_conversation_and_repeats_no_call_with_a_receip
                 std::thread::yield_now();
             }
             server.kill();
-            // At a shared store, another node goes on.
+            // At a shared store, another node takes over.
             let other = place.another_uncontained(&format!("node-{kill}"));
             server = other.unwrap_or_else(|| place.start_uncontained());
         }

@@ -176,7 +176,7 @@ pub(crate) struct ExecutionBody {
     /// All open approvals, including those of child executions.
     #[schema(value_type = Vec<Object>)]
     pub approvals: Vec<Data>,
-    /// What its agents and its ended children have used: `{used, reserved, limits, left, raised}`, each with `tokens`,
+    /// Usage of its agents and its ended children: `{used, reserved, limits, left, raised}`, each with `tokens`,
     /// `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. Null for an execution
     /// without agents.
     #[schema(value_type = Option<Object>)]

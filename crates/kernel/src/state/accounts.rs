@@ -1,0 +1,29 @@
+//! The accounts of an execution's budgets.
+
+use alloc::collections::BTreeMap;
+
+use crate::{
+    budget::{Account, Usage},
+    instance::Instance,
+};
+
+/// The accounts of an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Accounts {
+    /// The account of the execution, which its children share.
+    pub execution: Account,
+    /// The accounts of running agents with a budget of their own.
+    pub agents: BTreeMap<Instance, Account>,
+    /// The reservations of calls and children in progress.
+    pub reserved: BTreeMap<Instance, Usage>,
+}
+
+impl Accounts {
+    /// Applies a change to the account of the execution, and to that of the agent around a call.
+    pub(crate) fn change(&mut self, agent: Option<&Instance>, change: impl Fn(&mut Account)) {
+        change(&mut self.execution);
+        if let Some(account) = agent.and_then(|agent| self.agents.get_mut(agent)) {
+            change(account);
+        }
+    }
+}
