@@ -2,7 +2,7 @@
 //!
 //! The kernel performs no effects. An executor may crash, so an outcome may also say that the result is unknown.
 
-use alloc::string::String;
+use alloc::{boxed::Box, string::String};
 
 use crate::{budget::Usage, failure::Failure, hash::Hash, key::ExecutionKey, secret::SecretUses, value::Value};
 
@@ -65,9 +65,9 @@ pub enum Outcome {
         /// Number of executions used from the budget: the child itself and its descendants.
         executions: u32,
         /// The amounts that the agents of the child and of its descendants have used.
-        usage: Usage,
+        usage: Box<Usage>,
         /// The amounts by which people have raised budgets there.
-        raised: Usage,
+        raised: Box<Usage>,
     },
 }
 

@@ -173,7 +173,12 @@ fn inputs_of_budget(plan: &Plan) -> Vec<(u64, Input)> {
         Some(Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: Some(10), budget: None });
     let usage = Usage { tokens: 7, model_calls: 1, ..Usage::default() };
     let raised = Usage { tokens: 9, ..Usage::default() };
-    let child = Outcome::ChildWithUsage { end: ChildEnd::Done(1u64.into()), executions: 1, usage, raised };
+    let child = Outcome::ChildWithUsage {
+        end: ChildEnd::Done(1u64.into()),
+        executions: 1,
+        usage: Box::new(usage),
+        raised: Box::new(raised),
+    };
     vec![
         (0, Input::Start(begins)),
         (10, receipt("ask#1", 1, answer(calls))),

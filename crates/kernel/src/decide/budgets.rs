@@ -257,7 +257,7 @@ impl Decider<'_> {
         let used = match outcome {
             Outcome::ChildWithUsage { usage, raised, .. } => {
                 if !raised.is_zero() {
-                    self.record(Record::BudgetRaised { agent: None, amount: *raised })?;
+                    self.record(Record::BudgetRaised { agent: None, amount: **raised })?;
                 }
                 usage.plus(own)
             }

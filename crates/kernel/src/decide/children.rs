@@ -185,7 +185,7 @@ impl Decider<'_> {
         let outcome = match self.is_bounded() {
             true if self.state.lineage.budget.is_some() || !usage.is_zero() => {
                 let executions = self.state.counts.executions.saturating_add(1);
-                Outcome::ChildWithUsage { end, executions, usage, raised: account.raised }
+                Outcome::ChildWithUsage { end, executions, usage: Box::new(usage), raised: Box::new(account.raised) }
             }
             true => Outcome::Child { end, executions: self.state.counts.executions.saturating_add(1) },
             false => end.into(),

@@ -224,7 +224,7 @@ fn sixth_frames() -> [Frame; 2] {
     let begins = Input::Start(Box::new(Start { lineage: Some(lineage), ..start() }));
     let usage = Usage { tokens: 1, cost: 2, model_calls: 3, tool_calls: 4, time_ms: 5 };
     let end = ChildEnd::Done(text("output"));
-    let outcome = Outcome::ChildWithUsage { end, executions: 2, usage, raised: usage };
+    let outcome = Outcome::ChildWithUsage { end, executions: 2, usage: Box::new(usage), raised: Box::new(usage) };
     let child = Input::Receipt { instance: instance(), attempt: 1, outcome };
     let gate = Record::GateOpened {
         instance: instance(),
