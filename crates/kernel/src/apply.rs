@@ -118,33 +118,8 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
                 set_deadline(state, None);
             }
         }
-        Record::FinallyBegun { outcome, deadline } => {
-            let is_due =
-                state.plan.finally.filter(|_| state.end.ending.is_some() && state.end.cleanup == Cleanup::Pending);
-            let Some(finally) = is_due.filter(|_| state.open.attempts.is_empty() && state.open.waits.is_empty()) else {
-                return Err(illegal(state, record, "before everything else has ended"));
-            };
-            set_deadline(state, Some(*deadline));
-            state.end.cleanup = Cleanup::Running { outcome: outcome.clone() };
-            // Its pending steps will not run, and nothing may examine them again.
-            blocks::close(state, &Scope::root());
-            blocks::open(state, Scope { block: finally.block, rounds: alloc::vec::Vec::new() });
-        }
-        Record::FinallyHalted { .. } => {
-            state.end.cleanup = match &state.end.cleanup {
-                Cleanup::Pending if state.plan.finally.is_some() && state.end.ending.is_some() => Cleanup::Ended,
-                Cleanup::Running { .. } => Cleanup::Halted,
-                _ => return Err(illegal(state, record, "where no cleanup is due")),
-            };
-            state.end.with_failures = true;
-            set_deadline(state, None);
-        }
-        Record::FinallyEnded => {
-            if !state.is_cleaning_up() || !state.open.attempts.is_empty() || !state.open.waits.is_empty() {
-                return Err(illegal(state, record, "while something is open"));
-            }
-            state.end.cleanup = Cleanup::Ended;
-            set_deadline(state, None);
+        Record::FinallyBegun { .. } | Record::FinallyHalted { .. } | Record::FinallyEnded => {
+            return apply_to_cleanup(state, record);
         }
         Record::CancelRequested { .. } => state.end.is_cancel_requested = true,
         Record::Ended { .. } => {
@@ -181,6 +156,35 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
         // These records are informative; the changes that follow have records of their own.
         Record::TurnSplit | Record::TurnYielded { .. } | Record::TurnJoined => {}
         _ => return Err(illegal(state, record, "without a step")),
+    }
+    Ok(())
+}
+
+/// Applies a record about the steps of `finally`.
+fn apply_to_cleanup(state: &mut State, record: &Record) -> Result<(), IllegalTransition> {
+    let is_ending = state.end.ending.is_some() && state.plan.finally.is_some();
+    let has_open_work = !state.open.attempts.is_empty() || !state.open.waits.is_empty();
+    match (record, &state.end.cleanup) {
+        (Record::FinallyBegun { outcome, deadline }, Cleanup::Pending) if is_ending && !has_open_work => {
+            set_deadline(state, Some(*deadline));
+            state.end.cleanup = Cleanup::Running { outcome: outcome.clone() };
+            // Its pending steps will not run, and nothing may examine them again.
+            blocks::close(state, &Scope::root());
+            if let Some(finally) = state.plan.finally {
+                blocks::open(state, Scope { block: finally.block, rounds: alloc::vec::Vec::new() });
+            }
+        }
+        (Record::FinallyHalted { .. }, Cleanup::Pending | Cleanup::Running { .. }) if is_ending => {
+            let is_running = state.is_cleaning_up();
+            state.end.cleanup = if is_running { Cleanup::Halted } else { Cleanup::Ended };
+            state.end.with_failures = true;
+            set_deadline(state, None);
+        }
+        (Record::FinallyEnded, Cleanup::Running { .. }) if !has_open_work => {
+            state.end.cleanup = Cleanup::Ended;
+            set_deadline(state, None);
+        }
+        _ => return Err(illegal(state, record, "where no cleanup is due, or while something is open")),
     }
     Ok(())
 }

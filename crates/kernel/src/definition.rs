@@ -20,7 +20,6 @@ use crate::{
     value::Value,
     yaml,
 };
-use allow::Allowed;
 use edges::Edges;
 use fields::Fields;
 use outline::Outline;
@@ -29,6 +28,7 @@ use root::Root;
 
 mod agents;
 mod allow;
+mod allowed;
 mod bounds;
 mod budget;
 mod cleanup;
@@ -54,6 +54,7 @@ mod retry;
 mod root;
 mod schemas;
 mod secrets;
+mod shapes;
 mod shell;
 mod step_types;
 mod step_work;
@@ -61,12 +62,13 @@ mod steps;
 mod suggest;
 mod warnings;
 
-pub use allow::is_allowed;
+pub use allowed::is_allowed;
 pub use denied_calls::denied_calls;
 pub use flows::flow_warnings;
 pub use inspector::{Complaint, Inspector, Unread};
 pub use notation::Notation;
 pub use suggest::nearest::{meant, nearest};
+pub use shapes::shape;
 
 /// The result of a successful compilation.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,7 +164,7 @@ fn definition<'a>(document: &'a Document, report: &mut Report<'a>) -> Option<(Pl
     let mut outline = Outline::read(notation, steps, cleanup::steps_of(&fields, report), report);
     let finally = cleanup::read(&fields, &outline, report);
     outline.declared = root.declared(&fields);
-    report.allowed = Allowed::read(&fields, &outline, report);
+    report.allowed = allow::read(&fields, &outline, report);
     let edges = Edges::read(root.order, &fields, &outline, report);
     if edges.is_none() {
         edges::check_needs(&outline, report);

@@ -421,3 +421,52 @@ fn findings_beyond_the_bound_are_counted() {
     let last = found.last().expect("there are findings");
     assert_eq!((last.code, last.message.as_str()), ("too_large", "5 more findings are not listed"));
 }
+
+/// Removes and doubles each letter of each field name, and expects an error at every reference that this breaks.
+#[test]
+fn mutated_references_to_known_shapes_are_refused() {
+    const STEPS: &str = r#"
+steps:
+  - {id: sh, type: bash, command: ls}
+  - {id: get, type: http, url: "https://example.com/"}
+  - {id: gate, type: approval}
+  - {id: each, type: bash, command: ls, forEach: {ref: "@get.body"}}
+  - {id: both, type: parallel, steps: [{id: left, type: bash, command: ls}, {id: right, type: bash, command: ls}]}
+  - id: one
+    type: conditional
+    condition: {ref: "@get.body"}
+    then: [{id: x, type: bash, command: ls}]
+    else: [{id: y, type: bash, command: ls}]
+  - {id: typed, type: code, code: "export default () => 1", outputSchema: {type: object, properties: {total: {type: number}}, additionalProperties: false}}
+  - {id: reads, type: tool, tool: T, arguments: {value: "@REFERENCE"}}
+"#;
+    const REFERENCES: [&str; 10] = [
+        "sh.stdout",
+        "sh.exitCode",
+        "get.status",
+        "get.body.items.name",
+        "gate.decision",
+        "each[0].stderr",
+        "both.left.stdout",
+        "both.right.truncated",
+        "one.durationMs",
+        "typed.total",
+    ];
+    // What follows a `body` is not known.
+    let known = |reference: &str| reference.find("body").map_or(reference.len(), |at| at + "body".len());
+    let mut mutations = 0;
+    for reference in REFERENCES {
+        let with = |reference: &str| findings(&STEPS.replace("REFERENCE", reference));
+        assert_eq!(with(reference), [], "{reference}");
+        let first = reference.find('.').expect("a path") + 1;
+        for at in (first..known(reference)).filter(|at| reference.as_bytes()[*at].is_ascii_alphabetic()) {
+            let (before, letter, after) = (&reference[..at], &reference[at..=at], &reference[at + 1..]);
+            for mutated in [format!("{before}{after}"), format!("{before}{letter}{letter}{after}")] {
+                let codes: Vec<_> = with(&mutated).iter().map(|found| found.code).collect();
+                assert_eq!(codes, ["path_not_in_schema"], "{mutated}");
+                mutations += 1;
+            }
+        }
+    }
+    assert!(mutations > 100, "{mutations}");
+}

@@ -4,7 +4,7 @@ use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 use core::ops::RangeInclusive;
 
 use super::{
-    allow::Allowed,
+    allowed::Allowed,
     fields::Fields,
     inspector::Inspector,
     suggest::{

@@ -45,18 +45,20 @@ impl Reader<'_, '_> {
 
     pub(super) fn check_output_path(&mut self, reference: &Reference, target: u32, path: &Path) {
         let entry = &self.outline.entries[target as usize];
-        let Some(schema) = entry.fields.get("outputSchema") else { return };
+        let Some(schema) = entry.fields.get("outputSchema") else {
+            return self.check_shape(reference, target, path);
+        };
         // The schema of a `forEach` step describes one output, and the step's output is the list of them.
         let below = match (entry.is_loop(), reference.path.split_first()) {
             (false, _) => &reference.path[..],
             (true, Some((Part::Index(_), below))) => below,
-            (true, _) => return,
+            (true, _) => return self.check_shape(reference, target, path),
         };
         // The schema of an agent describes its answer, which is the `value` of its output.
         let is_agent = is_conversation(entry.kind, &entry.fields);
         let below = match below.split_first() {
             Some((Part::Name(name), below)) if is_agent && name == "value" => below,
-            _ if is_agent => return,
+            _ if is_agent => return self.check_shape(reference, target, path),
             _ => below,
         };
         let source = format!("the output of {}", named(&entry.id));

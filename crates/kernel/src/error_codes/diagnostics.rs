@@ -155,7 +155,7 @@ pub(super) static CODES: [ErrorCode; 42] = [
     .with_example("{type: bash, command: npm publish}"),
     warning(
         "gate_never_opens",
-        "An approval at which nobody can decide: its time is shorter than a second, or an approver is written as a reference.",
+        "An approval that no person can decide: its time is shorter than a second, or an approver is written as a reference.",
         "Correct `ttlMs` or `approvers`.",
     )
     .with_example("approvers: [\"@input.owner\"]"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use mainspring_kernel::{json, value::Value};
+use mainspring_kernel::{definition::shape, json, plan, reference::is_name, value::Value};
 
 use super::validate::checked;
 use crate::{
@@ -49,7 +49,10 @@ pub(crate) fn plan(plan: &Plan, context: &Context) -> Result<Exit, CliError> {
             &compiled.plan,
             &draw::Style { color: context.terminal.color, width: context.terminal.width, ascii: false },
         ),
-        Format::Json => json::pretty(&with_calls(compiled.plan.to_value(), &calls)),
+        Format::Json => {
+            let value = with_calls(compiled.plan.to_value(), &calls);
+            json::pretty(&with_shapes(value, &compiled.plan))
+        }
         Format::Mermaid => draw::mermaid(&compiled.plan),
         Format::Dot => draw::dot(&compiled.plan),
     };
@@ -80,4 +83,14 @@ fn with_calls(mut plan: Value, calls: &[Value]) -> Value {
         plan.insert("calls".into(), calls.to_vec().into());
     }
     plan
+}
+
+/// Adds the known shapes of the steps' outputs, by id, as JSON Schemas.
+fn with_shapes(mut value: Value, plan: &plan::Plan) -> Value {
+    let steps = (0..plan.steps.len() as u32).filter(|step| !plan.is_body_of_each(*step) && is_name(plan.id(*step)));
+    let shapes = steps.map(|step| (plan.id(step), shape(plan, step))).filter(|(_, shape)| *shape != Value::Bool(true));
+    if let Value::Map(value) = &mut value {
+        value.insert("shapes".into(), Value::map(shapes));
+    }
+    value
 }

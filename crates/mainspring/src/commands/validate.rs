@@ -40,7 +40,7 @@ pub(crate) fn validate(validate: &Validate, context: &Context) -> Result<Exit, C
             print_out!("{}", compact(&envelope::of_strict(own.chain(there).collect())));
         }
         let are = if warnings == 1 { "1 warning is an error" } else { &format!("{warnings} warnings are errors") };
-        print_err!("{are} with `--strict`: mend it, or list its code in `allow`");
+        print_err!("{are} with `--strict`: correct each, or list its code in `allow`");
         return Ok(Exit::BadInput);
     }
     if context.global.json {

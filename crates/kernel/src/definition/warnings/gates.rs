@@ -1,4 +1,4 @@
-//! Gates at which nobody can decide.
+//! Gates that no person can decide.
 
 use alloc::format;
 
@@ -16,7 +16,7 @@ pub(super) fn check(step: &Step, entry: &Entry<'_>, report: &mut Report<'_>) {
     let Work::Approval(gate) = &step.work else { return };
     for (at, name) in gate.approvers.iter().enumerate().filter(|(_, name)| name.starts_with('@')) {
         let message = format!(
-            "`approvers` of {} does not refer: {} is the name of a person here, and nobody has it",
+            "`approvers` of {} does not refer: {} is the name of a person here, and no member has it",
             named(&entry.id),
             quoted(name)
         );
