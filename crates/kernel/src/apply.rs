@@ -174,9 +174,12 @@ fn apply_to_cleanup(state: &mut State, record: &Record) -> Result<(), IllegalTra
                 blocks::open(state, Scope { block: finally.block, rounds: alloc::vec::Vec::new() });
             }
         }
-        (Record::FinallyHalted { .. }, Cleanup::Pending | Cleanup::Running { .. }) if is_ending => {
-            let is_running = state.is_cleaning_up();
-            state.end.cleanup = if is_running { Cleanup::Halted } else { Cleanup::Ended };
+        (Record::FinallyHalted { .. }, Cleanup::Pending) if state.plan.finally.is_some() => {
+            state.end.cleanup = Cleanup::Ended;
+            state.end.with_failures = true;
+        }
+        (Record::FinallyHalted { .. }, Cleanup::Running { .. }) => {
+            state.end.cleanup = Cleanup::Halted;
             state.end.with_failures = true;
             set_deadline(state, None);
         }

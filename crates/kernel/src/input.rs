@@ -58,7 +58,7 @@ pub enum Input {
         /// User id of the authenticated caller.
         by: String,
     },
-    /// Skips the steps of `finally` that have not ended. Has an effect only once the execution is ending.
+    /// Skips the steps of `finally` that have not ended. Before the execution ends, these are all of them.
     SkipCleanup {
         /// User id of the authenticated caller.
         by: String,

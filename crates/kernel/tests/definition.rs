@@ -452,7 +452,7 @@ steps:
         "one.durationMs",
         "typed.total",
     ];
-    // What follows a `body` is not known.
+    // The shape below a `body` is not known.
     let known = |reference: &str| reference.find("body").map_or(reference.len(), |at| at + "body".len());
     let mut mutations = 0;
     for reference in REFERENCES {

@@ -29,10 +29,10 @@ impl Decider<'_> {
         }
     }
 
-    /// Skips what is left of `finally`, if it is due.
+    /// Skips what is left of `finally`. Before the end, all of it is left.
     pub(super) fn skip_cleanup(&mut self, by: &str) -> Result<(), IllegalTransition> {
-        let is_due = self.state.end.ending.is_some() && self.cleans_up_at_end();
-        match is_due || self.state.is_cleaning_up() {
+        let is_pending = self.state.plan.finally.is_some() && self.state.end.cleanup == Cleanup::Pending;
+        match is_pending || self.state.is_cleaning_up() {
             true => self.halt_cleanup(HaltReason::Cancelled, Some(by)),
             false => Ok(()),
         }

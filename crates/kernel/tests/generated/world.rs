@@ -365,7 +365,8 @@ impl World {
                 self.halted.follow(&self.plan, record);
             }
             match record {
-                Record::EndingBegun { .. } | Record::FinallyHalted { .. } | Record::FinallyEnded => is_ending = true,
+                Record::EndingBegun { .. } | Record::FinallyEnded => is_ending = true,
+                Record::FinallyHalted { .. } => is_ending |= self.state.end.ending.is_some(),
                 Record::FinallyBegun { .. } => is_ending = false,
                 _ => {}
             }

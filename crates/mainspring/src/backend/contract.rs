@@ -45,7 +45,7 @@ pub(crate) trait Backend {
     fn signal(&self, name: &str, signal: &SignalRequest) -> Result<Sent, CliError>;
 
     /// Cancels an execution.
-    /// If `skips_cleanup` is true, the steps of `finally` are skipped: a second cancel follows the first.
+    /// If `skips_cleanup` is true, the steps of `finally` are skipped.
     fn cancel(&self, name: &str, reason: &str, skips_cleanup: bool) -> Result<Sent, CliError>;
 
     /// Verifies the journal of one execution, or all journals. `report` gets each result.

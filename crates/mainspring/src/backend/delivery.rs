@@ -98,10 +98,11 @@ impl Delivery {
         if let Kind::Signal = kind {
             was_kept(&row, &state_of(store, row.key)?, &input)?;
         }
-        let mut delegated = delegate(store, receiver, &input, entry, context)?;
         if matches!(kind, Kind::Cancel { skips_cleanup: true }) {
-            delegated = delegate(store, receiver, &Input::SkipCleanup { by: paths::user() }, None, context)?;
+            // Comes first: after the cancel, cleanup begins at once.
+            delegate(store, receiver, &Input::SkipCleanup { by: paths::user() }, None, context)?;
         }
+        let delegated = delegate(store, receiver, &input, entry, context)?;
         match &kind {
             Kind::Decision(open) if delegated.accepted => counted(store, open, &input)?,
             Kind::Signal if delegated.accepted && !was_kept(&row, &state_of(store, row.key)?, &input)? => {
@@ -139,10 +140,10 @@ impl Delivery {
     /// Processes the input. The inner error is that of an input without effect.
     async fn take(self, engine: &Engine, context: &Context) -> Result<Result<(), CliError>, CliError> {
         let Self { row, receiver, input, entry, kind } = self;
-        let is_taken = engine.take(receiver, input.clone(), entry).await?;
         if matches!(kind, Kind::Cancel { skips_cleanup: true }) {
             engine.take(receiver, Input::SkipCleanup { by: paths::user() }, None).await?;
         }
+        let is_taken = engine.take(receiver, input.clone(), entry).await?;
         if is_taken {
             return Ok(Ok(()));
         }

@@ -272,11 +272,11 @@ async fn cancel(
     let is_second = app.run(move |app| Ok(is_cancel_requested(app, key))).await?;
     let input = if is_second { skip.clone() } else { Input::Cancel { reason, by } };
     let command = |input, detail| ExecutionCommand { execution: key, input, action: "execution.cancel", detail };
-    let delivered = deliver(&app, &caller, &row, command(input, detail.clone())).await?;
-    if body.force && !is_second && delivered != Delivered::Stale {
-        // Has no effect if the execution has no cleanup, or has ended by now.
-        deliver(&app, &caller, &row, command(skip, detail)).await?;
+    if body.force && !is_second {
+        // Comes first, as cleanup begins at once after the cancel. Has no effect on an execution without cleanup.
+        deliver(&app, &caller, &row, command(skip, detail.clone())).await?;
     }
+    let delivered = deliver(&app, &caller, &row, command(input, detail)).await?;
     if delivered == Delivered::Stale {
         return Err(Problem::new(Code::Conflict, "The execution has ended, or is ending already."));
     }

@@ -143,8 +143,7 @@ impl JournalChecker {
         match record {
             // These steps run after the end has begun, and nothing after them.
             Record::FinallyBegun { .. } => self.is_ending = false,
-            Record::FinallyHalted { .. } | Record::FinallyEnded => self.is_ending = true,
-            Record::CancelRequested { .. } | Record::EndingBegun { .. } => self.is_ending = true,
+            Record::FinallyEnded | Record::CancelRequested { .. } | Record::EndingBegun { .. } => self.is_ending = true,
             _ => {}
         }
         Ok(())
