@@ -4,10 +4,10 @@ use include_dir::{Dir, include_dir};
 
 static FOLDER: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/templates");
 
-/// A template.
+/// A workflow with its test, both with comments for a first reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Template {
-    /// Its name, which is also that of its files.
+    /// The beginning of the names of both files.
     pub name: &'static str,
     /// The first line of its comment.
     pub summary: &'static str,

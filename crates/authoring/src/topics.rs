@@ -55,7 +55,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("when", "conditions"),
 ];
 
-/// A topic.
+/// A text about a part of the language, with an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Topic {
     /// The name, which is that of a step type for topics about one.

@@ -133,7 +133,7 @@ fn skeletons_of_all_examples_pass_at_once() {
         );
     }
     println!("{cases} cases\n{}", uncovered.join("\n"));
-    assert!(cases >= 60 && uncovered.len() <= 12, "{cases} cases\n{}", uncovered.join("\n"));
+    assert!(cases >= 45 && uncovered.len() <= 10, "{cases} cases\n{}", uncovered.join("\n"));
 }
 
 #[test]
@@ -214,13 +214,13 @@ fn equal_diagnostics_are_shown_once() {
 #[test]
 fn a_run_that_waits_has_the_chosen_exit_code_and_a_brief_summary() {
     let folder = tempfile::tempdir().expect("a folder");
-    let flow = "steps: [{id: big, type: bash, command: 'printf %05000d 7'}, {id: ask, type: approval, prompt: 'Go on?'}]\noutput: '@big'";
+    let flow = "steps: [{id: big, type: bash, command: 'printf %05000d 7'}, {id: ask, type: approval, prompt: 'Publish?'}]\noutput: '@big'";
     fs::write(folder.path().join("flow.yaml"), flow).expect("it writes");
     assert_eq!(run(folder.path(), &["run", "flow.yaml"]).0, 0);
     let (code, out, err) = run(folder.path(), &["run", "flow.yaml", "--exit-code-waiting", "3"]);
     assert_eq!(code, 3, "{out}{err}");
     let (code, out, _) = run(folder.path(), &["show", "last", "--brief"]);
-    assert!(code == 0 && out.contains("waits: ask: Go on?") && out.chars().count() < 3_500, "{out}");
+    assert!(code == 0 && out.contains("waits: ask: Publish?") && out.chars().count() < 3_500, "{out}");
     assert_eq!(run(folder.path(), &["run", "flow.yaml", "--yes", "--exit-code-waiting", "3"]).0, 0);
     let (_, out, _) = run(folder.path(), &["show", "last", "--brief"]);
     assert!(out.contains("more characters") && out.chars().count() < 3_500, "{out}");

@@ -55,7 +55,7 @@ pub(super) fn complete(
     let word_end =
         offset + rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len());
     let with_cursor = format!("{}{CURSOR}: _\u{20}{}", &text[..word], skip_colon(&text[word_end..]));
-    let marked = Outline::read(&with_cursor);
+    let marked = Outline::read(&around(&with_cursor, word));
     let Some(entry) = marked.entries.iter().position(|entry| entry.key.as_deref() == Some(CURSOR)) else {
         return item_names(outline, &marked);
     };
@@ -65,6 +65,39 @@ pub(super) fn complete(
     let keys = keys_of(language, notation(outline), &object);
     let missing = keys.into_iter().filter(|key| !present.contains(&key.name));
     (missing.enumerate().map(|(rank, key)| of_key(rank, &key)).collect(), false)
+}
+
+/// Returns the part of a text that decides about the keys at a byte: of a YAML text in block style only the outermost item
+/// with its key, since a file may have thousands of steps; or the outermost lines. Other texts are returned whole.
+fn around(text: &str, at: usize) -> String {
+    if text.trim_start().starts_with(['{', '[']) {
+        return text.to_string();
+    }
+    let is_outermost = |line: &str| !line.starts_with([' ', '#', '-', '\n', '\r']) && !line.is_empty();
+    let line_start = text[..at].rfind('\n').map_or(0, |line| line + 1);
+    if is_outermost(&text[line_start..]) {
+        return text.split_inclusive('\n').filter(|line| is_outermost(line)).collect();
+    }
+    let starts = || std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1));
+    let Some(root) =
+        starts().take_while(|start| *start < line_start).filter(|start| is_outermost(&text[*start..])).last()
+    else {
+        return text.to_string();
+    };
+    let root_end = text[root..].find('\n').map_or(text.len(), |end| root + end + 1);
+    let margin_of = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let is_dash = |start: usize| text[start..].trim_start_matches(' ').starts_with('-');
+    let below = || starts().skip_while(|start| *start < root_end);
+    let Some(margin) = below().find(|start| is_dash(*start)).map(|start| margin_of(&text[start..])) else {
+        return text.to_string();
+    };
+    let is_item = |start: &usize| is_dash(*start) && margin_of(&text[*start..]) == margin;
+    let Some(first) = below().take_while(|start| *start <= line_start).filter(is_item).last() else {
+        return text.to_string();
+    };
+    let ends = |start: &usize| is_item(start) || is_outermost(&text[*start..]);
+    let end = starts().skip_while(|start| *start <= line_start).find(ends).unwrap_or(text.len());
+    format!("{}{}", &text[root..root_end], &text[first..end])
 }
 
 /// True if the cursor is on the line of a key, behind its colon, and before the end of its value.

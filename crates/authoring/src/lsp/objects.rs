@@ -20,7 +20,7 @@ pub(super) enum Object {
     Step(String),
     /// A step of a dataflow with an action.
     Action(&'static str),
-    /// A condition.
+    /// Data with `ref`, `variable`, `all`, `any` or `not`.
     Condition,
     /// Another object, by its name in [`OBJECTS`].
     Other(&'static str),

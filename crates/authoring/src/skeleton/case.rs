@@ -34,7 +34,7 @@ pub struct Observed {
 /// A case of a skeleton.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Its name.
+    /// Unique in the file, and says what the case covers.
     pub name: String,
     /// The fields of the case except `name`, `definition` and `expect`.
     pub fields: Map,

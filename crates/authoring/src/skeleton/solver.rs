@@ -106,7 +106,7 @@ fn about(
     }
     let schema = schema_of(plan, root, &path);
     let words = schema.and_then(|schema| schema.get("enum")).and_then(Value::as_list).unwrap_or_default();
-    let fitting = words.iter().cloned().chain(candidates(test));
+    let fitting = world.original(root, &path).into_iter().chain(words.iter().cloned()).chain(candidates(test));
     for candidate in fitting.filter(|candidate| schema.is_none_or(|schema| samples::fits(schema, candidate))) {
         let mut attempt = world.clone();
         if attempt.set(plan, reference.root, &reference.path, candidate) && is_right(&attempt, &direct) {

@@ -21,6 +21,8 @@ pub(super) struct World {
     variables: Value,
     /// The results of effects, child workflows and signals, by step.
     pub(super) outputs: BTreeMap<u32, Value>,
+    /// The results before any condition has changed them.
+    originals: BTreeMap<u32, Value>,
     /// Values of agents whose answers are JSON.
     answers: BTreeMap<u32, Value>,
     /// Steps whose effect fails.
@@ -48,6 +50,7 @@ impl World {
         for step in 0..plan.steps.len() as u32 {
             world.fill(plan, step);
         }
+        world.originals = world.outputs.clone();
         world
     }
 
@@ -116,6 +119,12 @@ impl World {
             }
         }
         is_set
+    }
+
+    /// Returns the value of a reference before any condition has changed it.
+    pub(super) fn original(&self, root: Root, path: &[Part]) -> Option<Value> {
+        let Root::Step(step) = root else { return None };
+        self.originals.get(&step).and_then(|value| follow(value, path)).cloned()
     }
 
     pub(super) fn set_variable(&mut self, name: &str, value: Value) {
@@ -217,7 +226,7 @@ fn failure() -> Value {
     Value::map([("error", Value::map(error))])
 }
 
-/// The user who decides if an entry names nobody.
+/// The user who decides if an entry has no `by`.
 const OWNER: &str = "owner";
 
 /// Returns the people who may approve at a gate.

@@ -13,11 +13,10 @@ const ORDER: [&str; 6] = ["input", "variables", "policy", "workflows", "effects"
 /// The fields of an expectation in reading order.
 const EXPECT_ORDER: [&str; 7] = ["status", "outcome", "output", "error_contains", "steps", "call_count", "calls"];
 
-/// Writes a skeleton. `definition` is the path of the workflow from the folder of the scenario, and `title` the first
-/// line of the comment.
-pub fn yaml(skeleton: &Skeleton, definition: &str, title: &str) -> String {
-    let mut out = format!("# {title}\n");
-    out.push_str("# Replace the sample results and the expectations by those that matter. `mainspring explain scenario` has the format.\n");
+/// Writes a skeleton. `definition` is the path of the workflow from the folder of the scenario, and `comment` the lines at
+/// the top.
+pub fn yaml(skeleton: &Skeleton, definition: &str, comment: &[String]) -> String {
+    let mut out: String = comment.iter().map(|line| format!("# {line}\n")).collect();
     for line in &skeleton.uncovered {
         out.push_str(&format!("# Not covered: {}\n", line.replace(['\n', '\r'], " ")));
     }

@@ -79,12 +79,12 @@ fn write_new(new: &New, context: &Context) -> Result<Exit, CliError> {
     let definition = path_from(&folder, &new.file)?;
     let run = |fields: &Map| observed(fields, &definition, &folder);
     let (skeleton, title, difference) = match &new.from {
-        None => (skeleton(&compiled.plan, &run), format!("Tests of {definition}."), None),
+        None => (skeleton(&compiled.plan, &run), vec![format!("Tests of {definition}."), SAMPLES.into()], None),
         Some(name) => {
             let (plan, frames) = journal(name, context)?;
             let recorded = recorded(&plan, &frames);
             let (case, difference) = of_recording(&recorded, &run)?;
-            let title = format!("Recorded: {}.", case.name);
+            let title = vec![format!("Recorded: {}.", case.name), RECORDED.into()];
             (Skeleton { cases: vec![case], uncovered: recorded.notes }, title, difference)
         }
     };
@@ -125,6 +125,12 @@ fn report(skeleton: &Skeleton, target: &Path, difference: Option<&str>, context:
     print_out!("wrote {} with {cases}", shown(&target));
     print_out!("{}", dim(&format!("next: mainspring test {}", shown(&target))));
 }
+
+/// The second line of a skeleton.
+const SAMPLES: &str = "Replace the sample results and the expectations by those that matter. `mainspring explain scenario` has the format.";
+
+/// The second line of a recorded case.
+const RECORDED: &str = "The test fails when a call gets other arguments. The values are those of the execution: read them before you commit.";
 
 /// `flow.yaml` gives `flow.scenario.yaml`, in the same folder.
 fn default_target(file: &Path) -> PathBuf {

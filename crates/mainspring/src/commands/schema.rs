@@ -15,7 +15,7 @@ use crate::{
 /// `# yaml-language-server: $schema=workflow.schema.json`.
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// The notation
+    /// `workflow` covers all three notations
     #[arg(value_enum, default_value_t = Of::Workflow)]
     notation: Of,
 }

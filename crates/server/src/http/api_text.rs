@@ -95,7 +95,7 @@ fn line(method: &str, path: &str, operation: &Value) -> String {
         .collect();
     let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
     let permission = operation["x-permission"].as_str().map(|name| format!(" ({name})")).unwrap_or_default();
-    let summary = operation["summary"].as_str().unwrap_or_default();
+    let summary = operation["summary"].as_str().unwrap_or_default().replace('\n', " ");
     let body = fields(&operation["requestBody"]["content"]).next().map(|(_, body)| type_name(&body["schema"]));
     let body = body.map(|name| format!(" Body {name}.")).unwrap_or_default();
     let success = fields(&operation["responses"]).find(|(status, _)| status.starts_with('2'));
