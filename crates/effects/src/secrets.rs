@@ -3,7 +3,7 @@
 mod limits;
 mod redact;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::Pin, sync::Arc};
 
 use mainspring_kernel::{
     effect::Attempt,
@@ -12,8 +12,6 @@ use mainspring_kernel::{
     value::{Map, Value},
 };
 
-use crate::BoxFuture;
-
 pub use limits::{SECRET_BYTES_MAX, SECRET_BYTES_MIN};
 pub use redact::Redactor;
 
@@ -21,10 +19,13 @@ pub use redact::Redactor;
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretValue(Arc<str>);
 
+/// The result of [`SecretSource::read`].
+pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<SecretValue, SecretError>> + Send + 'a>>;
+
 /// The part of a node that reads secrets.
 pub trait SecretSource: Send + Sync {
     /// Reads the value of a secret for a use, and records the use. The value is checked with [`SecretValue::new`].
-    fn read<'a>(&'a self, name: &'a str, by: &'a SecretUser) -> BoxFuture<'a, Result<SecretValue, SecretError>>;
+    fn read<'a>(&'a self, name: &'a str, by: &'a SecretUser) -> Reading<'a>;
 }
 
 /// A use of a secret, for permissions and the audit log.

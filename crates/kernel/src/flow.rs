@@ -9,23 +9,14 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::fmt;
 
 use crate::{
+    label::{Label, Trust},
     plan::{Loop, Over, Plan, Work},
     reference::{Part, Reference, Root},
     template::Template,
     value::Value,
 };
-
-/// A label of values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Label {
-    /// It comes from outside: the response of a request, the result of a tool, the answer of a model.
-    Untrusted,
-    /// It must not leave the organization.
-    Private,
-}
 
 /// The origin of a label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,39 +36,12 @@ pub struct Labels {
     pub private: Option<Source>,
 }
 
-/// The labels that a step removes from its output, as its `trust` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Trust {
-    /// The output is trusted.
-    pub trusted: bool,
-    /// The output is public.
-    pub public: bool,
-}
-
 /// The labels of the values in a plan.
 #[derive(Debug)]
 pub struct Flows<'p> {
     plan: &'p Plan,
     private: BTreeSet<&'p str>,
     outputs: Vec<Labels>,
-}
-
-impl Label {
-    /// Both labels.
-    pub const ALL: [Self; 2] = [Self::Untrusted, Self::Private];
-
-    /// Returns the name in settings and plans.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Untrusted => "untrusted",
-            Self::Private => "private",
-        }
-    }
-
-    /// Parses a name.
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|label| label.name() == word)
-    }
 }
 
 impl Source {
@@ -115,34 +79,6 @@ impl Labels {
         self.untrusted = self.untrusted.filter(|_| !trust.trusted);
         self.private = self.private.filter(|_| !trust.public);
         self
-    }
-}
-
-impl Trust {
-    /// The words of `trust`.
-    pub const WORDS: [&'static str; 2] = ["trusted", "public"];
-
-    /// Parses `trusted`, `public` or a list of them. `None` if it is something else.
-    pub fn read(value: &Value) -> Option<Self> {
-        let words = match value {
-            Value::List(words) if !words.is_empty() => words.as_slice(),
-            word => core::slice::from_ref(word),
-        };
-        let mut trust = Self::default();
-        for word in words {
-            match word.as_text()? {
-                "trusted" => trust.trusted = true,
-                "public" => trust.public = true,
-                _ => return None,
-            }
-        }
-        Some(trust)
-    }
-
-    /// Returns the form that [`read`](Self::read) parses.
-    pub fn to_value(self) -> Value {
-        let given = [self.trusted, self.public].into_iter().zip(Self::WORDS);
-        given.filter(|(is_given, _)| *is_given).map(|(_, word)| Value::from(word)).collect::<Vec<_>>().into()
     }
 }
 
@@ -273,11 +209,5 @@ pub(crate) fn literal<'t>(params: &'t Template, key: &str) -> Option<&'t str> {
             _ => None,
         }),
         _ => None,
-    }
-}
-
-impl fmt::Display for Label {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(self.name())
     }
 }

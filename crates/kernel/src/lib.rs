@@ -33,6 +33,7 @@ pub mod instance;
 pub mod journal;
 pub mod json;
 pub mod key;
+pub mod label;
 pub mod limits;
 pub mod note;
 pub mod plan;

@@ -12,8 +12,8 @@ use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use crate::{
     budget::{Budget, ModelTerms},
     condition::Condition,
-    flow::Trust,
     hash::Hash,
+    label::Trust,
     limits::{EDGES_STEPS_DEFAULT, EXECUTION_STEPS_DEFAULT},
     template::Template,
     value::{Map, Value},

@@ -8,12 +8,13 @@ use mainspring_kernel::{
     definition::{Compiled, Syntax, compile, flow_warnings, read},
     document::Document,
     effect_policy::EffectPolicy,
-    flow::Label,
+    label::Label,
     plan::{Plan, Verdict},
 };
 
 fn compiled(steps: &str) -> (Compiled, Document) {
-    let text = if steps.contains("steps:") { steps.to_owned() } else { format!("steps:\n{steps}") };
+    let is_whole = steps.starts_with("steps:") || steps.starts_with("variables:");
+    let text = if is_whole { steps.to_owned() } else { format!("steps:\n{steps}") };
     let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
     (compile(&document).unwrap_or_else(|found| panic!("{text}: {found:?}")), document)
 }
@@ -107,11 +108,11 @@ fn labels_follow_references() {
             "",
         ),
         (
-            "- {id: x, type: conditional, condition: {ref: '@get.status', equals: 200}, then: [{id: y, type: bash, command: date}]}",
+            "- {id: x, type: conditional, condition: {ref: '@get.status', eq: 200}, then: [{id: y, type: bash, command: date}]}",
             "x",
             "",
         ),
-        ("- {id: x, type: bash, command: date, when: {ref: '@get.status', equals: 200}}", "x", ""),
+        ("- {id: x, type: bash, command: date, when: {ref: '@get.status', eq: 200}}", "x", ""),
         (
             "- {id: a, type: bash, command: 'echo @get.body', trust: trusted}\n- {id: x, type: bash, command: 'echo @a'}",
             "x",
@@ -121,7 +122,7 @@ fn labels_follow_references() {
         check(&format!("{HTTP}{steps}"), step, expected);
     }
     // A loop that reads its last round.
-    let rounds = "steps:\n- {id: x, type: loop, while: {ref: '@index', less_than: 3}, maxRounds: 3, steps: [{id: y, type: http, url: 'https://a.test'}, {id: z, type: bash, command: 'echo @y.body'}]}";
+    let rounds = "steps:\n- {id: x, type: loop, while: {ref: '@index', lt: 3}, maxRounds: 3, steps: [{id: y, type: http, url: 'https://a.test'}, {id: z, type: bash, command: 'echo @y.body'}]}";
     check(rounds, "z", "untrusted: the output of `y` (http)");
 }
 

@@ -6,8 +6,8 @@ use mainspring_engine::envelope;
 use mainspring_kernel::{
     definition::{Compiled, denied_calls, flow_warnings, read},
     effect_policy::{Call, EffectPolicy},
-    flow::Label,
     json::compact,
+    label::Label,
     plan::{Loop, Over, Plan, Work},
     value::Value,
 };

@@ -162,12 +162,12 @@ steps:
   - id: script
     type: bash
     command: |
-      printf %s "$ENV" > "{values}/of-script"
-      echo "$ENV $FILE"
-      echo "$ENV" | base64
-      printf %s "$ENV" | od -An -tx1 | tr -d ' \n'
+      printf %s "$TOKEN" > "{values}/of-script"
+      echo "$TOKEN $FILE"
+      echo "$TOKEN" | base64
+      printf %s "$TOKEN" | od -An -tx1 | tr -d ' \n'
       echo "x$FILE" >&2
-    env: {{ENV: {{secret: OF_ENV}}, FILE: {{secret: OF_FILE}}}}
+    env: {{TOKEN: {{secret: OF_ENV}}, FILE: {{secret: OF_FILE}}}}
   - id: request
     type: http
     url: "{address}/echo"
@@ -176,8 +176,8 @@ steps:
   - {{id: tool, type: tool, tool: echo.say, arguments: {{}}}}
   - id: fails
     type: bash
-    command: "echo \"no $ENV\" >&2; exit 3"
-    env: {{ENV: {{secret: OF_ENV}}}}
+    command: "echo \"no $TOKEN\" >&2; exit 3"
+    env: {{TOKEN: {{secret: OF_ENV}}}}
     onError: continue
   - {{id: done, type: return, input: {{script: "@script", request: "@request", tool: "@tool"}}}}
 "#

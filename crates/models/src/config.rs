@@ -54,7 +54,7 @@ pub enum KeySource {
     Env(String),
     /// A file with the key as its only content.
     File(PathBuf),
-    /// A secret.
+    /// A secret of the settings file.
     Secret(SecretReference),
 }
 

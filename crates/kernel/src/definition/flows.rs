@@ -8,7 +8,7 @@ use crate::{
     diagnostic::{self, Diagnostic, Severity},
     document::Document,
     effect_policy::{EffectPolicy, Flow},
-    flow::{Label, Trust},
+    label::{Label, Trust},
     plan::Verdict,
 };
 

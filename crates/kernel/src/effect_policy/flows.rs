@@ -10,7 +10,8 @@ use alloc::{
 
 use super::EffectPolicy;
 use crate::{
-    flow::{Flows, Label, Source},
+    flow::{Flows, Source},
+    label::Label,
     limits::EFFECT_RULES_MAX,
     plan::{EffectClass, Pattern, Plan, RuleReader, Verdict, Work},
     template::{Piece, Template},
@@ -38,7 +39,7 @@ pub(super) struct FlowRules {
 pub struct Flow {
     /// The step of the call, by number.
     pub step: u32,
-    /// The label.
+    /// The label that matters for the class.
     pub label: Label,
     /// The origin of the label.
     pub source: Source,

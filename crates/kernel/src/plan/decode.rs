@@ -13,8 +13,8 @@ use crate::{
     budget::{Budget, ModelTerms},
     condition::{Condition, Operator, Test},
     document::{Path, Segment},
-    flow::{Label, Trust},
     hash::Hash,
+    label::{Label, Trust},
     limits::{DEPTH_MAX, PLAN_STEPS_MAX},
     plan::{
         Agent, Backoff, Block, Constraints, Decision, Delay, Edge, EdgeKind, EffectClass, FailurePolicy, Finally, Gate,

@@ -3,7 +3,7 @@
 
 use alloc::{borrow::ToOwned, collections::BTreeMap, string::ToString};
 
-use crate::{flow::Label, value::Value};
+use crate::{label::Label, value::Value};
 
 mod pattern;
 mod read;

@@ -31,8 +31,8 @@ use crate::{
     cbor,
     condition::{Condition, Test},
     document::Path,
-    flow::Label,
     hash::Hash,
+    label::Label,
     template::{Piece, Template},
     value::{Map, Value},
 };

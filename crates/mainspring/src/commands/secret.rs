@@ -84,7 +84,7 @@ fn request<T>(sent: impl Future<Output = Result<T, ClientError>>) -> Result<T, C
 }
 
 fn set(client: &Client, new: &Set, context: &Context) -> Result<Exit, CliError> {
-    let refused = |why: String| CliError::bad_input("bad_secret", format!("the secret `{}`: {why}", shown(&new.name)));
+    let refused = |why: String| CliError::bad_input("bad_input", format!("the secret `{}`: {why}", shown(&new.name)));
     if !is_secret_name(&new.name) {
         return Err(refused("a name has 1 to 64 letters, digits, `-`, `_` and `.`".into()));
     }

@@ -33,7 +33,7 @@ pub(crate) struct ConfiguredSecret {
 pub(crate) enum Source {
     /// An environment variable of this process.
     Env(String),
-    /// A file.
+    /// A file with the value as its only content.
     File(PathBuf),
     /// The output of a program, which is started without a shell.
     Command(Vec<String>),

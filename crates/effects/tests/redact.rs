@@ -1,0 +1,75 @@
+//! Tests of redaction: every form of a value that a program is likely to print.
+
+use base64::{
+    Engine,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE},
+};
+use mainspring_effects::secrets::{Redactor, SecretValue};
+use mainspring_kernel::{json, value::Value};
+
+const VALUE: &str = "p+ss/w0rd \"quöted\"&more";
+
+fn redactor() -> Redactor {
+    Redactor::new([SecretValue::new(VALUE).unwrap()])
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    assert_eq!(redactor().text(text.to_owned()), expected, "{text}");
+}
+
+#[test]
+fn each_form_of_a_value_is_removed() {
+    check("nothing here", "nothing here");
+    check(&format!("a {VALUE} b {VALUE}"), "a *** b ***");
+    check(&format!("{VALUE}{VALUE}"), "***");
+    check(&json::compact(&Value::from(VALUE)), "\"***\"");
+    check(r#"p+ss\/w0rd\u0020\"qu\u00f6ted\"\u0026more"#, "***");
+    for encoded in ["p%2Bss%2Fw0rd%20%22qu%C3%B6ted%22%26more", "p%2bss/w0rd+%22qu%c3%b6ted%22%26more"] {
+        check(&format!("?k={encoded}&x=1"), "?k=***&x=1");
+    }
+    check("p+ss/w0rd &quot;quöted&quot;&amp;more", "***");
+    let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
+    check(&hex, "***");
+}
+
+#[test]
+fn base64_is_found_at_any_position_and_across_lines() {
+    for before in ["", "u", "us", "user:"] {
+        for after in ["", "\n", "!!"] {
+            let text = format!("{before}{VALUE}{after}");
+            for encoded in [BASE64_STANDARD.encode(&text), BASE64_URL_SAFE.encode(&text)] {
+                let redacted = redactor().text(encoded.clone());
+                assert!(redacted.contains("***") && redacted.len() < 20, "{text} {encoded} {redacted}");
+                let (start, end) = encoded.split_at(14);
+                let redacted = redactor().text(format!("{start}\r\n{end}"));
+                assert!(redacted.contains("***") && redacted.len() < 20, "{text} {redacted}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_that_a_bound_has_cut_is_removed() {
+    check("output p+ss/w0rd \"qu", "output ***");
+    check("output p+ss/w0rd…", "output ***…");
+    check("output p+ss", "output p+ss");
+}
+
+#[test]
+fn lines_keys_and_numbers_are_redacted() {
+    let key = "-----BEGIN KEY-----\nAAAABBBBCCCC\nDDDDEEEEFFFF\n-----END KEY-----\n";
+    let redactor = Redactor::new(["12345678", key].map(|value| SecretValue::new(value).unwrap()));
+    let text = |text: &str| redactor.text(text.to_owned());
+    assert_eq!(text("x DDDDEEEEFFFF y"), "x *** y");
+    assert_eq!(text(&key.replace('\n', "\\n")), "***\\n");
+    assert_eq!(text(&format!("<{}>", key.replace('\n', "\r\n").trim())), "<***>");
+    let value = Value::map([("12345678", Value::from(912_345_678_u64)), ("n", Value::from(12_345_u64))]);
+    assert_eq!(json::compact(&redactor.value(value)), r#"{"***":"9***","n":12345}"#);
+}
+
+#[test]
+fn a_value_is_not_shown_by_debug() {
+    let shown = format!("{:?} {:?}", SecretValue::new(VALUE).unwrap(), redactor());
+    assert!(!shown.contains("w0rd"), "{shown}");
+}
