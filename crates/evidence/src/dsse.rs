@@ -77,6 +77,11 @@ pub fn open(bytes: &[u8], key: PublicKey) -> Result<Statement, String> {
         return Err(format!("the envelope has more than {STATEMENT_BYTES_MAX} bytes"));
     }
     let envelope = json::value(bytes).map_err(|error| format!("the envelope is not JSON: {error}"))?;
+    let mut canonical = json::canonical(&envelope).into_bytes();
+    canonical.push(b'\n');
+    if canonical != bytes {
+        return Err("the envelope is not one line of canonical JSON".into());
+    }
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_text).map(String::from);
     if text(&envelope, "payloadType").as_deref() != Some(PAYLOAD_TYPE) {
         return Err(format!("the payload type is not {PAYLOAD_TYPE}"));

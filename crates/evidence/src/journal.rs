@@ -34,10 +34,10 @@ pub fn write(frames: &[StoredFrame]) -> Vec<u8> {
 /// Names the first line that is not a frame.
 pub fn read(text: &[u8]) -> Result<Vec<StoredFrame>, String> {
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines
-        .enumerate()
-        .map(|(place, line)| frame(line).ok_or_else(|| format!("line {} is no frame", place + 1)))
-        .collect()
+    let frame = |(place, line)| frame(line).ok_or_else(|| format!("line {} is no frame", place + 1));
+    let frames = lines.enumerate().map(frame).collect::<Result<Vec<_>, _>>()?;
+    // One journal has one form, so nothing can be hidden between the lines.
+    if write(&frames) == text { Ok(frames) } else { Err("it is not in the form in which journals are written".into()) }
 }
 
 fn frame(line: &[u8]) -> Option<StoredFrame> {

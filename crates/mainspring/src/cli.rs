@@ -43,6 +43,10 @@ enum Command {
     Workflows(commands::workflows::Workflows),
     /// Propose a change of a workflow of a server
     Propose(commands::propose::Propose),
+    /// Compare a folder of definitions with the workflows of a server
+    Diff(commands::repository::Diff),
+    /// Make the workflows of a server equal to a folder of definitions
+    Apply(commands::repository::Apply),
     /// List, review and apply proposed changes of a workflow
     Proposals(commands::proposals::Proposals),
     /// Return a workflow of a server to an earlier version
@@ -92,6 +96,8 @@ enum Command {
     Erase(commands::erase::Erase),
     /// Verify journals
     Verify(commands::verify::Verify),
+    /// Export and verify evidence of executions, and pin the heads of the store
+    Evidence(commands::evidence::Evidence),
     /// Verify exported audit logs
     Audit(commands::audit::Audit),
     /// Check a definition without running it
@@ -227,6 +233,9 @@ impl Command {
             Self::Audit(_) => {
                 Some("`audit` proves a file of this machine; a server proves its log at GET /api/audit/verify")
             }
+            Self::Evidence(_) => {
+                Some("`evidence` needs the store and the key of the installation; run it on the server's machine")
+            }
             Self::Bench(_) => Some("`bench` measures this machine"),
             Self::Completions { .. } => Some("`completions` is about this program, not about a server"),
             _ => None,
@@ -263,6 +272,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Save(save) => commands::save::save(&save, context),
         Command::Workflows(workflows) => commands::workflows::workflows(&workflows, context),
         Command::Propose(propose) => commands::propose::propose(&propose, context),
+        Command::Diff(diff) => commands::repository::diff(&diff, context),
+        Command::Apply(apply) => commands::repository::apply(&apply, context),
         Command::Proposals(proposals) => commands::proposals::proposals(&proposals, context),
         Command::Rollback(rollback) => commands::rollback::rollback(&rollback, context),
         Command::Secret(secret) => commands::secret::secret(&secret, context),
@@ -290,6 +301,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Upgrade(upgrade) => commands::upgrade::upgrade(&upgrade, context),
         Command::Quarantine(quarantine) => commands::quarantine::quarantine(&quarantine, context),
         Command::Erase(erase) => commands::erase::erase(&erase, context),
+        Command::Evidence(evidence) => commands::evidence::evidence(&evidence, context),
         Command::Audit(audit) => commands::audit::audit(&audit, context),
         Command::Verify(verify) => commands::verify::verify(&verify, context),
         Command::Validate(validate) => commands::validate::validate(&validate, context),

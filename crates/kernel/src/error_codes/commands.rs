@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 122] = [
+pub(super) static CODES: [ErrorCode; 125] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -103,6 +103,14 @@ pub(super) static CODES: [ErrorCode; 122] = [
         "See the reason in the message, or name another with `--dir`.",
     ),
     command("bad_backup_file", 10, "The backup cannot be written to this file.", "Name another file."),
+    command(
+        "evidence_incomplete",
+        10,
+        "An execution cannot be exported as evidence.",
+        "See the reason in the message, and `mainspring verify`.",
+    ),
+    command("bad_key", 10, "The file has no Ed25519 public key.", "Give the output of `mainspring evidence key`."),
+    command("bad_pin", 10, "The file is no pin that this installation has signed.", "See the reason in the message."),
     command("unreadable", 10, "A file cannot be read.", "See the reason in the message."),
     command("unwritable", 10, "A file cannot be written.", "See the reason in the message."),
     command("no_store", 10, "There is no store here.", "Give `--dir` or `--store`."),

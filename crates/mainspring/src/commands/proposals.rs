@@ -35,7 +35,7 @@ enum Action {
     /// Reject a proposal
     Reject(Reviewed),
     /// Apply an approved proposal
-    Apply(Which),
+    Apply(Application),
 }
 
 /// Selects proposals.
@@ -73,6 +73,25 @@ struct Which {
     workflow: String,
     /// The proposal
     id: String,
+}
+
+/// A proposal to apply, with the condition for running executions.
+#[derive(Debug, Args)]
+struct Application {
+    #[command(flatten)]
+    which: Which,
+    /// The treatment of executions that run
+    #[arg(long, value_enum, default_value_t = WhileRunning::Pin)]
+    while_running: WhileRunning,
+}
+
+/// The treatment of unfinished executions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WhileRunning {
+    /// They end with the definition with which they began
+    Pin,
+    /// The application is refused while there are any
+    Strict,
 }
 
 /// A shadow run.
@@ -115,7 +134,7 @@ pub(crate) fn proposals(proposals: &Proposals, context: &Context) -> Result<Exit
         Action::Shadow(shadowed) => shadow(shadowed, &client, context),
         Action::Approve(reviewed) => review(reviewed, true, &client, context),
         Action::Reject(reviewed) => review(reviewed, false, &client, context),
-        Action::Apply(which) => apply(which, &client, context),
+        Action::Apply(application) => apply(application, &client, context),
     }
 }
 
@@ -236,8 +255,13 @@ fn shadow(shadowed: &Shadowed, client: &Client, context: &Context) -> Result<Exi
     Ok(Exit::Fine)
 }
 
-fn apply(which: &Which, client: &Client, context: &Context) -> Result<Exit, CliError> {
-    let body = Value::map::<String>([]);
+fn apply(application: &Application, client: &Client, context: &Context) -> Result<Exit, CliError> {
+    let Application { which, while_running } = application;
+    let treatment = match while_running {
+        WhileRunning::Pin => "pin",
+        WhileRunning::Strict => "strict",
+    };
+    let body = Value::map([("whileRunning", Value::from(treatment))]);
     let done = block_on(async { Ok(client.post(&path(which, Some("apply")), &body, Repeat::MustNot).await?) })?;
     if context.global.json {
         print_out!("{}", compact(&done));

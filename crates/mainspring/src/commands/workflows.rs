@@ -57,6 +57,19 @@ pub(crate) fn workflows(_: &Workflows, context: &Context) -> Result<Exit, CliErr
 
 /// Fetches all workflows without their definitions.
 async fn all(client: &Client) -> Result<Vec<Value>, ClientError> {
+    let without_data = |workflow: &Value| {
+        let own = workflow.as_map().into_iter().flatten().filter(|(key, _)| *key != "data");
+        Value::Map(own.map(|(key, value)| (key.clone(), value.clone())).collect::<Map>())
+    };
+    pages(client, without_data).await
+}
+
+/// Fetches all workflows with their definitions.
+pub(super) async fn all_with_data(client: &Client) -> Result<Vec<Value>, ClientError> {
+    pages(client, Value::clone).await
+}
+
+async fn pages(client: &Client, part: impl Fn(&Value) -> Value) -> Result<Vec<Value>, ClientError> {
     let (mut found, mut cursor) = (Vec::new(), None::<String>);
     while found.len() < ROWS_MAX {
         let limit = PAGE.to_string();
@@ -64,12 +77,8 @@ async fn all(client: &Client) -> Result<Vec<Value>, ClientError> {
         query.extend(cursor.iter().map(|cursor| ("cursor", cursor.as_str())));
         let page = client.get(&route(&["api", "workflows"], &query)).await?;
         let answer = Response::new(client, "a page of workflows", &page);
-        let without_data = |workflow: &Value| {
-            let own = workflow.as_map().into_iter().flatten().filter(|(key, _)| *key != "data");
-            Value::Map(own.map(|(key, value)| (key.clone(), value.clone())).collect::<Map>())
-        };
         let workflows = answer.list("workflows")?;
-        found.extend(workflows.iter().map(without_data));
+        found.extend(workflows.iter().map(&part));
         let next = answer.maybe_text("nextCursor")?;
         // Ends the loop if a faulty server repeats a cursor.
         if next.is_none() || next == cursor || workflows.is_empty() {

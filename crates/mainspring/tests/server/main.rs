@@ -41,6 +41,7 @@ mod proposals;
 mod rate_limits;
 mod reach;
 mod refused;
+mod repository;
 mod schedules;
 mod script_limits;
 mod secrets;

@@ -216,6 +216,32 @@ fn a_changed_workflow_that_it_starts_voids_the_review() {
 }
 
 #[test]
+fn a_strict_application_waits_for_open_executions() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let gate = Value::map([("id", Value::from("gate")), ("type", "approval".into())]);
+    let base = sync(&owner, "w", with_steps(vec![gate]));
+    let execution = start(&owner, "w", "1", Map::new()).expect(202).text_at("executionId");
+    let id = propose(&owner, "w", &base, definition(2)).expect(201).text_at("id");
+    review(&owner, "w", &id, true).expect(200);
+    let apply_with = |treatment: &str| {
+        owner.post(&path("w", &id, "/apply"), &Value::map([("whileRunning", Value::from(treatment))]))
+    };
+    for treatment in ["drain", "migrate"] {
+        let refused = apply_with(treatment).expect(400);
+        assert!(refused.text.contains("`pin` and `strict` only"), "{refused:?}");
+    }
+    let refused = apply_with("strict").expect(409);
+    assert!(refused.text.contains(&execution), "{refused:?}");
+    assert_eq!((status(&owner, "w", &id), hash_of(&owner, "w")), ("approved".into(), base));
+    let cancel = Value::map([("reason", Value::from("enough"))]);
+    owner.post(&format!("/api/executions/{execution}/cancel"), &cancel).expect(200);
+    owner.get(&format!("/api/executions/{execution}/wait")).expect(200);
+    apply_with("strict").expect(200);
+}
+
+#[test]
 fn four_eyes_are_two_people() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());

@@ -133,10 +133,27 @@ impl From<StoredShadow> for ShadowBody {
     }
 }
 
-/// An empty request.
+/// An application.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ApplyRequest {}
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ApplyRequest {
+    /// Treatment of executions that run; default `pin`.
+    while_running: Option<WhileRunning>,
+}
+
+/// Treatment of the workflow's unfinished executions when a proposal is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum WhileRunning {
+    /// They end with the definition with which they began.
+    Pin,
+    /// The application is refused while there are any.
+    Strict,
+    /// New executions wait for them. Not available in this release.
+    Drain,
+    /// They continue with the new definition. Not available in this release.
+    Migrate,
+}
 
 /// A version to return to.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -509,10 +526,19 @@ async fn apply(
     State(app): State<App>,
     caller: Caller,
     PathParams((id, proposal)): PathParams<(String, String)>,
-    Body(ApplyRequest {}): Body<ApplyRequest>,
+    Body(request): Body<ApplyRequest>,
 ) -> Result<Json<AppliedProposal>> {
+    let is_strict = match request.while_running.unwrap_or(WhileRunning::Pin) {
+        WhileRunning::Pin => false,
+        WhileRunning::Strict => true,
+        WhileRunning::Drain | WhileRunning::Migrate => {
+            let message =
+                "this release has `pin` and `strict` only: with `pin`, running executions keep their definition";
+            return Err(Problem::field("whileRunning", message));
+        }
+    };
     app.run(move |app| {
-        let (shown, saved) = proposals::apply(app, &caller, &proposal, || found(app, &caller, &id))?;
+        let (shown, saved) = proposals::apply(app, &caller, &proposal, is_strict, || found(app, &caller, &id))?;
         Ok(Json(AppliedProposal { proposal: detailed(shown), workflow: SavedBody::from(saved) }))
     })
     .await

@@ -1,5 +1,7 @@
 //! Workflows: lists, saves and deletes them, and shows their version history and executions.
 
+use std::collections::BTreeMap;
+
 use axum::{
     Json,
     extract::State,
@@ -124,10 +126,15 @@ struct Workflows {
 
 /// The complete set of a member's workflows.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct SyncAll {
     /// The complete set. Other workflows of the member are deleted.
     workflows: Vec<Whole>,
+    /// True if other workflows of the member are kept.
+    keep_others: Option<bool>,
+    /// Hashes of the workflows that the client has compared, by slug or id; null for one that was not there. The request
+    /// fails if one has changed since, or if it would delete a workflow that is not listed.
+    expected: Option<BTreeMap<String, Option<String>>>,
 }
 
 /// Result of saving a complete set.
@@ -277,7 +284,13 @@ async fn sync_all(
 ) -> Result<Json<Synced>> {
     no_if_match(&headers)?;
     app.run(move |app| {
-        let (saved, deleted) = save_workflow::sync_all(app, &caller, &body.workflows)?;
+        let (saved, deleted) = save_workflow::sync_all(
+            app,
+            &caller,
+            &body.workflows,
+            body.keep_others.unwrap_or(false),
+            body.expected.as_ref(),
+        )?;
         Ok(Json(Synced { workflows: saved.into_iter().map(SavedBody::from).collect(), deleted }))
     })
     .await

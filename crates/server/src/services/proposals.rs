@@ -2,7 +2,7 @@
 
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{document::Document, hash::Hash, limits::REASON_CHARS_MAX, value::Value};
-use mainspring_store::Change;
+use mainspring_store::{Change, Filter, ReadLimit};
 
 use crate::{
     app::App,
@@ -47,6 +47,11 @@ const OPEN_MAX: usize = 100;
 
 /// Expired proposals that one creation marks. Each is written with its definition.
 const MARKED_MAX: usize = 8;
+/// Statuses of executions that have not ended.
+const UNFINISHED: [&str; 4] = ["pending", "running", "waiting_approval", "cancel_requested"];
+
+/// Unfinished executions that a message names.
+const UNFINISHED_NAMED_MAX: usize = 3;
 
 /// Most characters of a rationale.
 const RATIONALE_CHARS_MAX: usize = 10_000;
@@ -217,11 +222,13 @@ pub(crate) fn review(
     outcome.0
 }
 
-/// Applies an approved proposal. The definition, the version and the status of the proposal are one transaction.
+/// Applies an approved proposal. The definition, the version and the status of the proposal are one transaction. If
+/// `is_strict` is true, it is refused while an execution of the workflow is unfinished; the check precedes the transaction.
 pub(crate) fn apply(
     app: &App,
     caller: &Caller,
     id: &str,
+    is_strict: bool,
     find: impl Fn() -> Result<Stored<Workflow>>,
 ) -> Result<(Shown, Saved)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
@@ -233,6 +240,9 @@ pub(crate) fn apply(
         let mut change = Change { sealing: *app.engine.key(), ..Change::default() };
         if stored.body.status != ProposalStatus::Approved {
             return Err(not_approved(&status_at(&stored.body, &workflow, now)));
+        }
+        if is_strict {
+            check_idle(app, caller, &workflow)?;
         }
         stored.body.updated_at = now;
         if now >= stored.body.expires_at {
@@ -301,6 +311,27 @@ pub(crate) fn rollback(
         change.audit.push(entry(caller, "workflow.rollback", &saved.stored.id, detail));
         Ok((change, (saved, false)))
     })
+}
+
+/// Checks that no execution of a workflow is unfinished.
+fn check_idle(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
+    let filter = Filter {
+        statuses: UNFINISHED.map(String::from).into(),
+        organization: Some(caller.organization.clone()),
+        workflow_id: Some(workflow.id.clone()),
+        ..Filter::default()
+    };
+    let rows = app.engine.store().executions(&filter, None, UNFINISHED_NAMED_MAX)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<String> = rows.iter().map(|row| format!("`{}`", row.id)).collect();
+    let message = format!(
+        "Executions of the workflow `{}` are unfinished, such as {}: wait for them or cancel them, or apply with `pin`.",
+        workflow.id,
+        ids.join(", ")
+    );
+    Err(Problem::new(Code::Conflict, message))
 }
 
 /// The reason for which an approved proposal is not applied.

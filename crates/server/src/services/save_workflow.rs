@@ -1,6 +1,6 @@
 //! Saves workflows: validates, versions and audits a change, and commits it in one transaction.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{document::Document, value::Value};
@@ -133,8 +133,31 @@ pub(crate) fn sync(app: &App, caller: &Caller, whole: &Whole, seen: Option<Tag>)
     })
 }
 
-/// Saves all given workflows of the caller, and deletes the caller's other ones.
-pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Result<(Vec<Saved>, Vec<String>)> {
+/// The workflows that a client has compared before it saves: hashes by slug or id, `None` for one that was not there.
+pub(crate) type Compared = BTreeMap<String, Option<String>>;
+
+/// Checks that a workflow is as it was compared.
+fn check_compared(compared: &Compared, names: [Option<&str>; 2], present: Option<&str>) -> Result<()> {
+    let seen = names.into_iter().flatten().find_map(|name| Some((name, compared.get(name)?)));
+    match seen {
+        None => Ok(()),
+        Some((_, seen)) if seen.as_deref() == present => Ok(()),
+        Some((name, _)) => {
+            let message = format!("The workflow `{name}` has changed since it was compared: compare again.");
+            Err(Problem::new(Code::Conflict, message))
+        }
+    }
+}
+
+/// Saves all given workflows of the caller, and deletes the caller's other ones unless `keeps_others` is true. With
+/// `compared`, a workflow that is not in it is never deleted.
+pub(crate) fn sync_all(
+    app: &App,
+    caller: &Caller,
+    wholes: &[Whole],
+    keeps_others: bool,
+    compared: Option<&Compared>,
+) -> Result<(Vec<Saved>, Vec<String>)> {
     with_retries(app, || {
         let repository = Repository::of(app.catalogue(), &caller.organization);
         let mut prepared: Vec<Prepared> = Vec::new();
@@ -143,6 +166,10 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Result<(
             if prepared.iter().any(|other| other.stored.id == id) {
                 return Err(Problem::field("workflows", format!("two of them are `{id}`")));
             }
+            if let Some(compared) = compared {
+                let present = stored.as_ref().map(|stored| stored.body.hash.as_str());
+                check_compared(compared, [whole.slug.as_deref(), Some(&id)], present)?;
+            }
             prepared.push(prepare(app, caller, &id, stored, &whole.draft(&id), &Origin::of(Source::Sync), None)?);
         }
         let mut change = changes(app, &prepared);
@@ -150,7 +177,16 @@ pub(crate) fn sync_all(app: &App, caller: &Caller, wholes: &[Whole]) -> Result<(
         let mut deleted = Vec::new();
         for other in repository.all::<Workflow>(Some(("user", caller.user.clone()))) {
             let other = other?;
-            if prepared.iter().all(|kept| kept.stored.id != other.id) {
+            if !keeps_others && prepared.iter().all(|kept| kept.stored.id != other.id) {
+                if let Some(compared) = compared {
+                    let names = [other.body.slug.as_deref(), Some(other.id.as_str())];
+                    check_compared(compared, names, Some(&other.body.hash))?;
+                    if !names.into_iter().flatten().any(|name| compared.contains_key(name)) {
+                        let message =
+                            format!("The workflow `{}` was not there when it was compared: compare again.", other.id);
+                        return Err(Problem::new(Code::Conflict, message));
+                    }
+                }
                 let (triggers, audit) = removals_of_workflow(app, caller, &other.id)?;
                 change.removals.push(repository.removal(&other));
                 change.removals.extend(triggers);
