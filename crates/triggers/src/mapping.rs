@@ -102,16 +102,6 @@ impl Mapping {
         if errors.is_empty() { Ok(Self(parsed)) } else { Err(errors) }
     }
 
-    /// The number of variables.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// True without variables.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Applies the mapping to an event.
     ///
     /// # Errors
