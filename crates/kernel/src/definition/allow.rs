@@ -50,7 +50,7 @@ fn refuse(word: &str, path: &Path, report: &mut Report<'_>) {
         true => format!("{} is the code of an error, which a definition cannot allow", quoted(word)),
         false => format!("`allow` takes codes of warnings, not {}", quoted(word)),
     };
-    let help = match nearest(word, WARNINGS.into_iter()).filter(|_| !is_error) {
+    let help = match nearest(word, WARNINGS).filter(|_| !is_error) {
         Some(code) => format!("write {}", quoted(code)),
         None if is_error => "take it out, and correct the mistake".to_string(),
         None => format!("the codes of warnings are: {}", WARNINGS.join(", ")),
