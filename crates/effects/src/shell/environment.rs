@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsString, path::Path};
 
-use mainspring_kernel::{effect::Attempt, trace_context::traceparent, value::Value};
+use mainspring_kernel::{effect::Attempt, secret::SECRETS, trace_context::traceparent, value::Value};
 
 use super::{
     error::ShellError,
@@ -56,6 +56,10 @@ pub(super) fn variables_of(attempt: &Attempt, mark: &Mark, traces: bool) -> Resu
     ];
     if traces {
         variables.push((TRACE_VARIABLE.to_owned(), traceparent(attempt)));
+    }
+    if attempt.params.get(SECRETS).is_some() {
+        // The values replace this parameter before a script starts.
+        return Err(refused(SECRETS, "have no values: this process has no source of secrets"));
     }
     match attempt.params.get("env") {
         None | Some(Value::Null) => {}
