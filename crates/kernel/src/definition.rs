@@ -67,8 +67,8 @@ pub use denied_calls::denied_calls;
 pub use flows::flow_warnings;
 pub use inspector::{Complaint, Inspector, Unread};
 pub use notation::Notation;
-pub use suggest::nearest::{meant, nearest};
 pub use shapes::shape;
+pub use suggest::nearest::{meant, nearest};
 
 /// The result of a successful compilation.
 #[derive(Debug, Clone, PartialEq)]

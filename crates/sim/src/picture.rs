@@ -85,6 +85,14 @@ fn decision_word(decision: mainspring_kernel::plan::Decision) -> &'static str {
     }
 }
 
+fn ending_words(ending: &Ending) -> String {
+    match ending {
+        Ending::Completed { .. } => "ending completed".into(),
+        Ending::Failed { fault, .. } => format!("ending failed {}", fault.code),
+        Ending::Cancelled { reason } => format!("ending cancelled {reason}"),
+    }
+}
+
 fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
     let step = record.instance().map(|instance| name(plan, instance)).unwrap_or_default();
     let since = |at: u64| duration_text(at.saturating_sub(start));
@@ -141,11 +149,7 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         Record::CancelRequested { reason, .. } => format!("cancel requested {reason}"),
         Record::DeadlineHeld { remaining_ms } => format!("deadline held with {} left", duration_text(*remaining_ms)),
         Record::DeadlineSet { at } => format!("deadline at {}", since(*at)),
-        Record::EndingBegun { ending } => match ending {
-            Ending::Completed { .. } => "ending completed".into(),
-            Ending::Failed { fault, .. } => format!("ending failed {}", fault.code),
-            Ending::Cancelled { reason } => format!("ending cancelled {reason}"),
-        },
+        Record::EndingBegun { ending } => ending_words(ending),
         Record::FinallyBegun { outcome, deadline } => format!("finally after {outcome} until {}", since(*deadline)),
         Record::FinallyHalted { reason, .. } => format!("finally halted {}", reason.name()),
         Record::FinallyEnded => "finally ended".into(),

@@ -2,7 +2,7 @@
 
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::{document::Document, hash::Hash, limits::REASON_CHARS_MAX, value::Value};
-use mainspring_store::{Change, Filter, ReadLimit};
+use mainspring_store::{Change, Filter};
 
 use crate::{
     app::App,
