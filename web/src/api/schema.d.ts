@@ -1261,7 +1261,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancel an execution. Running attempts are stopped; the status is `cancelled` when they have ended. */
+        /**
+         * Cancel an execution. Running attempts are stopped; the status is `cancelled` when they and the steps of `finally` have
+         *     ended. A second cancel skips what is left of `finally`.
+         */
         post: {
             parameters: {
                 query?: never;
@@ -3574,6 +3577,315 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/secrets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the secrets of the organization. Values are not returned. */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Maximum number of items, 1 to 200; default 50. */
+                    limit?: number;
+                    /** @description `nextCursor` of the previous page. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Secrets"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/secrets/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Set a secret: create it, or replace its value and its workflows. It is stored encrypted and never returned. */
+        put: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SetSecret"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SecretBody"];
+                    };
+                };
+                201: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["SecretBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /** Remove a secret. Steps that use it fail from then on. */
+        delete: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    name: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/session": {
         parameters: {
             query?: never;
@@ -4898,8 +5210,8 @@ export interface paths {
         put?: never;
         /**
          * Deliver the event of an earlier run again, through the present mapping. It starts another execution as the owner of
-         *     the workflow. Only the owner and admins may do that. A refused delivery cannot be repeated, since its body is not
-         *     kept.
+         *     the workflow, with the permissions that the caller has too. Only the owner and admins may do that. A refused delivery
+         *     cannot be repeated, since its body is not kept.
          */
         post: {
             parameters: {
@@ -7115,6 +7427,223 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/workflows/{id}/proposals/{proposalId}/shadow": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the report of the last shadow run of a proposal. */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    proposalId: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ShadowBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        put?: never;
+        /**
+         * Replay recorded executions with the definition of a pending proposal, as its author, the owner of the workflow or an
+         *     admin. No effect is performed.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    proposalId: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ShadowRequest"];
+                };
+            };
+            responses: {
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ShadowBody"];
+                    };
+                };
+                /** @description The request is malformed or invalid (`VALIDATION_ERROR`) */
+                400: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential is missing or invalid (`UNAUTHORIZED`) */
+                401: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The credential lacks the permission (`FORBIDDEN`) */
+                403: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The resource does not exist, or belongs to another organization (`NOT_FOUND`) */
+                404: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body did not arrive within a minute (`REQUEST_TIMEOUT`) */
+                408: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                409: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The body is too large (`PAYLOAD_TOO_LARGE`) */
+                413: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The route does not support the media type of the body (`UNSUPPORTED_MEDIA_TYPE`) */
+                415: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description Too many requests with this credential, or without one from this address (`RATE_LIMITED`) */
+                429: {
+                    headers: {
+                        /** @description Maximum burst of requests */
+                        "RateLimit-Limit"?: number;
+                        /** @description Requests left in the current burst */
+                        "RateLimit-Remaining"?: number;
+                        /** @description Seconds until the full burst is available again */
+                        "RateLimit-Reset"?: number;
+                        /** @description Seconds until the next request is accepted */
+                        "Retry-After"?: number;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+                /** @description The store does not respond, or no node owns the partition yet; retry later (`UNAVAILABLE`) */
+                503: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ProblemBody"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/workflows/{id}/rollback": {
         parameters: {
             query?: never;
@@ -8114,7 +8643,7 @@ export interface paths {
          * Receive a delivery with POST. The start is durable before the response.
          * @description The path names the webhook. The trigger says which method, signature and headers a delivery must have. A repeated
          *     delivery starts nothing: it is recognized by `webhook-id`, `X-GitHub-Delivery`, `X-Delivery-Id` or `Idempotency-Key`,
-         *     else by signature, query and body for 24 hours.
+         *     by the id of the event for Stripe and Slack, else by its content for 24 hours.
          */
         post: {
             parameters: {
@@ -8397,8 +8926,10 @@ export interface components {
             /** @description The workflow after the change. */
             workflow: components["schemas"]["SavedBody"];
         };
-        /** @description An empty request. */
-        ApplyRequest: Record<string, unknown>;
+        /** @description An application. */
+        ApplyRequest: {
+            whileRunning?: components["schemas"]["WhileRunning"] | null;
+        };
         /** @description An open approval. */
         Approval: components["schemas"]["ApprovalTimeout"] & {
             /** @description Named approvers with their current membership. Without names, the execution's owner and the admins decide. */
@@ -8516,6 +9047,8 @@ export interface components {
         };
         /** @description A cancel request. */
         Cancel: {
+            /** @description Also skip the steps of `finally`, as a second cancel does. */
+            force?: boolean;
             /** @description Reason of the cancellation, such as `user_cancelled`. */
             reason?: string | null;
         };
@@ -8941,6 +9474,12 @@ export interface components {
             /** @description Metadata of the trigger; null for child executions. */
             triggerMetadata?: Record<string, unknown> | null;
             /**
+             * @description Usage of its agents and its ended children: `{used, reserved, limits, left, raised}`, each with `tokens`,
+             *     `cost`, `modelCalls`, `toolCalls` and `timeMs`. `limits` and `left` only if there is a budget. Null for an execution
+             *     without agents.
+             */
+            usage?: Record<string, unknown> | null;
+            /**
              * @description Variables of the start (`@vars`), an object; null if they were erased. Another JSON value only if a parent
              *     passed an invalid one, which failed the execution.
              */
@@ -9223,7 +9762,7 @@ export interface components {
          * @description A permission that a route requires.
          * @enum {string}
          */
-        Permission: "workflows:read" | "workflows:write" | "proposals:write" | "executions:read" | "executions:start" | "executions:control" | "scripts:run" | "executions:repair" | "executions:erase" | "executions:report" | "approvals:decide" | "members:read" | "members:write" | "tokens:own" | "audit:read" | "organization:read" | "organization:write" | "installation:write";
+        Permission: "workflows:read" | "workflows:write" | "proposals:write" | "executions:read" | "executions:start" | "executions:control" | "scripts:run" | "executions:repair" | "executions:erase" | "executions:report" | "approvals:decide" | "members:read" | "members:write" | "tokens:own" | "secrets:read" | "secrets:write" | "audit:read" | "organization:read" | "organization:write" | "installation:write";
         /** @description Bounds of an execution. Bounds in the definition's `constraints` cannot be exceeded. */
         PolicyBody: {
             /**
@@ -9302,6 +9841,8 @@ export interface components {
             reviewNotes?: string | null;
             /** @description Reviews, the oldest first. */
             reviews: components["schemas"]["ReviewBody"][];
+            /** @description Hash of the report of the last shadow run. */
+            shadowHash?: string | null;
             /** @description Status at the time of the response. */
             status: components["schemas"]["ProposalStatus"];
             /** @description Workflow, as in `/api/workflows/{id}`. */
@@ -9502,6 +10043,26 @@ export interface components {
              */
             warnings: Record<string, unknown>[];
         };
+        /** @description A secret without its value. */
+        SecretBody: {
+            /** @description Time of creation, RFC 3339. */
+            createdAt: string;
+            /** @description Name, as in `{secret: NAME}`. */
+            name: string;
+            /** @description Id of the member who set it last. */
+            setBy: string;
+            /** @description Time of the last change, RFC 3339. */
+            updatedAt: string;
+            /** @description Ids of the workflows that may use it; null for all workflows. */
+            workflows?: string[] | null;
+        };
+        /** @description A page of secrets. */
+        Secrets: {
+            /** @description `cursor` of the next page; null for the last page. */
+            nextCursor?: string | null;
+            /** @description Secrets in the order of their names. */
+            secrets: components["schemas"]["SecretBody"][];
+        };
         /** @description A browser session. */
         Session: {
             /** @description Expiration time of the cookie, RFC 3339. */
@@ -9510,6 +10071,31 @@ export interface components {
             organizationId: string;
             /** @description Id of the member. */
             userId: string;
+        };
+        /** @description The value of a secret, and the workflows that may use it. */
+        SetSecret: {
+            /** @description The value: 8 bytes to 32 KiB of text. */
+            value: string;
+            /** @description Ids or slugs of the workflows that may use it; null for all workflows of the organization. */
+            workflows?: string[] | null;
+        };
+        /** @description The last shadow run of a proposal. */
+        ShadowBody: {
+            /** @description Time, RFC 3339. */
+            at: string;
+            /** @description Id of the member who ran it. */
+            by: string;
+            /** @description Hash of the report. The `reviewHash` of the proposal covers it. */
+            hash: string;
+            /** @description `{proposedHash, counts, executions}`. */
+            report: Record<string, unknown>;
+        };
+        /** @description The executions of a shadow run: the last ended ones, chosen so that every branch occurs, or those named. */
+        ShadowRequest: {
+            /** @description Ids of executions of the workflow, instead of `last`. */
+            executionIds?: string[] | null;
+            /** @description Number of ended executions, 1 to 50; default 20. */
+            last?: number | null;
         };
         /** @description A named signal. */
         Signal: {
@@ -9625,6 +10211,15 @@ export interface components {
         };
         /** @description The complete set of a member's workflows. */
         SyncAll: {
+            /**
+             * @description Hashes of the workflows that the client has compared, by slug or id; null for one that was not there. The request
+             *     fails if one has changed since, or if it would delete a workflow that is not listed.
+             */
+            expected?: {
+                [key: string]: string | null;
+            } | null;
+            /** @description True if other workflows of the member are kept. */
+            keepOthers?: boolean | null;
             /** @description The complete set. Other workflows of the member are deleted. */
             workflows: components["schemas"]["Whole"][];
         };
@@ -9734,7 +10329,7 @@ export interface components {
         Update: {
             /**
              * @description Features by name: `workflow_runtime_v1` permits starts, `proposal_four_eyes` requires another member than the
-             *     author to approve a proposal.
+             *     author to approve a proposal, `proposal_shadow` requires a shadow run before the approval.
              */
             features?: {
                 [key: string]: boolean;
@@ -9783,6 +10378,11 @@ export interface components {
             /** @description Semantic version. */
             workflowVersion: string;
         };
+        /**
+         * @description Treatment of the workflow's unfinished executions when a proposal is applied.
+         * @enum {string}
+         */
+        WhileRunning: "pin" | "strict" | "drain" | "migrate";
         /** @description A complete workflow to save. Omitted fields are cleared, except `version` and `enabled`. */
         Whole: {
             /** @description The definition. */
