@@ -147,6 +147,7 @@ Write
   mainspring validate FILE          check a definition: all mistakes at once, each with its correction
   mainspring scenario new FILE      write a test with every effect, branch and gate, which passes at once
   mainspring test FILE              run tests on virtual time
+  mainspring dev FOLDER             save and test the files of a folder as they change, with the console
 
 Run
   mainspring run FILE               run a workflow (--input '{\"city\": \"Rome\"}', --var NAME=VALUE)

@@ -39,6 +39,8 @@ const TYPES = [
   'approval.required',
   'approval.approved',
   'approval.denied',
+  'budget.warning',
+  'budget.raised',
   'signal.received',
 ];
 
