@@ -382,9 +382,9 @@ mod tests {
         let found =
             read(r#"{"a": {"provider": "openai", "model": "m", "baseUrl": "http://127.0.0.1:1/v1/"}}"#).unwrap();
         assert_eq!(found[0].base_url, "http://127.0.0.1:1/v1");
+        assert_eq!(found[0].allow_entry().as_deref(), Some("127.0.0.1:1"));
         let found = read(r#"{"a": {"provider": "openai", "model": "m", "apiKey": {"secret": "K"}}}"#).unwrap();
         assert_eq!(found[0].secret().unwrap().name, "K");
-        assert_eq!(found[0].allow_entry().as_deref(), Some("127.0.0.1:1"));
     }
 
     #[test]

@@ -170,7 +170,7 @@ fn without_key(text: String, key: &str) -> String {
         let (before, found) = rest.split_at(at);
         let same = found.bytes().zip(key.bytes()).take_while(|(one, other)| one == other).count();
         kept.push_str(before);
-        kept.push_str("[key]");
+        kept.push_str("***");
         rest = &found[same..];
     }
     kept + rest

@@ -217,7 +217,7 @@ async fn a_key_that_a_provider_quotes_is_not_in_the_failure() {
         let agents = Agents::new(config::models(&value(&text)).expect("a model"), http, None);
         let failure = failed(ask(&agents, r#"{"goal": "g"}"#).await);
         assert_eq!(failure.code, "model_not_authorized");
-        assert!(failure.message.contains("[key]") && !failure.message.contains(&key[..12]), "{}", failure.message);
+        assert!(failure.message.contains("***") && !failure.message.contains(&key[..12]), "{}", failure.message);
     }
 }
 

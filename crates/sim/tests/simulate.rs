@@ -88,7 +88,7 @@ fn delays_alone_repeat_a_call_only_with_a_lost_lease() {
 #[test]
 fn unsupported_cases_are_refused_with_a_remedy() {
     for (from, to, words) in [
-        ("  SHIP: {echo: true}\n", "", "write effects: {SHIP: …}"),
+        ("  SHIP: {echo: true}\n", "", "write effects: {ship: {return: …}}"),
         ("  - {at: {waiting: ask}, decide: approve, by: owner}\n", "", "decide: approve"),
         ("  - {at: {waiting: paid}, signal: {name: paid, payload: {n: 7}}}\n", "", "signal: {name: NAME}"),
         ("expect:", "  - {at: {time: 1s}, cancel: user_stop}\nexpect:", "a `cancel`"),

@@ -226,7 +226,7 @@ mod tests {
         }
         assert_eq!(secrets.read("other", "API", &by(Some("w1"))), Ok(None), "another organization");
         assert_eq!(secrets.read("acme", "OTHER", &by(Some("w1"))), Ok(None));
-        let rows = store.catalogue().audit("acme", 0, Default::default()).unwrap();
+        let rows = store.catalogue().audit("acme", 0, mainspring_store::ReadLimit::of(10)).unwrap();
         assert_eq!(rows.len(), 1, "refused uses read nothing");
         assert_eq!((rows[0].entry.action.as_str(), rows[0].entry.target.as_str()), ("secret.use", "API"));
         let detail = cbor::decode(&rows[0].entry.detail).unwrap();

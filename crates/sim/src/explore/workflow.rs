@@ -29,7 +29,7 @@ pub(super) struct Made {
 }
 
 pub(super) fn make(rng: &mut Rng) -> Made {
-    let mut maker = Maker { rng, steps: Vec::new(), effects: Effects::new(), is_cleanup: false };
+    let mut maker = Maker { rng, steps: Vec::new(), effects: Effects::new(), is_cleanup: false, opaque: Vec::new() };
     let count = 1 + maker.rng.below(5) as usize;
     let (steps, known) = maker.sequence(count, 0, &[]);
     let mut definition = Map::from([("steps".into(), Value::List(steps))]);
@@ -60,6 +60,8 @@ struct Maker<'d> {
     effects: Effects,
     /// True for the steps of `finally`.
     is_cleanup: bool,
+    /// Steps whose output has no known shape, so references may go into it.
+    opaque: Vec<String>,
 }
 
 impl Maker<'_> {
@@ -169,6 +171,7 @@ impl Maker<'_> {
             }
             _ => {
                 step.insert("type".into(), "tool".into());
+                self.opaque.push(id.into());
                 step.insert("tool".into(), "WORK".into());
                 let arguments = Value::map([("of", self.value(known)), ("n", "@input.n".into())]);
                 step.insert("arguments".into(), arguments);
@@ -218,12 +221,19 @@ impl Maker<'_> {
             return "@input.n".into();
         }
         let step = self.rng.pick(known).clone();
-        match self.rng.below(20) {
-            0..9 => format!("@{step}").into(),
-            9..12 => format!("@{step}.v").into(),
-            12 => format!("is @{step}.missing there").into(),
+        let opaque = self.opaque(known);
+        match (self.rng.below(20), opaque) {
+            (9..12, Some(step)) => format!("@{step}.v").into(),
+            (12, Some(step)) => format!("is @{step}.missing there").into(),
+            (0..13, _) => format!("@{step}").into(),
             _ => Value::from(7u64),
         }
+    }
+
+    /// Picks a step whose output has no known shape.
+    fn opaque(&mut self, known: &[String]) -> Option<String> {
+        let opaque: Vec<String> = known.iter().filter(|id| self.opaque.contains(id)).cloned().collect();
+        if opaque.is_empty() { None } else { Some(self.rng.pick(&opaque).clone()) }
     }
 
     fn condition(&mut self, known: &[String]) -> Value {
@@ -231,7 +241,7 @@ impl Maker<'_> {
         if known.is_empty() || self.rng.chance(40) {
             return if self.rng.chance(50) { flag() } else { self.rng.chance(70).into() };
         }
-        let step = self.rng.pick(known).clone();
+        let Some(step) = self.opaque(known) else { return flag() };
         match self.rng.below(10) {
             0..4 => Value::map([("ref", format!("@{step}.ok").into())]),
             4..8 => Value::map([("ref", format!("@{step}.v").into()), ("exists", self.rng.chance(50).into())]),
