@@ -373,7 +373,7 @@ mod tests {
         check("steps:\n- id: a\n- id: b\nname: x\n", "steps 0/- 1/id=a 0/- 3/id=b name=x");
         check("a:\n  command: |\n    b: 1\n\n    c: 2\n  d: 3\n", "a 0/command 0/d=3");
         check("{\"a\": [1, {\"b\": 2}], \"c\": \"x:y\"}", "a 0/-=1 0/- 2/b=2 c=x:y");
-        check("steps:\n  - id: a\n    ty\nname: {", "steps 0/- 1/id=a name");
+        check("steps:\n  - id: a\n    ty\nname: {", "steps 0/-=ty 1/id=a name");
         check("needs: [a, b]\nurl: http://x/y", "needs 0/-=a 0/-=b url=http://x/y");
         check("", "");
         check("- - a", "- 0/-=a");
