@@ -50,7 +50,7 @@ impl Documents {
                 ("at", Value::from(rfc3339(frame.now))),
                 ("attempt", (*attempt).into()),
                 ("outcome", outcome_name(outcome).into()),
-                ("outputSha256", output_of(outcome).map(|output| digest(output)).into()),
+                ("outputSha256", output_of(outcome).map(digest).into()),
                 ("sequence", frame.sequence.into()),
                 ("step", instance.name(plan).into()),
             ]));

@@ -21,7 +21,10 @@ use crate::scenario::{Effects, arguments, called, names};
 
 /// Answers that are a function of the attempt: a delay in milliseconds with an outcome, or none.
 #[derive(Clone)]
-pub(crate) struct Answers(pub(crate) Arc<dyn Fn(&Attempt) -> Option<(u64, Outcome)> + Send + Sync>);
+pub(crate) struct Answers(pub(crate) Arc<AnswerFunction>);
+
+/// Returns the answer of an attempt and its delay in milliseconds; `None` for none.
+type AnswerFunction = dyn Fn(&Attempt) -> Option<(u64, Outcome)> + Send + Sync;
 
 impl std::fmt::Debug for Answers {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
