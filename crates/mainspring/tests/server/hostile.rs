@@ -37,7 +37,7 @@ const JITTER: Duration = Duration::from_millis(20);
 /// Bound of the median under attack in a short run, for small and busy machines too.
 const DELAY_SHORT_MAX: Duration = Duration::from_secs(30);
 
-/// Extensions of the attack by its duration if not every attack was sent.
+/// Extensions of the attack by its duration if not every attack was begun.
 const LONGER_MAX: u32 = 5;
 
 /// Attacks that may get no response: the server closes their connections.
@@ -163,11 +163,11 @@ fn tarpit() -> (u16, std::thread::JoinHandle<()>) {
     (port, accepting)
 }
 
-/// Runs ordinary work under attack, until each attack was sent.
+/// Runs ordinary work under attack, until each attack was begun.
 fn measured_until_sent(clients: &[Client], numbers: &AtomicU64, size: &Size, sent: &Sent) -> Vec<Times> {
     let mut all = measured(clients, numbers, size.attacked);
     for _ in 0..LONGER_MAX {
-        if sent.has_all() {
+        if sent.has_begun_all() {
             break;
         }
         all.extend(measured(clients, numbers, size.attacked));

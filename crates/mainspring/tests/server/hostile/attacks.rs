@@ -29,15 +29,16 @@ pub(super) struct Target<'a> {
 #[derive(Default)]
 pub(super) struct Sent {
     pub(super) is_over: AtomicBool,
+    /// Attacks begun by all attackers. The first of them are one of each.
     pub(super) number: AtomicU64,
     /// Counts by attack and status; 0 for no response.
     pub(super) answers: Mutex<BTreeMap<&'static str, BTreeMap<u16, u64>>>,
 }
 
 impl Sent {
-    /// True if each attack was sent at least once.
-    pub(super) fn has_all(&self) -> bool {
-        self.answers.lock().unwrap().len() == ATTACKS.len()
+    /// True if each attack was begun at least once. Attackers finish what they have begun.
+    pub(super) fn has_begun_all(&self) -> bool {
+        self.number.load(Ordering::Relaxed) >= ATTACKS.len() as u64
     }
 }
 
@@ -113,13 +114,16 @@ impl Target<'_> {
         }
     }
 
-    /// Sends one attack after another until the test ends, each attacker in its own order.
+    /// Sends one attack after another until the test ends. The attackers share the first round through the table;
+    /// after it, each sends the attacks in its own order.
     pub(super) fn attack(&self, attacker: u64) {
         let mut at = attacker;
         while !self.sent.is_over.load(Ordering::Relaxed) {
-            let (name, attack) = ATTACKS[(at % ATTACKS.len() as u64) as usize];
+            let number = self.sent.number.fetch_add(1, Ordering::Relaxed);
+            let place = if number < ATTACKS.len() as u64 { number } else { at % ATTACKS.len() as u64 };
+            let (name, attack) = ATTACKS[place as usize];
             at += STRIDES[attacker as usize % STRIDES.len()];
-            let status = attack(self, self.sent.number.fetch_add(1, Ordering::Relaxed));
+            let status = attack(self, number);
             *self.sent.answers.lock().unwrap().entry(name).or_default().entry(status).or_default() += 1;
         }
     }
