@@ -43,7 +43,7 @@ for (const appearance of APPEARANCES) {
       ...['', '?view=definition', '?view=run', '?view=versions', '?view=settings'].map(
         view => `/workflows/${ids.greeting}${view}`,
       ),
-      ...['members', 'tokens', 'audit', 'settings', 'quarantine', 'node'].map(
+      ...['members', 'tokens', 'secrets', 'audit', 'settings', 'quarantine', 'node'].map(
         section => `/installation?section=${section}`,
       ),
     ];

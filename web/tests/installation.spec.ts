@@ -101,3 +101,94 @@ test('the search of the audit log goes on to older entries', async ({ page, serv
   await page.getByRole('button', { name: 'Search older entries' }).click();
   await expect(page.getByRole('row').nth(1)).toContainText('first-of-many');
 });
+
+const VALUE = 'first-value-of-a-test';
+
+test('a secret is added, gets a new value, and is removed; no answer has its value', async ({ page, server, ids }) => {
+  const bodies: string[] = [];
+  await page.route('**/api/secrets**', async route => {
+    const response = await route.fetch();
+    bodies.push(await response.text());
+    await route.fulfill({ response });
+  });
+  await page.goto('/installation?section=secrets');
+  await page.getByRole('button', { name: 'Add secret…' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('API_KEY');
+  await dialog.getByLabel('Value').fill('short');
+  await expect(dialog.getByText('It has 5 of at least 8 bytes.')).toBeVisible();
+  await expect(dialog.getByRole('button', { name: 'Add' })).toBeDisabled();
+  await dialog.getByLabel('Value').fill(VALUE);
+  await dialog.getByLabel('Only the chosen ones').check();
+  await expect(dialog.getByRole('button', { name: 'Add' })).toBeDisabled();
+  await dialog.getByLabel('Find a workflow').fill('greet');
+  await dialog.getByLabel('greeting').check();
+  await dialog.getByRole('button', { name: 'Add' }).click();
+  const row = page.getByRole('row').filter({ hasText: 'API_KEY' });
+  await expect(row).toContainText('greeting');
+  expect(await server.call('GET', '/api/secrets')).toMatchObject({
+    secrets: [{ name: 'API_KEY', workflows: [ids.greeting] }],
+  });
+
+  await page.getByRole('button', { name: 'Add secret…' }).click();
+  await dialog.getByLabel('Name').fill('API_KEY');
+  await dialog.getByLabel('Value').fill('another-value');
+  await dialog.getByRole('button', { name: 'Add' }).click();
+  await expect(dialog.getByRole('alert')).toContainText('API_KEY exists already');
+  await dialog.getByRole('button', { name: 'Close' }).click();
+
+  await page.getByRole('button', { name: 'Set a new value of API_KEY' }).click();
+  await expect(dialog.getByLabel('Value')).toHaveValue('');
+  await dialog.getByLabel('Value').fill('second-value-of-a-test');
+  await dialog.getByLabel('All workflows').check();
+  await dialog.getByRole('button', { name: 'Set value' }).click();
+  await expect(row).toContainText('All workflows');
+  await page.reload();
+  await expect(row).toBeVisible();
+  expect(bodies.length).toBeGreaterThan(2);
+  expect(bodies.join()).not.toMatch(/value-of-a-test/);
+  await expect(page.getByText(/value-of-a-test/)).toHaveCount(0);
+
+  await page.getByRole('button', { name: 'Remove API_KEY' }).click();
+  await dialog.getByRole('button', { name: 'Remove' }).click();
+  await expect(page.getByText('The organization has no secrets.')).toBeVisible();
+  expect(await server.call('GET', '/api/secrets')).toMatchObject({ secrets: [] });
+});
+
+test('secrets are read with the right to read them, and changed with the right to change them', async ({
+  server,
+  open,
+}) => {
+  await server.call('PUT', '/api/secrets/shared', { value: VALUE });
+  const member = await open(await server.member('secret-reader', 'member'));
+  await member.goto('/installation?section=secrets');
+  await expect(member.getByRole('row').filter({ hasText: 'shared' })).toContainText('All workflows');
+  await expect(member.getByRole('main').getByRole('button')).toHaveCount(0);
+  const viewer = await open(await server.member('secret-viewer', 'viewer'));
+  await viewer.goto('/installation?section=secrets');
+  await expect(viewer.getByRole('link', { name: 'Tokens' })).toBeVisible();
+  await expect(viewer.getByRole('link', { name: 'Secrets' })).toHaveCount(0);
+  await expect(viewer.getByText('shared')).toHaveCount(0);
+  await server.call('DELETE', '/api/secrets/shared');
+});
+
+test('secrets are set by keyboard alone, at 375 pixels', async ({ page, server }) => {
+  await page.setViewportSize({ width: 375, height: 700 });
+  await page.goto('/installation?section=secrets');
+  const add = page.getByRole('button', { name: 'Add secret…' });
+  await expect(add).toBeVisible();
+  await add.focus();
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('BY_KEYBOARD');
+  await page.keyboard.press('Tab');
+  await page.keyboard.type('value-from-the-keyboard');
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Tab');
+  await expect(page.getByLabel('All workflows')).toBeFocused();
+  await page.getByRole('dialog').getByRole('button', { name: 'Add' }).focus();
+  await page.keyboard.press('Enter');
+  await expect(page.getByRole('cell', { name: 'BY_KEYBOARD', exact: true })).toBeVisible();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+  await server.call('DELETE', '/api/secrets/BY_KEYBOARD');
+});

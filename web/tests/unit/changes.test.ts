@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Me, Member } from '@/api/client';
-import { mayChangeMember, memberChange, settingsChange } from '@/features/installation/model';
+import { mayChangeMember, memberChange, secretProblem, settingsChange } from '@/features/installation/model';
 import { mayActFor } from '@/features/session/queries';
 import { settingsChange as workflowChange } from '@/features/workflows/settings';
 
@@ -60,4 +60,12 @@ test.each([
   ['owner', ['installation:write'], { role: 'owner', operator: true }, true],
 ] as const)('a member with the role %s and %j changes %j: %s', (role, permissions, member, expected) => {
   expect(mayChangeMember({ role, permissions }, member)).toBe(expected);
+});
+
+test('the bounds of a secret are in bytes', () => {
+  expect(secretProblem('1234567')).toContain('7 of at least 8');
+  expect(secretProblem('12345678')).toBeUndefined();
+  expect(secretProblem('\u00fc\u00fc\u00fc\u00fc')).toBeUndefined();
+  expect(secretProblem('x'.repeat(32_768))).toBeUndefined();
+  expect(secretProblem('\u00fc'.repeat(16_385))).toContain('32770 bytes');
 });

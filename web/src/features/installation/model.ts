@@ -63,3 +63,20 @@ export function mayChangeMember(
   if (member.role === 'owner' && me.role !== 'owner') return false;
   return !member.operator || me.permissions.includes('installation:write');
 }
+
+/** Names of secrets that the server accepts. */
+export const SECRET_NAME = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** Workflows that a secret names at most. The server has the same limit. */
+export const SECRET_WORKFLOWS_MAX = 100;
+
+/** Bounds of a value in bytes, as in the API. */
+const SECRET_BYTES = { min: 8, max: 32_768 };
+
+/** The reason why the server would refuse a value; undefined if its length is accepted. */
+export function secretProblem(value: string): string | undefined {
+  const bytes = new TextEncoder().encode(value).length;
+  if (bytes < SECRET_BYTES.min) return `It has ${bytes} of at least ${SECRET_BYTES.min} bytes.`;
+  if (bytes > SECRET_BYTES.max) return `It has ${bytes} bytes. At most ${SECRET_BYTES.max} are stored.`;
+  return undefined;
+}

@@ -1,4 +1,4 @@
-/** The installation: members, tokens, audit log, settings, quarantine, and the node. */
+/** The installation: members, tokens, secrets, audit log, settings, quarantine, and the node. */
 import { Link, useSearch } from '@tanstack/react-router';
 import type { ComponentType } from 'react';
 import type { Permission } from '@/api/client';
@@ -9,6 +9,7 @@ import { Audit } from './audit';
 import { Members } from './members';
 import { ThisNode } from './node';
 import { Quarantine } from './quarantine';
+import { Secrets } from './secrets';
 import { Settings } from './settings';
 import { Tokens } from './tokens';
 import './style.css';
@@ -24,6 +25,7 @@ interface Section {
 const SECTIONS: Section[] = [
   { key: 'members', label: 'Members', needs: 'members:read', view: Members },
   { key: 'tokens', label: 'Tokens', needs: 'tokens:own', view: Tokens },
+  { key: 'secrets', label: 'Secrets', needs: 'secrets:read', view: Secrets },
   { key: 'audit', label: 'Audit log', needs: 'audit:read', view: Audit },
   { key: 'settings', label: 'Settings', needs: 'organization:read', view: Settings },
   { key: 'quarantine', label: 'Quarantine', needs: 'executions:repair', view: Quarantine },

@@ -1,4 +1,4 @@
-/** Requests of members, tokens, settings, quarantine and the audit log. */
+/** Requests of members, tokens, secrets, settings, quarantine and the audit log. */
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import {
   ApiError,
@@ -90,6 +90,44 @@ export async function createToken(body: NewToken): Promise<string> {
 export async function revokeToken(id: string): Promise<void> {
   await call(client.DELETE('/api/tokens/{id}', { params: { path: { id } } }));
   await queryClient.invalidateQueries({ queryKey: ['tokens'] });
+}
+
+export const secretsQuery = infiniteQueryOptions({
+  queryKey: ['secrets'],
+  queryFn: ({ pageParam, signal }) => call(client.GET('/api/secrets', { params: { query: page(pageParam) }, signal })),
+  initialPageParam: '',
+  getNextPageParam: last => last.nextCursor ?? undefined,
+});
+
+export interface SecretChange {
+  value: string;
+  /** Ids of the workflows that may use it; null for all. */
+  workflows: string[] | null;
+}
+
+/** Adds a secret. The server would replace an existing one, so the name is looked up before. */
+export async function createSecret(name: string, body: SecretChange): Promise<void> {
+  let cursor: string | null | undefined = '';
+  do {
+    const known: { secrets: { name: string }[]; nextCursor?: string | null } = await call(
+      client.GET('/api/secrets', { params: { query: page(cursor) } }),
+    );
+    if (known.secrets.some(secret => secret.name === name)) {
+      throw new Error(`${name} exists already. Set its value in the list.`);
+    }
+    cursor = known.nextCursor;
+  } while (cursor);
+  await putSecret(name, body);
+}
+
+export async function putSecret(name: string, body: SecretChange): Promise<void> {
+  await call(client.PUT('/api/secrets/{name}', { params: { path: { name } }, body }));
+  await queryClient.invalidateQueries({ queryKey: ['secrets'] });
+}
+
+export async function removeSecret(name: string): Promise<void> {
+  await call(client.DELETE('/api/secrets/{name}', { params: { path: { name } } }));
+  await queryClient.invalidateQueries({ queryKey: ['secrets'] });
 }
 
 export interface SettingsChange {
