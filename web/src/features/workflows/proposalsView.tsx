@@ -23,6 +23,7 @@ import {
   type Change,
   type Comparison,
 } from './proposals';
+import { ShadowView } from './shadowView';
 import { DiffLine } from './versionsView';
 
 interface ProposalsProps {
@@ -203,6 +204,7 @@ function OneProposal({ workflow, id }: { workflow: Workflow; id: string }) {
       )}
       <Facts proposal={proposal} />
       {comparison && <Findings comparison={comparison} />}
+      <ShadowView proposal={proposal} workflow={workflow} />
       {comparison && <Changes comparison={comparison} />}
       {comparison && <TextDifference diff={comparison.diff} />}
       {proposal.reviews.length > 0 && <Reviews proposal={proposal} />}
