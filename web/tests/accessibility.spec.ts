@@ -1,20 +1,5 @@
-import AxeBuilder from '@axe-core/playwright';
-import type { Page } from '@playwright/test';
+import { APPEARANCES, findings, setAppearance } from './axe';
 import { expect, test } from './fixtures';
-
-const APPEARANCES = [
-  { theme: 'light', contrast: 'normal' },
-  { theme: 'dark', contrast: 'normal' },
-  { theme: 'light', contrast: 'more' },
-  { theme: 'dark', contrast: 'more' },
-];
-
-async function findings(page: Page): Promise<string[]> {
-  const { violations } = await new AxeBuilder({ page }).analyze();
-  return violations.flatMap(one =>
-    one.nodes.map(node => `${one.id}: ${node.target.join(' ')} ${node.failureSummary ?? ''}`),
-  );
-}
 
 for (const appearance of APPEARANCES) {
   test(`axe finds nothing on any page, ${appearance.theme} with ${appearance.contrast} contrast`, async ({
@@ -47,7 +32,7 @@ for (const appearance of APPEARANCES) {
         section => `/installation?section=${section}`,
       ),
     ];
-    await page.evaluate(value => localStorage.setItem('mainspring.appearance', JSON.stringify(value)), appearance);
+    await setAppearance(page, appearance);
     for (const path of paths) {
       await page.goto(path);
       await page.getByRole('main').waitFor();

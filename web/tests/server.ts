@@ -1,7 +1,7 @@
 /** A server of its own for the tests, in a temporary folder, with a client that prepares what the tests look at. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server as HttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -22,6 +22,10 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** A model that answers from a script, so that agents need no account. */
+const SETTINGS = 'models:\n  scripted: {provider: anthropic, model: scripted-1, script: agent.yaml}\n';
+const ANSWERS = 'answers:\n  - {text: done, usage: {inputTokens: 1800, outputTokens: 24}}\n';
+
 export class Server {
   private child: ChildProcess | undefined;
   private proxy: HttpServer | undefined;
@@ -40,6 +44,8 @@ export class Server {
       if (IS_PROXIED) this.proxy = serve(port, server);
       this.base = `http://127.0.0.1:${port}`;
     }
+    writeFileSync(join(this.folder, 'config.yaml'), SETTINGS);
+    writeFileSync(join(this.folder, 'agent.yaml'), ANSWERS);
     const options = [
       'up',
       '--dir',
@@ -48,6 +54,8 @@ export class Server {
       `127.0.0.1:${this.port}`,
       '--base-url',
       this.base,
+      '--config',
+      join(this.folder, 'config.yaml'),
     ];
     const child = spawn(BINARY, [...options, '--anonymous-rate-limit-per-second', '0'], {
       stdio: ['ignore', 'ignore', 'pipe'],

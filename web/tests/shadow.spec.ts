@@ -1,6 +1,6 @@
-import AxeBuilder from '@axe-core/playwright';
 import type { Page } from '@playwright/test';
 import { parse } from 'yaml';
+import { APPEARANCES, findings, setAppearance } from './axe';
 import { expect, test } from './fixtures';
 import type { Server } from './server';
 
@@ -167,19 +167,10 @@ test('the report is run by keyboard, fits 375 pixels, and axe finds nothing in i
   await page.keyboard.press('Enter');
   await expect(page.getByRole('heading', { name: '2 withheld effects' })).toBeVisible();
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
-  for (const appearance of [
-    { theme: 'light', contrast: 'normal' },
-    { theme: 'dark', contrast: 'normal' },
-    { theme: 'light', contrast: 'more' },
-    { theme: 'dark', contrast: 'more' },
-  ]) {
-    await page.evaluate(value => localStorage.setItem('mainspring.appearance', JSON.stringify(value)), appearance);
+  for (const appearance of APPEARANCES) {
+    await setAppearance(page, appearance);
     await page.reload();
     await expect(page.getByRole('heading', { name: '2 withheld effects' })).toBeVisible();
-    const { violations } = await new AxeBuilder({ page }).analyze();
-    expect(
-      violations.flatMap(one => one.nodes.map(node => `${one.id}: ${node.target.join(' ')}`)),
-      `${appearance.theme} ${appearance.contrast}`,
-    ).toEqual([]);
+    expect(await findings(page), `${appearance.theme} ${appearance.contrast}`).toEqual([]);
   }
 });

@@ -117,7 +117,9 @@ async function planOf(id: string) {
 
 async function copyScenario(execution: Execution, attempts: Attempt[]) {
   const plan = await planOf(execution.id);
-  const kinds = new Map(stepsByTemplate(plan?.steps ?? []).map(([name, step]) => [name, step.type]));
+  const kinds = new Map(
+    stepsByTemplate([...(plan?.steps ?? []), ...(plan?.finally ?? [])]).map(([name, step]) => [name, step.type]),
+  );
   const { stringify } = await import('yaml');
   await copyText(stringify(scenarioOf(execution, attempts, kinds, templateOf)));
 }

@@ -1,22 +1,29 @@
 /** A step instance: its status and the reason for it, and for each attempt input, output, error, log and decisions. */
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
-import type { Attempt, Failure } from '@/api/client';
+import type { Attempt, Execution, Failure } from '@/api/client';
 import { stringifyJson } from '@/api/json';
 import { Json } from '@/design/json';
-import { CopyButton } from '@/design/parts';
+import { CopyButton, Notice } from '@/design/parts';
 import { Status } from '@/design/status';
 import { Name, Outside } from '@/design/text';
 import { At, Span } from '@/design/time';
 import { TAB_MATCH } from '@/design/tabs';
+import type { PlanStep } from '@/features/workflows/queries';
+import { AgentUsage } from './usage';
 
 interface DrawerProps {
   step: string;
   attempts: Attempt[];
   number: string | undefined;
+  execution: Execution;
+  /** The step of the plan; undefined without the right to read definitions. */
+  planned: PlanStep | undefined;
+  /** True for a step of `finally`. */
+  isCleanup: boolean;
 }
 
-export function StepDrawer({ step, attempts, number }: DrawerProps) {
+export function StepDrawer({ step, attempts, number, execution, planned, isCleanup }: DrawerProps) {
   const navigate = useNavigate();
   const heading = useRef<HTMLHeadingElement>(null);
   const attempt = attempts.find(one => String(one.attempt) === number) ?? attempts.at(-1);
@@ -33,6 +40,7 @@ export function StepDrawer({ step, attempts, number }: DrawerProps) {
         <h2 ref={heading} tabIndex={-1} className="truncate">
           <Name text={step} />
         </h2>
+        {isCleanup && <span className="tag">finally</span>}
         <span className="spacer" />
         <button type="button" className="button small plain" onClick={close}>
           Close
@@ -56,9 +64,22 @@ export function StepDrawer({ step, attempts, number }: DrawerProps) {
             ))}
           </nav>
         )}
+        {isCleanup && <p className="muted small">It runs when all other steps have ended, whatever the end is.</p>}
+        {planned?.trust && <Trust trust={planned.trust} />}
+        {planned?.turns && <AgentUsage execution={execution} step={planned} output={attempt?.output} />}
         {attempt ? <AttemptDetail attempt={attempt} /> : <p className="muted">The step has not started.</p>}
       </div>
     </aside>
+  );
+}
+
+/** What the definition declares the output to be, and the rules that therefore leave it out. */
+function Trust({ trust }: { trust: string[] }) {
+  return (
+    <Notice tone="wait">
+      The definition declares the output <Outside text={trust.join(' and ')} max={100} />: rules for{' '}
+      {trust.map(word => (word === 'public' ? 'private' : 'untrusted')).join(' and ')} values do not count it.
+    </Notice>
   );
 }
 

@@ -33,6 +33,16 @@ export function templateOf(name: string): string {
   return name.replace(/\[\d+\]/g, '[]');
 }
 
+/** The name of the step in the plan that an instance belongs to; a turn of an agent belongs to the agent. */
+export function planNameOf(name: string): string {
+  return templateOf(name).replace(/#.*$/, '');
+}
+
+/** The outermost step of the workflow that contains an instance. */
+export function outermostOf(name: string): string {
+  return /^[^.[#]*/.exec(name)?.[0] ?? name;
+}
+
 /** The status of an instance: that of its last attempt, or while it waits for the next one, `retrying`. */
 function statusOf(attempts: Attempt[]): string {
   return attempts.at(-1)?.status ?? 'running';

@@ -14,28 +14,34 @@ import { Ago, At, Span } from '@/design/time';
 import { DecideDialog } from '@/features/approvals/decide';
 import { Items } from '@/features/approvals/items';
 import { useCan } from '@/features/session/queries';
-import { planQuery } from '@/features/workflows/queries';
+import { planQuery, type Plan, type PlanStep } from '@/features/workflows/queries';
 import { Actions, stepsByTemplate } from './actions';
 import { useAttempts, type Attempts } from './attempts';
 import { Children, childrenOf } from './children';
 import { StepDrawer } from './drawer';
 import { Journal } from './journal';
-import { countsByTemplate, templateOf } from './model';
+import { countsByTemplate, outermostOf, planNameOf, templateOf } from './model';
 import { Pinned } from './pinned';
 import { executionQuery, snapshotQuery } from './queries';
 import { Timeline } from './timeline';
+import { UsageView } from './usage';
 import './style.css';
 import { TAB_MATCH } from '@/design/tabs';
 
 const Graph = lazy(() => import('@/features/graph/graph'));
 
-type View = 'steps' | 'data' | 'children' | 'journal' | 'definition';
+type View = 'steps' | 'data' | 'children' | 'usage' | 'journal' | 'definition';
 
 /** The plan of the execution, for sessions that may read definitions. */
 function usePlan(id: string) {
   const can = useCan();
   const snapshot = useQuery({ ...snapshotQuery(id), enabled: can('workflows:read') });
   return useQuery({ ...planQuery(snapshot.data, id), enabled: !!snapshot.data });
+}
+
+/** The steps of a plan with those of `finally`. */
+function allSteps(plan: Plan | undefined): PlanStep[] {
+  return [...(plan?.steps ?? []), ...(plan?.finally ?? [])];
 }
 
 const STREAMS: Record<StreamState, string> = {
@@ -261,6 +267,8 @@ function Steps({ execution, attempts, step, number }: StepsProps) {
   const [isGraph, setGraph] = useState(true);
   const counts = useMemo(() => countsByTemplate(attempts.all), [attempts.all]);
   const ofStep = useMemo(() => attempts.all.filter(attempt => attempt.stepId === step), [attempts.all, step]);
+  const cleanup = useMemo(() => new Set((plan.data?.finally ?? []).map(({ id }) => id)), [plan.data]);
+  const planned = useMemo(() => new Map(stepsByTemplate(allSteps(plan.data))), [plan.data]);
   return (
     <div className={step ? 'steps has-drawer' : 'steps'}>
       <div className="stack steps-main">
@@ -289,10 +297,20 @@ function Steps({ execution, attempts, step, number }: StepsProps) {
         {attempts.error !== undefined && (
           <Failed error={attempts.error} {...(attempts.retry ? { retry: attempts.retry } : {})} />
         )}
-        <Timeline execution={execution} attempts={attempts.all} chosen={step} />
+        <Timeline execution={execution} attempts={attempts.all} chosen={step} cleanup={cleanup} />
         {!attempts.isComplete && attempts.error === undefined && <Loading what="attempts" />}
       </div>
-      {step && <StepDrawer key={step} step={step} attempts={ofStep} number={number} />}
+      {step && (
+        <StepDrawer
+          key={step}
+          step={step}
+          attempts={ofStep}
+          number={number}
+          execution={execution}
+          planned={planned.get(planNameOf(step))}
+          isCleanup={cleanup.has(outermostOf(step))}
+        />
+      )}
     </div>
   );
 }
@@ -312,7 +330,7 @@ export function ExecutionPage() {
   const can = useCan();
   useTitle(execution.data ? `${execution.data.workflowName ?? 'Execution'} ${id.slice(-6)}` : 'Execution');
   const signals = useMemo(
-    () => [...new Set(stepsByTemplate(plan.data?.steps ?? []).flatMap(([, step]) => step.signal ?? []))],
+    () => [...new Set(stepsByTemplate(allSteps(plan.data)).flatMap(([, step]) => step.signal ?? []))],
     [plan.data],
   );
   if (execution.isPending) return <Loading what="the execution" />;
@@ -334,6 +352,7 @@ export function ExecutionPage() {
     ['steps', 'Steps'],
     ['data', 'Input and output'],
     ...(children > 0 ? ([['children', `Children (${children})`]] as [View, string][]) : []),
+    ...(execution.data.usage ? ([['usage', 'Usage']] as [View, string][]) : []),
     ['journal', 'Journal'],
     ...(can('workflows:read') ? ([['definition', 'Definition']] as [View, string][]) : []),
   ];
@@ -369,6 +388,7 @@ export function ExecutionPage() {
       )}
       {view === 'data' && <Data execution={execution.data} />}
       {view === 'children' && <Children attempts={attempts.all} />}
+      {view === 'usage' && <UsageView execution={execution.data} />}
       {view === 'journal' && <Journal id={id} chosen={search.frame} />}
       {view === 'definition' && <Pinned execution={execution.data} />}
     </div>

@@ -6,7 +6,7 @@ import type { Attempt, Execution } from '@/api/client';
 import { StatusIcon, statusLabel, statusTone } from '@/design/status';
 import { Name, Outside } from '@/design/text';
 import { durationText, useNow } from '@/design/time';
-import { countsOf, rowsOf, treeOf, type Row } from './model';
+import { countsOf, outermostOf, rowsOf, treeOf, type Row } from './model';
 
 /** Height of a row in pixels. */
 const ROW = 28;
@@ -20,9 +20,11 @@ interface TimelineProps {
   execution: Execution;
   attempts: Attempt[];
   chosen: string | undefined;
+  /** Names of the steps of `finally`. */
+  cleanup: ReadonlySet<string>;
 }
 
-export function Timeline({ execution, attempts, chosen }: TimelineProps) {
+export function Timeline({ execution, attempts, chosen, cleanup }: TimelineProps) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
   const tree = useMemo(() => treeOf(attempts), [attempts]);
   const rows = useMemo(() => rowsOf(tree, toggled), [tree, toggled]);
@@ -83,7 +85,7 @@ export function Timeline({ execution, attempts, chosen }: TimelineProps) {
                 className={row.item.name === chosen ? 'timeline-row chosen' : 'timeline-row'}
                 style={{ height: ROW, transform: `translateY(${place.start - top}px)` }}
               >
-                <Label row={row} toggle={toggle} />
+                <Label row={row} toggle={toggle} isCleanup={cleanup.has(outermostOf(row.item.name))} />
                 <Bars row={row} scale={scale} now={to} />
               </div>
             )
@@ -94,7 +96,13 @@ export function Timeline({ execution, attempts, chosen }: TimelineProps) {
   );
 }
 
-function Label({ row: { item, depth, isOpen }, toggle }: { row: Row; toggle: (name: string) => void }) {
+interface LabelProps {
+  row: Row;
+  toggle: (name: string) => void;
+  isCleanup: boolean;
+}
+
+function Label({ row: { item, depth, isOpen }, toggle, isCleanup }: LabelProps) {
   const counts = item.children.length > 0 ? countsOf(item.children) : null;
   const tone = `tone-${statusTone(item.status)}`;
   return (
@@ -130,6 +138,7 @@ function Label({ row: { item, depth, isOpen }, toggle }: { row: Row; toggle: (na
           <Name text={item.label} max={60} />
         </span>
       )}
+      {isCleanup && depth === 0 && <span className="tag">finally</span>}
       {counts && !isOpen && (
         <span className="small muted truncate">
           {Object.entries(counts)

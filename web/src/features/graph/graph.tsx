@@ -34,7 +34,10 @@ export interface GraphProps {
   choose?: (template: string) => void;
 }
 
-type StepNode = Node<{ step: PlanStep; template: string; isContainer: boolean; isAcross: boolean }, 'step'>;
+type StepNode = Node<
+  { step: PlanStep; template: string; isContainer: boolean; isAcross: boolean; isCleanup: boolean },
+  'step'
+>;
 
 /** What changes without a new layout: statuses and the chosen step. */
 interface Shown {
@@ -72,7 +75,7 @@ function kindOf(step: PlanStep): string {
   return step.type;
 }
 
-function StepView({ data: { step, template, isContainer, isAcross } }: NodeProps<StepNode>) {
+function StepView({ data: { step, template, isContainer, isAcross, isCleanup } }: NodeProps<StepNode>) {
   const { counts, chosen, press } = use(ShownContext);
   const { status, text } = statusOf(counts, template, step.type === 'each');
   const tone = status ? `tone-${statusTone(status)}` : counts ? 'not-reached' : '';
@@ -88,6 +91,7 @@ function StepView({ data: { step, template, isContainer, isAcross } }: NodeProps
           <Name text={step.id} max={60} />
         </span>
         <span className="node-kind truncate">
+          {isCleanup && 'finally · '}
           {kindOf(step)}
           {text && ` · ${text}`}
           {!text && step.when !== undefined && ' · conditional'}
@@ -120,7 +124,7 @@ function StepView({ data: { step, template, isContainer, isAcross } }: NodeProps
 
 const NODE_TYPES = { step: StepView };
 
-function nodesOf(layout: Layout, isAcross: boolean): StepNode[] {
+function nodesOf(layout: Layout, isAcross: boolean, cleanup: ReadonlySet<string>): StepNode[] {
   return layout.places.map(({ template, step, parent, isContainer, x, y, width, height }) => ({
     id: template,
     type: 'step',
@@ -128,7 +132,7 @@ function nodesOf(layout: Layout, isAcross: boolean): StepNode[] {
     width,
     height,
     ...(parent ? { parentId: parent } : {}),
-    data: { step, template, isContainer, isAcross },
+    data: { step, template, isContainer, isAcross, isCleanup: !parent && cleanup.has(template) },
     draggable: false,
     selectable: false,
     focusable: false,
@@ -179,7 +183,11 @@ export default function Graph({ plan, counts, chosen, link, choose }: GraphProps
     staleTime: Infinity,
     placeholderData: before => before,
   });
-  const nodes = useMemo(() => (layout.data ? nodesOf(layout.data, isAcross) : []), [layout.data, isAcross]);
+  const cleanup = useMemo(() => new Set((plan.finally ?? []).map(({ id }) => id)), [plan]);
+  const nodes = useMemo(
+    () => (layout.data ? nodesOf(layout.data, isAcross, cleanup) : []),
+    [layout.data, isAcross, cleanup],
+  );
   const edges = useMemo(() => (layout.data ? edgesOf(layout.data, counts) : []), [layout.data, counts]);
   const shown = useMemo(() => {
     const follow = (template: string) => {

@@ -112,6 +112,7 @@ function placesOf(draft: Draft, nodes: ElkNode[]): Place[] {
 export async function layoutOf(plan: Plan, direction: 'RIGHT' | 'DOWN'): Promise<Layout> {
   const draft: Draft = { steps: new Map(), connections: [] };
   const children = collect(draft, plan.steps, plan.order ?? 'sequence', null, [], '');
+  children.push(...collect(draft, plan.finally ?? [], 'sequence', null, [], 'finally'));
   const edges: ElkExtendedEdge[] = draft.connections.map(({ id, from, to, label: text }) => ({
     id,
     sources: [from],

@@ -160,6 +160,10 @@ export interface PlanStep {
   body?: PlanStep[];
   then?: PlanStep[];
   else?: PlanStep[];
+  /** What the definition declares the output to be: `trusted`, `public` or both. */
+  trust?: string[];
+  /** Settings of an agent. */
+  turns?: { budget?: Partial<Record<'tokens' | 'cost' | 'modelCalls' | 'toolCalls' | 'timeMs', number | bigint>> };
 }
 
 /** A plan as the API gives it. */
@@ -167,6 +171,8 @@ export interface Plan {
   name?: string;
   order?: 'edges';
   steps: PlanStep[];
+  /** Steps that run when all others have ended. */
+  finally?: PlanStep[];
   workflowHash: string;
 }
 
