@@ -52,3 +52,38 @@ test('hostile content is inert, readable, and marked where it deceives', async (
   await expect(article.getByText('U+001B').first()).toBeVisible();
   await expect(article.getByText('mixed scripts').first()).toBeVisible();
 });
+
+test('hostile names of workflows are inert among the secrets', async ({ page, server }) => {
+  const name = `p\u0430ypal ${REVERSED} ${SCRIPT} ${'x'.repeat(100)}`;
+  const id = await server.save(
+    'hostile-secret',
+    'name: hostile\nsteps:\n  - {id: one, type: code, code: "export default () => 1"}\n',
+    name,
+  );
+  await server.call('PUT', '/api/secrets/guarded', { value: 'value-of-a-test', workflows: [id] });
+  await page.setViewportSize({ width: 375, height: 700 });
+  await page.goto('/installation?section=secrets');
+  const row = page.getByRole('row').filter({ hasText: 'guarded' });
+  const check = async (text: ReturnType<typeof page.getByText>) => {
+    await expect(text.getByText(/<img src=x/).first()).toBeVisible();
+    await expect(text.getByText('U+202E').first()).toBeVisible();
+    await expect(text.getByText('mixed scripts').first()).toBeVisible();
+    expect(await page.evaluate(() => 'hostile' in window)).toBe(false);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(375);
+  };
+  await check(row);
+  await page.getByRole('button', { name: 'Set a new value of guarded' }).click();
+  await check(page.getByRole('dialog'));
+  await page.keyboard.press('Escape');
+  // A workflow that is deleted is named by its id, and is left out when the secret is set again.
+  await server.call('DELETE', `/api/workflows/${id}`);
+  await page.reload();
+  await expect(row).toContainText(`${id} (deleted)`);
+  await page.getByRole('button', { name: 'Set a new value of guarded' }).click();
+  await page.getByRole('dialog').getByLabel('Value').fill('value-of-a-test');
+  await expect(page.getByRole('dialog').getByRole('button', { name: 'Set value' })).toBeDisabled();
+  await page.getByRole('dialog').getByLabel('All workflows').check();
+  await page.getByRole('dialog').getByRole('button', { name: 'Set value' }).click();
+  await expect(row).toContainText('All workflows');
+  await server.call('DELETE', '/api/secrets/guarded');
+});

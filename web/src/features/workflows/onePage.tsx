@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
-import { ApiError, type Workflow } from '@/api/client';
+import { ApiError, diagnosticsOf, type Diagnostic, type Workflow } from '@/api/client';
 import { useTitle } from '@/app/title';
 import { Empty, Failed, Loading, Notice, ShortId } from '@/design/parts';
 import { Name, Outside } from '@/design/text';
@@ -23,6 +23,33 @@ const Graph = lazy(() => import('@/features/graph/graph'));
 
 type View = 'overview' | 'definition' | 'run' | 'versions' | 'proposals' | 'settings';
 
+/** The warnings of the compiler, such as private values that reach other hosts. */
+function Warnings({ warnings }: { warnings: Diagnostic[] }) {
+  if (warnings.length === 0) return null;
+  return (
+    <section className="card" aria-labelledby="warnings">
+      <div className="card-head">
+        <h2 id="warnings">Warnings</h2>
+      </div>
+      <ul className="card-body stack">
+        {warnings.map(({ code, path, message, help }, index) => (
+          <li key={index}>
+            <code>
+              <Outside text={path} max={200} />
+            </code>{' '}
+            <Outside text={message} max={600} /> <span className="muted small">{code}</span>
+            {help && (
+              <p className="muted">
+                <Outside text={help} max={600} />
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
 function Overview({ workflow }: { workflow: Workflow }) {
   const can = useCan();
   const plan = useQuery(planQuery(workflow.data, workflow.workflowHash));
@@ -39,6 +66,7 @@ function Overview({ workflow }: { workflow: Workflow }) {
         {plan.isError && <Failed error={plan.error} />}
         <Suspense fallback={<Loading what="the graph" />}>{plan.data && <Graph plan={plan.data} />}</Suspense>
       </section>
+      <Warnings warnings={diagnosticsOf(plan.data?.warnings)} />
       {can('executions:read') && (
         <>
           <div className="row">

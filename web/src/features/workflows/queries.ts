@@ -173,6 +173,8 @@ export interface Plan {
   steps: PlanStep[];
   /** Steps that run when all others have ended. */
   finally?: PlanStep[];
+  /** Settings without effect, and values that reach calls which they should not. */
+  warnings?: Diagnostic[];
   workflowHash: string;
 }
 
