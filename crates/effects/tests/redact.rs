@@ -28,9 +28,32 @@ fn each_form_of_a_value_is_removed() {
     for encoded in ["p%2Bss%2Fw0rd%20%22qu%C3%B6ted%22%26more", "p%2bss/w0rd+%22qu%c3%b6ted%22%26more"] {
         check(&format!("?k={encoded}&x=1"), "?k=***&x=1");
     }
-    check("p+ss/w0rd &quot;quöted&quot;&amp;more", "***");
+    // Some programs leave out what a URL permits, and encode no plus sign.
+    check("?k=p+ss/w0rd%20%22qu%C3%B6ted%22&more", "?k=***");
+    for html in [
+        "p+ss/w0rd &quot;quöted&quot;&amp;more",
+        "p&#43;ss/w0rd &#34;qu&#xF6;ted&#x22;&more",
+        "&#112;+ss/w0rd&nbsp;\"quöted\"&#00038;more",
+    ] {
+        check(&format!("<b>{html}</b> & so"), "<b>***</b> & so");
+    }
     let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
     check(&hex, "***");
+}
+
+#[test]
+fn escapes_inside_of_escapes_are_decoded() {
+    let value = "🔑 \"key\" \\ pa/ss";
+    let redactor = Redactor::new([SecretValue::new(value).unwrap()]);
+    let mut text = value.to_owned();
+    for nested in 1..=4 {
+        text = json::compact(&Value::from(&*text));
+        let redacted = redactor.text(text.clone());
+        assert!(redacted.contains("***") && !redacted.contains("pa/ss"), "{nested}: {text} {redacted}");
+    }
+    let ascii = r#"{"k":"\ud83d\udd11 \"key\" \\ pa\/ss"}"#;
+    assert_eq!(redactor.text(ascii.to_owned()), r#"{"k":"***"}"#);
+    assert_eq!(redactor.text(r#"\ud83d\u0041 \ud83d \u00"#.to_owned()), r#"\ud83d\u0041 \ud83d \u00"#);
 }
 
 #[test]

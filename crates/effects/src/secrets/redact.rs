@@ -1,9 +1,9 @@
 //! Removes the values of secrets from outcomes.
 //!
-//! A text is searched in three views: as it is, with percent encoding decoded, and with backslash escapes decoded. Each
-//! view leaves out white space, so that line breaks inside of an encoded value do not hide it. The needles are the value,
-//! its longer lines, its hexadecimal and HTML forms, and the parts of its base64 forms that do not depend on the bytes
-//! around it. A value that a program transforms in another way is not found.
+//! A text is searched as it is, and with percent encoding, HTML references and backslash escapes decoded. Each view leaves
+//! out white space, so that line breaks inside of an encoded value do not hide it. The needles are the value, its longer
+//! lines, its hexadecimal form, and the parts of its base64 forms that do not depend on the bytes around it. A value that
+//! a program transforms in another way is not found.
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use mainspring_kernel::{
@@ -20,6 +20,9 @@ use super::{
 
 /// The text that replaces a value. It is shorter than any value, so an outcome within a bound stays within it.
 const REPLACEMENT: &str = "***";
+
+/// Backslash escapes inside of each other that are decoded: JSON in a text of JSON in a log line.
+const ESCAPES_NESTED_MAX: usize = 4;
 
 /// Removes values of secrets. Its `Debug` form does not show them.
 #[derive(Clone, Default)]
@@ -92,8 +95,20 @@ impl Redactor {
     /// Removes the values from a text.
     pub fn text(&self, text: String) -> String {
         let mut found = Vec::new();
-        for view in [View::plain(&text), View::percent(&text), View::backslash(&text)] {
-            self.search(&view, &mut found);
+        let plain = View::plain(&text);
+        self.search(&plain, &mut found);
+        for (sign, decode) in [(b'%', percent as Decode), (b'+', form), (b'&', reference)] {
+            if plain.bytes.contains(&sign) {
+                self.search(&plain.decoded(decode), &mut found);
+            }
+        }
+        let mut escaped = plain;
+        for _ in 0..ESCAPES_NESTED_MAX {
+            if !escaped.bytes.contains(&b'\\') {
+                break;
+            }
+            escaped = escaped.decoded(backslash);
+            self.search(&escaped, &mut found);
         }
         if found.is_empty() { text } else { replaced(&text, found) }
     }
@@ -144,57 +159,76 @@ impl View {
         view
     }
 
-    /// Decodes `%41`. A `+` stands for a space.
-    fn percent(text: &str) -> Self {
-        let (mut view, bytes, mut at) = (Self::default(), text.as_bytes(), 0);
-        if !text.contains(['%', '+']) {
-            return view;
-        }
-        while at < bytes.len() {
-            let decoded = bytes.get(at + 1..at + 3).filter(|_| bytes[at] == b'%').and_then(hex_byte);
-            let (byte, length) = match decoded {
-                Some(byte) => (byte, 3),
-                None if bytes[at] == b'+' => (b' ', 1),
-                None => (bytes[at], 1),
+    /// Decodes the bytes of a view.
+    fn decoded(&self, decode: Decode) -> Self {
+        let (mut view, mut at) = (Self::default(), 0);
+        while let Some(byte) = self.bytes.get(at) {
+            let (decoded, length) = decode(&self.bytes[at..]).unwrap_or((Decoded::Byte(*byte), 1));
+            let mut buffer = [0; 4];
+            let bytes = match decoded {
+                Decoded::Byte(byte) => &[byte],
+                Decoded::Character(character) => character.encode_utf8(&mut buffer).as_bytes(),
             };
-            view.push(byte, at, at + length);
+            bytes.iter().for_each(|byte| view.push(*byte, self.starts[at], self.ends[at + length - 1]));
             at += length;
         }
         view
     }
+}
 
-    /// Decodes the escapes of JSON: `\n`, `\"`, `\u0041`.
-    fn backslash(text: &str) -> Self {
-        let (mut view, bytes, mut at) = (Self::default(), text.as_bytes(), 0);
-        if !text.contains('\\') {
-            return view;
+enum Decoded {
+    Byte(u8),
+    Character(char),
+}
+
+/// Decodes what bytes begin with, and returns its length. `None` stands for a byte that means itself.
+type Decode = fn(&[u8]) -> Option<(Decoded, usize)>;
+
+/// Decodes `%41`.
+fn percent(bytes: &[u8]) -> Option<(Decoded, usize)> {
+    let [b'%', digits @ ..] = bytes else { return None };
+    Some((Decoded::Byte(hex_byte(digits.get(..2)?)?), 3))
+}
+
+/// Decodes `%41`, and `+` as a space.
+fn form(bytes: &[u8]) -> Option<(Decoded, usize)> {
+    if bytes[0] == b'+' { Some((Decoded::Byte(b' '), 1)) } else { percent(bytes) }
+}
+
+/// Decodes `&amp;`, `&#38;` and `&#x26;`.
+fn reference(bytes: &[u8]) -> Option<(Decoded, usize)> {
+    /// Bytes of the longest reference, `&#x10ffff;` with some zeros.
+    const BYTES_MAX: usize = 16;
+    let end = bytes.iter().take(BYTES_MAX).position(|byte| *byte == b';').filter(|_| bytes[0] == b'&')?;
+    let name = std::str::from_utf8(&bytes[1..end]).ok()?;
+    let character = match name.strip_prefix('#') {
+        Some(code) => {
+            let hex = code.strip_prefix(['x', 'X']);
+            char::from_u32(hex.map_or_else(|| code.parse(), |hex| u32::from_str_radix(hex, 16)).ok()?)?
         }
-        while at < bytes.len() {
-            let code = || {
-                let digits = bytes.get(at + 2..at + 6)?;
-                Some([hex_byte(&digits[..2])?, hex_byte(&digits[2..])?])
-            };
-            match (bytes[at], bytes.get(at + 1)) {
-                (b'\\', Some(b'u')) if code().is_some() => {
-                    let character = code().and_then(|code| char::from_u32(u16::from_be_bytes(code).into()));
-                    let mut buffer = [0; 4];
-                    let encoded = character.unwrap_or('\u{fffd}').encode_utf8(&mut buffer);
-                    encoded.bytes().for_each(|byte| view.push(byte, at, at + 6));
-                    at += 6;
-                }
-                (b'\\', Some(b'n' | b'r' | b't')) => at += 2,
-                (b'\\', Some(escaped)) => {
-                    view.push(*escaped, at, at + 2);
-                    at += 2;
-                }
-                (byte, _) => {
-                    view.push(byte, at, at + 1);
-                    at += 1;
-                }
-            }
+        None => {
+            let named =
+                [("amp", '&'), ("lt", '<'), ("gt", '>'), ("quot", '"'), ("apos", '\''), ("nbsp", ' '), ("plus", '+')];
+            named.iter().find(|(known, _)| *known == name)?.1
         }
-        view
-    }
+    };
+    Some((Decoded::Character(character), end + 1))
+}
+
+/// Decodes the escapes of JSON: `\n`, `\"`, `\u0041`, `\ud83d\ude00`.
+fn backslash(bytes: &[u8]) -> Option<(Decoded, usize)> {
+    let [b'\\', escaped, ..] = bytes else { return None };
+    let unit = |at: usize| {
+        let digits = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
+        Some(u16::from_be_bytes([hex_byte(&digits[2..4])?, hex_byte(&digits[4..])?]))
+    };
+    let Some(first) = unit(0) else {
+        let space = matches!(escaped, b'n' | b'r' | b't');
+        return Some((Decoded::Byte(if space { b' ' } else { *escaped }), 2));
+    };
+    let units = [Some(first), unit(6)].into_iter().flatten();
+    let character = char::decode_utf16(units).next()?.unwrap_or(char::REPLACEMENT_CHARACTER);
+    Some((Decoded::Character(character), 6 * character.len_utf16()))
 }
 
 fn hex_byte(digits: &[u8]) -> Option<u8> {
@@ -234,8 +268,6 @@ fn needles(value: &str) -> Vec<Vec<u8>> {
             forms.extend([standard.replace('+', "-").replace('/', "_"), standard]);
         }
     }
-    let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
-    forms.extend([html.replace('\'', "&#39;"), html]);
     forms.into_iter().map(|form| compact(form.as_bytes())).collect()
 }
 
