@@ -128,3 +128,26 @@ expect: {status: completed}
         assert_eq!(report.executions, 4 * u64::from(SIZE.executions), "seed {}", report.seed);
     }
 }
+
+#[test]
+fn the_time_of_cleanup_may_end_before_that_of_the_execution() {
+    let reports = run(
+        "
+name: cleanup
+definition:
+  finallyTimeoutMs: 1000
+  steps: [{id: put, type: tool, tool: PUT, retry: {maxAttempts: 20, initialDelayMs: 10}}]
+  finally: [{id: remove, type: tool, tool: REMOVE, retry: {maxAttempts: 20, initialDelayMs: 10}}]
+effects:
+  PUT: {return: 1}
+  REMOVE: {return: 2}
+expect: {status: completed}
+",
+        12,
+        &[],
+    );
+    let failures: Vec<String> = reports.iter().map(|report| format!("{:?}", report.failures)).collect();
+    assert!(failures.iter().all(|failure| !failure.contains("Deadline ")), "{failures:#?}");
+    let late = failures.iter().filter(|failure| failure.contains("completed with failures")).count();
+    assert!(late > 0, "no time of cleanup has ended: {failures:#?}");
+}

@@ -87,7 +87,7 @@ impl JournalChecker {
         self.check_signals(record)?;
         let deadline = match record {
             Record::Started { deadline, .. } => *deadline,
-            Record::DeadlineSet { at } => Some(*at),
+            Record::DeadlineSet { at } | Record::FinallyBegun { deadline: at, .. } => Some(*at),
             _ => None,
         };
         self.times.extend(deadline.map(|at| (Timer::Deadline, at)));
