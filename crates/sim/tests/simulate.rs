@@ -151,3 +151,27 @@ expect: {status: completed}
     let late = failures.iter().filter(|failure| failure.contains("completed with failures")).count();
     assert!(late > 0, "no time of cleanup has ended: {failures:#?}");
 }
+
+#[test]
+fn a_late_receipt_that_continues_a_turn_is_in_the_journal() {
+    let text = "
+name: each
+definition:
+  steps:
+    - id: each
+      type: loop
+      forEach: {ref: '@input.items', concurrency: 2}
+      steps:
+        - {id: get, type: tool, tool: GET, transform: 'export default (x) => x.n', retry: {maxAttempts: 20, initialDelayMs: 10}}
+input: {items: [1, 2, 3]}
+effects:
+  GET: {return: {n: 1}}
+expect: {status: completed}
+";
+    // In seed 10 a paused node sends the receipt while the turn of the next attempt is yielded.
+    let simulation = simulation(text).unwrap_or_else(|why| panic!("{why}"));
+    for seed in 8..12 {
+        let report = simulation.run(seed, SIZE, &[Fault::Pauses]);
+        assert!(report.failures.is_empty(), "seed {seed}: {:?}", report.failures);
+    }
+}

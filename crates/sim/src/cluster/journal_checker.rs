@@ -20,6 +20,9 @@ pub(super) struct JournalChecker {
     signals: BTreeMap<String, bool>,
     /// The receipt that was accepted for each attempt.
     receipts: BTreeMap<(Instance, u32), Outcome>,
+    /// Receipts of attempts that were no longer open, in frames that continued a yielded turn. Without a turn to
+    /// continue, such a receipt is stored beside the journal.
+    stale_receipts: Vec<(Instance, u32, Outcome)>,
     is_ending: bool,
     is_in_a_queue: bool,
     is_waited_for: bool,
@@ -43,9 +46,13 @@ impl JournalChecker {
         Self { may_refuse_results, ..Self::default() }
     }
 
-    /// Returns whether exactly this outcome was accepted for the attempt.
+    /// Returns whether a frame has exactly this outcome of the attempt.
     pub(super) fn has_receipt(&self, instance: &Instance, attempt: u32, outcome: &Outcome) -> bool {
         self.receipts.get(&(instance.clone(), attempt)) == Some(outcome)
+            || self
+                .stale_receipts
+                .iter()
+                .any(|(of, number, known)| (of, *number, known) == (instance, attempt, outcome))
     }
 
     /// Adds a frame. The error describes the violated rule.
@@ -61,6 +68,7 @@ impl JournalChecker {
     /// A receipt is accepted once, and only for the open attempt.
     fn receive(&mut self, frame: &Frame, instance: &Instance, attempt: u32, outcome: &Outcome) -> Result<(), String> {
         if !frame.records.iter().any(|record| record.instance() == Some(instance)) {
+            self.stale_receipts.push((instance.clone(), attempt, outcome.clone()));
             return Ok(());
         }
         let step = self.steps.entry(instance.clone()).or_default();
