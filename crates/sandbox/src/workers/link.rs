@@ -34,7 +34,7 @@ pub(super) enum Lost {
     BeforeReading,
     /// The worker ended before it had answered; the text says how.
     Died(String),
-    /// The worker did not answer in time.
+    /// The worker did not answer in time, or has used up its processor time.
     TooSlow,
     /// The worker's message is not an answer.
     Garbled,
@@ -83,7 +83,12 @@ impl Link {
         }
         // Its end of the socket is closed, so it is ending or has ended; the kill bounds the wait.
         let _ = self.child.kill();
-        Lost::Died(self.child.wait().map_or_else(|error| error.to_string(), how_it_ended))
+        match self.child.wait() {
+            // On a busy machine the kernel's limit of processor time may come before the deadline here.
+            Ok(status) if status.signal() == Some(libc::SIGXCPU) => Lost::TooSlow,
+            Ok(status) => Lost::Died(how_it_ended(status)),
+            Err(error) => Lost::Died(error.to_string()),
+        }
     }
 }
 
@@ -136,5 +141,24 @@ impl Write for Until<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks a worker that reads nothing and ends itself by a signal.
+    fn ended_by(signal: &str) -> Result<Response, Lost> {
+        let script = format!("printf '\\121'; kill -{signal} $$");
+        let command = WorkerCommand { program: "/bin/sh".into(), arguments: vec!["-c".into(), script.into()] };
+        let minute = Duration::from_secs(60);
+        Link::start(&command).unwrap().ask(b"request", Instant::now() + minute, minute)
+    }
+
+    #[test]
+    fn a_worker_without_processor_time_is_too_slow() {
+        assert_eq!(ended_by("XCPU").unwrap_err(), Lost::TooSlow);
+        assert_eq!(ended_by("TERM").unwrap_err(), Lost::Died("it was ended by signal 15".to_owned()));
     }
 }

@@ -6,7 +6,7 @@ use mainspring_sandbox::FaultKind::{
     Crashed, MemoryExceeded, NeverSettles, NotJson, ResultTooLarge, SchemaInvalid, SchemaMismatch, SourceTooLarge,
     StackExceeded, Syntax, Threw, TicksExceeded, TimeExceeded,
 };
-use mainspring_sandbox::{Call, Fault, FaultKind, Function, Limits, Request, Response, Validate, Workers, limits};
+use mainspring_sandbox::{Call, FaultKind, Function, Limits, Request, Response, Validate, Workers, limits};
 use std::thread;
 
 /// The accepted outcome of a function. If two limits compete, it depends on the speed of the machine.
@@ -243,17 +243,12 @@ fn function(source: String, outcome: &Outcome) -> Request {
 const SMALL: Limits =
     Limits { ticks_max: 500, wall_ms_max: 300, memory_bytes_max: 16 * 1024 * 1024, result_bytes_max: 256 * 1024 };
 
-/// True if the time of the code is over. On a busy machine the limit of the kernel (SIGXCPU) may come before the parent.
-fn is_out_of_time(fault: &Fault) -> bool {
-    fault.kind == TimeExceeded || fault.kind == Crashed && fault.message.contains("ended by signal 24.")
-}
-
 /// Returns a description of an unexpected answer.
 fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<String> {
     let answer = workers.call("", request);
     let is_expected = match (outcome, &answer.result) {
         (Is(expected), Ok(text)) => text == expected,
-        (Fails(kinds), Err(fault)) => kinds.contains(if is_out_of_time(fault) { &TimeExceeded } else { &fault.kind }),
+        (Fails(kinds), Err(fault)) => kinds.contains(&fault.kind),
         _ => false,
     };
     let fault = answer.result.as_ref().err();
@@ -261,7 +256,7 @@ fn look(workers: &Workers, request: &Request, outcome: &Outcome) -> Option<Strin
     let bytes: usize = answer.console.lines.iter().map(|line| line.text.len()).sum();
     let is_bounded = answer.console.lines.len() <= limits::CONSOLE_LINES_MAX && bytes <= limits::CONSOLE_BYTES_MAX;
     // Faults of time may differ between two runs.
-    let is_timed = |answer: &Response| answer.result.as_ref().is_err_and(is_out_of_time);
+    let is_timed = |answer: &Response| matches!(&answer.result, Err(fault) if fault.kind == TimeExceeded);
     let again = workers.call("", request);
     let is_same = is_timed(&answer) || is_timed(&again) || again == answer;
     let told = || format!("{answer:?}, then {again:?}").chars().take(1_000).collect();
