@@ -37,6 +37,9 @@ fn each_form_of_a_value_is_removed() {
     ] {
         check(&format!("<b>{html}</b> & so"), "<b>***</b> & so");
     }
+    // HTML in the JSON of programs that escape ampersands, and a line that the shell continues.
+    check(r"p+ss/w0rd \u0026quot;qu\u00f6ted\u0026quot;\u0026amp;more", "***");
+    check("p+ss/w\\\n0rd \"qu\\\nöted\"&more", "***");
     let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
     check(&hex, "***");
 }

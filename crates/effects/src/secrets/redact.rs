@@ -2,7 +2,7 @@
 //!
 //! A text is searched as it is, and with percent encoding, HTML references and backslash escapes decoded. Each view leaves
 //! out white space, so that line breaks inside of an encoded value do not hide it. The needles are the value, its longer
-//! lines, its hexadecimal form, and the parts of its base64 forms that do not depend on the bytes around it. A value that
+//! lines, its hexadecimal and HTML forms, and the parts of its base64 forms that do not depend on the bytes around it. A value that
 //! a program transforms in another way is not found.
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
@@ -102,7 +102,8 @@ impl Redactor {
                 self.search(&plain.decoded(decode), &mut found);
             }
         }
-        let mut escaped = plain;
+        // White space counts here: a backslash before a line break belongs to the break.
+        let mut escaped = View::raw(&text);
         for _ in 0..ESCAPES_NESTED_MAX {
             if !escaped.bytes.contains(&b'\\') {
                 break;
@@ -157,6 +158,11 @@ impl View {
         let mut view = Self::default();
         text.bytes().enumerate().for_each(|(at, byte)| view.push(byte, at, at + 1));
         view
+    }
+
+    /// The bytes of a text with its white space, to be decoded.
+    fn raw(text: &str) -> Self {
+        Self { bytes: text.into(), starts: (0..text.len()).collect(), ends: (1..=text.len()).collect() }
     }
 
     /// Decodes the bytes of a view.
@@ -268,6 +274,9 @@ fn needles(value: &str) -> Vec<Vec<u8>> {
             forms.extend([standard.replace('+', "-").replace('/', "_"), standard]);
         }
     }
+    // For HTML inside of another encoding, such as `\u0026amp;`.
+    let html = value.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
+    forms.extend([html.replace('\'', "&#39;"), html]);
     forms.into_iter().map(|form| compact(form.as_bytes())).collect()
 }
 
