@@ -67,12 +67,15 @@ impl JournalChecker {
 
     /// A receipt is accepted once, and only for the open attempt.
     fn receive(&mut self, frame: &Frame, instance: &Instance, attempt: u32, outcome: &Outcome) -> Result<(), String> {
+        let step = self.steps.entry(instance.clone()).or_default();
+        let is_open = step.is_out && step.attempt == attempt;
         if !frame.records.iter().any(|record| record.instance() == Some(instance)) {
-            self.stale_receipts.push((instance.clone(), attempt, outcome.clone()));
+            if !is_open {
+                self.stale_receipts.push((instance.clone(), attempt, outcome.clone()));
+            }
             return Ok(());
         }
-        let step = self.steps.entry(instance.clone()).or_default();
-        if !step.is_out || step.attempt != attempt {
+        if !is_open {
             return Err(format!("a receipt of attempt {attempt} of {instance:?} counts, which is not out: {step:?}"));
         }
         step.has_result = matches!(outcome, Outcome::Done(_));
