@@ -35,12 +35,12 @@ export interface Layout {
   connections: Connection[];
 }
 
-interface Draft {
+export interface Draft {
   steps: Map<string, { step: PlanStep; parent: string | null; isContainer: boolean }>;
   connections: Connection[];
 }
 
-const elk = new ELK({ workerFactory: () => new Worker(workerUrl) });
+let elk: InstanceType<typeof ELK> | undefined;
 
 /** Blocks of a container by the word that leads to them. */
 function blocksOf(step: PlanStep): [string, PlanStep[]][] {
@@ -108,17 +108,43 @@ function placesOf(draft: Draft, nodes: ElkNode[]): Place[] {
   });
 }
 
+/** Steps without a container that nothing of their own block follows. */
+function lastOf(steps: PlanStep[], connections: Connection[]): PlanStep[] {
+  const followed = new Set(connections.map(({ from }) => from));
+  return steps.filter(step => !followed.has(step.id));
+}
+
+/** The nodes and connections of a plan. `finally` follows every last step, whatever its outcome. */
+export function draftOf(plan: Plan): { draft: Draft; nodes: ElkNode[] } {
+  const draft: Draft = { steps: new Map(), connections: [] };
+  const nodes = collect(draft, plan.steps, plan.order ?? 'sequence', null, [], '');
+  const last = lastOf(plan.steps, draft.connections);
+  nodes.push(...collect(draft, plan.finally ?? [], 'sequence', null, [], 'finally'));
+  const [cleanup] = plan.finally ?? [];
+  if (cleanup) {
+    for (const { id } of last) {
+      draft.connections.push({
+        id: `${id}>${cleanup.id}#finally`,
+        from: id,
+        to: cleanup.id,
+        label: 'always',
+        kind: 'always',
+      });
+    }
+  }
+  return { draft, nodes };
+}
+
 /** Places the steps of a plan, from left to right or from top to bottom. */
 export async function layoutOf(plan: Plan, direction: 'RIGHT' | 'DOWN'): Promise<Layout> {
-  const draft: Draft = { steps: new Map(), connections: [] };
-  const children = collect(draft, plan.steps, plan.order ?? 'sequence', null, [], '');
-  children.push(...collect(draft, plan.finally ?? [], 'sequence', null, [], 'finally'));
+  const { draft, nodes: children } = draftOf(plan);
   const edges: ElkExtendedEdge[] = draft.connections.map(({ id, from, to, label: text }) => ({
     id,
     sources: [from],
     targets: [to],
     ...(text ? { labels: [{ text, width: text.length * 6 + 8, height: 14 }] } : {}),
   }));
+  elk ??= new ELK({ workerFactory: () => new Worker(workerUrl) });
   const placed = await elk.layout({
     id: 'plan',
     children,
