@@ -1,4 +1,5 @@
 import type { Page } from '@playwright/test';
+import { readFile } from 'node:fs/promises';
 import { expect, test } from './fixtures';
 import { GREETING } from './workflows';
 
@@ -178,4 +179,12 @@ test('a new workflow asks before it changes one with the same slug', async ({ pa
     description: 'Kept.',
     tags: ['kept'],
   });
+});
+
+test('the graph of a workflow is downloaded as a picture', async ({ page, ids }) => {
+  await page.goto(`/workflows/${ids.greeting}`);
+  const download = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Download as a picture (SVG)' }).click();
+  const picture = await readFile(await (await download).path(), 'utf8');
+  expect(picture).toMatch(/^<svg [^]*>greet<\/text>/);
 });

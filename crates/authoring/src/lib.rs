@@ -1,9 +1,10 @@
-//! Help for authors of workflows, offline: explanations, schemas, examples, templates, skeletons of scenarios, and the
-//! language server.
+//! Help for authors of workflows, offline: explanations, schemas, examples, templates, skeletons of scenarios, drawings
+//! of plans, and the language server.
 //!
 //! All facts about the language come from the tables of the kernel and from the generated JSON Schemas, which are
 //! embedded. A key that is added there appears here by itself.
 
+pub mod draw;
 pub mod examples;
 pub mod explain;
 pub mod language;
@@ -12,4 +13,5 @@ pub mod lsp;
 pub mod schemas;
 pub mod skeleton;
 pub mod templates;
+pub mod text;
 pub mod topics;

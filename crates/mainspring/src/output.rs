@@ -1,9 +1,7 @@
-//! The output for people: terminal lines and colors, escaped text, live progress, summaries, prompts and drawings of
-//! plans.
+//! The output for people: terminal lines and colors, escaped text, live progress, summaries and prompts.
 
 pub(crate) mod approvals;
 pub(crate) mod brief;
-pub mod draw;
 pub(crate) mod execution_view;
 pub(crate) mod progress;
 pub(crate) mod prompt;
@@ -12,4 +10,5 @@ pub(crate) mod shadow;
 pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod terminal;
-pub(crate) mod text;
+
+pub(crate) use mainspring_authoring::{draw, text};

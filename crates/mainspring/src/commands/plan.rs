@@ -38,6 +38,8 @@ enum Format {
     Mermaid,
     /// A Graphviz graph
     Dot,
+    /// An SVG picture
+    Svg,
 }
 
 pub(crate) fn plan(plan: &Plan, context: &Context) -> Result<Exit, CliError> {
@@ -55,6 +57,7 @@ pub(crate) fn plan(plan: &Plan, context: &Context) -> Result<Exit, CliError> {
         }
         Format::Mermaid => draw::mermaid(&compiled.plan),
         Format::Dot => draw::dot(&compiled.plan),
+        Format::Svg => draw::svg(&compiled.plan),
     };
     print_out!("{}", drawing.trim_end());
     let has_labels = calls.iter().any(|call| call.get("labels").is_some());

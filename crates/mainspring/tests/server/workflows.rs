@@ -185,3 +185,22 @@ fn workflows_that_start_each_other_whatever_happens_are_not_saved() {
     let refused = owner.post("/api/workflows/sync-all", &Value::map([("workflows", Value::List(all))])).expect(400);
     assert!(refused.text.contains("start each other"), "{refused:?}");
 }
+
+/// A picture of a workflow, which a browser shows without running anything in it.
+#[test]
+fn a_workflow_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    save(&owner, "w1", sleeps(60_000));
+    let drawn = owner.get("/api/workflows/w1/drawing").expect(200);
+    assert_eq!(drawn.header("content-type"), Some("image/svg+xml"));
+    assert_eq!(drawn.header("content-security-policy"), Some("default-src 'none'; sandbox"));
+    assert!(drawn.text.starts_with("<svg ") && drawn.text.contains(">nap</text>"), "{}", drawn.text);
+    let whole = |steps| Value::map([("definition", Value::map([("steps", steps)]))]);
+    let unsaved = owner.post("/api/definitions/drawing", &whole(sleeps(60_000))).expect(200);
+    assert!(unsaved.text.contains(">nap</text>"), "{}", unsaved.text);
+    owner.get("/api/workflows/w2/drawing").expect(404);
+    let invalid = whole(Value::List(vec![Value::map([("type", Value::from("slep"))])]));
+    assert_eq!(owner.post("/api/definitions/drawing", &invalid).expect(400).text_at("code"), "INVALID_DEFINITION");
+}

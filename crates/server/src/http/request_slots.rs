@@ -83,10 +83,12 @@ pub(crate) const RESERVED: [(Method, &str); 8] = [
     (Method::PUT, "/api/members/{id}"),
 ];
 
-/// Routes that compile definitions from the request, or compare two stored ones.
-pub(crate) const COMPILING: [(Method, &str); 11] = [
+/// Routes that compile definitions from the request or from the store.
+pub(crate) const COMPILING: [(Method, &str); 13] = [
     (Method::POST, "/api/definitions/validate"),
     (Method::POST, "/api/definitions/plan"),
+    (Method::POST, "/api/definitions/drawing"),
+    (Method::GET, "/api/workflows/{id}/drawing"),
     (Method::POST, "/api/workflows/sync"),
     (Method::POST, "/api/workflows/sync-all"),
     (Method::PUT, "/api/workflows/{id}"),

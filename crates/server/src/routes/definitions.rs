@@ -1,6 +1,12 @@
-//! Validates and compiles definitions without saving them.
+//! Validates, compiles and draws definitions without saving them.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::State,
+    http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use mainspring_authoring::draw;
 use mainspring_engine::envelope;
 use mainspring_kernel::{
     definition::{self, Compiled, Syntax},
@@ -20,6 +26,7 @@ use crate::{
     auth::caller::Caller,
     http::{
         body::{Body, Data},
+        extract::PathParams,
         problem::Result,
     },
     services::{
@@ -30,9 +37,18 @@ use crate::{
     },
 };
 
+use super::workflows::found;
+
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(validate)).routes(routes!(plan))
+    OpenApiRouter::new()
+        .routes(routes!(validate))
+        .routes(routes!(plan))
+        .routes(routes!(drawing))
+        .routes(routes!(workflow_drawing))
 }
+
+/// Policy of a picture that a browser opens by itself.
+const PICTURE_POLICY: &str = "default-src 'none'; sandbox";
 
 /// A definition to check.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -98,4 +114,38 @@ async fn plan(State(app): State<App>, caller: Caller, Body(body): Body<Definitio
         Ok(Json(Data(plan)))
     })
     .await
+}
+
+/// Draw the plan of a definition as an SVG picture, the same as `mainspring plan --format svg`.
+#[utoipa::path(post, path = "/api/definitions/drawing", tag = "definitions", request_body = Definition,
+    extensions(("x-permission" = json!("workflows:read"))),
+    responses((status = 200, content_type = "image/svg+xml", body = String)))]
+async fn drawing(State(app): State<App>, caller: Caller, Body(body): Body<Definition>) -> Result<Response> {
+    app.run(move |app| {
+        let (found, _) = compiled(app, &caller, body.definition.0)?;
+        Ok(picture(&found))
+    })
+    .await
+}
+
+/// Draw the plan of a workflow as an SVG picture.
+#[utoipa::path(get, path = "/api/workflows/{id}/drawing", tag = "workflows", params(("id" = String, Path)),
+    extensions(("x-permission" = json!("workflows:read"))),
+    responses((status = 200, content_type = "image/svg+xml", body = String)))]
+async fn workflow_drawing(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+) -> Result<Response> {
+    app.run(move |app| {
+        let definition = found(app, &caller, &id)?.body.data.0;
+        let (compiled, _) = compiled(app, &caller, definition)?;
+        Ok(picture(&compiled))
+    })
+    .await
+}
+
+fn picture(compiled: &Compiled) -> Response {
+    let headers = [(CONTENT_TYPE, "image/svg+xml"), (CONTENT_SECURITY_POLICY, PICTURE_POLICY)];
+    (headers, draw::svg(&compiled.plan)).into_response()
 }

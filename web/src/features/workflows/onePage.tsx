@@ -65,6 +65,13 @@ function Overview({ workflow }: { workflow: Workflow }) {
       <section className="card" aria-label="Graph">
         {plan.isError && <Failed error={plan.error} />}
         <Suspense fallback={<Loading what="the graph" />}>{plan.data && <Graph plan={plan.data} />}</Suspense>
+        {plan.data && (
+          <p className="card-body small">
+            <a href={`/api/workflows/${encodeURIComponent(workflow.id)}/drawing`} download={`${workflow.id}.svg`}>
+              Download as a picture (SVG)
+            </a>
+          </p>
+        )}
       </section>
       <Warnings warnings={diagnosticsOf(plan.data?.warnings)} />
       {can('executions:read') && (
