@@ -38,7 +38,7 @@ pub(crate) enum StepEvent {
     Began { goes_out: bool },
     /// An attempt started; `child` is the execution that it runs.
     Attempt { attempt: u32, child: Option<String> },
-    /// An attempt failed and will be retried.
+    /// An attempt failed, and the step did not. Without a time the next attempt starts at once, or a person is asked first.
     Retried { code: String, in_ms: Option<u64> },
     /// The step waits; `words` says for what.
     Waits { words: String },
@@ -184,8 +184,8 @@ impl Progress {
                 }
             }
             StepEvent::Retried { code, in_ms } => {
-                let next = in_ms.map_or("again".into(), |ms| format!("again in {}", duration(ms)));
-                line(paint(WAITS, "↻"), name, &format!("{code}; {next}"), took());
+                let next = in_ms.map_or_else(String::new, |ms| format!("; again in {}", duration(ms)));
+                line(paint(WAITS, "↻"), name, &format!("{code}{next}"), took());
             }
             StepEvent::Waits { words } => line(paint(WAITS, "…"), name, words, None),
             StepEvent::Asks { prompt } => line(paint(WAITS, "?"), name, prompt, None),
