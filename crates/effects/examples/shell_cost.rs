@@ -39,6 +39,7 @@ async fn main() {
         root: ExecutionKey([0; 16]),
         execution_id: "cost".into(),
         organization: None,
+        workflow_id: None,
         step: "echo".into(),
         number: 0,
         effect: "bash".into(),

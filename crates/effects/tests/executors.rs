@@ -16,6 +16,7 @@ async fn an_attempt_without_an_executor_is_interrupted_not_unstarted() {
         root: ExecutionKey([5; 16]),
         execution_id: "nightly-42".into(),
         organization: None,
+        workflow_id: None,
         step: "build".into(),
         number: 1,
         effect: "tool".into(),

@@ -67,6 +67,7 @@ async fn outcome_of(head: Vec<u8>, piece: &'static [u8]) -> (Outcome, usize) {
         root: ExecutionKey([5; 16]),
         execution_id: "memory".into(),
         organization: None,
+        workflow_id: None,
         step: "fetch".into(),
         number: 1,
         effect: "http".into(),

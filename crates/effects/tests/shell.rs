@@ -80,6 +80,7 @@ impl Place {
             root: ExecutionKey([6; 16]),
             execution_id: "nightly-42".into(),
             organization: None,
+            workflow_id: Some("wf_7".into()),
             step: "build[3].test".into(),
             number: 2,
             effect: "bash".into(),
@@ -288,6 +289,16 @@ mod surroundings {
         let intent = "ab".repeat(32);
         let expected = format!("nightly-42|build[3].test|2|{intent}|64|$HOME `x` \"'\n||hidden|mainspring-effects|");
         assert_eq!(stdout(&result), expected);
+    }
+
+    #[tokio::test]
+    async fn a_script_knows_its_session() {
+        let place = Place::new();
+        let command = "printf '%s|' $IS_WORKFLOW_SESSION \"${WORKFLOW_ID-unset}\" \"$WORKFLOW_EXECUTION_ID\"";
+        let attempt = place.script(command);
+        assert_eq!(stdout(&done(perform(&place.shell(LONG), &attempt).await)), "true|wf_7|nightly-42|");
+        let attempt = Attempt { workflow_id: None, ..attempt };
+        assert_eq!(stdout(&done(perform(&place.shell(LONG), &attempt).await)), "true|unset|nightly-42|");
     }
 
     #[tokio::test]

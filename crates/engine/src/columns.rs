@@ -126,6 +126,10 @@ impl Found {
         self.compare("executions.workflow_hash", &row.workflow_hash, &start.workflow_hash.prefixed());
         self.compare("executions.initiator_user_id", &row.initiator_user_id.as_deref(), &Some(start.by.as_str()));
         self.compare("executions.attempt_count", &row.attempt_count, &start.attempt);
+        // Older releases did not store it.
+        if row.session_id.is_some() {
+            self.compare("executions.session_id", &row.session_id, &Some(row.key.session_id()));
+        }
         // Other columns follow from the trigger, which can be erased.
         if state.journal.has_erased {
             return;

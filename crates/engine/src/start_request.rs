@@ -277,7 +277,7 @@ pub fn row(key: ExecutionKey, start: &Start, plan: &Plan, now: u64) -> Execution
         initiator_type: said(INITIATOR_IN_TRIGGER).unwrap_or(trigger_type).into(),
         initiator_user_id: Some(start.by.clone()),
         idempotency_key: said("idempotencyKey").map(Into::into),
-        session_id: None,
+        session_id: Some(key.session_id()),
         partition: 0,
         attempt_count: start.attempt,
         started_at: now,

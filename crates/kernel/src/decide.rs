@@ -233,6 +233,7 @@ pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
         root: state.root(),
         execution_id: start.execution_id.clone(),
         organization: start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into),
+        workflow_id: workflow_of(state).map(Into::into),
         step: instance.name(&state.plan),
         number: step.attempt,
         effect,
@@ -256,14 +257,17 @@ fn secrets_of(state: &State, instance: &Instance) -> SecretUses {
     if references.is_empty() {
         return SecretUses::default();
     }
+    SecretUses { workflow: workflow_of(state).map(Into::into), references }
+}
+
+/// Returns the id of the workflow in its catalogue. Where there is no catalogue, the name of the definition identifies it.
+fn workflow_of(state: &State) -> Option<&str> {
     let trigger = state.start.as_ref().map(|start| &start.trigger);
     let said = |key| trigger.and_then(|trigger| trigger.get(key)).and_then(Value::as_text);
-    let workflow = match said(ORGANIZATION_IN_TRIGGER) {
+    match said(ORGANIZATION_IN_TRIGGER) {
         Some(_) => said(WORKFLOW_IN_TRIGGER),
-        // There is no catalogue, so the name of the definition identifies the workflow.
         None => state.plan.name.as_deref(),
-    };
-    SecretUses { workflow: workflow.map(Into::into), references }
+    }
 }
 
 struct Decider<'a> {

@@ -6,6 +6,19 @@ use alloc::{boxed::Box, string::String};
 
 use crate::{budget::Usage, failure::Failure, hash::Hash, key::ExecutionKey, secret::SecretUses, value::Value};
 
+/// Variable that is `true` in the environment of every step of an execution (second specification, "Session
+/// Bootstrapping").
+pub const SESSION_VARIABLE: &str = "IS_WORKFLOW_SESSION";
+
+/// Variable with the id of the workflow, or without an id its name. Not set if the workflow has neither.
+pub const WORKFLOW_VARIABLE: &str = "WORKFLOW_ID";
+
+/// Variable with the public id of the execution.
+pub const EXECUTION_VARIABLE: &str = "WORKFLOW_EXECUTION_ID";
+
+/// The variables of a session. A definition cannot set them for its steps.
+pub const SESSION_VARIABLES: [&str; 3] = [SESSION_VARIABLE, WORKFLOW_VARIABLE, EXECUTION_VARIABLE];
+
 /// One attempt at a step's effect, with everything that an executor needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
@@ -17,6 +30,8 @@ pub struct Attempt {
     pub execution_id: String,
     /// Organization of the execution. `None` for executions of the command line.
     pub organization: Option<String>,
+    /// Id of the workflow in the catalogue of a server, or the name in its definition where there is no catalogue.
+    pub workflow_id: Option<String>,
     /// Name of the step instance, such as `fetch[3].parse`.
     pub step: String,
     /// Attempt number, from 1.

@@ -1,9 +1,12 @@
 //! Execution keys: unique ids that sort by creation time.
 
-use alloc::string::String;
+use alloc::{format, string::String};
 use core::fmt;
 
 use crate::hash::{hex, unhex};
+
+/// Prefix of the ids of sessions.
+const SESSION_PREFIX: &str = "sess_";
 
 /// Key of an execution: a UUID of version 7 (RFC 9562, 5.7). It starts with 48 bits of milliseconds since 1970, so
 /// recent executions are adjacent in the indexes of a store.
@@ -31,6 +34,17 @@ impl ExecutionKey {
         let mut bytes = [0; 16];
         unhex(&digits, &mut bytes).then_some(Self(bytes))
     }
+
+    /// Returns the id of the session of this execution. Each execution has one session of its own, so the id follows from
+    /// the key.
+    pub fn session_id(self) -> String {
+        format!("{SESSION_PREFIX}{self}")
+    }
+
+    /// Returns the execution of a session; `None` if the text is not the id of a session.
+    pub fn of_session_id(text: &str) -> Option<Self> {
+        Self::parse(text.strip_prefix(SESSION_PREFIX)?).filter(|key| key.session_id() == text)
+    }
 }
 
 impl fmt::Display for ExecutionKey {
@@ -50,6 +64,20 @@ impl fmt::Debug for ExecutionKey {
 mod tests {
     use super::*;
     use alloc::string::ToString;
+
+    #[test]
+    fn a_session_id_is_read_back_in_its_own_spelling_only() {
+        let key = ExecutionKey([0xab; 16]);
+        assert_eq!(key.session_id(), "sess_abababab-abab-abab-abab-abababababab");
+        assert_eq!(ExecutionKey::of_session_id(&key.session_id()), Some(key));
+        for wrong in
+            [key.to_string(), key.session_id().to_uppercase(), "sess_".into(), format!("{} ", key.session_id())]
+        {
+            assert_eq!(ExecutionKey::of_session_id(&wrong), None, "{wrong}");
+        }
+        let shouted = format!("sess_{}", key.to_string().to_uppercase());
+        assert_eq!(ExecutionKey::of_session_id(&shouted), None);
+    }
 
     #[test]
     fn keys_sort_by_time_and_read_back() {

@@ -92,6 +92,7 @@ mod tests {
             root: ExecutionKey([0xab; 16]),
             execution_id: "run".into(),
             organization: None,
+            workflow_id: None,
             step: "x".into(),
             number: 1,
             effect: "bash".into(),

@@ -168,6 +168,7 @@ mod enabled {
             root: ExecutionKey::new(0, [0; 10]),
             execution_id: "tools-call".into(),
             organization: None,
+            workflow_id: None,
             step: "call".into(),
             number: 1,
             effect: "tool".into(),

@@ -111,6 +111,7 @@ fn every_column_that_steers_is_compared() {
         ("executions", "outcome", "'with_failures'", "NULL"),
         ("executions", "error", "'boom'", "NULL"),
         ("executions", "completed_at", "7", "NULL"),
+        ("executions", "session_id", "'sess_other'", "(SELECT session_id FROM kept)"),
         ("executions", "workflow_id", "'other'", "NULL"),
         ("executions", "initiator_user_id", "'mallory'", "(SELECT initiator_user_id FROM kept)"),
         ("executions", "workflow_hash", "'sha256:0'", "(SELECT workflow_hash FROM kept)"),

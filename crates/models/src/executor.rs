@@ -235,6 +235,7 @@ fn identity_of(attempt: &Attempt) -> Attempt {
         root: attempt.root,
         execution_id: attempt.execution_id.clone(),
         organization: attempt.organization.clone(),
+        workflow_id: attempt.workflow_id.clone(),
         step: attempt.step.clone(),
         number: attempt.number,
         effect: attempt.effect.clone(),

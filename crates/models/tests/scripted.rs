@@ -36,6 +36,7 @@ fn attempt(params: Value) -> Attempt {
         root: ExecutionKey::new(0, [0; 10]),
         execution_id: "e1".into(),
         organization: None,
+        workflow_id: None,
         step: "ask#1".into(),
         number: 1,
         effect: "agent".into(),

@@ -113,7 +113,7 @@ pub struct ExecutionRow {
     pub initiator_user_id: Option<String>,
     /// Unique among the executions of one [origin](ExecutionRow::origin).
     pub idempotency_key: Option<String>,
-    /// The session that it is bound to.
+    /// The session that it is bound to. `None` in rows of older releases; see [`session`](ExecutionRow::session).
     pub session_id: Option<String>,
     /// The partition of its head and inbox.
     pub partition: u32,
@@ -237,6 +237,11 @@ impl ExecutionRow {
     /// names.
     pub fn started_by(&self) -> Option<String> {
         self.parent_id.clone().or_else(|| self.parent.map(|parent| parent.to_string()))
+    }
+
+    /// Returns the id of the session that it is bound to, also for rows of older releases.
+    pub fn session(&self) -> String {
+        self.session_id.clone().unwrap_or_else(|| self.key.session_id())
     }
 
     /// Returns the scope in which its idempotency key is unique.

@@ -199,6 +199,7 @@ mod tests {
             root: ExecutionKey([1; 16]),
             execution_id: "run-1".into(),
             organization: None,
+            workflow_id: None,
             step: "fetch".into(),
             number,
             effect: "http".into(),

@@ -2,7 +2,12 @@
 
 use std::{env, ffi::OsString, path::Path};
 
-use mainspring_kernel::{effect::Attempt, secret::SECRETS, trace_context::traceparent, value::Value};
+use mainspring_kernel::{
+    effect::{Attempt, EXECUTION_VARIABLE, SESSION_VARIABLE, WORKFLOW_VARIABLE},
+    secret::SECRETS,
+    trace_context::traceparent,
+    value::Value,
+};
 
 use super::{
     error::ShellError,
@@ -53,7 +58,10 @@ pub(super) fn variables_of(attempt: &Attempt, mark: &Mark, traces: bool) -> Resu
         ("MAINSPRING_ATTEMPT".to_owned(), attempt.number.to_string()),
         ("MAINSPRING_INTENT".to_owned(), attempt.intent.hex()),
         (MARK_VARIABLE.to_owned(), mark.text().to_owned()),
+        (SESSION_VARIABLE.to_owned(), "true".to_owned()),
+        (EXECUTION_VARIABLE.to_owned(), attempt.execution_id.clone()),
     ];
+    variables.extend(attempt.workflow_id.iter().map(|id| (WORKFLOW_VARIABLE.to_owned(), id.clone())));
     if traces {
         variables.push((TRACE_VARIABLE.to_owned(), traceparent(attempt)));
     }
@@ -123,6 +131,7 @@ mod tests {
             root: ExecutionKey([1; 16]),
             execution_id: "run-1".into(),
             organization: None,
+            workflow_id: None,
             step: step.into(),
             number: 2,
             effect: "bash".into(),
@@ -155,9 +164,10 @@ mod tests {
         let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
         let ours = ["EXECUTION_ID", "STEP_ID", "ATTEMPT", "INTENT", "MARK"].map(|name| format!("MAINSPRING_{name}"));
         assert_eq!(names[..5], ours);
-        assert_eq!(names[5..], ["A", "MAINSPRING_ATTEMPT"]);
+        assert_eq!(names[5..], ["IS_WORKFLOW_SESSION", "WORKFLOW_EXECUTION_ID", "A", "MAINSPRING_ATTEMPT"]);
         let values: Vec<&str> = variables.iter().map(|(_, value)| value.as_str()).collect();
         assert_eq!(values[..4], ["run-1", "a[0].b", "2", &"ab".repeat(32)]);
+        assert_eq!(values[5..7], ["true", "run-1"]);
     }
 
     #[test]
@@ -192,8 +202,8 @@ mod tests {
     #[test]
     fn plain_names_and_no_names_are_taken() {
         let env = Value::map(["_", "a", "A_1", "PATH"].map(|name| (name, Value::from(""))));
-        assert_eq!(variables("a", env).unwrap().len(), 9);
-        assert_eq!(variables("a", Value::Null).unwrap().len(), 5);
+        assert_eq!(variables("a", env).unwrap().len(), 11);
+        assert_eq!(variables("a", Value::Null).unwrap().len(), 7);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use mainspring_kernel::effect::SESSION_VARIABLES;
 use rustix::process::Pid;
 use tokio::{
     io::AsyncWriteExt,
@@ -137,7 +138,8 @@ impl StartBarrier {
         let ((stdin, opener), (stdout, stdout_end), (stderr, stderr_end)) = (io::pipe()?, io::pipe()?, io::pipe()?);
         let mut command = Command::new(START_BARRIER_SHELL);
         command.args(["-c", START_BARRIER, "sh"]).arg(&script.bash).arg(&script.command);
-        for name in hidden_env {
+        // Inside a step of another execution, this process has the variables of that session.
+        for name in hidden_env.iter().map(String::as_str).chain(SESSION_VARIABLES) {
             command.env_remove(name);
         }
         command.envs(script.variables.iter().map(|(name, value)| (name, value)));

@@ -40,6 +40,7 @@ fn attempt_number<const N: usize>(number: u32, url: &str, params: [(&str, Value)
         root: ExecutionKey([6; 16]),
         execution_id: "nightly-42".into(),
         organization: None,
+        workflow_id: None,
         step: "fetch".into(),
         number,
         effect: "http".into(),

@@ -17,6 +17,7 @@ use super::{
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
+    effect::SESSION_VARIABLES,
     plan::Work,
     reference::Reference,
     reference::is_whole,
@@ -156,6 +157,10 @@ impl Reader<'_, '_> {
         }
         if name.starts_with(OWN_PREFIX) {
             let message = format!("{}: names that begin with `{OWN_PREFIX}` are the engine's", named(name));
+            self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, "write another name");
+        }
+        if SESSION_VARIABLES.contains(&name) {
+            let message = format!("{}: the engine sets this variable for every script", named(name));
             self.report.error_at_key(diagnostic::BAD_NAME, &path.key(name), message, "write another name");
         }
     }

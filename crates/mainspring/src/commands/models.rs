@@ -101,6 +101,7 @@ fn ask(configured: Vec<ModelConfig>, wanted: &Try, context: &Context) -> Result<
         root: ExecutionKey::new(0, [0; 10]),
         execution_id: "models-try".into(),
         organization: None,
+        workflow_id: None,
         step: "try".into(),
         number: 1,
         effect: "agent".into(),

@@ -58,4 +58,5 @@ mod upgrades;
 mod vectors;
 mod waits;
 mod webhooks;
+mod workflow_sessions;
 mod workflows;

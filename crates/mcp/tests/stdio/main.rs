@@ -128,6 +128,7 @@ impl Bench {
             root: ExecutionKey::new(0, [0; 10]),
             execution_id: "exe_1".into(),
             organization: None,
+            workflow_id: None,
             step: "call".into(),
             number: 1,
             effect: "tool".into(),

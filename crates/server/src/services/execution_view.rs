@@ -53,8 +53,8 @@ pub(crate) struct ExecutionSummary {
     pub outcome: Option<String>,
     /// Error code, or the reason of the end.
     pub error_code: Option<String>,
-    /// Id of the bound session.
-    pub session_id: Option<String>,
+    /// Id of the session of the execution, see `GET /api/sessions/{id}`.
+    pub session_id: String,
     /// Number of dispatches, from 1.
     pub attempt_count: u32,
     /// Time of acceptance, RFC 3339.
@@ -119,7 +119,7 @@ impl From<&ExecutionRow> for ExecutionSummary {
             status: row.status.clone(),
             outcome: row.outcome.clone(),
             error_code: row.error.clone(),
-            session_id: row.session_id.clone(),
+            session_id: row.session(),
             attempt_count: row.attempt_count,
             started_at: timestamps::text(row.started_at),
             completed_at: row.completed_at.map(timestamps::text),
@@ -235,10 +235,16 @@ pub(crate) fn read_details(app: &App, row: &ExecutionRow) -> Result<ExecutionDet
 /// One page of attempts in the order of their start, from a position on. New attempts are appended, so that positions
 /// stay valid.
 pub(crate) fn attempts(app: &App, row: &ExecutionRow, from: usize) -> Result<History> {
+    attempts_and_state(app, row, from).map(|(history, _)| history)
+}
+
+/// As [`attempts`], with the state of the execution.
+pub(crate) fn attempts_and_state(app: &App, row: &ExecutionRow, from: usize) -> Result<(History, State)> {
     let mut history = History::window(from, ATTEMPTS_MAX, ATTEMPTS_MEMORY_BYTES_MAX);
     let each = |state: &State, frame: &Frame| history.add(&state.plan, frame);
     let read = app.engine.loader().frames(row.key, each).map_err(EngineError::from)?;
-    read.map(|_| history).ok_or_else(|| Problem::not_found("execution"))
+    let read = read.ok_or_else(|| Problem::not_found("execution"))?;
+    Ok((history, read.journal.state))
 }
 
 /// An execution in the terms of the result envelope (first specification, 6.5).

@@ -113,8 +113,8 @@ struct ExecutorState {
     dispatch_count: u32,
     /// Time of acceptance, RFC 3339.
     first_enqueued_at: String,
-    /// Id of the bound session.
-    session_id: Option<String>,
+    /// Id of the session of the execution.
+    session_id: String,
     /// `manual`, `webhook`, `schedule`, `subworkflow` or `subworkflow_detached`.
     trigger_type: String,
     /// Error code, or the reason of the end.
@@ -149,7 +149,7 @@ impl RuntimeState {
             executor: ExecutorState {
                 dispatch_count: row.attempt_count,
                 first_enqueued_at: timestamps::text(row.started_at),
-                session_id: row.session_id.clone(),
+                session_id: row.session(),
                 trigger_type: row.trigger_type.clone(),
                 last_error: row.error.clone(),
             },
