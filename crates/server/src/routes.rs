@@ -19,6 +19,7 @@ mod proposals;
 mod quarantine;
 mod secrets;
 mod session;
+mod sessions;
 mod tokens;
 mod trigger_runs;
 mod triggers;
@@ -98,6 +99,7 @@ fn open_api() -> OpenApiRouter<App> {
         .merge(approval_pages::routes())
         .merge(members::routes())
         .merge(session::routes())
+        .merge(sessions::routes())
         .merge(oidc::routes())
         .merge(tokens::routes())
         .merge(organizations::routes())

@@ -143,6 +143,11 @@ impl SessionPattern {
         Ok(Self { agent, workflow, run, node_and_attempt })
     }
 
+    /// Returns whether the pattern matches keys of step attempts, and not those of executions.
+    pub fn is_of_attempts(&self) -> bool {
+        self.node_and_attempt.is_some()
+    }
+
     /// Returns whether a key matches.
     pub fn matches(&self, key: &SessionKey) -> bool {
         let parts = [(&self.agent, &key.agent), (&self.workflow, &key.workflow), (&self.run, &key.run)];

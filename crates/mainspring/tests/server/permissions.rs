@@ -93,6 +93,7 @@ fn things(ours: &Organization) -> BTreeMap<&'static str, String> {
     BTreeMap::from([
         ("/api/triggers/", trigger),
         ("/api/workflows/", "flow".to_string()),
+        ("/api/sessions/", format!("sess_{execution}")),
         ("/api/executions/", execution),
         ("/approve/", approval.clone()),
         ("/api/approvals/", approval),

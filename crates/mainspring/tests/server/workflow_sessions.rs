@@ -1,12 +1,13 @@
-//! The sessions of executions: their ids and their variables.
+//! The sessions of executions: their ids, their variables, and the routes that show them.
 
 use mainspring_kernel::value::{Map, Value};
 
 use super::{
     client::{Client, Reply},
     escapes::{run, said},
-    process::everywhere,
+    process::{Organization, Server, everywhere},
     start::{echo, save, start},
+    support::yaml,
 };
 
 /// Starts a workflow, waits until it has ended or only gates are open, and returns its execution.
@@ -50,4 +51,84 @@ fn a_script_of_a_server_knows_its_session() {
         let id = ended.get("id").and_then(Value::as_text).unwrap();
         assert!(said(&steps, "show").contains(&format!("true|shows|{id}|")), "{}", said(&steps, "show"));
     });
+}
+
+#[test]
+fn a_session_is_shown_with_its_key_and_its_parents() {
+    everywhere(|place| {
+        let server = place.start();
+        let ours = Organization::new(&server, "acme");
+        let owner = &ours.owner;
+        save(owner, "child", yaml("[{id: gate, type: approval}]"));
+        save(owner, "parent", yaml("[{id: start, type: subworkflow, workflow: child}]"));
+        save(owner, "hello", echo());
+        let done = settled(owner, "hello", "r0").text_at("id");
+        let parent = settled(owner, "parent", "r1").text_at("id");
+        assert!(column(&owner.get("/api/sessions").expect(200), "sessions", "id").is_empty(), "they are hidden");
+        let listed = owner.get("/api/sessions?purpose=workflow").expect(200);
+        let key = format!("agent:ada:workflow:parent:run:{parent}");
+        // Parent and child may have been started in the same millisecond, so their order is not certain.
+        let shown = ["workflowId", "spawnDepth", "spawnedBy", "status", "shareable"]
+            .map(|one| column(&listed, "sessions", one));
+        let of = |workflow: &str| {
+            let at = shown[0].iter().position(|one| *one == Value::from(workflow)).unwrap();
+            [1, 2, 3, 4].map(|one| shown[one][at].clone())
+        };
+        let row = |depth: u64, by: Value, status: &str| [depth.into(), by, status.into(), false.into()];
+        assert_eq!(of("hello"), row(0, Value::Null, "terminated"));
+        assert_eq!(of("parent"), row(0, Value::Null, "hibernated"));
+        assert_eq!(of("child"), row(1, key.as_str().into(), "hibernated"));
+        for (filter, expected) in [
+            ("workflow&status=terminated", vec![format!("sess_{done}")]),
+            ("workflow&status=running", vec![]),
+            ("workflow&key=agent:*:workflow:par*:run:*", vec![format!("sess_{parent}")]),
+            ("orchestrator,workflow&limit=1&key=agent:*:workflow:hello:run:*", vec![format!("sess_{done}")]),
+            ("orchestrator", vec![]),
+        ] {
+            let found = owner.get(&format!("/api/sessions?purpose={filter}"));
+            let ids: Vec<Value> = expected.into_iter().map(Value::from).collect();
+            assert_eq!(column(&found.expect(200), "sessions", "id"), ids, "{filter}");
+        }
+        for wrong in
+            ["purpose=shell", "purpose=workflow&status=idle", "key=x", "key=agent:*:workflow:*:run:*:node:*:attempt:*"]
+        {
+            owner.get(&format!("/api/sessions?{wrong}")).expect(400);
+        }
+        let by_id = owner.get(&format!("/api/sessions/sess_{parent}")).expect(200);
+        let by_key = owner.get(&format!("/api/sessions/{key}")).expect(200);
+        assert_eq!((by_id.text.as_str(), by_id.text_at("key")), (by_key.text.as_str(), key.clone()));
+        let attempts = owner.get(&format!("/api/sessions/sess_{parent}/attempts")).expect(200);
+        assert_eq!(column(&attempts, "attempts", "key"), [Value::from(format!("{key}:node:start:attempt:1"))]);
+        assert_eq!(column(&attempts, "attempts", "spawnedBy"), [Value::from(key.as_str())]);
+        assert_eq!(column(&attempts, "attempts", "spawnDepth"), [Value::from(1u64)]);
+        let child = column(&attempts, "attempts", "childSessionId")[0].clone();
+        let child = owner.get(&format!("/api/sessions/{}", child.as_text().unwrap())).expect(200);
+        assert_eq!(child.text_at("workflowId"), "child");
+        let transcript = &column(&attempts, "attempts", "transcript")[0];
+        let step = owner.get(transcript.as_text().unwrap()).expect(200);
+        assert_eq!(column(&step, "steps", "stepId"), [Value::from("start")]);
+        owner.get(&format!("/api/sessions/{key}:node:start:attempt:1")).expect(400);
+        let other = Organization::new(&server, "globex").owner;
+        for id in [format!("sess_{parent}"), key.replace("ada", "bob"), key, parent] {
+            let client = if id.contains("bob") || !id.contains(['_', ':']) { owner } else { &other };
+            client.get(&format!("/api/sessions/{id}")).expect(404);
+        }
+        ours.member("eve", "viewer").get(&format!("/api/sessions/sess_{done}")).expect(200);
+    });
+}
+
+#[test]
+fn a_proposal_names_the_session_of_its_execution() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let ours = Organization::new(&server, "acme");
+    let data = yaml("constraints: {allowSelfModification: true}\nsteps: [{id: gate, type: approval}]\n");
+    let body = Value::map([("id", Value::from("w")), ("data", data)]);
+    let saved = ours.owner.post("/api/workflows/sync", &body).expect(200);
+    let id = settled(&ours.owner, "w", "r1").text_at("id");
+    let proposed = Value::map([("proposedWorkflow", yaml("steps: [{id: other, type: approval}]\n"))]);
+    let hash = Value::from(saved.text_at("workflowHash"));
+    let body = Value::map([("baseWorkflowHash", hash), ("proposal", proposed)]);
+    let made = ours.session_of(&id).post("/api/workflows/w/proposals", &body).expect(201);
+    assert_eq!(made.text_at("proposedBySessionId"), format!("sess_{id}"));
 }

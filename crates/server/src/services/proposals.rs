@@ -474,21 +474,23 @@ fn expire(
 /// The author of a proposal. A session proposes for the workflow of its own execution only.
 fn author(app: &App, caller: &Caller, execution: Option<&str>, workflow: &Stored<Workflow>) -> Result<Author> {
     let user = caller.user.clone();
-    let (execution, session) = match &caller.kind {
-        Kind::Person => (execution, None),
+    let execution = match &caller.kind {
+        Kind::Person => execution,
         Kind::Session { execution: own } => {
             if execution.is_some_and(|named| named != own) {
                 return Err(Problem::new(Code::Forbidden, "A session proposes as its own execution only."));
             }
-            (Some(own.as_str()), Some(caller.token.clone()))
+            Some(own.as_str())
         }
     };
+    let mut session = None;
     if let Some(execution) = execution {
         let row = visible_execution(app, caller, execution)?;
         if row.workflow_id.as_deref() != Some(&workflow.id) {
             let message = format!("executionId: it is no execution of the workflow `{}`", workflow.id);
             return Err(Problem::new(Code::Forbidden, message));
         }
+        session = (caller.kind != Kind::Person).then(|| row.session());
     }
     Ok(Author { user, execution: execution.map(String::from), session })
 }
