@@ -23,6 +23,9 @@ pub const SECRET: &str = "secret";
 /// The key of the text before the value.
 pub const PREFIX: &str = "prefix";
 
+/// The name of the token of the execution's own session. No secret that a person sets can have it.
+pub const SESSION_TOKEN: &str = "session:token";
+
 /// The parameters that may contain references, by the step type.
 pub const PLACES: [(&str, &str); 3] = [("bash", "env"), ("http", "headers"), ("http", "query")];
 
@@ -101,7 +104,8 @@ impl SecretReference {
         if map.keys().any(|key| key != SECRET && key != PREFIX) {
             return Err(BadSecret::UnknownKey);
         }
-        let name = map.get(SECRET).and_then(Value::as_text).filter(|name| is_secret_name(name));
+        let name =
+            map.get(SECRET).and_then(Value::as_text).filter(|name| is_secret_name(name) || *name == SESSION_TOKEN);
         let prefix = match map.get(PREFIX) {
             None => "",
             Some(Value::Text(text)) if text.len() <= SECRET_PREFIX_BYTES_MAX && !text.chars().any(char::is_control) => {
@@ -151,6 +155,8 @@ mod tests {
         let read = |text: &str| SecretReference::read(&json::value(text.as_bytes()).unwrap());
         assert_eq!(read(r#"{"name": "A"}"#), None);
         assert_eq!(read(r#""{secret: A}""#), None);
+        assert!(read(r#"{"secret": "session:token"}"#).is_some_and(|read| read.is_ok()));
+        assert!(!is_secret_name(SESSION_TOKEN), "a person could set it");
         let reference = SecretReference { name: "A.b-1".into(), prefix: "Bearer ".into() };
         assert_eq!(read(r#"{"secret": "A.b-1", "prefix": "Bearer "}"#), Some(Ok(reference.clone())));
         assert_eq!(SecretReference::read(&reference.to_value()), Some(Ok(reference)));
@@ -160,6 +166,7 @@ mod tests {
             (r#"{"secret": "a b"}"#, BadSecret::BadName),
             (r#"{"secret": "-a"}"#, BadSecret::BadName),
             (r#"{"secret": "../a"}"#, BadSecret::BadName),
+            (r#"{"secret": "session:key"}"#, BadSecret::BadName),
             (r#"{"secret": {"secret": "A"}}"#, BadSecret::BadName),
             (r#"{"secret": "A", "prefix": 1}"#, BadSecret::BadPrefix),
             (r#"{"secret": "A", "prefix": "a\nb"}"#, BadSecret::BadPrefix),

@@ -15,6 +15,7 @@ use mainspring_effects::{
     BoxFuture,
     secrets::{Purpose, SECRET_BYTES_MAX, SecretError, SecretSource, SecretUser, SecretValue},
 };
+use mainspring_kernel::secret::SESSION_TOKEN;
 use mainspring_server::services::stored_secrets::StoredSecrets;
 use tokio::{io::AsyncReadExt, process::Command, sync::SetOnce, task::spawn_blocking, time::timeout};
 
@@ -60,11 +61,20 @@ impl NodeSecrets {
 
     async fn read(&self, name: &str, by: &SecretUser) -> Result<SecretValue, SecretError> {
         let Some(organization) = by.organization.as_deref() else {
+            if name == SESSION_TOKEN {
+                let why = "only executions of a server have a session with a token: use a secret of your own";
+                return Err(SecretError::Missing(why.into()));
+            }
             let secret = self.configured(name)?;
             check_workflow(secret, &by.purpose)?;
             return value_of(&secret.source).await;
         };
         let stored = self.stored.wait().await.clone();
+        if name == SESSION_TOKEN {
+            let (organization, purpose) = (organization.to_owned(), by.purpose.clone());
+            let read = spawn_blocking(move || stored.session_token(&organization, &purpose)).await;
+            return read.map_err(|error| SecretError::Unavailable(error.to_string()))?;
+        }
         if let Purpose::Step { .. } = by.purpose {
             let (store, organization) = (stored.clone(), organization.to_owned());
             let (name, purpose) = (name.to_owned(), by.purpose.clone());

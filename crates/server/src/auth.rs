@@ -15,5 +15,6 @@ pub(crate) mod policy;
 pub(crate) mod refusal_log;
 pub(crate) mod refusals;
 pub(crate) mod session;
+pub(crate) mod session_token;
 pub(crate) mod sign_in_codes;
 pub mod token;

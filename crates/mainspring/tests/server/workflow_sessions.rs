@@ -1,4 +1,6 @@
-//! The sessions of executions: their ids, their variables, and the routes that show them.
+//! The sessions of executions: their ids, their variables, the routes that show them, and their tokens.
+
+use std::fs;
 
 use mainspring_kernel::value::{Map, Value};
 
@@ -114,6 +116,76 @@ fn a_session_is_shown_with_its_key_and_its_parents() {
             client.get(&format!("/api/sessions/{id}")).expect(404);
         }
         ours.member("eve", "viewer").get(&format!("/api/sessions/sess_{done}")).expect(200);
+    });
+}
+
+/// Writes the token of its session to a file of the test, prints it, and waits at a gate.
+fn with_token(file: &std::path::Path) -> Value {
+    yaml(&format!(
+        "[{{id: use, type: bash, env: {{WORKFLOW_TOKEN: {{secret: 'session:token'}}}}, command: 'printf %s \
+         \"$WORKFLOW_TOKEN\" > \"{}\"; echo \"$WORKFLOW_TOKEN\"'}}, {{id: gate, type: approval}}]",
+        file.display()
+    ))
+}
+
+#[test]
+fn a_step_acts_with_the_token_of_its_session_until_the_execution_ends() {
+    everywhere(|place| {
+        let folder = tempfile::tempdir().unwrap();
+        let server = place.start_uncontained();
+        let ours = Organization::new(&server, "acme");
+        let bob = ours.member("bob", "member");
+        let file = folder.path().join("token");
+        save(&bob, "acts", with_token(&file));
+        let narrow = Value::map([
+            ("name", Value::from("narrow")),
+            ("scopes", Value::List(vec!["executions:start".into(), "scripts:run".into()])),
+        ]);
+        let narrow = server.client(&bob.post("/api/tokens", &narrow).expect(201).text_at("token"));
+        let refused = start(&narrow, "acts", "r0", Map::new()).expect(403);
+        assert!(refused.text.contains("session:token"), "{refused:?}");
+        let gated = settled(&bob, "acts", "r1");
+        let (id, resume) = (gated.text_at("id"), gated.text_at("resumeToken"));
+        let token = fs::read_to_string(&file).unwrap();
+        let session = server.client(&token);
+        assert_eq!(session.get("/api/me").expect(200).text_at("userId"), "bob");
+        session.get(&format!("/api/executions/{id}")).expect(200);
+        // It is no person, writes no workflow, makes no credential, and controls its own execution alone.
+        let decide = Value::map([("approve", Value::Bool(true)), ("resumeToken", resume.as_str().into())]);
+        session.post(&format!("/api/executions/{id}/approve"), &decide).expect(403);
+        let body = Value::map([("id", Value::from("acts")), ("data", Value::map([("steps", echo())]))]);
+        session.post("/api/workflows/sync", &body).expect(403);
+        session.post("/api/tokens", &Value::map([("name", Value::from("t"))])).expect(403);
+        let other = settled(&bob, "acts", "r2").text_at("id");
+        let why = Value::map([("reason", Value::from("x"))]);
+        session.post(&format!("/api/executions/{other}/cancel"), &why).expect(403);
+        session.post("/api/session", &Value::map([("token", Value::from(token.as_str()))])).expect(401);
+        // The proof of one execution is not that of another, and not part of any response or audit entry.
+        let other_token = fs::read_to_string(&file).unwrap();
+        assert_ne!(other_token, token);
+        let mixed = [other_token.split_at(37).0, token.split_at(37).1].concat();
+        server.client(&mixed).get("/api/me").expect(401);
+        let steps = ours.owner.get(&format!("/api/executions/{id}/steps")).expect(200).text;
+        let audit = ours.owner.get("/api/audit").expect(200).text;
+        assert!(steps.contains("***") && !steps.contains("msw_"), "{steps}");
+        assert!(audit.contains("session:token") && audit.contains(&id) && !audit.contains("msw_"), "{audit}");
+        if let Some(node) = place.another_uncontained("other") {
+            session.moved_to(&node.address).get("/api/me").expect(200);
+        }
+        ours.owner.put("/api/members/bob", &Value::map([("role", Value::from("viewer"))])).expect(200);
+        session.post(&format!("/api/executions/{id}/cancel"), &why).expect(403);
+        ours.owner.put("/api/members/bob", &Value::map([("role", Value::from("member"))])).expect(200);
+        session.post(&format!("/api/executions/{id}/cancel"), &why).expect(200);
+        // The cache of credentials may know it for a second.
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+        while session.get("/api/me").status != 401 {
+            assert!(std::time::Instant::now() < end, "it outlives its execution");
+            std::thread::yield_now();
+        }
+        // Removing the member ends the tokens of their executions.
+        server.client(&other_token).get("/api/me").expect(200);
+        ours.owner.send("DELETE", "/api/members/bob", &[], None).expect(204);
+        server.client(&other_token).get("/api/me").expect(401);
     });
 }
 

@@ -1,6 +1,7 @@
 //! Looks credentials up in the catalogue: at authentication, and again for requests that have waited.
 
 use mainspring_engine::clock::now_ms;
+use mainspring_kernel::key::ExecutionKey;
 use mainspring_store::{Catalogue, Change};
 
 use crate::{
@@ -10,6 +11,7 @@ use crate::{
         credential::Credential,
         permission::{Permission, Role},
         refusals::CredentialOwner,
+        session_token::{current_session_caller, look_up_session},
     },
     http::problem::{Code, Problem, Result},
     resources::{
@@ -46,7 +48,10 @@ pub(crate) fn valid_caller(app: &App, credential: &Credential) -> Result<Option<
 
 /// Looks a credential up in the catalogue.
 pub(crate) fn look_up(app: &App, credential: &Credential) -> Result<Lookup> {
-    let text = credential.text();
+    let text = match credential {
+        Credential::Bearer(text) | Credential::Cookie(text) => text,
+        Credential::Session(token) => return look_up_session(app, token),
+    };
     let installation = Repository::of(app.catalogue(), "");
     let owner = |organization: &str, user: &str| CredentialOwner {
         organization: organization.into(),
@@ -62,7 +67,7 @@ pub(crate) fn look_up(app: &App, credential: &Credential) -> Result<Lookup> {
     let (token, now) = (&stored.body, now_ms());
     let (fits, sign_in) = match credential {
         Credential::Bearer(_) => (token.secret_hash().is_some_and(|hash| text.fits(&hash)), None),
-        Credential::Cookie(_) => {
+        Credential::Cookie(_) | Credential::Session(_) => {
             let sign_in = token.sign_in(text, now).map(|one| one.hash.clone());
             (sign_in.is_some(), sign_in)
         }
@@ -138,6 +143,9 @@ pub(crate) fn reauthorize(app: &App, caller: &Caller, permission: Permission) ->
 
 /// An authenticated caller with the current role and scopes; `None` if the credential is no longer valid.
 pub(crate) fn current_caller(app: &App, caller: &Caller) -> Result<Option<Caller>> {
+    if let Some(execution) = ExecutionKey::of_session_id(&caller.token) {
+        return current_session_caller(app, execution);
+    }
     let token = Repository::of(app.catalogue(), "").get::<Token>(&caller.token)?;
     let member = Repository::of(app.catalogue(), &caller.organization).get::<Member>(&caller.user)?;
     let is_unexpired = |token: &Token| {

@@ -73,7 +73,7 @@ pub(crate) async fn authorize(
         method: parts.method.clone(),
         route: parts.extensions.get::<MatchedPath>().cloned(),
         from,
-        token: credential.as_ref().map(|credential| credential.text().id.clone()),
+        token: credential.as_ref().map(Credential::id),
     };
     let requirement = app.policies.get().and_then(|policies| policies.requirement(&parts.method, logged.path()));
     let Decision { verdict, admitted, owner } = decide(&app, requirement, credential, &parts, &logged).await;

@@ -8,6 +8,7 @@ use mainspring_kernel::{
     diagnostic::Diagnostic,
     input::{TRIGGER_IN_TRIGGER, WORKFLOWS_IN_TRIGGER},
     plan::{Constraints, Work},
+    secret::{SESSION_TOKEN, references_of},
     value::{Map, Value},
 };
 use mainspring_store::{ExecutionRow, Origin};
@@ -101,6 +102,7 @@ pub(crate) fn prepare(
     };
     let evaluator = ForTenant { evaluator: &*app.evaluator, tenant: &caller.organization };
     request.admit(&evaluator).map_err(rejected)?;
+    check_session_token(caller, &request)?;
     let warnings = warnings_for_start(app, caller, &workflow.body)?;
     let workspace = workspace(app, caller, &request, &workflow.id)?;
     Ok((StartRequest { workspace, ..request }, warnings))
@@ -124,6 +126,25 @@ fn check_bounds(asked: &Constraints, allowed: &Constraints) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Rejects a credential with scopes for workflows whose steps get the token of their session, since that has none.
+fn check_session_token(caller: &Caller, request: &StartRequest) -> Result<()> {
+    let uses_token = |work: &Work| match work {
+        Work::Effect { params, .. } => {
+            references_of(params).iter().any(|placed| placed.reference.name == SESSION_TOKEN)
+        }
+        _ => false,
+    };
+    let mut plans = [&request.plan].into_iter().chain(request.workflows.values());
+    if caller.scopes.is_empty() || !plans.any(|plan| plan.steps.iter().any(|step| uses_token(&step.work))) {
+        return Ok(());
+    }
+    let message = format!(
+        "This credential has scopes, and a step uses `{SESSION_TOKEN}`, which has the permissions of the member: start the \
+         workflow with a credential without scopes."
+    );
+    Err(Problem::new(Code::Forbidden, message))
 }
 
 /// Longest wait for a node to take a start from its inbox, and the interval of polling for it.

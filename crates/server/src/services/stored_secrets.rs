@@ -4,11 +4,11 @@ use std::{fmt, sync::Arc};
 
 use mainspring_effects::secrets::{Purpose, SecretError, SecretValue};
 use mainspring_engine::clock::now_ms;
-use mainspring_kernel::{cbor, hash::Hash, value::Value};
+use mainspring_kernel::{cbor, hash::Hash, secret::SESSION_TOKEN, value::Value};
 use mainspring_store::{AuditEntry, Catalogue, Change, Store};
 
 use crate::{
-    auth::caller::Caller,
+    auth::{caller::Caller, session_token::SessionToken},
     http::problem::{Code, Problem, Result},
     resources::{
         Secret,
@@ -67,6 +67,24 @@ impl StoredSecrets {
         let value = open(&secret, &self.key, organization, name)?;
         self.record(organization, name, purpose)?;
         Ok(Some(value))
+    }
+
+    /// Derives the token of the session of an execution for one of its steps. The use is recorded before the token is
+    /// returned. Blocks.
+    pub fn session_token(
+        &self,
+        organization: &str,
+        purpose: &Purpose,
+    ) -> std::result::Result<SecretValue, SecretError> {
+        let Purpose::Step { execution_id, .. } = purpose else {
+            return Err(SecretError::NotPermitted("the settings file has no session: use a secret".into()));
+        };
+        let found = self.store.execution_by_id(execution_id);
+        let row = found.map_err(|error| SecretError::Unavailable(error.to_string()))?;
+        let row = row.filter(|row| row.organization.as_deref() == Some(organization));
+        let row = row.ok_or_else(|| SecretError::Missing("its execution is not in the store".into()))?;
+        self.record(organization, SESSION_TOKEN, purpose)?;
+        SecretValue::new(&SessionToken::of(&self.key, row.key).reveal()).map_err(SecretError::Missing)
     }
 
     /// Adds the use of a secret to the audit log of an organization. Blocks.
