@@ -55,6 +55,8 @@ enum Command {
     Triggers(commands::triggers::Triggers),
     /// Set, list and remove the secrets that steps use as {secret: NAME}
     Secret(commands::secret::Secret),
+    /// List the sessions of executions of a server, and reap ended ones
+    Sessions(commands::sessions::Sessions),
     /// Create a token for a member of the server
     Token(commands::token::Token),
     /// Show the server's settings and the source of each
@@ -277,6 +279,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Apply(apply) => commands::repository::apply(&apply, context),
         Command::Proposals(proposals) => commands::proposals::proposals(&proposals, context),
         Command::Rollback(rollback) => commands::rollback::rollback(&rollback, context),
+        Command::Sessions(sessions) => commands::sessions::sessions(&sessions, context),
         Command::Secret(secret) => commands::secret::secret(&secret, context),
         Command::Triggers(triggers) => commands::triggers::triggers(&triggers, context),
         Command::Token(token) => commands::token::token(&token, context),

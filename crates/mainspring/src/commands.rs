@@ -35,6 +35,7 @@ pub(crate) mod scenario;
 pub(crate) mod schedule;
 pub(crate) mod schema;
 pub(crate) mod secret;
+pub(crate) mod sessions;
 pub(crate) mod shadow;
 pub(crate) mod show;
 pub(crate) mod signal;

@@ -6,6 +6,7 @@ use mainspring_kernel::value::{Map, Value};
 
 use super::{
     client::{Client, Reply},
+    commands::Caller,
     escapes::{run, said},
     process::{Organization, Server, everywhere},
     start::{echo, save, start},
@@ -203,4 +204,76 @@ fn a_proposal_names_the_session_of_its_execution() {
     let body = Value::map([("baseWorkflowHash", hash), ("proposal", proposed)]);
     let made = ours.session_of(&id).post("/api/workflows/w/proposals", &body).expect(201);
     assert_eq!(made.text_at("proposedBySessionId"), format!("sess_{id}"));
+}
+
+/// The lines of a command with `--json`.
+fn lines(caller: &Caller, arguments: &[&str]) -> Vec<Value> {
+    let text = caller.fine(&[arguments, &["--json"]].concat());
+    text.lines().map(|line| mainspring_kernel::json::value(line.as_bytes()).unwrap()).collect()
+}
+
+#[test]
+fn a_reaper_takes_ended_sessions_that_match_and_no_others() {
+    everywhere(|place| {
+        // Otherwise workspaces of ended executions may be removed before they are looked at.
+        let file = place.configure("scriptsKeepMinutes: 600\n").join("workspace");
+        let server = place.start_uncontained();
+        let ours = Organization::new(&server, "acme");
+        let owner = &ours.owner;
+        let works = |last: &str| {
+            yaml(&format!(
+                "[{{id: work, type: bash, command: 'pwd > \"{}.$WORKFLOW_ID\"'}}, {{id: last, type: {last}}}]",
+                file.display()
+            ))
+        };
+        for (workflow, last) in [("nightly", "approval"), ("other", "approval"), ("open", "approval")] {
+            save(owner, workflow, works(last));
+        }
+        let ids: Vec<String> = ["nightly", "other", "open"].map(|one| settled(owner, one, "r1").text_at("id")).into();
+        let folder = |workflow: &str| fs::read_to_string(format!("{}.{workflow}", file.display())).unwrap();
+        let exists = |workflow: &str| std::path::Path::new(folder(workflow).trim()).exists();
+        let tokens: Vec<Client> = ids.iter().map(|id| ours.session_of(id)).collect();
+        let why = Value::map([("reason", Value::from("x"))]);
+        for id in &ids[..2] {
+            owner.post(&format!("/api/executions/{id}/cancel"), &why).expect(200);
+            owner.get(&format!("/api/executions/{id}/wait")).expect(200);
+        }
+        assert!(["nightly", "other", "open"].into_iter().all(exists));
+        let all = Value::map([("key", Value::from("agent:*:workflow:*:run:*"))]);
+        ours.member("bob", "member").post("/api/sessions/reap", &all).expect(403);
+        let caller = Caller::new(&server.address, owner.token());
+        let nightly = "agent:*:workflow:night*:run:*";
+        let reaped = |sessions: &[Value]| -> Vec<String> {
+            let id = |one: &Value| one.get("executionId").and_then(Value::as_text).unwrap().to_owned();
+            sessions.iter().map(id).collect()
+        };
+        // Neither a trial nor a time before the end changes anything.
+        let trial = lines(&caller, &["sessions", "reap", nightly, "--dry-run"]);
+        assert_eq!(reaped(&trial), ids[..1]);
+        assert_eq!(trial[0].get("tokensRevoked"), Some(&Value::from(1u64)));
+        assert_eq!(trial[0].get("workspaceRemoved"), Some(&Value::Bool(true)));
+        let early = ["sessions", "reap", nightly, "--ended-before", "2020-01-01T00:00:00Z"];
+        assert_eq!(reaped(&lines(&caller, &early)), Vec::<String>::new());
+        assert!(exists("nightly"));
+        tokens[0].get("/api/me").expect(200);
+
+        let taken = lines(&caller, &["sessions", "reap", nightly]);
+        assert_eq!(taken, trial);
+        assert!(!exists("nightly") && exists("other") && exists("open"));
+        tokens[0].get("/api/me").expect(401);
+        tokens[1].get("/api/me").expect(200);
+        // All that have ended, with the repeated one, and never the one that waits.
+        let taken = lines(&caller, &["sessions", "reap", "agent:*:workflow:*:run:*"]);
+        assert_eq!(reaped(&taken), [ids[1].clone(), ids[0].clone()]);
+        assert_eq!(taken[1].get("tokensRevoked"), Some(&Value::from(0u64)));
+        assert!(!exists("other") && exists("open"));
+        tokens[2].get("/api/me").expect(200);
+        owner.get(&format!("/api/executions/{}/steps", ids[0])).expect(200);
+        let audit = owner.get("/api/audit").expect(200).text;
+        assert_eq!(audit.matches("session.reap").count(), 2, "{audit}");
+        let listed = lines(&caller, &["sessions", "list", "--status", "terminated"]);
+        assert_eq!(listed.len(), 2);
+        let shown = lines(&caller, &["sessions", "show", &format!("sess_{}", ids[2])]);
+        assert_eq!(shown[0].get("status"), Some(&Value::from("hibernated")));
+    });
 }

@@ -44,7 +44,7 @@ pub enum Permission {
     /// Start executions of workflows that have scripts (`bash` steps).
     #[serde(rename = "scripts:run")]
     ScriptsRun,
-    /// Release or end quarantined executions.
+    /// Release or end quarantined executions, reap sessions.
     #[serde(rename = "executions:repair")]
     ExecutionsRepair,
     /// Erase values of ended executions.

@@ -1,4 +1,4 @@
-//! Lists and reads sessions of executions. Browser sessions are in `session.rs`.
+//! Lists, reads and reaps sessions of executions. Browser sessions are in `session.rs`.
 
 use axum::{Json, extract::State};
 use mainspring_kernel::key::ExecutionKey;
@@ -12,9 +12,11 @@ use crate::{
     app::App,
     auth::caller::Caller,
     http::{
+        body::Body,
         extract::{PathParams, QueryParams},
         pagination::{PageQuery, most, number},
-        problem::{Problem, Result},
+        problem::{Problem, ProblemBody, Result},
+        timestamps,
     },
     services::{
         execution_sessions::{
@@ -22,11 +24,16 @@ use crate::{
             session, visible_session,
         },
         execution_view::attempts_and_state,
+        reap_sessions::{ReapOrder, ReapedSessions, reap},
     },
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(list_attempts))
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(get))
+        .routes(routes!(list_attempts))
+        .routes(routes!(reap_some))
 }
 
 /// Filter of sessions, with position and size of the page.
@@ -67,7 +74,7 @@ fn words<'q>(field: &str, list: Option<&'q str>, known: &[&str]) -> Result<Vec<&
 }
 
 /// Parses a pattern of the keys of executions.
-fn pattern_of(field: &str, text: &str) -> Result<SessionPattern> {
+pub(super) fn pattern_of(field: &str, text: &str) -> Result<SessionPattern> {
     let pattern = SessionPattern::parse(text).map_err(|error| Problem::field(field, error))?;
     if pattern.is_of_attempts() {
         return Err(Problem::field(field, "it matches step attempts; leave `:node:` and the rest out"));
@@ -161,4 +168,35 @@ async fn list_attempts(
         Ok(Json(AttemptSessions { attempts, next_cursor }))
     })
     .await
+}
+
+/// Sessions to reap.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Reap {
+    /// Pattern of session keys, such as `agent:*:workflow:nightly-*:run:*`.
+    key: String,
+    /// Only sessions that ended before this time, such as 2026-02-07T12:00:00Z; by default all that have ended.
+    ended_before: Option<String>,
+    /// Only list the sessions; default false.
+    #[serde(default)]
+    dry_run: bool,
+    /// Maximum number of sessions, 1 to 200; default 50.
+    #[schema(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+    /// `nextCursor` of the previous response.
+    cursor: Option<String>,
+}
+
+/// Reap sessions: revoke their credentials and remove their workspaces on this server. Only sessions of ended executions
+/// are taken; executions and journals stay.
+#[utoipa::path(post, path = "/api/sessions/reap", tag = "sessions", request_body = Reap,
+    extensions(("x-permission" = json!("executions:repair"))),
+    responses((status = 200, body = ReapedSessions), (status = 409, body = ProblemBody)))]
+async fn reap_some(State(app): State<App>, caller: Caller, Body(body): Body<Reap>) -> Result<Json<ReapedSessions>> {
+    let pattern = pattern_of("key", &body.key)?;
+    let before = body.ended_before.as_deref().map(|text| timestamps::read("endedBefore", text)).transpose()?;
+    let (cursor, most) = (position(body.cursor.as_deref())?, most(body.limit)?);
+    let order = ReapOrder { key: body.key, pattern, before: before.unwrap_or(u64::MAX), is_dry: body.dry_run };
+    app.run(move |app| reap(app, &caller, &order, (cursor, most)).map(Json)).await
 }

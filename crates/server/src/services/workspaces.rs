@@ -4,6 +4,7 @@
 //! written first, so that a server that is killed in between leaves nothing that a later sweep would miss.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, DirBuilder, OpenOptions},
     io::{self, Read, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
@@ -12,9 +13,10 @@ use std::{
 
 use mainspring_kernel::{
     json::{compact, read},
+    key::ExecutionKey,
     value::Value,
 };
-use mainspring_store::{Filter, Origin, Store, StoreError, is_final};
+use mainspring_store::{ExecutionRow, Filter, Origin, Store, StoreError, is_final};
 
 /// File extension of a note.
 const NOTE: &str = "start";
@@ -95,27 +97,72 @@ pub fn sweep(
     Ok(removed)
 }
 
-/// True if no execution uses or will use the workspace of a note.
-fn is_over(store: &dyn Store, note: &Path, now_ms: u64, keep_ms: u64) -> Result<bool, StoreError> {
-    // An unreadable note does not identify its execution; the workspace is kept.
-    let Some(value) = note_of(note) else { return Ok(false) };
+/// Removes the workspaces of some executions that have ended, and returns the executions whose workspace was removed. With
+/// `is_dry`, returns those whose workspace would be removed.
+pub(crate) fn remove_of(
+    store: &dyn Store,
+    folder: &Path,
+    executions: &BTreeSet<ExecutionKey>,
+    (now_ms, is_dry): (u64, bool),
+    remove: impl Fn(&Path) -> io::Result<()>,
+) -> Result<BTreeSet<ExecutionKey>, StoreError> {
+    let mut removed = BTreeSet::new();
+    for note in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let value =
+            Some(&note).filter(|note| note.extension().is_some_and(|end| end == NOTE)).and_then(|note| note_of(note));
+        let Some(Noted { row: Some(row), .. }) = value.map(|value| noted(store, &value)).transpose()?.flatten() else {
+            continue;
+        };
+        if !executions.contains(&row.key) || !is_over(store, &note, now_ms, 0)? {
+            continue;
+        }
+        let workspace = note.with_extension("");
+        if is_dry || ((!workspace.exists() || remove(&workspace).is_ok()) && fs::remove_file(&note).is_ok()) {
+            removed.insert(row.key);
+        }
+    }
+    Ok(removed)
+}
+
+/// The start that a note identifies.
+struct Noted {
+    organization: String,
+    /// `None` if the start has no execution yet, or failed.
+    row: Option<ExecutionRow>,
+    detaches: bool,
+}
+
+/// Reads the start of a note; `None` if the note is invalid.
+fn noted(store: &dyn Store, value: &Value) -> Result<Option<Noted>, StoreError> {
     let text = |key: &str| value.get(key).and_then(Value::as_text);
     let (Some(organization), Some(workflow), Some(key)) =
         (text("organization"), text("workflow"), text("idempotencyKey"))
     else {
-        return Ok(false);
+        return Ok(None);
     };
     let origin = Origin { organization: Some(organization), workflow_id: Some(workflow), workflow: None };
-    let Some(row) = store.execution_by_idempotency_key(&origin, key)? else {
+    let row = store.execution_by_idempotency_key(&origin, key)?;
+    let detaches = value.get("detaches").and_then(Value::as_bool).unwrap_or(true);
+    Ok(Some(Noted { organization: organization.into(), row, detaches }))
+}
+
+/// True if no execution uses or will use the workspace of a note.
+fn is_over(store: &dyn Store, note: &Path, now_ms: u64, keep_ms: u64) -> Result<bool, StoreError> {
+    // An unreadable note does not identify its execution; the workspace is kept.
+    let Some(Noted { organization, row, detaches }) =
+        note_of(note).map(|value| noted(store, &value)).transpose()?.flatten()
+    else {
+        return Ok(false);
+    };
+    let Some(row) = row else {
         return Ok(age_ms(note, now_ms).is_some_and(|age| age >= START_MS_MAX));
     };
     let ended = row.completed_at.filter(|_| is_final(&row.status));
-    let detaches = value.get("detaches").and_then(Value::as_bool).unwrap_or(true);
     let keep_ms = if detaches { keep_ms.max(DETACHED_MS_MAX) } else { keep_ms };
     if ended.is_none_or(|ended| now_ms.saturating_sub(ended) < keep_ms) {
         return Ok(false);
     }
-    Ok(!detaches || !has_detached(store, organization)?)
+    Ok(!detaches || !has_detached(store, &organization)?)
 }
 
 /// True if a detached child execution is still active in the organization.
