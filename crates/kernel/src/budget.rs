@@ -10,6 +10,8 @@ use alloc::{
     vec::Vec,
 };
 
+mod prices;
+
 use crate::{
     limits::BUDGET_WARN_PERCENT_DEFAULT,
     value::{Map, Number, Value},
