@@ -28,6 +28,9 @@ use ahead::{Ahead, Metered};
 
 mod ahead;
 
+/// The key of YAML 1.1 that takes the entries of another object. YAML 1.2 has no such key.
+const MERGE_KEY: &str = "<<";
+
 /// Parses one YAML document with source positions.
 pub fn read(bytes: &[u8]) -> Result<Document, ReadError> {
     let text = core::str::from_utf8(bytes).map_err(|error| json::not_utf8(bytes, error.valid_up_to()))?;
@@ -163,6 +166,9 @@ impl<'a> Reader<'a> {
         loop {
             let (key, key_span) = match self.next()? {
                 (Event::MappingEnd, _) => break,
+                (Event::Scalar(key, ScalarStyle::Plain, ..), span) if key == MERGE_KEY => {
+                    return Err(error(span, "merge keys are not supported", "write the entries out in place of `<<`"));
+                }
                 (Event::Scalar(key, ..), span) => (key.into_owned(), span),
                 (_, span) => {
                     let help = match rest_at(self.text, place(span.start)).starts_with('{') {
@@ -388,6 +394,7 @@ mod tests {
         for (text, message) in [
             ("", "empty"),
             ("a: 1\na: 2\n", "line 2, column 1: the key \"a\" stands here twice"),
+            ("a: &x {b: 1}\nc:\n  <<: *x\n", "line 3, column 3: merge keys are not supported"),
             ("a: !thing 1\n", "tag"),
             ("--- 1\n--- 2\n", "second document"),
             ("? [a]\n: 1\n", "not text"),
