@@ -2,7 +2,7 @@
 
 /// Version of the rules in [`decide`](crate::decide). An execution pins the version at its start. A change that makes an input
 /// produce other records is made under a higher version only, or replays of older journals would fail.
-pub const DECIDE_VERSION: u32 = 8;
+pub const DECIDE_VERSION: u32 = 9;
 
 /// Decide version that introduced these rules:
 ///
@@ -46,3 +46,10 @@ pub const BUDGETS_SINCE: u32 = 8;
 /// - a failed model call fails the agent, also in a workflow with `failOpen`;
 /// - a final answer that cannot be checked fails the agent, and is not sent back to the model.
 pub(crate) const AGENT_FAILURES_SINCE: u32 = 8;
+
+/// Version since which the gate before a call of an unclassified tool says how to classify it.
+pub(crate) const CLASSIFY_HINT_SINCE: u32 = 9;
+
+/// Version since which a model call that failed before its request uses nothing: a tool server or a secret was not
+/// available.
+pub(crate) const UNSENT_CALLS_SINCE: u32 = 9;

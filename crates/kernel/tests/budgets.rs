@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_kernel::{
     budget::{ModelTerm, ModelTerms, Price, Usage},
-    decide::{Action, decide_with},
+    decide::{Action, DECIDE_VERSION, decide_with},
     definition::{Syntax, compile, read},
     effect::{Attempt, Outcome},
     failure::{Class, Failure},
@@ -176,6 +176,26 @@ fn a_lost_answer_counts_and_a_refused_request_does_not() {
     run.receipt(0, Outcome::Failed(Failure::new(Class::Invalid, "model_request_rejected", "no")));
     assert_eq!(run.state.counts.budgets.execution.spent.tokens, reserved.tokens);
     assert_eq!(run.state.counts.budgets.execution.reserved, Usage::default());
+}
+
+/// The tools of a request come from servers, and its key from a secret: without them no request was sent. An execution
+/// of an older release keeps its rule.
+#[test]
+fn a_model_call_that_was_not_sent_uses_nothing() {
+    let definition = "steps: [{id: a, type: agent, goal: g, tools: [web.*], budget: {tokens: 9000}}]";
+    let spent = |code: &str, version: u32| {
+        let mut run = Run::new(definition, 1);
+        run.state.decide_version = version;
+        run.receipt(0, Outcome::Failed(Failure::new(Class::Unavailable, code, "no")));
+        let account = &run.state.counts.budgets.execution;
+        assert_eq!(account.reserved, Usage::default(), "{code}");
+        (account.spent.model_calls, account.spent.tokens > 0)
+    };
+    for code in ["tool_server_not_connected", "tool_server_start_timeout", "secret_missing", "http_parameter_invalid"] {
+        assert_eq!(spent(code, DECIDE_VERSION), (0, false), "{code}");
+        assert_eq!(spent(code, 8), (1, true), "{code}");
+    }
+    assert_eq!(spent("http_connection_lost", DECIDE_VERSION), (1, true));
 }
 
 /// The budget caps the answer, and the executor gets the cap.

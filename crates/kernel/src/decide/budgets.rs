@@ -8,7 +8,7 @@ use crate::{
     agent::{input_estimate, tokens_of},
     apply::IllegalTransition,
     budget::{Account, Budget, Limits, NAMES, Price, Usage},
-    decide_version::BUDGETS_SINCE,
+    decide_version::{BUDGETS_SINCE, UNSENT_CALLS_SINCE},
     effect::Outcome,
     failure::{Class, Failure},
     input::Lineage,
@@ -301,11 +301,17 @@ impl Decider<'_> {
                 let cost = price.map_or(0, |price| price.cost(input, cached.unwrap_or_default(), answer));
                 Usage { tokens: input.saturating_add(answer), cost, model_calls: 1, tool_calls: 0, time_ms }
             }
-            Outcome::Failed(failure) if step.stopping != Some(StopReason::Timeout) && is_free(failure) => {
+            Outcome::Failed(failure) if step.stopping != Some(StopReason::Timeout) && self.is_free(failure) => {
                 Usage { time_ms, ..Usage::default() }
             }
             _ => lost,
         })
+    }
+
+    /// True if a model call certainly used nothing.
+    fn is_free(&self, failure: &Failure) -> bool {
+        let is_unsent = || self.state.decide_version >= UNSENT_CALLS_SINCE && is_unsent(failure);
+        is_free(failure) || is_unsent()
     }
 
     /// Records a warning once for each account that is near a limit.
@@ -377,6 +383,13 @@ fn is_free(failure: &Failure) -> bool {
         || failure.code == "model_unavailable"
         || NOT_ACCEPTED.contains(&failure.code.as_str())
         || NOT_CONNECTED.contains(&failure.code.as_str())
+}
+
+/// True for a failure of a model call before its request: the executor first asks tool servers for the tools of the
+/// request, and reads the key of the model. A model answers with no code of these origins.
+fn is_unsent(failure: &Failure) -> bool {
+    let origins = ["tool_", "secret_"];
+    origins.iter().any(|origin| failure.code.starts_with(origin)) || failure.code == "http_parameter_invalid"
 }
 
 /// Returns the usage of the execution and its children for views; `None` for one without agents and budgets.

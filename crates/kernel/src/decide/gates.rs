@@ -5,7 +5,7 @@ use alloc::{format, string::ToString};
 use crate::{
     apply::IllegalTransition,
     cbor,
-    decide_version::BUDGETS_SINCE,
+    decide_version::{BUDGETS_SINCE, CLASSIFY_HINT_SINCE},
     effect_policy::Call,
     failure::{Class, Failure},
     hash::Hash,
@@ -100,7 +100,13 @@ impl Decider<'_> {
             None => format!("`{effect}`"),
         };
         let class = guard.class.name();
-        let why = if guard.is_assumed { ", which is assumed because no rule classifies the tool" } else { "" };
+        let why = match guard.is_assumed {
+            true if self.state.decide_version >= CLASSIFY_HINT_SINCE => {
+                ", which is assumed because no rule classifies the tool (settings: `policy: {classes: {\"SERVER.TOOL\": read}}`)"
+            }
+            true => ", which is assumed because no rule classifies the tool",
+            false => "",
+        };
         let name = if in_agent { instance.name(&plan) } else { step.id.clone() };
         let label = guard.label.map(|label| format!(" Its input has {label} values.")).unwrap_or_default();
         let prompt = format!("Step `{name}` calls {call}. Its class is {class}{why}.{label} Allow this call?");

@@ -158,3 +158,22 @@ fn guards_are_part_of_the_stored_plan() {
         assert_eq!(Plan::decode(&plan.encode()).expect("it reads"), *plan);
     }
 }
+
+/// The gate says how to classify the tool, except in executions of older releases.
+#[test]
+fn the_gate_of_an_unclassified_tool_says_how_to_classify_it() {
+    let prompt = |version: u32| {
+        let mut state = guarded(ONE, "{}");
+        state.decide_version = version;
+        let turn = take_in(&mut state, &start(Value::Null), 1_767_225_600_000);
+        let opened = turn.records.iter().find_map(|record| match record {
+            Record::GateOpened { question, .. } => {
+                question.value().get("prompt").and_then(Value::as_text).map(str::to_owned)
+            }
+            _ => None,
+        });
+        opened.expect("a gate")
+    };
+    assert!(prompt(9).contains("policy: {classes:"), "{}", prompt(9));
+    assert!(!prompt(8).contains("policy: {classes:"), "{}", prompt(8));
+}
