@@ -63,7 +63,7 @@ fn sections_of(name: &str, language: &Language) -> Vec<(String, Vec<Key>)> {
         "retry" => some(&["retry", "retryableErrors", "config"]),
         "edges" => some(&["edge"]),
         "variables" => some(&["variable"]),
-        "constraints" | "policy" => some(&[name]),
+        "budget" | "constraints" | "policy" => some(&[name]),
         step_type if keys::step_types().any(|known| known == step_type) => {
             let common = common(language);
             let mut own = language.step(Notation::Sequence, step_type);
@@ -199,6 +199,7 @@ fn code_value(code: &ErrorCode) -> Value {
         ("meaning", code.meaning.into()),
         ("help", code.help.into()),
         ("example", Some(code.example).filter(|example| !example.is_empty()).into()),
+        ("mended", Some(code.mended).filter(|mended| !mended.is_empty()).into()),
     ])
 }
 
@@ -208,7 +209,11 @@ fn code_text(code: &ErrorCode) -> String {
         (example, Origin::Diagnostic { .. }) => format!("\n\nThe mistake:\n\n{}", indented(example)),
         (example, _) => format!("\n\nFor example:\n\n{}", indented(example)),
     };
-    format!("{} ({})\n  {}\n  {}{example}", code.code, origin(code.origin), code.meaning, code.help)
+    let mended = match code.mended {
+        "" => String::new(),
+        mended => format!("\n\nMended:\n\n{}", indented(mended)),
+    };
+    format!("{} ({})\n  {}\n  {}{example}{mended}", code.code, origin(code.origin), code.meaning, code.help)
 }
 
 fn origin(origin: Origin) -> String {

@@ -51,7 +51,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 40] = [
+pub const CODES: [&str; 41] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -88,6 +88,7 @@ pub const CODES: [&str; 40] = [
     GATE_NEVER_OPENS,
     STEP_NEVER_RUNS,
     TIMEOUT_ABOVE_EXECUTION,
+    EDGE_CONDITION_IGNORED,
     COMPARISON_NEVER_HOLDS,
     UNUSED_ALLOW,
     UNTRUSTED_FLOW,
@@ -95,7 +96,7 @@ pub const CODES: [&str; 40] = [
 ];
 
 /// The codes of warnings that a definition may accept with `allow`, those of a server included.
-pub const WARNINGS: [&str; 17] = [
+pub const WARNINGS: [&str; 18] = [
     DUPLICATE_OUTPUT_VARIABLE,
     BAD_CONDITION,
     PATH_NOT_IN_SCHEMA,
@@ -108,6 +109,7 @@ pub const WARNINGS: [&str; 17] = [
     GATE_NEVER_OPENS,
     STEP_NEVER_RUNS,
     TIMEOUT_ABOVE_EXECUTION,
+    EDGE_CONDITION_IGNORED,
     COMPARISON_NEVER_HOLDS,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
@@ -128,6 +130,8 @@ pub const GATE_NEVER_OPENS: &str = "gate_never_opens";
 pub const STEP_NEVER_RUNS: &str = "step_never_runs";
 /// See [`CODES`].
 pub const TIMEOUT_ABOVE_EXECUTION: &str = "timeout_above_execution";
+/// See [`CODES`].
+pub const EDGE_CONDITION_IGNORED: &str = "edge_condition_ignored";
 /// See [`CODES`].
 pub const COMPARISON_NEVER_HOLDS: &str = "comparison_never_holds";
 /// See [`CODES`].

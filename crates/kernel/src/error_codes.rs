@@ -24,8 +24,10 @@ pub struct ErrorCode {
     pub meaning: &'static str,
     /// One sentence: what to do.
     pub help: &'static str,
-    /// A part of a definition or a setting; empty for none. It shows the mistake of a diagnostic, otherwise the solution.
+    /// A part of a definition with the mistake of a diagnostic, otherwise a setting or a call; empty for none.
     pub example: &'static str,
+    /// A part of a definition without the mistake of a diagnostic; empty for none.
+    pub mended: &'static str,
 }
 
 /// The part of Mainspring that reports an error, with the properties that errors have there.
@@ -57,11 +59,15 @@ pub enum Origin {
 
 impl ErrorCode {
     const fn new(code: &'static str, origin: Origin, meaning: &'static str, help: &'static str) -> Self {
-        Self { code, origin, meaning, help, example: "" }
+        Self { code, origin, meaning, help, example: "", mended: "" }
     }
 
     const fn with_example(self, example: &'static str) -> Self {
         Self { example, ..self }
+    }
+
+    const fn with_mended(self, mended: &'static str) -> Self {
+        Self { mended, ..self }
     }
 
     /// Returns the code in words: `bash exit code`.

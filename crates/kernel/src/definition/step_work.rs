@@ -252,6 +252,13 @@ impl Reader<'_, '_> {
         let mut seen = alloc::collections::BTreeSet::new();
         for (at, item) in items.iter().enumerate() {
             match item.as_text() {
+                None if item.as_map().is_some() => {
+                    let message =
+                        "an item of `approvers` must be the name of a person, not an object: a role cannot be named";
+                    let help =
+                        "write the names of members, or leave `approvers` out: then the owner and the admins decide";
+                    self.report.error(diagnostic::WRONG_KIND, &path.index(at), message, help);
+                }
                 None => self.report.wrong_item(&path.index(at), "approvers", "a name", item),
                 Some(name) if name.trim().is_empty() => {
                     self.report.error(diagnostic::EMPTY, &path.index(at), "a blank name", "take it out")

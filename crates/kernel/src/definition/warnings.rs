@@ -6,6 +6,7 @@
 use super::{outline::Outline, report::Report};
 use crate::plan::Plan;
 
+mod edges;
 mod gates;
 mod interruptions;
 mod retries;
@@ -23,4 +24,5 @@ pub(super) fn check(plan: &Plan, outline: &Outline<'_>, report: &mut Report<'_>)
         unreachable::check_conditions(step, entry, report);
     }
     unreachable::check_blocks(plan, outline, report);
+    edges::check(plan, outline, report);
 }

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 42] = [
+pub(super) static CODES: [ErrorCode; 43] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -94,14 +94,14 @@ pub(super) static CODES: [ErrorCode; 42] = [
         "A reference at a place in a script where it is not certainly safe.",
         "Pass the value in `env`, as the help text shows.",
     )
-    .with_example("env: {NAME: \"@vars.name\"}"),
+    .with_mended("env: {NAME: \"@vars.name\"}"),
     error("misplaced_reference", "A reference where the value has to be literal.", "Write the value."),
     error(
         "bad_secret",
         "A reference to a secret is malformed, or stands where a secret may not be used.",
         "Write `{secret: NAME}` as a value of `env`, `headers` or `query`.",
     )
-    .with_example("headers: {Authorization: {secret: API_TOKEN, prefix: \"Bearer \"}}"),
+    .with_mended("headers: {Authorization: {secret: API_TOKEN, prefix: \"Bearer \"}}"),
     warning(
         "reference_to_output_variable",
         "`@vars` does not hold output variables.",
@@ -123,13 +123,13 @@ pub(super) static CODES: [ErrorCode; 42] = [
         "A value from outside reaches a call that can do harm.",
         "Let the call ask, or write `trust: trusted` at a step that checks the value.",
     )
-    .with_example("trust: trusted"),
+    .with_mended("trust: trusted"),
     warning(
         "private_flow",
         "A private value reaches people or a foreign host.",
         "Let the call ask, or write `trust: public` at a step that removes what is private.",
     )
-    .with_example("trust: public"),
+    .with_mended("trust: public"),
     warning("inexact_number", "A whole number that the hash of the definition sees rounded.", "Write it as text."),
     warning(
         "approver_cannot_decide",
@@ -144,9 +144,10 @@ pub(super) static CODES: [ErrorCode; 42] = [
     warning(
         "retry_does_not_apply",
         "A retry policy that does not list the class in which the step fails, or that waits longer than the execution may take.",
-        "List the class, as in the example, or remove the policy.",
+        "List the class, or remove the policy.",
     )
-    .with_example("retry: {maxAttempts: 3, retryOn: [failed]}"),
+    .with_example("{type: bash, command: make, retry: {maxAttempts: 3}}")
+    .with_mended("{type: bash, command: make, retry: {maxAttempts: 3, retryOn: [failed]}}"),
     warning(
         "interruption_repeats",
         "A step that creates or sends something, and is repeated if its process dies, because `onInterrupted` is not set.",
@@ -155,7 +156,7 @@ pub(super) static CODES: [ErrorCode; 42] = [
     .with_example("{type: bash, command: npm publish}"),
     warning(
         "gate_never_opens",
-        "An approval that no person can decide: its time is shorter than a second, or an approver is written as a reference.",
+        "An approval that no person can decide: its time is shorter than a second, or an approver is written as a reference or as a role.",
         "Correct `ttlMs` or `approvers`.",
     )
     .with_example("approvers: [\"@input.owner\"]"),
@@ -165,6 +166,13 @@ pub(super) static CODES: [ErrorCode; 42] = [
         "Remove the steps, or write a condition that refers.",
     )
     .with_example("when: false"),
+    warning(
+        "edge_condition_ignored",
+        "A condition of an edge that never keeps a node from running, because another edge into the node is always taken. One taken edge suffices.",
+        "Write the edges without conditions, and the condition as `when` of the node.",
+    )
+    .with_example("edges: [{from: b, to: d, condition: {exists: true, ref: \"@b.ok\"}}, {from: c, to: d}]")
+    .with_mended("{id: d, type: bash, command: make, when: {exists: true, ref: \"@b.ok\"}}"),
     warning(
         "timeout_above_execution",
         "A time of a step that is longer than the whole execution may take.",

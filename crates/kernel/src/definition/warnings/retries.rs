@@ -51,6 +51,10 @@ pub(super) fn check(plan: &Plan, step: &Step, entry: &Entry<'_>, report: &mut Re
                      `backoffMs`"
                 .into()
         }
+        _ if step.retry.retry_on.as_ref().is_some_and(|listed| listed.is_empty()) => format!(
+            "write `retryOn: [\"code:interrupted\"]` to repeat the step only after an interruption, `maxAttempts: 1` in \
+             `{key}` to repeat it never, or `retryOn: [failed]`"
+        ),
         _ if step.retry.retry_on.is_some() => format!("add `failed` to `retryOn` of `{key}`"),
         _ => {
             format!("add `retryOn: [failed]` to `{key}`, or `retryOn: [timeout, unavailable]` if only these are meant")

@@ -54,7 +54,7 @@ fn ends_all(step: &Step) -> bool {
 }
 
 /// Returns the answer of a condition that refers to nothing.
-fn constant(condition: &Condition) -> Option<bool> {
+pub(super) fn constant(condition: &Condition) -> Option<bool> {
     match condition {
         Condition::Constant(answer) => Some(*answer),
         Condition::All(parts) => decided(parts, false),
