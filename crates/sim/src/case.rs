@@ -7,7 +7,7 @@ use mainspring_engine::{
     start_request::plan_tree,
 };
 use mainspring_kernel::{
-    definition::{Compiled, compile_with},
+    definition::{Compiled, compile_with, denied_calls},
     diagnostic::{self, Diagnostic, Severity},
     document::{Document, Path},
     plan::Plan,
@@ -121,9 +121,19 @@ pub(crate) fn compiled(case: &Case, evaluator: &Arc<dyn Evaluator>) -> Result<(C
         compile_with(document, &inspector)
     };
     let compiled = compile(&case.definition)?;
+    if let Ok(document) = &case.definition {
+        // A start refuses such a workflow as well.
+        let denied = denied_calls(&compiled, document, &case.settings, None);
+        if !denied.is_empty() {
+            return Err(denied);
+        }
+    }
     let workflows = plan_tree(&compiled.plan, |name| {
-        let definition = case.workflows.get(name).ok_or_else(|| unknown_workflow(name))?;
-        Ok::<_, Refusal>(Arc::new(compile(definition)?.plan))
+        if case.folder.is_some() && compiled.plan.name.as_deref() == Some(name) {
+            return Ok::<_, Refusal>(Arc::new(compiled.plan.clone()));
+        }
+        let definition = case.child(name).ok_or_else(|| unknown_workflow(name))?;
+        Ok(Arc::new(compile(&definition)?.plan))
     });
     Ok((compiled, workflows.map_err(|Refusal(problems)| problems)?))
 }
@@ -147,7 +157,8 @@ impl From<String> for Refusal {
 }
 
 fn unknown_workflow(name: &str) -> Refusal {
-    format!("the workflow `{name}` is started and not given; write workflows: {{{name}: …}}").into()
+    let help = format!("write workflows: {{{name}: {name}.yaml}}, or save {name}.yaml beside the definition");
+    format!("the workflow `{name}` is started and not given; {help}").into()
 }
 
 pub(crate) fn lines(problems: &[Diagnostic]) -> String {
@@ -166,6 +177,7 @@ pub(crate) fn fixture(
         input: case.input.clone(),
         variables: case.variables.clone(),
         bounds: case.policy,
+        policy: case.settings.clone(),
         execution_id: case.execution_id.clone(),
         effects: case.effects.clone(),
         inbox: case.inbox.clone(),
@@ -179,8 +191,7 @@ fn run_modes(case: &Case, fixture: &Fixture) -> (Vec<ModeReport>, Vec<String>) {
         Mode::Straight => judge(*mode, &case.expect, straight.as_ref(), None),
         mode => judge(*mode, &case.expect, run(fixture, Faults::of(*mode), 0).as_ref(), straight.as_ref().ok()),
     };
-    let warnings =
-        unused_effects(&fixture.plans, &fixture.effects, straight.as_ref().ok(), &case.expect).into_iter().collect();
+    let warnings = unused_effects(fixture, straight.as_ref().ok(), &case.expect).into_iter().collect();
     (case.modes.iter().map(report).collect(), warnings)
 }
 
@@ -190,9 +201,7 @@ fn judge(mode: Mode, expect: &Expect, result: Result<&Finished, &Broken>, straig
         Ok(finished) => {
             let mut failures = differences(expect, finished);
             failures.extend(straight.and_then(|straight| other_journal(straight, finished)));
-            if !failures.is_empty() {
-                failures.extend(finished.notes.iter().map(|note| format!("note: {note}")));
-            }
+            failures.extend(finished.missed.iter().map(|(_, sentence)| sentence.clone()));
             ModeReport { mode, failures, picture: picture(&finished.plan, &finished.frames) }
         }
     }

@@ -113,6 +113,14 @@ fn check_step(name: &str, expect: &StepExpect, (finished, steps): (&Finished, &S
     if let Some(expected) = expect.output.as_ref().filter(|expected| **expected != output) {
         found.push(format!("the output of step `{name}` is another one:\n{}", diff(expected, &output)));
     }
+    let input = step.map(|step| step.input.clone()).unwrap_or_default();
+    let parts = [("output", &expect.output_contains, &output), ("input", &expect.input_contains, &input)];
+    for (what, expected, actual) in parts {
+        if let Some(expected) = expected.as_ref().filter(|expected| !contains(actual, expected)) {
+            let message = format!("the {what} of step `{name}` does not contain what was expected of it");
+            found.push(format!("{message}:\n{}", diff(expected, actual)));
+        }
+    }
     for word in &expect.error_contains {
         match failure.map(|failure| words(failure, name)) {
             Some(error) if error.contains(word.as_str()) => {}

@@ -8,6 +8,7 @@ use mainspring_engine::{
     start_request::{StartRequest, row},
 };
 use mainspring_kernel::{
+    effect_policy::EffectPolicy,
     input::Start,
     instance::Instance,
     key::ExecutionKey,
@@ -37,8 +38,8 @@ pub(crate) struct Fixture {
     pub(crate) answers: Option<Answers>,
     pub(crate) inbox: Vec<Entry>,
     pub(crate) sandbox: Sandbox,
-    /// The plan, and those of the workflows that it may start.
-    pub(crate) plans: Vec<Arc<Plan>>,
+    /// The workflows that it may start.
+    pub(crate) workflows: BTreeMap<String, Arc<Plan>>,
     stored_plans: Vec<StoredPlan>,
     start: Start,
 }
@@ -61,6 +62,8 @@ pub(crate) struct Given {
     pub(crate) input: Value,
     pub(crate) variables: Map,
     pub(crate) bounds: Constraints,
+    /// The rules for calls and the prices of models that the execution pins.
+    pub(crate) policy: EffectPolicy,
     pub(crate) execution_id: Option<String>,
     pub(crate) effects: Effects,
     pub(crate) inbox: Vec<Entry>,
@@ -68,14 +71,18 @@ pub(crate) struct Given {
 
 impl Fixture {
     pub(crate) fn new(plan: Plan, given: Given) -> Self {
-        let Given { workflows, sandbox, input, variables, bounds, execution_id, effects, inbox } = given;
-        let plan = Arc::new(plan);
+        let Given { workflows, sandbox, input, variables, bounds, policy, execution_id, effects, inbox } = given;
         let key = ExecutionKey::new(START_MS, *b"simulation");
-        let plans = [&plan].into_iter().chain(workflows.values()).cloned().collect();
-        let new = StartRequest::new(plan.clone(), "owner");
-        let request = StartRequest { execution_id, workflows, input, variables, bounds, ..new };
-        let stored_plans = request.stored_plans();
-        Self { key, plan, effects, answers: None, inbox, sandbox, plans, start: request.start(key), stored_plans }
+        let new = StartRequest::new(Arc::new(plan), "owner");
+        let request = StartRequest { execution_id, workflows, input, variables, bounds, ..new }.guarded(&policy, None);
+        let (plan, workflows, stored_plans) = (request.plan.clone(), request.workflows.clone(), request.stored_plans());
+        let start = request.start(key);
+        Self { key, plan, effects, answers: None, inbox, sandbox, workflows, start, stored_plans }
+    }
+
+    /// Returns the plan, and those of the workflows that it may start.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
+        [&self.plan].into_iter().chain(self.workflows.values())
     }
 
     /// Returns the start as passed to a shard. It may be passed repeatedly.

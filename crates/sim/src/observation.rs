@@ -44,6 +44,8 @@ pub struct Observation {
     pub branches: BTreeMap<String, BTreeSet<bool>>,
     /// The names of the effects whose results were used.
     pub used: BTreeSet<String>,
+    /// The entries of the inbox that had no effect, by number.
+    pub missed: BTreeSet<usize>,
     /// All calls in order: the tool or the kind of the effect, and the arguments.
     pub calls: Vec<(String, Value)>,
 }
@@ -71,6 +73,7 @@ fn of(finished: &Finished) -> Observation {
         skipped: BTreeSet::new(),
         branches: BTreeMap::new(),
         used: finished.scripts_used.clone(),
+        missed: finished.missed.iter().map(|(place, _)| *place).collect(),
         calls: finished.calls.iter().map(|call| (call.tool.clone(), call.arguments.clone())).collect(),
     };
     for step in (0..plan.steps.len() as u32).filter(|step| is_outside_of_loops(plan, *step)) {

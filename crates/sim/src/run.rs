@@ -45,8 +45,9 @@ pub(crate) struct Finished {
     pub(crate) scripts_used: BTreeSet<String>,
     /// The time of the last event.
     pub(crate) ended_at: u64,
-    /// Remarks about entries of the inbox whose condition never occurred.
-    pub(crate) notes: Vec<String>,
+    /// The entries of the inbox that had no effect, by number, with a sentence about each: its condition never occurred,
+    /// or no gate was open.
+    pub(crate) missed: Vec<(usize, String)>,
 }
 
 /// A run that violated a rule for all workflows.
@@ -127,7 +128,7 @@ impl<'a> Run<'a> {
             calls: self.world.made(),
             scripts_used: self.world.used(),
             ended_at: self.now,
-            notes: self.inbox.notes(),
+            missed: self.inbox.missed(),
             stored: self.tree.stored(),
             frames: self.tree.into_root().frames,
         }

@@ -8,8 +8,10 @@ mod effects;
 mod expect;
 mod inbox;
 mod reader;
+mod settings;
 
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     fmt, fs,
     io::{self, Read},
@@ -20,6 +22,7 @@ use mainspring_kernel::{
     definition::{self, Syntax},
     diagnostic::{self, Diagnostic},
     document::Document,
+    effect_policy::EffectPolicy,
     limits::DEFINITION_BYTES_MAX,
     plan::Constraints,
     value::{Map, Value},
@@ -43,6 +46,8 @@ pub struct Case {
     pub why: String,
     /// The workflow, or the reason why its text cannot be parsed.
     pub definition: Result<Document, Diagnostic>,
+    /// The folder with the workflows that it may start, as NAME.yaml; `None` if the case has `workflows`.
+    pub folder: Option<PathBuf>,
     /// The workflows that it may start, by name.
     pub workflows: BTreeMap<String, Result<Document, Diagnostic>>,
     /// `@input`.
@@ -51,6 +56,8 @@ pub struct Case {
     pub variables: Map,
     /// Limits that override those of the definition.
     pub policy: Constraints,
+    /// The classes of tools and the prices of models, which are those of an installation otherwise.
+    pub settings: EffectPolicy,
     /// The external name of the execution, if the case gives it one.
     pub execution_id: Option<String>,
     /// The scripted responses.
@@ -111,7 +118,7 @@ impl std::error::Error for Unreadable {}
 const FILE_ENDINGS: [(&str, Syntax); 3] =
     [(".scenario.json", Syntax::Json), (".scenario.yaml", Syntax::Yaml), (".scenario.yml", Syntax::Yaml)];
 
-const CASE_KEYS: [&str; 12] = [
+const CASE_KEYS: [&str; 14] = [
     "name",
     "why",
     "definition",
@@ -119,6 +126,8 @@ const CASE_KEYS: [&str; 12] = [
     "input",
     "variables",
     "policy",
+    "classes",
+    "prices",
     "execution_id",
     "effects",
     "inbox",
@@ -232,8 +241,14 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Opti
     let why = text("why", reader).unwrap_or_default();
     let workflows = part.field("workflows").map(|field| workflows_of(&field, reader, folder)).unwrap_or_default();
     let definition = part.field("definition").and_then(|field| definition_of(&field, reader, folder));
+    let beside = || {
+        let path = part.value.get("definition").and_then(Value::as_text).unwrap_or_default();
+        folder.join(path).parent().unwrap_or(folder).to_path_buf()
+    };
+    let children = (!part.has("workflows")).then(beside);
     let variables = part.field("variables").map(|field| object_of(&field, reader)).unwrap_or_default();
     let policy = part.field("policy").map(|field| policy(&field, reader)).unwrap_or_default();
+    let settings = settings::read(part, reader);
     let execution_id = text("execution_id", reader);
     let effects = part.field("effects").map(|field| effects::read(&field, reader)).unwrap_or_default();
     let inbox = part.field("inbox").map(|field| inbox::read(&field, reader)).unwrap_or_default();
@@ -244,10 +259,12 @@ fn case<'a>(part: &Part<'a>, reader: &mut Reader<'a>, folder: &FilePath) -> Opti
         name: name?,
         why,
         definition: definition?,
+        folder: children,
         workflows,
         input,
         variables,
         policy,
+        settings,
         execution_id,
         effects,
         inbox,
@@ -271,6 +288,25 @@ fn definition_of<'a>(
             reader.problem(diagnostic::WRONG_VALUE, &part.path, message, "paths begin at the scenario's folder");
             None
         }
+    }
+}
+
+/// Extensions of definition files, in the order in which a start tries them.
+const DEFINITION_ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+impl Case {
+    /// Returns a workflow that it may start: one of `workflows`, or without that key a file beside the definition, as a
+    /// start finds it.
+    pub(crate) fn child(&self, name: &str) -> Option<Cow<'_, Result<Document, Diagnostic>>> {
+        if let Some(given) = self.workflows.get(name) {
+            return Some(Cow::Borrowed(given));
+        }
+        // A name is not a path, so nothing outside of the folder is read.
+        let is_plain = !name.contains(['/', '\\', '\0']) && name != "." && name != "..";
+        let folder = self.folder.as_ref().filter(|_| is_plain)?;
+        let files = DEFINITION_ENDINGS.iter().map(|ending| folder.join(format!("{name}.{ending}")));
+        let text = files.filter(|file| file.is_file()).find_map(|file| bounded(&file).ok())?;
+        Some(Cow::Owned(definition::read(&text, Syntax::Guess)))
     }
 }
 

@@ -52,7 +52,7 @@ impl Simulation {
         let evaluator: Arc<dyn mainspring_engine::evaluator::Evaluator> = Arc::new(InProcess);
         let (compiled, workflows) = compiled(case, &evaluator)
             .map_err(|found| format!("the definition was refused:\n{}", lines(&found).trim_end()))?;
-        let fixture = fixture(case, compiled, workflows.clone(), &evaluator);
+        let fixture = fixture(case, compiled, workflows, &evaluator);
         let finished = run(&fixture, Faults::NONE, 0).map_err(|broken| broken.why)?;
         if finished.state.end.ended_at.is_none() {
             return Err(
@@ -63,7 +63,7 @@ impl Simulation {
         }
         let subject = Subject {
             plan: fixture.plan.clone(),
-            workflows,
+            workflows: fixture.workflows.clone(),
             input: case.input.clone(),
             variables: case.variables.clone(),
             bounds: case.policy,

@@ -4,55 +4,54 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_kernel::{
     definition::nearest,
+    instance::Instance,
     plan::{Loop, Over, Plan, Work},
     state::{ExecutionStatus, Status},
     template::Template,
     value::Value,
 };
 
-use crate::{
-    run::Finished,
-    scenario::{Effects, Expect},
-};
+use crate::{fixture::Fixture, run::Finished, scenario::Expect};
 
 /// Returns a line about unused scripts, if there are any. A script whose name does not occur in the plans is always
 /// unused. One that was only not called counts only in a run that completed: a run that is denied, fails or waits
 /// leaves out later steps, and so may steps that the case itself expects to be absent. `finished` is `None` if the run
 /// violated a rule.
-pub(crate) fn unused_effects(
-    plans: &[Arc<Plan>],
-    effects: &Effects,
-    finished: Option<&Finished>,
-    expect: &Expect,
-) -> Option<String> {
-    let known = callable(plans);
+pub(crate) fn unused_effects(fixture: &Fixture, finished: Option<&Finished>, expect: &Expect) -> Option<String> {
+    let (plans, effects) = (|| fixture.plans(), &fixture.effects);
+    let known = callable(plans());
+    // A name of one round or of one call is known, even if it was not reached.
+    let is_known = |name: &str| known.contains(name) || plans().any(|plan| is_call(plan, name));
     let is_used = |name: &str| finished.is_some_and(|finished| finished.scripts_used.contains(name));
     let left: Vec<&str> = effects.keys().map(String::as_str).filter(|name| !is_used(name)).collect();
-    let (uncalled, unknown): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|name| known.contains(name));
+    let (uncalled, unknown): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|name| is_known(name));
     let has_completed = finished.is_some_and(|finished| finished.state.status() == ExecutionStatus::Completed);
     let uncalled: Vec<&str> =
         uncalled.into_iter().filter(|name| has_completed && !is_expected_unused(name, expect)).collect();
     let list = |names: Vec<&str>| names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     let groups = [
-        (unknown, "no step that does work, no tool and no kind of effect has the name of"),
+        (unknown.clone(), "no step that does work, no tool and no kind of effect has the name of"),
         (uncalled, "nothing called"),
     ];
     let said = groups.into_iter().filter(|(names, _)| !names.is_empty());
-    let near: Vec<String> = unknown_names(&known, effects)
+    let near: Vec<String> = unknown
+        .iter()
         .filter_map(|name| Some(format!("{name:?} may mean {:?}", nearest(name, known.iter().copied())?)))
         .collect();
     let remarks: Vec<String> = said.map(|(names, words)| format!("{words} {}", list(names))).chain(near).collect();
     (!remarks.is_empty()).then(|| format!("effects of no use: {}", remarks.join("; ")))
 }
 
-fn unknown_names<'a>(known: &'a BTreeSet<&str>, effects: &'a Effects) -> impl Iterator<Item = &'a str> {
-    effects.keys().map(String::as_str).filter(|name| !known.contains(name) && !name.contains(['[', '#']))
+/// True for the name of a step instance that makes a call, as `poll[0].state` or `agent#1.1`.
+fn is_call(plan: &Plan, name: &str) -> bool {
+    let is_it = |step: u32| matches!(plan.step(step).work, Work::Effect { .. }) || plan.agent_part(step).is_some();
+    Instance::parse(name, plan).is_some_and(|instance| is_it(instance.step))
 }
 
 /// Lists all names that a script can have in some plans.
-fn callable(plans: &[Arc<Plan>]) -> BTreeSet<&str> {
+fn callable<'p>(plans: impl Iterator<Item = &'p Arc<Plan>>) -> BTreeSet<&'p str> {
     let mut names = BTreeSet::new();
-    for step in plans.iter().flat_map(|plan| &plan.steps) {
+    for step in plans.flat_map(|plan| &plan.steps) {
         if let Work::Effect { effect, params } = &step.work {
             names.extend([step.id.as_str(), effect.as_str()]);
             names.extend(tool(params).filter(|_| effect == "tool"));

@@ -145,7 +145,7 @@ fn differences_are_reported() {
     );
     check_failures(
         &case(echo, "[{at: {completed: b}, tick: true}]", "{status: failed}"),
-        &["note: inbox[0] was never taken in"],
+        &["inbox[0] was never taken in"],
     );
     check_failures(
         "name: n\ndefinition: {steps: []}\nexpect: {status: completed}",

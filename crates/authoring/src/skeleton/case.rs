@@ -27,6 +27,8 @@ pub struct Observed {
     pub branches: BTreeMap<String, BTreeSet<bool>>,
     /// The names of the effects whose results were used.
     pub used: BTreeSet<String>,
+    /// The entries of the inbox that had no effect, by number.
+    pub missed: BTreeSet<usize>,
     /// All calls in order: the tool or the kind of the effect, and the arguments.
     pub calls: Vec<(String, Value)>,
 }
@@ -71,18 +73,20 @@ pub(super) fn expectations(observed: &Observed) -> Map {
     expect
 }
 
-/// Leaves out the results of effects that were not used, and the entries for gates and signals of steps that were skipped.
+/// Leaves out the entries of the inbox that had no effect.
+pub(super) fn leave_out_missed(fields: &mut Map, observed: &Observed) {
+    if let Some(Value::List(inbox)) = fields.get_mut("inbox") {
+        let mut number = 0..;
+        inbox.retain(|_| number.next().is_none_or(|number| !observed.missed.contains(&number)));
+    }
+}
+
+/// Leaves out the results of effects that were not used, and the entries of the inbox that had no effect.
 pub(super) fn without_unused(mut fields: Map, observed: &Observed) -> Map {
     if let Some(Value::Map(effects)) = fields.get_mut("effects") {
         effects.retain(|name, _| observed.used.contains(name));
     }
-    let is_skipped = |entry: &Value| {
-        let step = entry.get("at").and_then(|at| at.get("waiting")).and_then(Value::as_text);
-        step.and_then(|step| observed.steps.get(step)).is_some_and(|status| status == "skipped")
-    };
-    if let Some(Value::List(inbox)) = fields.get_mut("inbox") {
-        inbox.retain(|entry| !is_skipped(entry));
-    }
+    leave_out_missed(&mut fields, observed);
     let is_empty = |value: &Value| match value {
         Value::Map(map) => map.is_empty(),
         Value::List(items) => items.is_empty(),

@@ -5,7 +5,11 @@ use mainspring_kernel::{
     plan::{EdgeKind, Loop, OnError, Order, Over, Plan, Work},
 };
 
-use super::{case::Observed, solver, world::World};
+use super::{
+    case::Observed,
+    solver,
+    world::{self, World},
+};
 
 /// A goal for one case.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,8 +22,10 @@ pub(super) enum Goal {
     Skipped(u32),
     /// The effect of a step fails.
     Fails(u32),
-    /// A gate is denied.
+    /// A gate is denied: that of an approval, or one that the policy opens before a call.
     Denied(u32),
+    /// A gate before a tool call of an agent is approved (true) or denied.
+    AgentAsks(u32, bool),
 }
 
 /// Returns all goals of a plan, in the order of its steps.
@@ -34,6 +40,10 @@ pub(super) fn goals(plan: &Plan) -> Vec<Goal> {
         match &step.work {
             Work::Conditional { .. } => goals.extend([Goal::Branch(number, true), Goal::Branch(number, false)]),
             Work::Approval(_) => goals.push(Goal::Denied(number)),
+            _ if world::asks(plan, number) => goals.push(Goal::Denied(number)),
+            _ if world::guarded_call(plan, number).is_some() => {
+                goals.extend([Goal::AgentAsks(number, true), Goal::AgentAsks(number, false)]);
+            }
             _ => {}
         }
         if failing_effect(plan, number).is_some()
@@ -91,9 +101,8 @@ fn sources_of(plan: &Plan) -> impl Iterator<Item = (u32, u32, EdgeKind)> + '_ {
 impl Goal {
     fn step(&self) -> u32 {
         match self {
-            Self::Branch(step, _) | Self::Runs(step) | Self::Skipped(step) | Self::Fails(step) | Self::Denied(step) => {
-                *step
-            }
+            Self::Branch(step, _) | Self::AgentAsks(step, _) => *step,
+            Self::Runs(step) | Self::Skipped(step) | Self::Fails(step) | Self::Denied(step) => *step,
         }
     }
 
@@ -107,6 +116,8 @@ impl Goal {
             Self::Skipped(_) => format!("{id} is skipped"),
             Self::Fails(_) => format!("{id} fails"),
             Self::Denied(_) => format!("{id} is denied"),
+            Self::AgentAsks(_, true) => format!("{id} calls a tool that asks first"),
+            Self::AgentAsks(_, false) => format!("a tool call of {id} is denied"),
         }
     }
 
@@ -114,6 +125,7 @@ impl Goal {
     pub(super) fn is_met(&self, plan: &Plan, observed: &Observed) -> bool {
         let id = plan.id(self.step());
         let status = || observed.steps.get(id).map(String::as_str);
+        let is_denied = || observed.error_code.as_deref() == Some("approval_denied");
         match self {
             Self::Branch(_, side) => observed.branches.get(id).is_some_and(|taken| taken.contains(side)),
             Self::Runs(_) => {
@@ -122,7 +134,11 @@ impl Goal {
             }
             Self::Skipped(_) => observed.skipped.contains(id),
             Self::Fails(_) => observed.failed.contains(id),
-            Self::Denied(_) => observed.error_code.as_deref() == Some("approval_denied"),
+            Self::Denied(_) => is_denied() && status().is_none_or(|status| status == "cancelled"),
+            Self::AgentAsks(step, true) => {
+                world::guarded_call(plan, *step).is_some_and(|(call, _)| observed.used.contains(&call))
+            }
+            Self::AgentAsks(..) => is_denied() && status() == Some("cancelled"),
         }
     }
 
@@ -143,6 +159,10 @@ impl Goal {
         match self {
             Self::Fails(step) => world.failing.extend(failing_effect(plan, *step)),
             Self::Denied(step) => world.denied = Some(*step),
+            Self::AgentAsks(step, approves) => {
+                world.calling = Some(*step);
+                world.denied = (!approves).then_some(*step);
+            }
             Self::Runs(step) => {
                 // A failure handler runs after a failure only.
                 let handled = sources_of(plan).filter(|(_, to, kind)| to == step && *kind == EdgeKind::OnFailure);

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_kernel::{
+    budget::Budget,
     instance::Instance,
     json,
-    plan::{Gate, Loop, Order, Output, Over, Plan, Work},
+    plan::{AgentPart, Gate, Loop, Order, Output, Over, Plan, WORKFLOW_TOOL, Work},
     reference::{Found, Lookup, Part, Reference, Root},
     template::Template,
-    value::{Map, Value},
+    value::{Map, Number, Value},
 };
 
 use super::samples;
@@ -27,8 +28,10 @@ pub(super) struct World {
     answers: BTreeMap<u32, Value>,
     /// Steps whose effect fails.
     pub(super) failing: BTreeSet<u32>,
-    /// The gate that is denied.
+    /// The gate that is denied; for a call of an agent, the agent.
     pub(super) denied: Option<u32>,
+    /// The agent whose model calls a tool that asks first.
+    pub(super) calling: Option<u32>,
 }
 
 impl World {
@@ -173,12 +176,27 @@ impl World {
                 }
                 _ => {
                     let result = if self.failing.contains(number) { failure() } else { self.result(*number, output) };
+                    let call = guarded_call(plan, *number).filter(|_| self.calling == Some(*number));
+                    let result = match call {
+                        Some((_, tool)) => vec![tool_call(&tool), result].into(),
+                        None => result,
+                    };
                     effects.insert(step.id.clone(), result);
                 }
             }
         }
-        for number in (0..plan.steps.len() as u32).filter(|step| matches!(plan.step(*step).work, Work::Approval(_))) {
+        for number in 0..plan.steps.len() as u32 {
             inbox.extend(self.decisions(plan, number));
+        }
+        if let Some((call, tool)) = self.calling.and_then(|agent| guarded_call(plan, agent)) {
+            let decision = if self.denied == self.calling { "deny" } else { "approve" };
+            let at = Value::map([("waiting", call.as_str().into())]);
+            inbox.push(Value::map([("at", at), ("decide", decision.into())]));
+            let kind = if matches!(tool.as_str(), "bash" | "http") { tool.as_str() } else { "tool" };
+            effects.insert(call.clone(), Value::map([("return", samples::result(kind, &call))]));
+        }
+        if let Some(prices) = prices(plan) {
+            fields.insert("prices".into(), prices);
         }
         if self.input != Value::Null {
             fields.insert("input".into(), self.input.clone());
@@ -198,8 +216,12 @@ impl World {
 
     /// Returns the decisions at a gate, in all rounds of the loops around it.
     fn decisions(&self, plan: &Plan, step: u32) -> Vec<Value> {
-        let Work::Approval(gate) = &plan.step(step).work else { return Vec::new() };
-        let (decision, count) = if self.denied == Some(step) { ("deny", 1) } else { ("approve", gate.count as usize) };
+        let (people, count) = match &plan.step(step).work {
+            Work::Approval(gate) => (people(gate), gate.count as usize),
+            _ if asks(plan, step) => (vec![OWNER.to_string()], 1),
+            _ => return Vec::new(),
+        };
+        let (decision, count) = if self.denied == Some(step) { ("deny", 1) } else { ("approve", count) };
         let entry = |at: &Value, by: String| {
             let mut entry = Value::map([("at", at.clone()), ("decide", decision.into())]);
             if let (Value::Map(map), true) = (&mut entry, by != OWNER) {
@@ -207,7 +229,7 @@ impl World {
             }
             entry
         };
-        let people: Vec<String> = people(gate).into_iter().take(count).collect();
+        let people = &people[..count.min(people.len())];
         let waits = waits_of(plan, step);
         waits.iter().flat_map(|at| people.iter().map(move |by| entry(at, by.clone()))).collect()
     }
@@ -218,6 +240,82 @@ impl World {
             map.insert("text".into(), json::compact(answer).into());
         }
         Value::map([("return", output)])
+    }
+}
+
+/// True if the policy asks a person before the call of a step that is not inside of an agent.
+pub(super) fn asks(plan: &Plan, step: u32) -> bool {
+    let guard = plan.step(step).guard.filter(|_| plan.agent_part(step).is_none());
+    guard.is_some_and(|guard| !guard.is_denied)
+}
+
+/// Returns the name of an agent's first tool call, if the policy asks before it, and a tool that the model can call.
+/// `None` for agents in loops.
+pub(super) fn guarded_call(plan: &Plan, agent: u32) -> Option<(String, String)> {
+    let Work::Loop(Loop { over: Over::Turns(work), .. }) = &plan.step(agent).work else { return None };
+    let is_call = |step: &u32| {
+        let owner = plan.parent(*step).and_then(|calls| plan.parent(calls));
+        plan.agent_part(*step) == Some(AgentPart::Call) && owner == Some(agent)
+    };
+    let step = (0..plan.steps.len() as u32).find(is_call)?;
+    plan.step(step).guard.filter(|guard| !guard.is_denied && plan.loop_depth(agent) == 0)?;
+    let is_call = |tool: &&String| !matches!(tool.as_str(), "ask" | "budget") && !tool.starts_with(WORKFLOW_TOOL);
+    let tool = work.tools.iter().find(is_call)?;
+    let tool = tool.strip_suffix('*').map_or_else(|| tool.clone(), |prefix| format!("{prefix}tool"));
+    Some((Instance { step, rounds: vec![0, 0] }.name(plan), tool))
+}
+
+/// Returns the answer of a model that calls a tool.
+fn tool_call(tool: &str) -> Value {
+    let arguments = match tool {
+        "bash" => Value::map([("command", "echo text".into())]),
+        "http" => Value::map([("method", "GET".into()), ("url", "https://example.org/".into())]),
+        _ => Map::new().into(),
+    };
+    let call = Value::map([("id", "call1".into()), ("name", tool.into()), ("arguments", arguments)]);
+    Value::map([("return", Value::map([("toolCalls", vec![call].into())]))])
+}
+
+/// Returns prices for the models of a plan whose budgets limit the cost: those that an execution has pinned, else samples.
+pub(super) fn prices(plan: &Plan) -> Option<Value> {
+    let has_cost = |budget: Option<&Budget>| budget.is_some_and(|budget| budget.limits.has_cost());
+    let mut is_limited = has_cost(plan.constraints.budget.as_ref());
+    let mut models = Map::new();
+    for step in &plan.steps {
+        let settings = match &step.work {
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => {
+                is_limited |= has_cost(agent.budget.as_ref());
+                &agent.settings
+            }
+            Work::Effect { effect, params } if effect == "agent" => params,
+            _ => continue,
+        };
+        let model = literal(settings, "model");
+        let sample = Value::map([("input", 3u64.into()), ("output", 15u64.into())]);
+        models.insert(model.unwrap_or("default").to_string(), pinned(plan, model).unwrap_or(sample));
+    }
+    let table = [("date", "2026-01-01".into()), ("currency", "USD".into()), ("models", models.into())];
+    is_limited.then(|| Value::map(table))
+}
+
+/// Returns the price of a model that an execution has pinned, in units for a million tokens.
+fn pinned(plan: &Plan, model: Option<&str>) -> Option<Value> {
+    let terms = plan.models.as_ref()?;
+    let price = terms.models.get(model.or(terms.default.as_deref())?)?.price?;
+    let units = |billionths: u64| Number::double(billionths as f64 / 1_000.0).map_or(Value::Null, Value::Number);
+    let parts = [("input", price.input), ("output", price.output), ("cachedInput", price.cached_input)];
+    Some(Value::map(parts.map(|(key, billionths)| (key, units(billionths)))))
+}
+
+/// Returns a literal text among the fields of a template.
+fn literal<'t>(template: &'t Template, key: &str) -> Option<&'t str> {
+    match template {
+        Template::Literal(value) => value.get(key)?.as_text(),
+        Template::Map(fields) => match fields.iter().find(|(name, _)| name == key) {
+            Some((_, Template::Literal(value))) => value.as_text(),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -8,7 +8,7 @@ use mainspring_kernel::{
 use super::case::{Case, Skeleton};
 
 /// The fields of a case in reading order.
-const ORDER: [&str; 6] = ["input", "variables", "policy", "workflows", "effects", "inbox"];
+const ORDER: [&str; 8] = ["input", "variables", "policy", "classes", "prices", "workflows", "effects", "inbox"];
 
 /// The fields of an expectation in reading order.
 const EXPECT_ORDER: [&str; 7] = ["status", "outcome", "output", "error_contains", "steps", "call_count", "calls"];

@@ -1,6 +1,9 @@
 //! `mainspring scenario new`: writes a scenario for a workflow, as a skeleton or from a recorded execution.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::{Args, Subcommand, ValueHint};
 use mainspring_authoring::skeleton::{
@@ -11,6 +14,7 @@ use mainspring_authoring::skeleton::{
 use mainspring_engine::EngineError;
 use mainspring_kernel::{
     definition::{Syntax, convert::text},
+    effect_policy::EffectPolicy,
     frame::Frame,
     json::compact,
     plan::Plan,
@@ -28,6 +32,7 @@ use crate::{
         terminal::{dim, print_err, print_out, waits},
         text::{one_line, shown},
     },
+    tool_policy::is_permitted,
 };
 
 /// Write scenarios.
@@ -71,6 +76,12 @@ pub(crate) fn scenario(command: &Scenario, context: &Context) -> Result<Exit, Cl
 
 fn write_new(new: &New, context: &Context) -> Result<Exit, CliError> {
     let Some(compiled) = compiled(&new.file, context)? else { return Ok(Exit::BadInput) };
+    // As in a test, the rules of the definition apply, and those of this machine do not.
+    let policy = EffectPolicy::default();
+    if !is_permitted(&compiled, &policy, &new.file, context)? {
+        return Ok(Exit::BadInput);
+    }
+    let plan = policy.guarded(&Arc::new(compiled.plan), None);
     let target = new.output.clone().unwrap_or_else(|| default_target(&new.file));
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() && target.as_os_str() != "-" => folder.to_path_buf(),
@@ -79,7 +90,7 @@ fn write_new(new: &New, context: &Context) -> Result<Exit, CliError> {
     let definition = path_from(&folder, &new.file)?;
     let run = |fields: &Map| observed(fields, &definition, &folder);
     let (skeleton, title, difference) = match &new.from {
-        None => (skeleton(&compiled.plan, &run), vec![format!("Tests of {definition}."), SAMPLES.into()], None),
+        None => (skeleton(&plan, &run), vec![format!("Tests of {definition}."), SAMPLES.into()], None),
         Some(name) => {
             let (plan, frames) = journal(name, context)?;
             let recorded = recorded(&plan, &frames);
@@ -170,6 +181,7 @@ fn observed(fields: &Map, definition: &str, folder: &Path) -> Result<Observed, S
         skipped: observation.skipped,
         branches: observation.branches,
         used: observation.used,
+        missed: observation.missed,
         calls: observation.calls,
     })
 }

@@ -46,6 +46,7 @@ pub(super) fn make(rng: &mut Rng) -> Made {
         input: Value::map([("n", maker.rng.below(8).into())]),
         variables: Map::from([("flag".into(), Value::Bool(maker.rng.chance(50)))]),
         bounds: maker.bounds(),
+        policy: mainspring_kernel::effect_policy::EffectPolicy::default(),
         execution_id: None,
         inbox: maker.inbox(),
         effects: maker.effects,

@@ -1,6 +1,6 @@
 //! The inbox of a run: which entry is due, and which gate a decision is for.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use mainspring_kernel::{
     input::Input,
@@ -29,6 +29,8 @@ pub(super) struct Inbox {
     due: VecDeque<usize>,
     /// The gate that was opened or decided last.
     last_gate: Option<Gate>,
+    /// Decisions that found no gate.
+    gateless: BTreeSet<usize>,
 }
 
 /// A gate in the execution tree.
@@ -65,7 +67,12 @@ impl Inbox {
             };
             Ok((entry.clone(), waiting))
         });
-        Ok(Self { entries: entries.collect::<Result<_, _>>()?, due: VecDeque::new(), last_gate: None })
+        Ok(Self {
+            entries: entries.collect::<Result<_, _>>()?,
+            due: VecDeque::new(),
+            last_gate: None,
+            gateless: BTreeSet::new(),
+        })
     }
 
     pub(super) fn due(&self) -> Option<usize> {
@@ -113,25 +120,29 @@ impl Inbox {
         (entry.clone(), execution)
     }
 
-    /// Lists entries whose condition was never met, to explain a failing case.
-    pub(super) fn notes(&self) -> Vec<String> {
+    /// Lists entries that had no effect: a case that passes without them checks less than it says.
+    pub(super) fn missed(&self) -> Vec<(usize, String)> {
         let never =
             self.entries.iter().enumerate().filter_map(|(place, (entry, waiting))| match (waiting, &entry.at) {
                 (Waiting::Step(..), At::Step(reached, step)) => {
-                    Some(format!("inbox[{place}] was never taken in: `{step}` was never {}", reached.name()))
+                    Some((place, format!("inbox[{place}] was never taken in: `{step}` was never {}", reached.name())))
                 }
                 (Waiting::Time(..), At::Time(after_ms)) => {
-                    Some(format!("inbox[{place}] was never taken in: {} never came", duration_text(*after_ms)))
+                    Some((place, format!("inbox[{place}] was never taken in: {} never came", duration_text(*after_ms))))
                 }
                 _ => None,
             });
-        never.collect()
+        let gateless = self.gateless.iter().map(|place| {
+            let help = "write `at: {waiting: STEP}` with the step that waits";
+            (*place, format!("inbox[{place}] decided nothing: no gate was open; {help}"))
+        });
+        never.chain(gateless).collect()
     }
 }
 
 /// Returns whether the workflow, or one that it may start, has such a step.
 fn is_known(fixture: &Fixture, step: &str) -> bool {
-    fixture.plans.iter().any(|plan| instance(plan, step).is_some())
+    fixture.plans().any(|plan| instance(plan, step).is_some())
 }
 
 /// Returns whether a record puts a step instance into a state.
@@ -173,7 +184,10 @@ impl Run<'_> {
                     self.deliver(execution, Input::Decide { instance, gate, decision, by, reason: Value::Null })
                 }
                 // No gate was ever open: the decision has no target, and only the time advances.
-                None => self.fire_timers(),
+                None => {
+                    self.inbox.gateless.insert(place);
+                    self.fire_timers()
+                }
             },
         }
     }

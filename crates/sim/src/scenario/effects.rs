@@ -201,7 +201,23 @@ fn failure<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Failure> {
         Some(code) => reader.text(&code)?,
         None => class.name().into(),
     };
+    if let Some(own) = class_of_status(&code).filter(|own| *own != class) {
+        let said = format!("a failure {code:?} has the class `{}`, not `{}`", own.name(), class.name());
+        reader.problem(diagnostic::WRONG_VALUE, &part.path.key("class"), said, format!("write class: {}", own.name()));
+    }
     Some(Failure::new(class, code, message))
+}
+
+/// Returns the class of the failures `http_status:NNN`, on which retries depend. `None` for other codes.
+fn class_of_status(code: &str) -> Option<Class> {
+    let status = code.strip_prefix("http_status:")?.parse::<u16>().ok()?;
+    Some(match status {
+        408 => Class::Timeout,
+        429 => Class::RateLimited,
+        503 => Class::Unavailable,
+        425 | 500..=599 => Class::Transient,
+        _ => Class::Failed,
+    })
 }
 
 fn fail_if<'a>(part: &Part<'a>, condition: &Part<'a>, reader: &mut Reader<'a>) -> Option<Answer> {

@@ -52,6 +52,10 @@ pub struct StepExpect {
     pub attempts: Option<u64>,
     /// Its exact output.
     pub output: Option<Value>,
+    /// A part of its output.
+    pub output_contains: Option<Value>,
+    /// A part of its resolved parameters: the script and the environment of a `bash` step, the arguments of a tool.
+    pub input_contains: Option<Value>,
     /// Texts that must appear in its error.
     pub error_contains: Vec<String>,
 }
@@ -136,6 +140,8 @@ const KEYS: [&str; 14] = [
     "duration",
 ];
 
+const STEP_KEYS: [&str; 6] = ["status", "attempts", "output", "output_contains", "input_contains", "error_contains"];
+
 pub(super) fn read<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Expect> {
     let map = reader.object(part, &KEYS)?;
     if map.is_empty() {
@@ -191,11 +197,14 @@ fn step<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<StepExpect> {
         let status = Some(reader.word(part, &statuses)?);
         return Some(StepExpect { status, ..StepExpect::default() });
     }
-    reader.object(part, &["status", "attempts", "output", "error_contains"])?;
+    reader.object(part, &STEP_KEYS)?;
+    let value = |key| part.field(key).map(|field| field.value.clone());
     Some(StepExpect {
         status: part.field("status").and_then(|field| reader.word(&field, &statuses)),
         attempts: part.field("attempts").and_then(|field| reader.whole(&field)),
-        output: part.field("output").map(|field| field.value.clone()),
+        output: value("output"),
+        output_contains: value("output_contains"),
+        input_contains: value("input_contains"),
         error_contains: part.field("error_contains").map(|field| reader.texts(&field)).unwrap_or_default(),
     })
 }

@@ -232,35 +232,41 @@ impl<'a> Reader<'a> {
         self.word(part, &[Decision::Approve, Decision::Deny].map(|decision| (decision.name(), decision)))
     }
 
-    /// Parses milliseconds, written with a unit: `1234ms`, `10s`, `5m`, `20h`, `3d`.
+    /// Parses milliseconds, written with a unit: `1234ms`, `10s`, `5m`, `1h30m`, `3d`.
     pub(super) fn duration_ms(&mut self, part: &Part<'a>) -> Option<u64> {
         let text = self.text(part)?;
         let duration = duration_ms(&text);
         if duration.is_none() {
             let message = format!("{text:?} is no duration");
-            self.problem(diagnostic::WRONG_VALUE, &part.path, message, "write it as 1234ms, 10s, 5m, 20h or 3d");
+            self.problem(diagnostic::WRONG_VALUE, &part.path, message, "write it as 1234ms, 10s, 5m, 1h30m or 3d");
         }
         duration
     }
 }
 
+/// The units of durations, in milliseconds.
+const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)];
+
+/// Parses a duration of one or several parts, as `90s` and `1h30m`: each unit is smaller than the one before.
 fn duration_ms(text: &str) -> Option<u64> {
-    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    let unit_ms = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    text[..digits].parse::<u64>().ok()?.checked_mul(unit_ms)
+    let (mut rest, mut sum_ms, mut unit_ms_before) = (text, 0u64, u64::MAX);
+    while !rest.is_empty() || unit_ms_before == u64::MAX {
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        let unit = &rest[digits..];
+        let unit = &unit[..unit.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(unit.len())];
+        let unit_ms = UNITS.iter().find(|(name, _)| *name == unit)?.1;
+        if unit_ms >= unit_ms_before {
+            return None;
+        }
+        sum_ms = sum_ms.checked_add(rest[..digits].parse::<u64>().ok()?.checked_mul(unit_ms)?)?;
+        (rest, unit_ms_before) = (&rest[digits + unit.len()..], unit_ms);
+    }
+    Some(sum_ms)
 }
 
 /// Formats milliseconds as scenarios write them, in the largest unit that is exact.
 pub(crate) fn duration_text(ms: u64) -> String {
-    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-    match units.into_iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms)) {
+    match UNITS.into_iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms)) {
         Some((unit, unit_ms)) => format!("{}{unit}", ms / unit_ms),
         None => format!("{ms}ms"),
     }
@@ -278,7 +284,11 @@ mod tests {
             assert_eq!(duration_ms(text), Some(ms), "{text}");
             assert!(ms == 0 || duration_text(ms) == text, "{text}");
         }
-        for text in ["", "s", "10", "10 s", "-1s", "1.5s", "1w", "99999999999999999999s", "213503982335d"] {
+        for (text, ms) in [("1h30m", 5_400_000), ("1m0s", 60_000), ("2h1m", 7_260_000)] {
+            assert_eq!(duration_ms(text), Some(ms), "{text}");
+        }
+        let wrong = ["", "s", "10", "10 s", "-1s", "1.5s", "1w", "99999999999999999999s", "213503982335d"];
+        for text in wrong.into_iter().chain(["1m1h", "1s1s", "1h30", "h1m"]) {
             assert_eq!(duration_ms(text), None, "{text}");
         }
         assert_eq!(duration_text(90_000), "90s");

@@ -1,0 +1,137 @@
+//! Rules of scenarios that a passing case would hide: the policy of the definition, entries without an effect, classes
+//! of failures, children beside the definition, and the same rules on the simulated cluster.
+
+use std::{fs, path::Path};
+
+use mainspring_kernel::definition::Syntax;
+use mainspring_sim::{
+    CaseReport,
+    cluster::Size,
+    run_case,
+    scenario::{read, read_text},
+    simulate::Simulation,
+};
+
+fn report(text: &str) -> CaseReport {
+    let cases = read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).unwrap_or_else(|error| panic!("{error}"));
+    run_case(&cases[0])
+}
+
+#[track_caller]
+fn check_fails(text: &str, part: &str) {
+    let report = report(text);
+    assert!(!report.holds(), "{text}");
+    let said = report.failures.join("\n");
+    assert!(said.contains(part), "{part:?} is not said:\n{said}");
+}
+
+#[track_caller]
+fn check_refused(text: &str, part: &str) {
+    let said = read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).expect_err("it is refused");
+    assert!(said.contains(part), "{part:?} is not said:\n{said}");
+}
+
+#[test]
+fn a_case_needs_the_decisions_that_a_run_needs() {
+    let case = |policy: &str, inbox: &str| {
+        format!(
+            "name: n\ndefinition:\n  policy: {{effects: {{{policy}}}}}\n  steps: [{{id: lint, type: bash, command: ls}}]\n\
+             effects: {{lint: {{return: {{stdout: ok}}}}}}\ninbox: {inbox}\nexpect: {{status: completed}}\n"
+        )
+    };
+    check_fails(&case("execute: ask", "[]"), "status is waiting_approval, expected completed");
+    check_fails(&case("bash: deny", "[]"), "policy_denied");
+    let approved = "[{at: {waiting: lint}, decide: approve}]";
+    assert!(report(&case("execute: ask", approved)).holds());
+    // Nothing waits, so the decision is for nothing.
+    check_fails(&case("payment: ask", approved), "inbox[0] was never taken in: `lint` was never waiting");
+    let early = "[{at: {time: 1s}, decide: approve}]";
+    check_fails(&case("payment: ask", early), "inbox[0] decided nothing: no gate was open");
+    check_refused(&(case("payment: ask", "[]") + "classes: {x: reed}\n"), "`reed` is not known here");
+}
+
+#[test]
+fn a_case_under_faults_has_the_same_gates() {
+    let text = "name: n\ndefinition:\n  policy: {effects: {execute: ask}}\n  steps: [{id: lint, type: bash, command: ls, onInterrupted: retry}]\n\
+                effects: {lint: {return: {stdout: ok}}}\ninbox: [{at: {waiting: lint}, decide: deny}]\nexpect: {status: cancelled}\n";
+    let cases = read_text(text.as_bytes(), Syntax::Yaml, Path::new(".")).expect("it reads");
+    let simulation = Simulation::of(&cases[0]).expect("it ends");
+    for seed in 0..3 {
+        let report = simulation.run(seed, Size { executions: 3, nodes: 2, partitions: 2 }, &[]);
+        assert_eq!((report.failures.as_slice(), report.calls), (&[][..], 0), "{seed}");
+    }
+}
+
+#[test]
+fn prices_are_checked_at_their_places() {
+    let case =
+        |prices: &str| format!("name: n\ndefinition: {{steps: []}}\nprices: {prices}\nexpect: {{status: completed}}\n");
+    check_refused(&case("{date: 1, currency: USD, models: {}}"), "3:16 prices.date");
+    check_refused(&case("{date: 2026-11-01, currency: USD, models: {a: {input: 1}}}"), "`output` is missing");
+    check_refused(&case("{date: 2026-11-01, currency: USD, prizes: {}}"), "this key is not known");
+    check_refused(&case("[]"), "this is not a map");
+}
+
+#[test]
+fn the_class_of_a_status_is_its_own() {
+    let case = |class: &str, status: u16| {
+        format!(
+            "name: n\ndefinition: {{steps: []}}\neffects: {{a: {{error: {{class: {class}, code: \"http_status:{status}\"}}}}}}\n\
+             expect: {{status: completed}}\n"
+        )
+    };
+    let classes = [
+        ("timeout", 408),
+        ("rate_limited", 429),
+        ("unavailable", 503),
+        ("transient", 500),
+        ("transient", 425),
+        ("failed", 404),
+    ];
+    for (class, status) in classes {
+        assert!(read_text(case(class, status).as_bytes(), Syntax::Yaml, Path::new(".")).is_ok(), "{class} {status}");
+        check_refused(&case("policy", status), &format!("write class: {class}"));
+    }
+}
+
+#[test]
+fn names_that_are_not_reached_are_known() {
+    let warned = |name: &str| {
+        let text = format!(
+            "name: n\ndefinition:\n  steps:\n    - {{id: poll, type: loop, while: false, steps: [{{id: state, type: bash, command: ls}}]}}\n    \
+             - {{id: ask, type: agent, goal: g, tools: [bash]}}\n\
+             effects: {{ask: {{return: {{text: a}}}}, {name}: {{return: 1}}}}\nexpect: {{status: completed}}\n"
+        );
+        report(&text).warnings.join("\n")
+    };
+    for name in ["\"poll[0].state\"", "\"ask#1.1\"", "\"ask#2\""] {
+        assert!(warned(name).contains("nothing called"), "{name}: {}", warned(name));
+    }
+    let unknown = warned("\"poll[0].stat\"");
+    assert!(unknown.contains("has the name of") && unknown.contains("poll[0].stat"), "{unknown}");
+}
+
+#[test]
+fn children_are_found_beside_the_definition() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    write("parent.yaml", "name: parent\nsteps: [{id: sub, type: subworkflow, workflow: child}]\n");
+    write("child.yaml", "name: child\nsteps: [{id: work, type: bash, command: ls}]\n");
+    let case =
+        "name: n\ndefinition: parent.yaml\neffects: {work: {return: {stdout: ok}}}\nexpect: {status: completed}\n";
+    let run = |text: &str| {
+        write("n.scenario.yaml", text);
+        run_case(&read(&folder.path().join("n.scenario.yaml")).expect("it reads")[0])
+    };
+    let found = run(case);
+    assert!(found.holds(), "{:?}", found.failures);
+    // The key decides alone where it stands.
+    let given = run(&(case.to_string() + "workflows: {}\n"));
+    assert!(
+        given.failures.join("\n").contains("the workflow `child` is started and not given"),
+        "{:?}",
+        given.failures
+    );
+    fs::remove_file(folder.path().join("child.yaml")).expect("it goes");
+    assert!(!run(case).holds());
+}
