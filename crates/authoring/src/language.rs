@@ -43,9 +43,10 @@ pub struct Object {
 }
 
 /// All objects that are not steps, except definitions and conditions.
-pub const OBJECTS: [Object; 9] = [
+pub const OBJECTS: [Object; 10] = [
     Object { name: "constraints", keys: &keys::CONSTRAINTS },
     Object { name: "policy", keys: &keys::POLICY },
+    Object { name: "budget", keys: &keys::BUDGET },
     Object { name: "variable", keys: &keys::VARIABLE },
     Object { name: "edge", keys: &keys::EDGE },
     Object { name: "action", keys: &keys::ACTION },
@@ -59,7 +60,7 @@ pub const OBJECTS: [Object; 9] = [
 pub const NOTATIONS: [Notation; 3] = [Notation::Sequence, Notation::Dataflow, Notation::Graph];
 
 /// Schemas that several keys share, in words.
-const SHARED: [(&str, &str); 15] = [
+const SHARED: [(&str, &str); 16] = [
     ("filled", "text"),
     ("plainName", "text"),
     ("name", "a name"),
@@ -75,6 +76,7 @@ const SHARED: [(&str, &str); 15] = [
     ("method", "an HTTP method"),
     ("variable", "a variable"),
     ("retry", "an object (`mainspring explain retry`)"),
+    ("budget", "an object (`mainspring explain budget`)"),
 ];
 
 impl Default for Language {
@@ -186,6 +188,7 @@ impl Language {
             "object" => "an object".into(),
             "array" => match fragment.get("items") {
                 Some(items) if is_step(items) => "list of steps".into(),
+                Some(items) if items.get("anyOf").is_some() => format!("list whose items are {}", self.kind(items)),
                 Some(items) => format!("list of {}", self.kind(items)),
                 None => "a list".into(),
             },

@@ -19,8 +19,8 @@ use crate::{
     budget::ModelTerms,
     limits::EFFECT_RULES_MAX,
     plan::{
-        Agent, ClassSource, EffectClass, Guard, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules,
-        WORKFLOW_TOOL, Work,
+        Agent, ClassSource, EffectClass, Guard, Loop, Over, Pattern, Plan, RuleError, RuleReader, Verdict,
+        VerdictRules, WORKFLOW_TOOL, Work,
     },
     template::Template,
     value::Value,
@@ -159,6 +159,28 @@ impl EffectPolicy {
     pub fn with_models(mut self, models: ModelTerms) -> Self {
         self.models = Some(models);
         self
+    }
+
+    /// Returns the tools of a plan before whose calls a person is asked because no rule classifies them. Empty without
+    /// tool servers, whose classes are then known elsewhere.
+    pub fn unclassified<'p>(&self, plan: &'p Plan) -> BTreeSet<&'p str> {
+        let names = (0..plan.steps.len() as u32).flat_map(|step| match &plan.step(step).work {
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => {
+                agent.tools.iter().map(String::as_str).filter(|tool| tool.contains('.')).collect()
+            }
+            // The tool of a call inside of an agent is in the list of the agent.
+            work if plan.agent_part(step).is_none() => match Call::of(work) {
+                Some(Call::Tool(name)) => Vec::from([name]),
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        });
+        let is_assumed = |name: &&str| {
+            let judged = self.judge(Call::Tool(name), None, &plan.effect_rules);
+            judged.source == ClassSource::Assumed && judged.verdict == Verdict::Ask
+        };
+        let names: BTreeSet<&str> = names.filter(|_| !self.servers.is_empty()).collect();
+        names.into_iter().filter(is_assumed).collect()
     }
 
     /// The servers whose annotations are believed.

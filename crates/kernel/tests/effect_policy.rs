@@ -272,3 +272,25 @@ fn a_denied_tool_of_an_agent_is_an_error_at_the_agent() {
     let found: Vec<_> = denied.iter().map(|found| (found.code, found.path.to_string())).collect();
     assert_eq!(found, [("policy_denied", "steps[0]".to_string())]);
 }
+
+const STEPS: &str = "
+steps:
+  - {id: a, type: tool, tool: s.read, arguments: {}}
+  - {id: b, type: tool, tool: s.send, arguments: {}}
+  - {id: c, type: agent, goal: g, tools: [bash, s.send, s.find]}
+";
+
+#[test]
+fn unclassified_tools_are_named_once() {
+    let plan = compile(&read(STEPS.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan;
+    let named = |text: &str, servers: &[&str]| {
+        let policy = EffectPolicy::read(&value(text)).expect("a policy");
+        let policy = policy.with_servers(servers.iter().map(|name| (*name).to_owned()));
+        policy.unclassified(&plan).into_iter().map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(named("{classes: {s.read: read}}", &["s"]), "s.find s.send");
+    assert_eq!(named("{classes: {\"s.*\": read}}", &["s"]), "");
+    assert_eq!(named("{verdicts: {s.send: deny}}", &["s"]), "s.find s.read");
+    // Another node may have the servers and their classes.
+    assert_eq!(named("{}", &[]), "");
+}

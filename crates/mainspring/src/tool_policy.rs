@@ -17,7 +17,10 @@ use crate::{
     definitions::{show, syntax_of},
     error::CliError,
     models,
-    output::terminal::print_out,
+    output::{
+        terminal::{print_err, print_out, waits},
+        text::one_line,
+    },
     read_limited,
     server_settings::{ObjectSettings, object_settings},
     tool_servers,
@@ -96,6 +99,28 @@ pub(crate) fn warn_of_flows(compiled: &mut Compiled, policy: &EffectPolicy, file
     show(&found, &String::from_utf8_lossy(&text), file);
     compiled.warnings.extend(found);
     Ok(())
+}
+
+/// Maximum number of tools that a note lists.
+const NOTED_MAX: usize = 8;
+
+/// Prints a note about tools that ask before each call because nothing is known about them.
+pub(crate) fn note_unclassified(plan: &Plan, policy: &EffectPolicy) {
+    let unclassified = policy.unclassified(plan);
+    let Some(first) = unclassified.first() else { return };
+    let listed: Vec<String> = unclassified.iter().take(NOTED_MAX).map(|tool| one_line(tool)).collect();
+    let more = unclassified.len().saturating_sub(NOTED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    print_err!(
+        "{} a person is asked before each call of {}{more}: no rule says what it does",
+        waits("note:"),
+        listed.join(", ")
+    );
+    print_err!(
+        " = classify it with `policy: {{classes: {{\"{}\": read}}}}` in the settings, or name its server in `policy.trusted` \
+         to believe annotations such as readOnlyHint (`mainspring explain settings`)",
+        one_line(first)
+    );
 }
 
 /// The judgments of a plan's calls, for people and programs: `{step, class, source, verdict}`, with the origins of labels

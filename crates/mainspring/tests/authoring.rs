@@ -118,6 +118,55 @@ fn a_skeleton_covers_branches_and_gates_and_passes_at_once() {
     assert!(code == 10 && err.contains("exists"), "the scenario of the template is kept: {err}");
 }
 
+/// The gates of the policy and the prices of budgets are in the skeleton, and a denied call is refused as by a start.
+#[test]
+fn a_skeleton_has_the_gates_and_prices_that_a_run_needs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("it writes");
+    let lint = "steps: [{id: lint, type: bash, command: echo lint}]\n";
+    write("ask.yaml", &format!("policy: {{effects: {{execute: ask}}}}\n{lint}"));
+    let text = skeleton_of(folder.path(), "ask.yaml");
+    for part in ["{at: {waiting: lint}, decide: approve}", "lint is denied", "decide: deny", "approval_denied"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    write("deny.yaml", &format!("policy: {{effects: {{bash: deny}}}}\n{lint}"));
+    let (code, _, err) = run(folder.path(), &["scenario", "new", "deny.yaml"]);
+    assert!(code == 10 && err.contains("policy_denied"), "{err}");
+    let agent = "steps: [{id: triage, type: agent, goal: Rate it, model: claude, tools: [issues.comment], budget: {cost: 0.5}}]\n";
+    write("agent.yaml", &format!("policy: {{effects: {{issues.comment: ask}}}}\n{agent}"));
+    let text = skeleton_of(folder.path(), "agent.yaml");
+    for part in ["triage#1.1", "a tool call of triage is denied", "claude: {input: 3, output: 15}", "currency: USD"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    assert!(!text.contains("Not covered"), "{text}");
+}
+
+#[test]
+fn what_testers_and_operators_ask_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let parts = [
+        ("settings", "mcpServers"),
+        ("prices", "cachedInput"),
+        ("mcp", "readOnlyHint"),
+        ("MAINSPRING_HTTP_ALLOW", "127.0.0.1"),
+        ("budget", "onExceeded (fail or ask"),
+        ("waves", "[[a], [b, c]]"),
+        ("4 ways", "inputs_twice"),
+        ("needs", "only orders"),
+        ("edges", "ANY edge"),
+        ("http", "unavailable for 503, transient for 425"),
+        ("retry_does_not_apply", "Mended:"),
+        ("agent", "list whose items are"),
+        ("approval", "eq: denied"),
+    ];
+    for (query, part) in parts {
+        let (code, out, err) = run(folder.path(), &["explain", query]);
+        assert!(code == 0 && out.contains(part), "{query}: no {part:?} in {out}{err}");
+    }
+    let (_, out, _) = run(folder.path(), &["explain", "untrusted_flow"]);
+    assert!(out.contains("Mended:") && !out.contains("The mistake:"), "{out}");
+}
+
 #[test]
 fn skeletons_of_all_examples_pass_at_once() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");

@@ -28,7 +28,14 @@ use crate::{
     store_location::StoreLocation,
 };
 
-/// Back up the store of the data folder, even while it is in use
+/// Back up the store of the data folder, even while it is in use.
+///
+/// The key is not part of it: without the key, no journal can be read. Copy it once, and keep it apart from the backups
+/// (`mainspring config` shows its path).
+///
+/// To restore: stop the process that works on the folder. Move journal.db, journal.db-wal and journal.db-shm away, all
+/// that exist. Copy the backup to journal.db (`install -m 600 BACKUP FOLDER/journal.db`), and leave the other files as
+/// they are. Run `mainspring doctor --deep`, then start. Attempts that are open in the backup count as interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct Backup {
     /// The file to write, readable by its owner only
@@ -60,7 +67,7 @@ struct Proof {
 pub(crate) fn backup(backup: &Backup, context: &Context) -> Result<Exit, CliError> {
     let location = StoreLocation::of(&context.global)?;
     let StoreLocation::Folder(home) = &location else {
-        let message = "`backup` copies the store of a folder. This store is in PostgreSQL: use `pg_dump`, or `pg_basebackup` with an archive of the log, and stop all nodes before one is restored (docs/how-to/backup-and-restore.md)";
+        let message = "`backup` copies the store of a folder. This store is in PostgreSQL: use `pg_dump`, or `pg_basebackup` with an archive of the log, and stop all nodes before one is restored";
         return Err(CliError::bad_input("shared_store", message));
     };
     if !home.journal().exists() {
@@ -166,7 +173,7 @@ fn prove(copy: &Path, home: &DataDir) -> Result<Proof, CliError> {
         damaged => {
             let damages = if let Checked::Damaged(damages) = damaged { damages.join("; ") } else { String::new() };
             let message = format!(
-                "the store is damaged, and so is every copy of it: {damages}. Nothing was written; `mainspring doctor --deep` checks the store, and docs/how-to/backup-and-restore.md has how an earlier backup is restored"
+                "the store is damaged, and so is every copy of it: {damages}. Nothing was written; `mainspring doctor --deep` checks the store, and `mainspring backup --help` says how an earlier backup is restored"
             );
             return Err(CliError::internal("store_damaged", message));
         }

@@ -180,7 +180,7 @@ fn refused(name: &'static str, error: &StoreError) -> Check {
         StoreError::Damaged(_) => {
             // SQLite's message already contains the help.
             let message = message.split(". Stop the engine").next().unwrap_or_default();
-            let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; docs/how-to/backup-and-restore.md)";
+            let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (of `mainspring backup`, or of the PostgreSQL server; `mainspring backup --help` says how)";
             Check::broken(name, message, help)
         }
         StoreError::Unavailable(_) => {

@@ -54,7 +54,7 @@ pub(crate) fn models(command: &Models, context: &Context) -> Result<Exit, CliErr
         None => {
             configured.iter().for_each(|model| print(model, &context.global));
             if configured.is_empty() && !context.global.json {
-                print_out!("{}", dim("no model is configured; docs/how-to/agents.md shows how"));
+                print_out!("{}", dim("no model is configured; `mainspring explain settings` shows how"));
             }
             Ok(Exit::Fine)
         }

@@ -14,6 +14,10 @@ use crate::{
 };
 
 /// Run scenarios.
+///
+/// Each case runs in four modes, which must give the same result and the same journal: straight, with a crash before
+/// every input, with every input twice, and with every input once more at the end. `mainspring explain scenario` has the
+/// format.
 #[derive(Debug, Args)]
 pub(crate) struct Test {
     /// Files, or folders that are searched for *.scenario.json and *.scenario.yaml
@@ -67,12 +71,12 @@ pub(super) fn show_case(file: &Path, report: &CaseReport, verbose: bool, context
         return holds;
     }
     let word = if holds { status("ok") } else { status("failed") };
-    let ways = match report.modes.len() {
+    let modes = match report.modes.len() {
         0 => String::new(),
-        1 => "one way, ".to_string(),
-        ways => format!("{ways} ways, "),
+        1 => "1 mode, ".to_string(),
+        modes => format!("{modes} modes, "),
     };
-    print_out!("{word}  {}  {}", shown(&report.name), dim(&format!("{ways}{}", shown(&file.display().to_string()))));
+    print_out!("{word}  {}  {}", shown(&report.name), dim(&format!("{modes}{}", shown(&file.display().to_string()))));
     for failure in &report.failures {
         print_out!("{}", indent(failure));
     }

@@ -16,7 +16,7 @@ use crate::{
         text::shown,
     },
     read_limited,
-    tool_policy::{is_permitted, of_machine, warn_of_flows},
+    tool_policy::{is_permitted, note_unclassified, of_machine, warn_of_flows},
 };
 
 /// Check a definition.
@@ -75,6 +75,7 @@ pub(crate) fn checked(file: &Path, context: &Context) -> Result<Option<(Compiled
         return Ok(None);
     }
     warn_of_flows(&mut compiled, &policy, file)?;
+    note_unclassified(&compiled.plan, &policy);
     let client = if context.global.server.is_some() { context.global.client()? } else { None };
     let Some(client) = client else { return Ok(Some((compiled, Vec::new()))) };
     let text = read_limited::file(file).map_err(|why| CliError::bad_input("unreadable", why))?;

@@ -234,10 +234,10 @@ fn help(code: &str) -> &'static str {
         "3D000" => "make the database with createdb, or name another one",
         "42501" => "grant the user what it needs: CREATE on the database once, and its schema",
         "42P01" | "42703" | "42804" | "3F000" => {
-            "the tables of this schema are not ours or not whole: name another schema, or restore the latest backup (of pg_dump or pg_basebackup; docs/how-to/backup-and-restore.md)"
+            "the tables of this schema are not ours or not whole: name another schema, or restore the latest backup (of pg_dump or pg_basebackup)"
         }
         "XX001" | "XX002" => {
-            "stop the server, keep its files for study, and restore the latest backup (of pg_dump or pg_basebackup; docs/how-to/backup-and-restore.md)"
+            "stop the server, keep its files for study, and restore the latest backup (of pg_dump or pg_basebackup)"
         }
         _ => "",
     }

@@ -209,7 +209,9 @@ pub(super) async fn leave(session: &Session, node: &str) -> Result<(), Fault> {
 /// Returns the row of a statement that always has one.
 fn first(rows: &[tokio_postgres::Row]) -> Result<&tokio_postgres::Row, Fault> {
     let missing = || {
-        Fault::Damaged("a row that every store has is missing: restore the latest backup (of pg_dump or pg_basebackup; docs/how-to/backup-and-restore.md)".into())
+        Fault::Damaged(
+            "a row that every store has is missing: restore the latest backup (of pg_dump or pg_basebackup)".into(),
+        )
     };
     rows.first().ok_or_else(missing)
 }

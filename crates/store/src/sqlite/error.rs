@@ -7,8 +7,7 @@ use rusqlite::{Error, ErrorCode, ffi};
 use crate::{CommitError, StoreError};
 
 /// The help for a file that cannot be repaired.
-pub(super) const RESTORE: &str =
-    "restore the latest backup (a file of `mainspring backup`; docs/how-to/backup-and-restore.md)";
+pub(super) const RESTORE: &str = "restore the latest backup (a file of `mainspring backup`, whose --help says how)";
 
 /// Classifies an error of any operation except `commit`.
 pub(super) fn of_store(path: &Path, error: &Error) -> StoreError {

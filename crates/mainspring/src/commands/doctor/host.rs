@@ -84,7 +84,7 @@ fn containment(settings: &Settings, global: &Global) -> Check {
                 (Scripts::Contained(container), _) if !container.counts_memory() => Check::warning(
                     "scripts",
                     message,
-                    "give the server control groups if untrusted users write scripts: `Delegate=yes` in its unit (docs/how-to/run-scripts.md)",
+                    "give the server control groups if untrusted users write scripts: `Delegate=yes` in its unit",
                 ),
                 (Scripts::Contained(_), _) | (Scripts::Off(_), true) => Check::ok("scripts", message),
                 (Scripts::Uncontained, _) => Check::warning("scripts", message, "say `--scripts contained`"),

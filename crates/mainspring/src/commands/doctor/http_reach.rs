@@ -21,7 +21,7 @@ fn of(text: &str, organizations: impl FnOnce() -> Option<Result<Vec<String>, Sto
     let allow: Allowlist = match text.parse() {
         Ok(allow) => allow,
         Err(error) => {
-            let help = "correct the entry: engines do not start with it (docs/reference/http-steps.md)";
+            let help = "correct the entry: engines do not start with it (`mainspring explain MAINSPRING_HTTP_ALLOW`)";
             return Check::broken(NAME, format!("{ALLOW_VARIABLE}: {error}"), help);
         }
     };

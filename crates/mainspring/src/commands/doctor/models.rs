@@ -12,13 +12,13 @@ pub(super) fn check(flags: &ServerFlags) -> Check {
         return Check::skipped("models", "see settings");
     };
     if let Err(error) = models::terms(&settings) {
-        let help = "correct the named price; docs/how-to/limit-agents.md describes `prices`";
+        let help = "correct the named price; `mainspring explain settings` describes `prices`";
         return Check::broken("models", error.failure.message, help);
     }
     let models = match models::parse(&settings.path, &settings.models) {
         Ok(models) => models,
         Err(error) => {
-            let help = "correct the named setting; docs/how-to/agents.md describes `models`";
+            let help = "correct the named setting; `mainspring explain settings` describes `models`";
             return Check::broken("models", error.failure.message, help);
         }
     };

@@ -24,7 +24,7 @@ pub(super) fn check(flags: &ServerFlags, settings: &Result<Settings, CliError>) 
     let settings = match settings {
         Ok(settings) => settings,
         Err(error) => {
-            let help = "correct the named setting; `mainspring config` shows the effective values, docs/reference/configuration.md describes all settings";
+            let help = "correct the named setting; `mainspring config` shows the effective values, `mainspring explain settings` describes models, tool servers and rules";
             return Check::broken("settings", error.failure.message.clone(), help);
         }
     };

@@ -25,7 +25,7 @@ pub(super) fn check(installation: &Installation, is_alone: bool, checks: &mut Ve
     let shown = path.display();
     match fs::metadata(&path) {
         Ok(metadata) if metadata.is_dir() => {
-            let help = "move it away, and restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how)";
+            let help = "move it away, and restore the latest backup (`mainspring backup` made it; `mainspring backup --help` says how)";
             return stop(
                 checks,
                 Check::broken("store", format!("{shown} is a folder where the store should be"), help),
@@ -34,7 +34,7 @@ pub(super) fn check(installation: &Installation, is_alone: bool, checks: &mut Ve
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             if installation.home.key_check_text().is_some() {
                 let message = format!("the folder was in use before, and {shown} is missing");
-                let help = "restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how); if nothing was ever run here, remove the file `key-check` beside it";
+                let help = "restore the latest backup (`mainspring backup` made it; `mainspring backup --help` says how); if nothing was ever run here, remove the file `key-check` beside it";
                 return stop(checks, Check::broken("store", message, help));
             }
             checks.push(Check::skipped("store", "there is none yet; the first start makes it"));
@@ -96,7 +96,7 @@ fn integrity(inspection: &SqliteInspection, is_deep: bool) -> Check {
         }
         Ok(Checked::Damaged(damages)) => {
             let message = format!("the file is damaged: {}", damages.join("; "));
-            let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (`mainspring backup` made it; docs/how-to/backup-and-restore.md says how)";
+            let help = "stop what works on it, keep the files for study (also -wal and -shm), and restore the latest backup (`mainspring backup` made it; `mainspring backup --help` says how)";
             Check::broken("integrity", message, help)
         }
         Err(error) => refused("integrity", &error),
