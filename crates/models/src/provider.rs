@@ -9,7 +9,7 @@ mod responses;
 use mainspring_kernel::value::{Map, Value};
 
 use crate::{
-    answer::{Answer, StopReason},
+    answer::{Answer, StopReason, Usage},
     error::ModelError,
     request::Request,
 };
@@ -96,6 +96,12 @@ impl Provider {
             Self::OpenAiResponses => responses::answer(body),
             Self::Gemini => gemini::answer(body),
         }?;
+        // No request is empty, and neither is the count of an answer that says something. A provider that reports such a number
+        // has not counted, and then the call costs what was reserved for it.
+        let says_nothing = answer.text.is_empty() && answer.tool_calls.is_empty();
+        if answer.usage.input_tokens == 0 || answer.usage.output_tokens == 0 && !says_nothing {
+            answer.usage = Usage::default();
+        }
         if answer.stop_reason == StopReason::MaxTokens {
             // The arguments of the last call may be cut off, and the calls of one answer belong together.
             (answer.tool_calls, answer.raw) = (Vec::new(), None);
@@ -124,8 +130,13 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value.get(key).and_then(Value::as_list).unwrap_or_default()
 }
 
-fn number(value: Option<&Value>, key: &str) -> u64 {
-    value.and_then(|value| value.get(key)).and_then(Value::as_u64).unwrap_or_default()
+/// Reads a number of tokens, 0 if it is missing. `None` for a negative number, a fraction, and one that is too large: nothing
+/// beside it can be believed either.
+fn number(value: Option<&Value>, key: &str) -> Option<u64> {
+    match value.and_then(|value| value.get(key)) {
+        None | Some(Value::Null) => Some(0),
+        Some(number) => number.as_u64(),
+    }
 }
 
 /// An object of the given entries without the absent ones.
@@ -159,4 +170,51 @@ fn id_or(id: Option<&str>, at: usize) -> String {
 
 fn instructions(request: &Request) -> Option<Value> {
     (!request.instructions.is_empty()).then(|| request.instructions.as_str().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_kernel::json;
+
+    use super::*;
+
+    /// The usage in an answer of each provider to which `input` and `output` were reported.
+    fn usages(input: &str, output: &str, text: &str) -> [(u64, u64); 4] {
+        let (input, output) = (format!(": {input}"), format!(": {output}"));
+        let bodies = [
+            format!(
+                r#"{{"content": [{{"type": "text", "text": "{text}"}}], "stop_reason": "end_turn",
+                    "usage": {{"input_tokens"{input}, "output_tokens"{output}}}}}"#
+            ),
+            format!(
+                r#"{{"choices": [{{"finish_reason": "stop", "message": {{"content": "{text}"}}}}],
+                    "usage": {{"prompt_tokens"{input}, "completion_tokens"{output}}}}}"#
+            ),
+            format!(
+                r#"{{"status": "completed", "output": [{{"type": "message", "content": [{{"type": "output_text", "text": "{text}"}}]}}],
+                    "usage": {{"input_tokens"{input}, "output_tokens"{output}}}}}"#
+            ),
+            format!(
+                r#"{{"candidates": [{{"finishReason": "STOP", "content": {{"parts": [{{"text": "{text}"}}]}}}}],
+                    "usageMetadata": {{"promptTokenCount"{input}, "candidatesTokenCount"{output}}}}}"#
+            ),
+        ];
+        let mut bodies = bodies.iter();
+        Provider::ALL.map(|provider| {
+            let body = json::value(bodies.next().expect("one for each").as_bytes()).expect("JSON");
+            let usage = provider.answer(&body).unwrap_or_else(|error| panic!("{provider:?}: {error:?}")).usage;
+            (usage.input_tokens, usage.output_tokens)
+        })
+    }
+
+    #[test]
+    fn a_usage_with_an_impossible_number_is_not_counted() {
+        assert_eq!(usages("40", "2", "hi"), [(40, 2); 4]);
+        assert_eq!(usages("40.0", "2", "hi"), [(40, 2); 4]);
+        assert_eq!(usages("40", "0", ""), [(40, 0); 4]);
+        for number in ["-5", "1.5", "1e300", "18446744073709551616", "\"40\"", "true", "null", "0"] {
+            assert_eq!(usages(number, "2", "hi"), [(0, 0); 4], "input {number}");
+            assert_eq!(usages("40", number, "hi"), [(0, 0); 4], "output {number}");
+        }
+    }
 }

@@ -108,14 +108,17 @@ pub(super) fn answer(body: &Value) -> Result<Answer, ModelError> {
             )));
         }
     };
-    let usage = body.get("usage");
-    let cached_input_tokens = number(usage, "cache_read_input_tokens");
-    answer.usage = Usage {
-        input_tokens: number(usage, "input_tokens")
-            .saturating_add(cached_input_tokens)
-            .saturating_add(number(usage, "cache_creation_input_tokens")),
-        output_tokens: number(usage, "output_tokens"),
-        cached_input_tokens,
-    };
+    answer.usage = usage(body.get("usage")).unwrap_or_default();
     Ok(answer)
+}
+
+fn usage(usage: Option<&Value>) -> Option<Usage> {
+    let cached_input_tokens = number(usage, "cache_read_input_tokens")?;
+    Some(Usage {
+        input_tokens: number(usage, "input_tokens")?
+            .saturating_add(cached_input_tokens)
+            .saturating_add(number(usage, "cache_creation_input_tokens")?),
+        output_tokens: number(usage, "output_tokens")?,
+        cached_input_tokens,
+    })
 }

@@ -109,11 +109,14 @@ pub(super) fn answer(body: &Value) -> Result<Answer, ModelError> {
             )));
         }
     };
-    let usage = body.get("usage");
-    answer.usage = Usage {
-        input_tokens: number(usage, "prompt_tokens"),
-        output_tokens: number(usage, "completion_tokens"),
-        cached_input_tokens: number(usage.and_then(|usage| usage.get("prompt_tokens_details")), "cached_tokens"),
-    };
+    answer.usage = usage(body.get("usage")).unwrap_or_default();
     Ok(answer)
+}
+
+fn usage(usage: Option<&Value>) -> Option<Usage> {
+    Some(Usage {
+        input_tokens: number(usage, "prompt_tokens")?,
+        output_tokens: number(usage, "completion_tokens")?,
+        cached_input_tokens: number(usage.and_then(|usage| usage.get("prompt_tokens_details")), "cached_tokens")?,
+    })
 }

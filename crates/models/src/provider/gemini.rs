@@ -112,11 +112,15 @@ pub(super) fn answer(body: &Value) -> Result<Answer, ModelError> {
             )));
         }
     };
-    let usage = body.get("usageMetadata");
-    answer.usage = Usage {
-        input_tokens: number(usage, "promptTokenCount"),
-        output_tokens: number(usage, "candidatesTokenCount").saturating_add(number(usage, "thoughtsTokenCount")),
-        cached_input_tokens: number(usage, "cachedContentTokenCount"),
-    };
+    answer.usage = usage(body.get("usageMetadata")).unwrap_or_default();
     Ok(answer)
+}
+
+fn usage(usage: Option<&Value>) -> Option<Usage> {
+    let thoughts = number(usage, "thoughtsTokenCount")?;
+    Some(Usage {
+        input_tokens: number(usage, "promptTokenCount")?,
+        output_tokens: number(usage, "candidatesTokenCount")?.saturating_add(thoughts),
+        cached_input_tokens: number(usage, "cachedContentTokenCount")?,
+    })
 }

@@ -107,13 +107,16 @@ pub(super) fn answer(body: &Value) -> Result<Answer, ModelError> {
             )));
         }
     };
-    let usage = body.get("usage");
-    answer.usage = Usage {
-        input_tokens: number(usage, "input_tokens"),
-        output_tokens: number(usage, "output_tokens"),
-        cached_input_tokens: number(usage.and_then(|usage| usage.get("input_tokens_details")), "cached_tokens"),
-    };
+    answer.usage = usage(body.get("usage")).unwrap_or_default();
     Ok(answer)
+}
+
+fn usage(usage: Option<&Value>) -> Option<Usage> {
+    Some(Usage {
+        input_tokens: number(usage, "input_tokens")?,
+        output_tokens: number(usage, "output_tokens")?,
+        cached_input_tokens: number(usage.and_then(|usage| usage.get("input_tokens_details")), "cached_tokens")?,
+    })
 }
 
 fn read_message(item: &Value, answer: &mut Answer) -> Result<(), ModelError> {
