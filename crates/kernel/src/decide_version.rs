@@ -53,3 +53,9 @@ pub(crate) const CLASSIFY_HINT_SINCE: u32 = 9;
 /// Version since which a model call that failed before its request uses nothing: a tool server or a secret was not
 /// available.
 pub(crate) const UNSENT_CALLS_SINCE: u32 = 9;
+
+/// Version since which these rules apply to the budgets of children:
+///
+/// - a workflow that a model calls reserves its own tool call beside the share of the child;
+/// - a child asks people to raise its budget only if its parent would ask.
+pub(crate) const CHILD_BUDGETS_SINCE: u32 = 9;

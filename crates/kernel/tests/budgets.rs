@@ -4,13 +4,13 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_kernel::{
-    budget::{ModelTerm, ModelTerms, Price, Usage},
+    budget::{Budget, Limits, ModelTerm, ModelTerms, Price, Usage},
     decide::{Action, DECIDE_VERSION, decide_with},
     definition::{Syntax, compile, read},
-    effect::{Attempt, Outcome},
+    effect::{Attempt, ChildEnd, Outcome},
     failure::{Class, Failure},
     hash::Hash,
-    input::{Input, Policy, Start},
+    input::{Input, Lineage, Pinned, Policy, Start},
     instance::Instance,
     key::ExecutionKey,
     plan::{Decision, Plan},
@@ -46,20 +46,36 @@ fn start(plan: &Plan) -> Input {
     }))
 }
 
+/// The start of an execution that may start the workflow `w`, or of a child with a budget.
+fn start_with(plan: &Plan, budget: Option<Budget>) -> Input {
+    let pinned = Pinned { name: "w".into(), workflow_hash: Hash::of(b"w"), plan_hash: Hash::of(b"p") };
+    let lineage = Lineage { parent: None, depth: 0, workflows: vec![pinned], executions: Some(100), budget };
+    match start(plan) {
+        Input::Start(start) => Input::Start(Box::new(Start { lineage: Some(lineage), ..*start })),
+        other => other,
+    }
+}
+
 /// An execution that is driven by hand.
 struct Run {
     state: State,
     now: u64,
     open: Vec<(Instance, Attempt)>,
+    /// The budgets of the children that were started.
+    shares: Vec<Option<Budget>>,
     dice: u64,
 }
 
 impl Run {
     fn new(definition: &str, seed: u64) -> Self {
+        Self::of(definition, seed, start)
+    }
+
+    fn of(definition: &str, seed: u64, start: impl FnOnce(&Plan) -> Input) -> Self {
         let plan = plan_of(definition);
         let begins = start(&plan);
         let state = State::new(ExecutionKey([7; 16]), Arc::new(plan));
-        let mut run = Self { state, now: 1_767_225_600_000, open: Vec::new(), dice: seed };
+        let mut run = Self { state, now: 1_767_225_600_000, open: Vec::new(), shares: Vec::new(), dice: seed };
         run.take(&begins);
         run
     }
@@ -76,6 +92,11 @@ impl Run {
         for action in turn.actions {
             if let Action::Perform { instance, attempt } = action {
                 self.open.push((instance, *attempt));
+            }
+        }
+        for message in turn.messages {
+            if let Input::Start(start) = message.input {
+                self.shares.push(start.lineage.and_then(|lineage| lineage.budget));
             }
         }
         turn.records
@@ -243,4 +264,56 @@ fn a_raise_adds_what_the_gate_shows() {
     let spent = run.state.counts.budgets.execution.spent;
     assert_eq!((spent.tokens, spent.model_calls, spent.tool_calls), (20, 2, 1));
     assert_eq!(spent.cost, 2 * (5 * 1_000 + 5 * 5_000));
+}
+
+/// Workflows that a model calls use their shares to the last, and their own calls count as well.
+#[test]
+fn workflows_that_a_model_calls_stay_within_the_tool_calls() {
+    for (limit, calls) in [(1, 1), (1, 3), (4, 3), (5, 2), (6, 20)] {
+        let definition = format!(
+            "steps: [{{id: a, type: agent, goal: g, tools: [{{workflow: w}}], maxToolCalls: 50, onError: continue, budget: {{toolCalls: {limit}}}}}]"
+        );
+        let mut run = Run::of(&definition, 1, |plan| start_with(plan, None));
+        let call = |n: u64| {
+            let id = n.to_string();
+            Value::map([("id", id.as_str().into()), ("name", "workflow:w".into()), ("arguments", Map::new().into())])
+        };
+        let usage = Value::map([("inputTokens", 5u64.into()), ("outputTokens", 5u64.into())]);
+        let calls: Vec<Value> = (0..calls).map(call).collect();
+        run.receipt(0, Outcome::Done(Value::map([("toolCalls", calls.into()), ("usage", usage)])));
+        assert!(!run.shares.is_empty(), "{limit}: a child is started");
+        let mut shares = std::mem::take(&mut run.shares).into_iter();
+        while let Some(instance) = run.state.open.attempts.iter().next().cloned() {
+            let Some(share) = shares.next().flatten() else { break };
+            let tool_calls = share.limits.0[3].expect("tool calls are limited");
+            let usage = Box::new(Usage { tool_calls, ..Usage::default() });
+            let end = ChildEnd::Done(Value::Null);
+            let outcome = Outcome::ChildWithUsage { end, executions: 1, usage, raised: Box::default() };
+            run.take(&Input::Receipt { instance, attempt: 1, outcome });
+            let account = run.state.counts.budgets.execution;
+            let used = account.spent.plus(account.reserved).tool_calls;
+            assert!(used <= limit, "{limit}: {account:?}");
+        }
+        assert_eq!(run.state.counts.budgets.execution.reserved.tool_calls, 0, "{limit}");
+    }
+}
+
+/// The definition of a child asks for more only if its parent does.
+#[test]
+fn a_child_cannot_ask_where_its_parent_fails() {
+    for (parent_asks, version, waits) in [(false, 9, false), (true, 9, true), (false, 8, true)] {
+        let definition = "constraints: {budget: {modelCalls: 5, onExceeded: ask}}\n\
+                          steps: [{id: a, type: agent, goal: g}, {id: b, type: agent, goal: g}]";
+        let limits = Limits([None, None, Some(1), None, None]);
+        let given = Budget { limits, asks: parent_asks, ..Budget::default() };
+        let plan = plan_of(definition);
+        let begins = start_with(&plan, Some(given));
+        let state = State { decide_version: version, ..State::new(ExecutionKey([7; 16]), Arc::new(plan)) };
+        let mut run = Run { state, now: 1_767_225_600_000, open: Vec::new(), shares: Vec::new(), dice: 1 };
+        run.take(&begins);
+        run.receipt(0, answer(5, 5, 0));
+        assert!(run.open.is_empty(), "the second call is not made");
+        let is_waiting = run.state.steps.values().any(|step| step.status == Status::WaitingApproval);
+        assert_eq!(is_waiting, waits, "parent asks: {parent_asks}, version {version}");
+    }
 }

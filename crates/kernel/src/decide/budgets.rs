@@ -8,7 +8,7 @@ use crate::{
     agent::{input_estimate, tokens_of},
     apply::IllegalTransition,
     budget::{Account, Budget, Limits, NAMES, Price, Usage},
-    decide_version::{BUDGETS_SINCE, UNSENT_CALLS_SINCE},
+    decide_version::{BUDGETS_SINCE, CHILD_BUDGETS_SINCE, UNSENT_CALLS_SINCE},
     effect::Outcome,
     failure::{Class, Failure},
     input::Lineage,
@@ -336,15 +336,26 @@ impl Decider<'_> {
             return Ok(None);
         }
         let budget = account.budget;
+        let own_call = self.own_call(instance);
         let places = self.places_beside(instance, waits, true).max(1);
         let share = accounts.iter().fold(Limits::default(), |share, account| {
-            let (limits, left) = (account.limits().0, account.left().0);
-            let own = core::array::from_fn(|place| Some((limits[place]? / places).max(1).min(left[place]?)));
+            let (limits, left, own_call) = (account.limits().0, account.left().0, own_call.amounts());
+            let own = core::array::from_fn(|place| {
+                let left = left[place]?.saturating_sub(own_call[place]);
+                Some((limits[place]? / places).max(1).min(left))
+            });
             share.min(Limits(own))
         });
-        let amount = Usage::of_amounts(share.0.map(Option::unwrap_or_default));
+        let amount = Usage::of_amounts(share.0.map(Option::unwrap_or_default)).plus(own_call);
         self.record(Record::BudgetReserved { instance: instance.clone(), amount })?;
         Ok(Some(Budget { limits: share, ..budget }))
+    }
+
+    /// The part of a share that the child does not get: a workflow that a model calls is a tool call as well.
+    fn own_call(&self, instance: &Instance) -> Usage {
+        let is_call = self.state.plan.agent_part(instance.step) == Some(AgentPart::Call);
+        let counts = is_call && self.state.decide_version >= CHILD_BUDGETS_SINCE;
+        Usage { tool_calls: u64::from(counts), ..Usage::default() }
     }
 
     /// Returns the lineage with the budget of the execution. The definition of a child may tighten the share that its
@@ -352,7 +363,10 @@ impl Decider<'_> {
     pub(super) fn with_budget(&self, lineage: Lineage) -> Lineage {
         let own = self.state.plan.constraints.budget.filter(|_| self.has_budgets());
         let budget = match (own, lineage.budget) {
-            (Some(own), Some(given)) => Some(Budget { limits: own.limits.min(given.limits), ..own }),
+            (Some(own), Some(given)) => {
+                let asks = own.asks && (given.asks || self.state.decide_version < CHILD_BUDGETS_SINCE);
+                Some(Budget { limits: own.limits.min(given.limits), asks, ..own })
+            }
             (own, given) => own.or(given),
         };
         Lineage { budget, ..lineage }
