@@ -42,6 +42,34 @@ fn each_form_of_a_value_is_removed() {
     check("p+ss/w\\\n0rd \"qu\\\nöted\"&more", "***");
     let hex: String = VALUE.bytes().map(|byte| format!("{byte:02x}")).collect();
     check(&hex, "***");
+    // The escapes of web servers' logs, of Python and of shells.
+    check(r"p+ss/w0rd \x22qu\xC3\xB6ted\x22&more", "***");
+    check(r#"p+ss/w0rd "qu\303\266ted"&more"#, "***");
+    let escaped: String = VALUE.bytes().map(|byte| format!("\\x{byte:02x}")).collect();
+    check(&format!("b'{escaped}'"), "b'***'");
+    // No escapes.
+    for text in [r"\x4", r"\xzz", r"\9", r"\40", r"C:\x64"] {
+        check(text, text);
+    }
+}
+
+#[test]
+fn an_address_inside_of_another_is_decoded() {
+    fn encoded(text: &str, space: &str) -> String {
+        let byte = |byte: u8| match byte {
+            b'a'..=b'z' | b'0'..=b'9' => char::from(byte).to_string(),
+            b' ' => space.to_owned(),
+            _ => format!("%{byte:02X}"),
+        };
+        text.bytes().map(byte).collect()
+    }
+    for space in ["%20", "+"] {
+        let mut text = VALUE.to_owned();
+        for _ in 1..=4 {
+            text = encoded(&text, space);
+            check(&format!("?next={text}"), "?next=***");
+        }
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ use super::{
 /// The text that replaces a value. It is shorter than any value, so an outcome within a bound stays within it.
 const REPLACEMENT: &str = "***";
 
-/// Backslash escapes inside of each other that are decoded: JSON in a text of JSON in a log line.
+/// Encodings inside of each other that are decoded: JSON in a text of JSON in a log line, an address in the query of another.
 const ESCAPES_NESTED_MAX: usize = 4;
 
 /// Removes values of secrets. Its `Debug` form does not show them.
@@ -97,11 +97,10 @@ impl Redactor {
         let mut found = Vec::new();
         let plain = View::plain(&text);
         self.search(&plain, &mut found);
-        for (sign, decode) in [(b'%', percent as Decode), (b'+', form), (b'&', reference)] {
-            if plain.bytes.contains(&sign) {
-                self.search(&plain.decoded(decode), &mut found);
-            }
+        if plain.bytes.contains(&b'&') {
+            self.search(&plain.decoded(reference), &mut found);
         }
+        self.search_addresses(plain, &mut found);
         // White space counts here: a backslash before a line break belongs to the break.
         let mut escaped = View::raw(&text);
         for _ in 0..ESCAPES_NESTED_MAX {
@@ -112,6 +111,20 @@ impl Redactor {
             self.search(&escaped, &mut found);
         }
         if found.is_empty() { text } else { replaced(&text, found) }
+    }
+
+    /// Searches a text with its percent encoding decoded, once and again.
+    fn search_addresses(&self, mut view: View, found: &mut Vec<(usize, usize)>) {
+        for _ in 0..ESCAPES_NESTED_MAX {
+            if view.bytes.contains(&b'+') {
+                self.search(&view.decoded(form), found);
+            }
+            if !view.bytes.contains(&b'%') {
+                break;
+            }
+            view = view.decoded(percent);
+            self.search(&view, found);
+        }
     }
 
     /// Adds the ranges of a text that hold a value or a part of one.
@@ -221,9 +234,18 @@ fn reference(bytes: &[u8]) -> Option<(Decoded, usize)> {
     Some((Decoded::Character(character), end + 1))
 }
 
-/// Decodes the escapes of JSON: `\n`, `\"`, `\u0041`, `\ud83d\ude00`.
+/// Decodes the escapes of JSON, `\n`, `\"`, `\u0041` and `\ud83d\ude00`, and those of logs and shells, `\x41` and `\101`.
 fn backslash(bytes: &[u8]) -> Option<(Decoded, usize)> {
     let [b'\\', escaped, ..] = bytes else { return None };
+    let octal = || u8::from_str_radix(std::str::from_utf8(bytes.get(1..4)?).ok()?, 8).ok();
+    let byte = match escaped {
+        b'x' => bytes.get(2..4).and_then(hex_byte),
+        b'0'..=b'3' => octal(),
+        _ => None,
+    };
+    if let Some(byte) = byte {
+        return Some((Decoded::Byte(byte), 4));
+    }
     let unit = |at: usize| {
         let digits = bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"))?;
         Some(u16::from_be_bytes([hex_byte(&digits[2..4])?, hex_byte(&digits[4..])?]))
