@@ -102,9 +102,21 @@ def read_key(pem):
     return der[len(DER_HEADER):]
 
 
+def object_of(pairs):
+    """Makes an object. Readers of JSON disagree about a key that stands there twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise Defect("an object of JSON has a key twice")
+    return found
+
+
+def read_json(data):
+    return json.loads(data, object_pairs_hook=object_of)
+
+
 def statement(name, data, key):
     """Opens a DSSE envelope, and returns its in-toto statement."""
-    envelope = json.loads(data)
+    envelope = read_json(data)
     payload = base64.b64decode(envelope["payload"], validate=True)
     if envelope["payloadType"] != PAYLOAD_TYPE or len(envelope["signatures"]) != 1:
         raise Defect(f"{name}: it is no envelope with one signature")
@@ -112,7 +124,7 @@ def statement(name, data, key):
     signature = base64.b64decode(envelope["signatures"][0]["sig"], validate=True)
     if not ed25519(key, signed, signature):
         raise Defect(f"{name}: the signature is not that of the public key")
-    return json.loads(payload)
+    return read_json(payload)
 
 
 def sha256(data):
@@ -151,7 +163,7 @@ def journal(name, data):
     """Checks the chain of a journal. Returns the number and the hash of its last frame, and its first frame."""
     before, frames = bytes(32), []
     for number, line in enumerate(data.decode().splitlines()):
-        entry = json.loads(line)
+        entry = read_json(line)
         frame = base64.b64decode(entry["frame"], validate=True)
         kind, parts, at = cbor_head(frame, 0)
         _, _, at = cbor_head(frame, at)
@@ -188,7 +200,7 @@ def execution(folder, files, key):
     if hashlib.sha256(files[f"{folder}/plan.cbor"]).digest() not in first:
         raise Defect(f"{folder}/plan.cbor: it is not the plan that the journal names")
     for line in files.get(f"{folder}/proposals.ndjson", b"").decode().splitlines():
-        proposal = json.loads(line)
+        proposal = read_json(line)
         if bytes.fromhex(proposal["change"]["hash"][len("sha256:"):]) not in first:
             raise Defect(f"{folder}/proposals.ndjson: a proposal is for another definition")
         if not any(review["approve"] and not review["is_void"] for review in proposal["reviews"]):
@@ -200,9 +212,9 @@ def audit_log(name, data):
     from datetime import datetime, timezone
 
     lines = data.decode().splitlines()
-    head, before, number = json.loads(lines[0]), bytes(32), 0
+    head, before, number = read_json(lines[0]), bytes(32), 0
     for line in lines[1:]:
-        entry = json.loads(line)
+        entry = read_json(line)
         number += 1
         at = datetime.strptime(entry["at"].replace("Z", "+0000"), "%Y-%m-%dT%H:%M:%S.%f%z" if "." in entry["at"] else "%Y-%m-%dT%H:%M:%S%z")
         epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -228,11 +240,14 @@ def audit_log(name, data):
 
 def verify(path, key_path):
     files = {}
-    with tarfile.open(path) as archive:
+    with open(path, "rb") as file, tarfile.open(fileobj=file, mode="r:") as archive:
         for member in archive.getmembers():
-            if not member.isfile() or member.name in files:
+            if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.name in files:
                 raise Defect(f"{member.name}: it is no regular file, or there twice")
             files[member.name] = archive.extractfile(member).read()
+        file.seek(archive.offset)
+        if file.read().strip(b"\0"):
+            raise Defect("the archive goes on behind its end")
     manifest = files.pop("manifest.dsse.json", None)
     if manifest is None or "public-key.pem" not in files:
         raise Defect("the archive has no signed list or no public key")
@@ -265,6 +280,6 @@ if __name__ == "__main__":
     except Defect as defect:
         print(f"failed: {defect}", file=sys.stderr)
         sys.exit(1)
-    except (KeyError, IndexError, TypeError, ValueError, tarfile.TarError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, OSError, tarfile.TarError) as error:
         print(f"failed: the archive is damaged: {error!r}", file=sys.stderr)
         sys.exit(1)

@@ -64,7 +64,7 @@ pub fn read(bytes: &[u8]) -> Result<(Vec<u8>, Files), String> {
         return Err(format!("the archive has more than {ARCHIVE_BYTES_MAX} bytes"));
     }
     let damaged = |error: io::Error| format!("the archive is no tar file, or is cut off: {error}");
-    let (mut files, mut manifest) = (Files::new(), None);
+    let (mut files, mut manifest, mut end) = (Files::new(), None, 0);
     for entry in Archive::new(bytes).entries().map_err(damaged)? {
         let mut entry = entry.map_err(damaged)?;
         if entry.header().entry_type() != EntryType::Regular {
@@ -77,6 +77,7 @@ pub fn read(bytes: &[u8]) -> Result<(Vec<u8>, Files), String> {
         // The size in a header is bounded by the archive, which is in memory.
         let mut content = Vec::new();
         entry.read_to_end(&mut content).map_err(damaged)?;
+        end = (entry.raw_file_position() as usize).saturating_add(content.len());
         let is_new = if name == MANIFEST {
             manifest.replace(content).is_none()
         } else {
@@ -85,6 +86,10 @@ pub fn read(bytes: &[u8]) -> Result<(Vec<u8>, Files), String> {
         if !is_new {
             return Err(format!("the archive has the file {name} twice"));
         }
+    }
+    // Other programs may go on to read, and find files that were not checked.
+    if bytes.get(end..).unwrap_or_default().iter().any(|byte| *byte != 0) {
+        return Err("the archive goes on behind its end".into());
     }
     Ok((manifest.ok_or_else(|| format!("the archive has no {MANIFEST}"))?, files))
 }
@@ -115,5 +120,30 @@ pub fn check(manifest: &[u8], files: &Files, key: PublicKey) -> Result<(), Strin
     match listed.keys().find(|name| !files.contains_key(**name)) {
         Some(name) => Err(format!("{name}: it is in the signed list, and missing in the archive")),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+        let files: Files = files.iter().map(|(name, text)| (name.to_string(), text.as_bytes().to_vec())).collect();
+        let mut bytes = Vec::new();
+        write(&files, &SigningKey::of_installation(&[1; 32]), &mut bytes).expect("written");
+        bytes
+    }
+
+    #[test]
+    fn an_archive_ends_where_it_ends() {
+        let whole = archive(&[("controls.md", "text"), ("README.md", &"x".repeat(512))]);
+        let (_, files) = read(&whole).expect("read");
+        assert_eq!(files.len(), 3, "with the public key");
+        assert!(read(&whole[..whole.len() - 1024]).is_ok(), "without the blocks of zeros at the end");
+        let zeros = [&whole[..], &[0; 10_240]].concat();
+        assert!(read(&zeros).is_ok(), "padded to the record size of a tape");
+        for more in [&archive(&[("controls.md", "other")])[..], b"A", &[&[0; 512], &whole[..]].concat()] {
+            assert_eq!(read(&[&whole[..], more].concat()), Err("the archive goes on behind its end".into()));
+        }
     }
 }
