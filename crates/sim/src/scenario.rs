@@ -149,8 +149,10 @@ pub fn find(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Unreadable> {
 
 fn find_in(path: &FilePath, is_named: bool, files: &mut Vec<PathBuf>) -> Result<(), Unreadable> {
     let unreadable = |error: io::Error| Unreadable { file: path.into(), message: format!("{error}\n") };
-    if !fs::metadata(path).map_err(unreadable)?.is_dir() {
-        if is_named || syntax(path).is_some() {
+    let found = fs::metadata(path).map_err(unreadable)?;
+    if !found.is_dir() {
+        // A read of a named pipe waits, which only a caller that names it can want.
+        if is_named || found.is_file() && syntax(path).is_some() {
             files.push(path.into());
         }
         return Ok(());

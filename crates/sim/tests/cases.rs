@@ -1,6 +1,6 @@
 //! Scenarios beyond the conformance cases: gaps in those, and code that mutation testing found untested.
 
-use std::path::Path;
+use std::{fs, os::unix::net::UnixListener, path::Path};
 
 use mainspring_sim::{run_case, scenario};
 
@@ -16,4 +16,13 @@ fn every_case_holds() {
         }
     }
     assert!(seen >= 300, "{seen}");
+}
+
+#[test]
+fn only_regular_files_of_a_folder_are_scenarios() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.scenario.yaml"), "cases: []").expect("written");
+    let _socket = UnixListener::bind(folder.path().join("b.scenario.yaml")).expect("bound");
+    let found = scenario::find(&[folder.path().into()]).expect("the folder is read");
+    assert_eq!(found, [folder.path().join("a.scenario.yaml")]);
 }

@@ -288,7 +288,8 @@ fn locals(folder: &Path, context: &Context) -> Result<Option<BTreeMap<String, Lo
     Ok(is_valid.then_some(found))
 }
 
-/// Finds definition files in the order of their names. Hidden files, symbolic links and scenario files are left out.
+/// Finds definition files in the order of their names. Hidden files, symbolic links, scenario files and whatever is no
+/// regular file are left out: a read of a named pipe would wait forever.
 fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), CliError> {
     let refused = |why: String| CliError::bad_input("unreadable", format!("{}: {why}", folder.display()));
     if depth > DEPTH_MAX {
@@ -307,7 +308,7 @@ fn find(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Cli
         }
         if kind.is_dir() {
             find(&path, depth + 1, found)?;
-        } else if is_definition {
+        } else if kind.is_file() && is_definition {
             found.push(path);
         }
         if found.len() > FILES_MAX {

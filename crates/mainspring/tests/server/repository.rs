@@ -1,6 +1,6 @@
 //! `mainspring diff` and `mainspring apply`: a folder of definitions and the workflows of a server.
 
-use std::fs;
+use std::{fs, os::unix::net::UnixListener};
 
 use mainspring_kernel::{json, value::Value};
 
@@ -33,6 +33,7 @@ fn a_folder_is_compared_saved_proposed_and_pruned() {
     write(&caller, "changed.yaml", &definition(4));
     write(&caller, "new.yaml", &definition(5));
     write(&caller, "new.scenario.yaml", "not a definition");
+    let _socket = UnixListener::bind(caller.folder().join("workflows/nested/socket.yaml")).unwrap();
     let diff = caller.call(&["diff", "workflows"]);
     assert_eq!(diff.exit, Some(1), "{diff:?}");
     for part in ["+ new", "~ changed  risk: ", "- old", "1 new, 1 changed, 1 not in the folder"] {
