@@ -40,12 +40,16 @@ impl Dev {
         Self { child, lines }
     }
 
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "it ended");
+        json::read(line.as_bytes()).unwrap_or_else(|_| panic!("{line}")).value
+    }
+
     /// The next line that has a key.
     fn line_with(&mut self, key: &str) -> Value {
         loop {
-            let mut line = String::new();
-            assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "it ended before a line with {key}");
-            let value = json::read(line.as_bytes()).unwrap_or_else(|_| panic!("{line}")).value;
+            let value = self.line();
             if value.get(key).is_some() {
                 return value;
             }
@@ -122,4 +126,30 @@ fn a_file_and_a_shared_store_are_refused() {
     assert!(exit == Some(10) && said.contains("name the folder"), "{said}");
     let (exit, said) = call(&["dev", ".", "--store", "postgres://h/d"]);
     assert!(exit == Some(10) && said.contains("shared store"), "{said}");
+}
+
+/// A function that never ends is stopped after ten seconds, four times: the other file is saved long before.
+#[test]
+fn a_long_scenario_delays_neither_the_server_nor_other_files() {
+    let (home, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let write = |name: &str, content: &str| fs::write(folder.path().join(name), content).unwrap();
+    write("long.yaml", "steps:\n  - {id: a, type: code, code: 'export default () => { for (;;); }'}\n");
+    write("long.scenario.yaml", "cases:\n  - {name: ends, definition: long.yaml, expect: {status: failed}}\n");
+    let mut dev = Dev::start(home.path(), folder.path());
+    let address = text(&dev.line_with("listening"), "listening").trim_start_matches("http://").to_string();
+    assert_eq!(text(&dev.line_with("file"), "file"), "long.yaml");
+    write("good.yaml", GOOD);
+    // Lines of files have diagnostics, and those of scenarios have a result.
+    let next = loop {
+        let line = dev.line();
+        if line.get("diagnostics").is_some() || line.get("ok").is_some() {
+            break line;
+        }
+    };
+    assert_eq!(next.get("file").and_then(Value::as_text), Some("good.yaml"), "{next:?}");
+    Client::new(&address, None).get("/healthz").expect(200);
+    // Another file of the same name would be the same workflow.
+    write("good.yml", "steps:\n  - {id: other, type: sleep, durationMs: 1}\n");
+    let second = dev.line_with("diagnostics");
+    assert_eq!((text(&second, "file"), second.get("workflowId")), ("good.yml".into(), Some(&Value::Null)));
 }

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    slice,
     time::Duration,
 };
 
@@ -15,9 +16,12 @@ use mainspring_kernel::{
     value::Value,
 };
 use mainspring_server::{App, services::dev_files::DevFile};
-use mainspring_sim::{run_case, scenario};
+use mainspring_sim::{CaseReport, run_case, scenario};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use tokio::sync::mpsc;
+use tokio::{
+    sync::mpsc,
+    task::{JoinError, JoinSet},
+};
 
 use crate::{
     backend::server_save::saved,
@@ -40,6 +44,9 @@ const DEBOUNCE: Duration = Duration::from_millis(100);
 /// Most files of the folder that are read. A folder with more of them is not one of definitions.
 const FILES_MAX: usize = 1_000;
 
+/// Scenarios that run at a time; others wait. One that never ends takes a thread until the command is stopped.
+const RUNS_MAX: usize = 4;
+
 /// A folder of definitions.
 #[derive(Debug)]
 pub(in crate::commands) struct Folder {
@@ -61,6 +68,17 @@ struct Session<'a> {
     client: &'a Client,
     context: &'a Context,
     files: BTreeMap<PathBuf, Watched>,
+    runs: JoinSet<Run>,
+    /// The last run of each scenario, by number. Results of earlier ones are dropped.
+    latest: BTreeMap<PathBuf, usize>,
+    waiting: Vec<PathBuf>,
+}
+
+/// The result of a scenario.
+struct Run {
+    scenario: PathBuf,
+    number: usize,
+    reports: Vec<CaseReport>,
 }
 
 impl Folder {
@@ -99,13 +117,28 @@ impl Folder {
             Ok(watcher) => watcher,
             Err(error) => return failed(error.to_string()),
         };
-        let mut session = Session { folder: self, app, client, context, files: BTreeMap::new() };
+        let mut session = Session {
+            folder: self,
+            app,
+            client,
+            context,
+            files: BTreeMap::new(),
+            runs: JoinSet::new(),
+            latest: BTreeMap::new(),
+            waiting: Vec::new(),
+        };
         loop {
             if let Err(error) = session.read_all().await {
                 print_out!("{}  {}", status("failed"), shown(&error.failure.message));
             }
-            if changes.recv().await.is_none() {
-                return failed("the watch has ended".into());
+            loop {
+                tokio::select! {
+                    Some(run) = session.runs.join_next() => session.finish(run),
+                    change = changes.recv() => match change {
+                        Some(()) => break,
+                        None => return failed("the watch has ended".into()),
+                    },
+                }
             }
             tokio::time::sleep(DEBOUNCE).await;
             while changes.try_recv().is_ok() {}
@@ -164,11 +197,16 @@ impl Session<'_> {
         scenarios.sort();
         scenarios.dedup();
         for scenario in scenarios {
-            self.run_scenario(&scenario);
+            self.run_scenario(scenario);
         }
+        self.list();
+        Ok(())
+    }
+
+    /// Shows the state of the files in the console.
+    fn list(&self) {
         let listed = self.files.values().filter_map(|file| file.definition.clone());
         self.app.set_dev_files(listed.collect());
-        Ok(())
     }
 
     /// Prints a remark on a file for people.
@@ -222,6 +260,18 @@ impl Session<'_> {
             Ok(compiled) => compiled.warnings,
             Err(mistakes) => return Some(self.refused(path, &source, workflow_id, mistakes)),
         };
+        let same_name = |(other, file): &(&PathBuf, &Watched)| {
+            *other != path && other.file_stem() == path.file_stem() && file.definition.is_some()
+        };
+        if let Some((other, _)) = self.files.iter().find(same_name) {
+            let other = shown_name(other);
+            self.result(
+                path,
+                "not saved",
+                &format!(": {other} has the same name, so it is the same workflow; rename one"),
+            );
+            return Some(DevFile { name, workflow_id: None, diagnostics: warnings, cases: (0, 0) });
+        }
         let answer = match saved(path, None, self.client, self.context).await {
             Ok(Some(answer)) => answer,
             Ok(None) => return Some(DevFile { name, workflow_id, diagnostics: warnings, cases: (0, 0) }),
@@ -238,29 +288,53 @@ impl Session<'_> {
         Some(DevFile { name, workflow_id, diagnostics: warnings, cases: (0, 0) })
     }
 
-    /// Runs the cases of a scenario file, on virtual time and without effects.
-    fn run_scenario(&mut self, path: &Path) {
-        let cases = match scenario::read(path) {
+    /// Runs the cases of a scenario file, on virtual time and without effects. Functions of a case can take long, so the
+    /// server and the watch go on meanwhile.
+    fn run_scenario(&mut self, scenario: PathBuf) {
+        if self.runs.len() >= RUNS_MAX {
+            self.waiting.retain(|waiting| *waiting != scenario);
+            return self.waiting.push(scenario);
+        }
+        let cases = match scenario::read(&scenario) {
             Ok(cases) => cases,
             Err(unreadable) => {
                 print_out!("{}  {}", status("failed"), shown(unreadable.to_string().trim_end()));
                 return;
             }
         };
-        let reports: Vec<_> = cases.iter().map(run_case).collect();
+        let latest = self.latest.entry(scenario.clone()).or_default();
+        *latest += 1;
+        let number = *latest;
+        self.runs.spawn_blocking(move || Run { scenario, number, reports: cases.iter().map(run_case).collect() });
+    }
+
+    /// Shows the result of a scenario, and starts the next one that waits.
+    fn finish(&mut self, run: Result<Run, JoinError>) {
+        match run {
+            Ok(run) if self.latest.get(&run.scenario) == Some(&run.number) => self.show(&run),
+            Ok(_) => {}
+            Err(error) => print_out!("{}  {}", status("failed"), shown(&format!("a scenario broke off: {error}"))),
+        }
+        if let Some(next) = self.waiting.pop() {
+            self.run_scenario(next);
+        }
+    }
+
+    fn show(&mut self, Run { scenario: path, reports, .. }: &Run) {
         let failed = reports.iter().filter(|report| !report.holds()).count();
         for report in reports.iter().filter(|report| self.context.global.json || !report.holds()) {
             show_case(path, report, false, self.context);
         }
-        let counted = if cases.len() == 1 { "1 case".to_string() } else { format!("{} cases", cases.len()) };
+        let counted = if reports.len() == 1 { "1 case".to_string() } else { format!("{} cases", reports.len()) };
         match failed {
             0 => self.result(path, "passed", &format!(" {}", dim(&counted))),
             _ => self.result(path, "not passed", &format!(": {failed} of {counted} failed")),
         }
-        let owner = self.files.iter_mut().find(|(file, _)| scenario_of(file, &[path.into()]).is_some());
+        let owner = self.files.iter_mut().find(|(file, _)| scenario_of(file, slice::from_ref(path)).is_some());
         if let Some(definition) = owner.and_then(|(_, file)| file.definition.as_mut()) {
-            definition.cases = (cases.len() - failed, failed);
+            definition.cases = (reports.len() - failed, failed);
         }
+        self.list();
     }
 }
 
