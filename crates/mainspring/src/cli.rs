@@ -170,7 +170,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         print_out!("{FIRST_STEPS}");
         return Exit::Fine;
     }
-    let matches = CommandLine::command().try_get_matches_from(&arguments);
+    let matches = described(&arguments).try_get_matches_from(&arguments);
     let line = match matches.and_then(|matches| read(&matches)) {
         Ok(line) => line,
         Err(error) => return refused_arguments(&error, &arguments),
@@ -187,6 +187,31 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> Exit {
             error.exit
         }
     }
+}
+
+/// The end of the help of a command.
+const OTHER_FLAGS: &str = "\
+All commands take --dir, --store, --server, --plain-http, --otlp, --log and --log-format: `mainspring --help` describes them.";
+
+/// Returns the command line. The help of a command leaves out the global flags, which it would repeat otherwise.
+fn described(arguments: &[OsString]) -> clap::Command {
+    let mut command = CommandLine::command();
+    if !arguments.iter().any(|argument| argument == "--help" || argument == "help") {
+        return command;
+    }
+    // Only a built command has the global flags in its subcommands.
+    command.build();
+    command.mut_subcommands(without_global_flags)
+}
+
+fn without_global_flags(command: clap::Command) -> clap::Command {
+    let own = command.get_after_long_help().or(command.get_after_help()).map(|text| format!("{}\n\n", text.ansi()));
+    let end = own.unwrap_or_default() + OTHER_FLAGS;
+    let is_left_out = |argument: &clap::Arg| argument.is_global_set() && argument.get_id() != "json";
+    command
+        .mut_args(|argument| if is_left_out(&argument) { argument.hide(true) } else { argument })
+        .mut_subcommands(without_global_flags)
+        .after_long_help(end)
 }
 
 fn read(matches: &ArgMatches) -> Result<CommandLine, clap::Error> {
