@@ -66,8 +66,12 @@ fn check_end(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
     let end = End::of(state.status(), is_anybody_asked);
     let error = error_words(state);
     if let Some(expected) = expect.status.filter(|expected| *expected != end) {
-        let because = error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
+        let because = error.clone().or_else(|| waits_at(state)).map(|why| format!(" ({why})")).unwrap_or_default();
         found.push(format!("status is {}{because}, expected {}", end.name(), expected.name()));
+        if error.as_ref().is_some_and(|error| error.contains("budget_price_missing")) {
+            let table = "{date: 2026-11-01, currency: USD, models: {NAME: {input: 3, output: 15}}}";
+            found.push(format!("write `prices: {table}` in the case: a test does not read the settings"));
+        }
     }
     let outcome = (state.status() == ExecutionStatus::Completed && state.end.with_failures).then_some("with_failures");
     if let Some(expected) = expect.outcome.as_ref().filter(|expected| expected.as_deref() != outcome) {
@@ -81,6 +85,12 @@ fn check_end(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {
             None => found.push(format!("there is no error, and {word:?} was expected in it")),
         }
     }
+}
+
+/// Returns the steps whose gates are open.
+fn waits_at(state: &State) -> Option<String> {
+    let names: Vec<String> = state.open_gates().map(|(instance, _)| instance.name(&state.plan)).collect();
+    (!names.is_empty()).then(|| format!("waits at {}", names.join(", ")))
 }
 
 fn check_output(expect: &Expect, finished: &Finished, found: &mut Vec<String>) {

@@ -39,7 +39,7 @@ fn a_case_needs_the_decisions_that_a_run_needs() {
              effects: {{lint: {{return: {{stdout: ok}}}}}}\ninbox: {inbox}\nexpect: {{status: completed}}\n"
         )
     };
-    check_fails(&case("execute: ask", "[]"), "status is waiting_approval, expected completed");
+    check_fails(&case("execute: ask", "[]"), "status is waiting_approval (waits at lint), expected completed");
     check_fails(&case("bash: deny", "[]"), "policy_denied");
     let approved = "[{at: {waiting: lint}, decide: approve}]";
     assert!(report(&case("execute: ask", approved)).holds());
@@ -70,6 +70,9 @@ fn prices_are_checked_at_their_places() {
     check_refused(&case("{date: 2026-11-01, currency: USD, models: {a: {input: 1}}}"), "`output` is missing");
     check_refused(&case("{date: 2026-11-01, currency: USD, prizes: {}}"), "this key is not known");
     check_refused(&case("[]"), "this is not a map");
+    let without = "name: n\ndefinition: {steps: [{id: rate, type: agent, goal: g, budget: {cost: 1}}]}\n\
+                   effects: {rate: {return: {text: a}}}\nexpect: {status: completed}\n";
+    check_fails(without, "write `prices: {date:");
 }
 
 #[test]
@@ -109,6 +112,19 @@ fn names_that_are_not_reached_are_known() {
     }
     let unknown = warned("\"poll[0].stat\"");
     assert!(unknown.contains("has the name of") && unknown.contains("poll[0].stat"), "{unknown}");
+}
+
+#[test]
+fn parts_of_a_step_are_compared() {
+    let case = |expected: &str| {
+        format!(
+            "name: n\ndefinition: {{steps: [{{id: a, type: bash, env: {{ID: '@input.id'}}, command: 'echo \"$ID\"'}}]}}\n\
+             input: {{id: x1}}\neffects: {{a: {{return: {{stdout: ok, exitCode: 0}}}}}}\nexpect: {{steps: {{a: {{{expected}}}}}}}\n"
+        )
+    };
+    assert!(report(&case("input_contains: {env: {ID: x1}}, output_contains: {stdout: ok}")).holds());
+    check_fails(&case("input_contains: {env: {ID: x2}}"), "the input of step `a` does not contain what was expected");
+    check_fails(&case("output_contains: {stdout: no}"), "the output of step `a` does not contain what was expected");
 }
 
 #[test]

@@ -251,9 +251,9 @@ const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_0
 fn duration_ms(text: &str) -> Option<u64> {
     let (mut rest, mut sum_ms, mut unit_ms_before) = (text, 0u64, u64::MAX);
     while !rest.is_empty() || unit_ms_before == u64::MAX {
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
         let unit = &rest[digits..];
-        let unit = &unit[..unit.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(unit.len())];
+        let unit = &unit[..unit.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(unit.len())];
         let unit_ms = UNITS.iter().find(|(name, _)| *name == unit)?.1;
         if unit_ms >= unit_ms_before {
             return None;
