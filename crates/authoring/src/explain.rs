@@ -199,7 +199,7 @@ fn code_value(code: &ErrorCode) -> Value {
         ("meaning", code.meaning.into()),
         ("help", code.help.into()),
         ("example", Some(code.example).filter(|example| !example.is_empty()).into()),
-        ("mended", Some(code.mended).filter(|mended| !mended.is_empty()).into()),
+        ("fixed", Some(code.fixed).filter(|fixed| !fixed.is_empty()).into()),
     ])
 }
 
@@ -209,11 +209,11 @@ fn code_text(code: &ErrorCode) -> String {
         (example, Origin::Diagnostic { .. }) => format!("\n\nThe mistake:\n\n{}", indented(example)),
         (example, _) => format!("\n\nFor example:\n\n{}", indented(example)),
     };
-    let mended = match code.mended {
+    let fixed = match code.fixed {
         "" => String::new(),
-        mended => format!("\n\nMended:\n\n{}", indented(mended)),
+        fixed => format!("\n\nFixed:\n\n{}", indented(fixed)),
     };
-    format!("{} ({})\n  {}\n  {}{example}{mended}", code.code, origin(code.origin), code.meaning, code.help)
+    format!("{} ({})\n  {}\n  {}{example}{fixed}", code.code, origin(code.origin), code.meaning, code.help)
 }
 
 fn origin(origin: Origin) -> String {

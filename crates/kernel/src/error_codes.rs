@@ -27,7 +27,7 @@ pub struct ErrorCode {
     /// A part of a definition with the mistake of a diagnostic, otherwise a setting or a call; empty for none.
     pub example: &'static str,
     /// A part of a definition without the mistake of a diagnostic; empty for none.
-    pub mended: &'static str,
+    pub fixed: &'static str,
 }
 
 /// The part of Mainspring that reports an error, with the properties that errors have there.
@@ -59,15 +59,15 @@ pub enum Origin {
 
 impl ErrorCode {
     const fn new(code: &'static str, origin: Origin, meaning: &'static str, help: &'static str) -> Self {
-        Self { code, origin, meaning, help, example: "", mended: "" }
+        Self { code, origin, meaning, help, example: "", fixed: "" }
     }
 
     const fn with_example(self, example: &'static str) -> Self {
         Self { example, ..self }
     }
 
-    const fn with_mended(self, mended: &'static str) -> Self {
-        Self { mended, ..self }
+    const fn with_fixed(self, fixed: &'static str) -> Self {
+        Self { fixed, ..self }
     }
 
     /// Returns the code in words: `bash exit code`.

@@ -8,7 +8,7 @@ use mainspring_kernel::{
     effect_policy::{Call, EffectPolicy},
     json::compact,
     label::Label,
-    plan::{Loop, Over, Plan, Work},
+    plan::{EffectClass, Loop, Over, Plan, Work},
     value::Value,
 };
 
@@ -102,23 +102,24 @@ pub(crate) fn warn_of_flows(compiled: &mut Compiled, policy: &EffectPolicy, file
 }
 
 /// Maximum number of tools that a note lists.
-const NOTED_MAX: usize = 8;
+const LISTED_MAX: usize = 8;
 
 /// Prints a note about tools that ask before each call because nothing is known about them.
 pub(crate) fn note_unclassified(plan: &Plan, policy: &EffectPolicy) {
     let unclassified = policy.unclassified(plan);
     let Some(first) = unclassified.first() else { return };
-    let listed: Vec<String> = unclassified.iter().take(NOTED_MAX).map(|tool| one_line(tool)).collect();
-    let more = unclassified.len().saturating_sub(NOTED_MAX);
+    let listed: Vec<String> = unclassified.iter().take(LISTED_MAX).map(|tool| one_line(tool)).collect();
+    let more = unclassified.len().saturating_sub(LISTED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     print_err!(
         "{} a person is asked before each call of {}{more}: no rule says what it does",
         waits("note:"),
         listed.join(", ")
     );
+    let classes = EffectClass::ALL.map(EffectClass::name).join(", ");
     print_err!(
-        " = classify it with `policy: {{classes: {{\"{}\": read}}}}` in the settings, or name its server in `policy.trusted` \
-         to believe annotations such as readOnlyHint (`mainspring explain settings`)",
+        " = classify it with `policy: {{classes: {{\"{}\": CLASS}}}}` in the settings (one of {classes}), or name its server in \
+         `policy.trusted` to believe annotations such as readOnlyHint (`mainspring explain settings`)",
         one_line(first)
     );
 }

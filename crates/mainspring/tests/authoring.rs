@@ -155,7 +155,7 @@ fn what_testers_and_operators_ask_is_explained() {
         ("needs", "only orders"),
         ("edges", "ANY edge"),
         ("http", "unavailable for 503, transient for 425"),
-        ("retry_does_not_apply", "Mended:"),
+        ("retry_does_not_apply", "Fixed:"),
         ("agent", "list whose items are"),
         ("approval", "eq: denied"),
     ];
@@ -164,7 +164,7 @@ fn what_testers_and_operators_ask_is_explained() {
         assert!(code == 0 && out.contains(part), "{query}: no {part:?} in {out}{err}");
     }
     let (_, out, _) = run(folder.path(), &["explain", "untrusted_flow"]);
-    assert!(out.contains("Mended:") && !out.contains("The mistake:"), "{out}");
+    assert!(out.contains("Fixed:") && !out.contains("The mistake:"), "{out}");
 }
 
 #[test]
@@ -244,6 +244,13 @@ fn short_help_begins_with_the_first_steps() {
     let (_, long, _) = run(folder.path(), &["validate", "--help"]);
     assert!(!short.contains("--otlp") && !short.contains("--store") && short.contains("--json"), "{short}");
     assert!(long.contains("--otlp") && long.contains("--store"), "{long}");
+    // The flags are described once, and named in the help of each command.
+    let (_, all, _) = run(folder.path(), &["--help"]);
+    let (_, nested, _) = run(folder.path(), &["scenario", "new", "--help"]);
+    for (help, is_described) in [(&all, true), (&long, false), (&nested, false)] {
+        assert_eq!(help.contains("OpenTelemetry"), is_described, "{help}");
+    }
+    assert!(nested.contains("mainspring --help") && nested.contains("--from"), "{nested}");
 }
 
 #[test]

@@ -146,6 +146,22 @@ fn a_tool_that_nobody_classified_waits_for_an_approval_of_the_call() {
 }
 
 #[test]
+fn validate_names_tools_that_nobody_classified() {
+    let said = |config: &str| {
+        let bench = Bench::new(config);
+        fs::write(bench.dir.workspace().join("flow.yaml"), GREETS).unwrap();
+        let answer = call(bench.mainspring(&["validate", "flow.yaml"]), b"");
+        assert_eq!(answer.exit, Some(0), "{answer:?}");
+        answer.stderr
+    };
+    let note = said(UNCLASSIFIED);
+    for part in ["a person is asked before each call of hello.greet", "\"hello.greet\": CLASS", "readOnlyHint"] {
+        assert!(note.contains(part), "no {part:?} in {note}");
+    }
+    assert!(!said(CONFIG).contains("a person is asked"), "{}", said(CONFIG));
+}
+
+#[test]
 fn a_denied_tool_is_a_diagnostic_and_nothing_runs() {
     let bench = Bench::greeting(&format!("{UNCLASSIFIED}policy: {{verdicts: {{\"hello.*\": deny}}}}\n"));
     for command in [&["run", "wf.yaml"][..], &["validate", "wf.yaml"], &["plan", "wf.yaml"]] {

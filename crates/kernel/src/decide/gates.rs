@@ -102,7 +102,7 @@ impl Decider<'_> {
         let class = guard.class.name();
         let why = match guard.is_assumed {
             true if self.state.decide_version >= CLASSIFY_HINT_SINCE => {
-                ", which is assumed because no rule classifies the tool (settings: `policy: {classes: {\"SERVER.TOOL\": read}}`)"
+                ", which is assumed because no rule classifies the tool (settings: `policy: {classes: {\"SERVER.TOOL\": CLASS}}`)"
             }
             true => ", which is assumed because no rule classifies the tool",
             false => "",

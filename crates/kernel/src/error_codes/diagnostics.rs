@@ -94,14 +94,14 @@ pub(super) static CODES: [ErrorCode; 43] = [
         "A reference at a place in a script where it is not certainly safe.",
         "Pass the value in `env`, as the help text shows.",
     )
-    .with_mended("env: {NAME: \"@vars.name\"}"),
+    .with_fixed("env: {NAME: \"@vars.name\"}"),
     error("misplaced_reference", "A reference where the value has to be literal.", "Write the value."),
     error(
         "bad_secret",
         "A reference to a secret is malformed, or stands where a secret may not be used.",
         "Write `{secret: NAME}` as a value of `env`, `headers` or `query`.",
     )
-    .with_mended("headers: {Authorization: {secret: API_TOKEN, prefix: \"Bearer \"}}"),
+    .with_fixed("headers: {Authorization: {secret: API_TOKEN, prefix: \"Bearer \"}}"),
     warning(
         "reference_to_output_variable",
         "`@vars` does not hold output variables.",
@@ -123,13 +123,13 @@ pub(super) static CODES: [ErrorCode; 43] = [
         "A value from outside reaches a call that can do harm.",
         "Let the call ask, or write `trust: trusted` at a step that checks the value.",
     )
-    .with_mended("trust: trusted"),
+    .with_fixed("trust: trusted"),
     warning(
         "private_flow",
         "A private value reaches people or a foreign host.",
         "Let the call ask, or write `trust: public` at a step that removes what is private.",
     )
-    .with_mended("trust: public"),
+    .with_fixed("trust: public"),
     warning("inexact_number", "A whole number that the hash of the definition sees rounded.", "Write it as text."),
     warning(
         "approver_cannot_decide",
@@ -147,7 +147,7 @@ pub(super) static CODES: [ErrorCode; 43] = [
         "List the class, or remove the policy.",
     )
     .with_example("{type: bash, command: make, retry: {maxAttempts: 3}}")
-    .with_mended("{type: bash, command: make, retry: {maxAttempts: 3, retryOn: [failed]}}"),
+    .with_fixed("{type: bash, command: make, retry: {maxAttempts: 3, retryOn: [failed]}}"),
     warning(
         "interruption_repeats",
         "A step that creates or sends something, and is repeated if its process dies, because `onInterrupted` is not set.",
@@ -172,7 +172,7 @@ pub(super) static CODES: [ErrorCode; 43] = [
         "Write the edges without conditions, and the condition as `when` of the node.",
     )
     .with_example("edges: [{from: b, to: d, condition: {exists: true, ref: \"@b.ok\"}}, {from: c, to: d}]")
-    .with_mended("{id: d, type: bash, command: make, when: {exists: true, ref: \"@b.ok\"}}"),
+    .with_fixed("{id: d, type: bash, command: make, when: {exists: true, ref: \"@b.ok\"}}"),
     warning(
         "timeout_above_execution",
         "A time of a step that is longer than the whole execution may take.",

@@ -80,7 +80,7 @@ impl Edges<'_> {
         false
     }
 
-    /// True if a node can be skipped in an execution that goes on. `sure` has the places that certainly are not.
+    /// True if a node can be skipped in an execution that does not fail. `sure` has the places that certainly are not.
     fn may_be_skipped(&self, place: u32, sure: &mut BTreeSet<u32>) -> bool {
         let (mut next, policy) = (alloc::vec![place], &self.plan.policy);
         while let Some(place) = next.pop() {
