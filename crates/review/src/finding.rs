@@ -151,7 +151,7 @@ codes! {
     FAILURE_TOLERATED = "failure_tolerated", Medium,
         "A failure no longer fails the execution.", "Check the steps that run after it.";
     TRUST_CLEARED = "trust_cleared", High,
-        "Data from outside is no longer checked against a schema or a declaration, or counts as trusted or public.",
+        "Data from outside is no longer checked against a schema or a declaration, or data counts as trusted or public that did not.",
         "Restore the check, or read the step that vouches for the data.";
     SCHEMA_CHANGED = "schema_changed", Low,
         "A schema or the declaration of a variable is another.", "Compare both in the difference.";

@@ -541,6 +541,18 @@ const PAIRS: &[Pair] = &[
         &[("variables:\n  region: {type: string, default: eu}\n", "")],
         &["trust_cleared variables"],
     ),
+    Pair(
+        "a variable that is no longer private",
+        "variables: {a: {private: true}, b: {private: true}}\nsteps: [{id: s, type: bash, command: 'echo @vars.a'}]\n",
+        &[("{a: {private: true}, ", "{a: {}, ")],
+        &["trust_cleared variables.a", "schema_changed variables"],
+    ),
+    Pair(
+        "a private variable without its declaration",
+        "variables: {a: {private: true}, b: {private: true}}\nsteps: [{id: s, type: bash, command: 'echo @vars.a'}]\n",
+        &[(", b: {private: true}", "")],
+        &["trust_cleared variables.b", "schema_changed variables"],
+    ),
     Pair("another default", RELEASE, &[("default: eu", "default: us")], &["schema_changed variables"]),
     Pair(
         "a step that vouches for its output",

@@ -1,5 +1,7 @@
 //! Limits, budgets, tolerated failures, schemas, variables and the output of the plan as a whole.
 
+use std::collections::BTreeSet;
+
 use mainspring_kernel::{
     document::Path,
     limits::{EXECUTIONS_DEFAULT, OUTPUT_BYTES_MAX, PARALLEL_DEFAULT},
@@ -150,4 +152,15 @@ fn checks(sides: Sides<'_, '_>, found: &mut Vec<Finding>) {
             _ => {}
         }
     }
+    let after = private_variables(sides.new);
+    for name in private_variables(sides.old).difference(&after) {
+        let reason = format!("The variable {} is no longer private, so it may reach any call.", quoted(name));
+        found.push(finding(&TRUST_CLEARED, at(sides, &["variables", name]), reason));
+    }
+}
+
+fn private_variables<'o>(outline: &'o Outline<'_>) -> BTreeSet<&'o str> {
+    let declared = outline.root.get("variables").and_then(Value::as_list).unwrap_or_default();
+    let private = declared.iter().filter(|variable| variable.get("private").and_then(Value::as_bool) == Some(true));
+    private.filter_map(|variable| variable.get("name").and_then(Value::as_text)).collect()
 }
