@@ -117,10 +117,10 @@ async fn put(
     app.run(move |app| {
         let repository = Repository::of(app.catalogue(), &caller.organization);
         let id_of = |name: &String| match resolve(repository, &caller.user, name)? {
-            Some(workflow) => Ok(workflow.id),
+            Some(workflow) => Ok((workflow.id, workflow.body.created_at)),
             None => Err(Problem::field("workflows", format!("there is no workflow `{name}`"))),
         };
-        let ids = body.workflows.as_ref().map(|workflows| workflows.iter().map(id_of).collect::<Result<Vec<String>>>());
+        let ids = body.workflows.as_ref().map(|workflows| workflows.iter().map(id_of).collect::<Result<Vec<_>>>());
         let new = NewSecret { name: &name, value: &value, workflows: ids.transpose()? };
         let (stored, is_new) = set(app.catalogue(), app.engine.key(), &caller, &new)?;
         let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };

@@ -11,7 +11,7 @@ use crate::{
     auth::{caller::Caller, session_token::SessionToken},
     http::problem::{Code, Problem, Result},
     resources::{
-        Secret,
+        Secret, Workflow,
         repository::{Repository, Stored, entry, with_retries},
     },
     services::sealing,
@@ -63,6 +63,15 @@ impl StoredSecrets {
         if !permits(secret.workflows.as_deref(), workflow.as_deref()) {
             let why = "its workflow is not among those that may use it: an admin adds it with `mainspring secret set`";
             return Err(SecretError::NotPermitted(why.into()));
+        }
+        if let (Some(_), Some(workflow)) = (&secret.workflows, workflow) {
+            let found = Repository::of(catalogue, organization).get::<Workflow>(workflow).map_err(unavailable)?;
+            // Members choose ids, and that of a deleted workflow can be chosen again.
+            if found.is_none_or(|found| found.body.created_at > secret.updated_at) {
+                let why =
+                    "the workflow that may use it was deleted, and this one is another: an admin sets the secret again";
+                return Err(SecretError::NotPermitted(why.into()));
+            }
         }
         let value = open(&secret, &self.key, organization, name)?;
         self.record(organization, name, purpose)?;
@@ -145,8 +154,8 @@ fn open(
 pub(crate) struct NewSecret<'a> {
     pub(crate) name: &'a str,
     pub(crate) value: &'a SecretValue,
-    /// Ids of the workflows that may use it; `None` for all.
-    pub(crate) workflows: Option<Vec<String>>,
+    /// Ids of the workflows that may use it, each with the time of its creation; `None` for all.
+    pub(crate) workflows: Option<Vec<(String, u64)>>,
 }
 
 /// Sets a secret: creates it or replaces its value and its workflows. Returns it, and true if it is new.
@@ -166,13 +175,15 @@ pub(crate) fn set(
             return Err(Problem::new(Code::Conflict, message));
         }
         let bytes = new.value.expose().as_bytes();
+        // Clocks of nodes differ, and no workflow is newer than the secret that names it.
+        let updated_at = new.workflows.iter().flatten().fold(now, |at, (_, created_at)| at.max(*created_at));
         let body = Secret {
             sealed: sealing::seal(bytes, key, PURPOSE, &[&caller.organization, new.name]).ok_or_else(failed)?,
             key_id: key_id(key),
-            workflows: new.workflows.clone(),
+            workflows: new.workflows.as_ref().map(|named| named.iter().map(|(id, _)| id.clone()).collect()),
             set_by: caller.user.clone(),
             created_at: earlier.as_ref().map_or(now, |earlier| earlier.body.created_at),
-            updated_at: now,
+            updated_at,
         };
         let version = earlier.as_ref().map_or(0, |earlier| earlier.version);
         let workflows = body.workflows.iter().flatten().map(|id| Value::from(id.as_str())).collect::<Vec<_>>();
@@ -208,6 +219,7 @@ mod tests {
     use mainspring_store::memory::MemoryStore;
 
     use super::*;
+    use crate::http::body::Data;
 
     const KEY: [u8; 32] = [7; 32];
 
@@ -222,9 +234,31 @@ mod tests {
             updated_at: 1,
         };
         let catalogue = store.catalogue();
-        let put = Repository::of(catalogue, "acme").put("API", &secret, 0).unwrap();
-        catalogue.change(&Change { puts: vec![put], sealing: KEY, ..Change::default() }).unwrap();
+        let repository = Repository::of(catalogue, "acme");
+        let puts = vec![
+            repository.put("API", &secret, 0).unwrap(),
+            repository.put("w1", &workflow(1), 0).unwrap(),
+            repository.put("new", &workflow(2), 0).unwrap(),
+        ];
+        catalogue.change(&Change { puts, sealing: KEY, ..Change::default() }).unwrap();
         store
+    }
+
+    fn workflow(created_at: u64) -> Workflow {
+        Workflow {
+            user: "ada".into(),
+            slug: None,
+            name: "w".into(),
+            description: None,
+            version: "1.0.0".into(),
+            data: Data::default(),
+            hash: "sha256:1".into(),
+            enabled: true,
+            tags: Vec::new(),
+            created_at,
+            updated_at: created_at,
+            revision: 1,
+        }
     }
 
     fn by(workflow: Option<&str>) -> Purpose {
@@ -249,6 +283,23 @@ mod tests {
         assert_eq!((rows[0].entry.action.as_str(), rows[0].entry.target.as_str()), ("secret.use", "API"));
         let detail = cbor::decode(&rows[0].entry.detail).unwrap();
         assert_eq!(detail.get("attempt"), Some(&Value::from(2_u32)));
+    }
+
+    /// A workflow that is newer than the secret has the id of a deleted one.
+    #[test]
+    fn a_later_workflow_of_the_same_id_gets_no_secret() {
+        for (named, expected) in [(None, [true; 4]), (Some(["w1", "new", "gone"]), [true, false, false, false])] {
+            let store = store_with(named.map(|ids| ids.map(String::from).into()));
+            let secrets = StoredSecrets::new(store, KEY);
+            let found = ["w1", "new", "gone", "other"].map(|id| secrets.read("acme", "API", &by(Some(id))).is_ok());
+            assert_eq!(found, expected, "{named:?}");
+        }
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let value = SecretValue::new("planted-value").unwrap();
+        let in_an_hour = now_ms() + 3_600_000;
+        let new = NewSecret { name: "API", value: &value, workflows: Some(vec![("w1".into(), in_an_hour)]) };
+        let (stored, _) = set(store.catalogue(), &KEY, &Caller::example("acme", "ada"), &new).unwrap();
+        assert_eq!(stored.body.updated_at, in_an_hour, "set by a node whose clock is behind");
     }
 
     #[test]
