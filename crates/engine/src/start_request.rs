@@ -18,7 +18,7 @@ use mainspring_kernel::{
     },
     key::ExecutionKey,
     limits::{EXECUTIONS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
-    plan::{Constraints, Loop, Over, Plan, Work, endless},
+    plan::{Constraints, Plan, Work, endless},
     value::{Map, Value},
 };
 use mainspring_store::{AuditEntry, ExecutionRow, Origin, StoredPlan};
@@ -69,15 +69,7 @@ pub fn policy(bounds: &Constraints, plan: &Plan) -> Policy {
 
 /// The names of the workflows that a plan can start.
 pub fn starts(plan: &Plan) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    for step in &plan.steps {
-        match &step.work {
-            Work::Subworkflow { workflow, .. } => drop(names.insert(workflow.as_str())),
-            Work::Loop(Loop { over: Over::Turns(agent), .. }) => names.extend(agent.workflows()),
-            _ => {}
-        }
-    }
-    names
+    plan.steps.iter().flat_map(|step| step.work.starts()).collect()
 }
 
 /// Finds all direct and indirect children of a plan. `find` returns the plan of a name, and its error is returned
@@ -165,13 +157,14 @@ impl StartRequest {
         let with_schemas = |plan: &Arc<Plan>| {
             plan.with_input_schemas(|name| schemas.get(name).cloned()).map_or_else(|| plan.clone(), Arc::new)
         };
-        let plan = policy.guarded(&with_schemas(&self.plan), organization);
+        let around = policy.surroundings(&self.plan, &self.workflows);
+        let plan = policy.guarded_within(&with_schemas(&self.plan), organization, &around.of_root());
         if !Arc::ptr_eq(&plan, &self.plan) {
             self.stored_plan = stored_plan(&plan);
             self.plan = plan;
         }
-        for child in self.workflows.values_mut() {
-            *child = policy.guarded(&with_schemas(child), organization);
+        for (name, child) in &mut self.workflows {
+            *child = policy.guarded_within(&with_schemas(child), organization, &around.of(name));
         }
         self
     }
@@ -298,4 +291,35 @@ pub const CHILD_NOT_STARTED: &str = "child_not_started";
 pub(crate) fn not_started(child: ExecutionKey, why: &str) -> Failure {
     let message = format!("the workflow could not be started as execution {child}: {why}");
     Failure::new(Class::Internal, CHILD_NOT_STARTED, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use mainspring_kernel::definition::{Syntax, compile, read};
+
+    use super::*;
+
+    /// The rules for labels see all plans of a tree together.
+    #[test]
+    fn a_child_that_gets_an_untrusted_value_is_guarded() {
+        let plan = |text: &str| {
+            let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
+            Arc::new(compile(&document).expect("it compiles").plan)
+        };
+        let policy = read(b"{flows: {untrusted: {execute: deny}}}", Syntax::Yaml).expect("it reads");
+        let policy = EffectPolicy::read(&policy.value).expect("a policy");
+        let start = "{id: go, type: subworkflow, workflow: child, input: '@get.body'}";
+        let get = "{id: get, type: http, url: 'https://a.test'}";
+        let child = plan("steps: [{id: x, type: bash, command: 'echo \"$A\"', env: {A: '@input'}}]");
+        for (root, is_denied) in [
+            (format!("steps: [{get}, {start}]"), true),
+            ("steps: [{id: go, type: subworkflow, workflow: child}]".into(), false),
+        ] {
+            let mut request = StartRequest::new(plan(&root), "ann");
+            request.workflows.insert("child".into(), child.clone());
+            let request = request.guarded(&policy, None);
+            let guard = request.workflows["child"].step(0).guard;
+            assert_eq!(guard.is_some_and(|guard| guard.is_denied), is_denied, "{root}");
+        }
+    }
 }

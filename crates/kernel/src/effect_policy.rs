@@ -14,9 +14,11 @@ use alloc::{
 };
 
 mod flows;
+mod tree;
 
 use crate::{
     budget::ModelTerms,
+    flow::Surroundings,
     limits::EFFECT_RULES_MAX,
     plan::{
         Agent, ClassSource, EffectClass, Guard, Loop, Over, Pattern, Plan, RuleError, RuleReader, Verdict,
@@ -28,6 +30,7 @@ use crate::{
 
 pub use flows::Flow;
 use flows::FlowRules;
+pub use tree::Tree;
 
 /// The keys of `policy` in a settings file.
 const KEYS: [&str; 5] = ["classes", "trusted", "verdicts", "organizations", "flows"];
@@ -283,7 +286,10 @@ impl EffectPolicy {
     /// True if there is a tool server or a rule. Another node may have tool servers that are not configured here, and the
     /// rules apply to their tools as well.
     fn judges_tools(&self, workflow: &VerdictRules) -> bool {
-        let has_rules = !self.classes.is_empty() || !self.installation.is_empty() || !self.organizations.is_empty();
+        let has_rules = !self.classes.is_empty()
+            || !self.installation.is_empty()
+            || !self.organizations.is_empty()
+            || self.has_flow_rules();
         !self.servers.is_empty() || has_rules || !workflow.is_empty()
     }
 
@@ -345,6 +351,10 @@ impl EffectPolicy {
 
     /// Returns the guards of a plan's steps, by number. A call that is allowed needs none.
     pub fn guards(&self, plan: &Plan, organization: Option<&str>) -> BTreeMap<u32, Guard> {
+        self.guards_within(plan, organization, &Surroundings::default())
+    }
+
+    fn guards_within(&self, plan: &Plan, organization: Option<&str>, around: &Surroundings) -> BTreeMap<u32, Guard> {
         let steps = 0..plan.steps.len() as u32;
         let mut known = Known::default();
         let guarded = steps.filter_map(|step| {
@@ -357,7 +367,7 @@ impl EffectPolicy {
         if !self.has_flow_rules() {
             return guards;
         }
-        for flow in self.flows(plan, organization) {
+        for flow in self.flows_within(plan, organization, around) {
             let (class, label) = (flow.class, Some(flow.label));
             let guard =
                 guards.entry(flow.step).or_insert(Guard { class, is_assumed: false, is_denied: false, label: None });
@@ -369,7 +379,12 @@ impl EffectPolicy {
 
     /// Returns a plan with the guards of this policy and the terms of models, as an execution pins it.
     pub fn guarded(&self, plan: &Arc<Plan>, organization: Option<&str>) -> Arc<Plan> {
-        let guards = self.guards(plan, organization);
+        self.guarded_within(plan, organization, &Surroundings::default())
+    }
+
+    /// The same for a plan among those of a [`Tree`].
+    pub fn guarded_within(&self, plan: &Arc<Plan>, organization: Option<&str>, around: &Surroundings) -> Arc<Plan> {
+        let guards = self.guards_within(plan, organization, around);
         let models = self.models.as_ref().filter(|_| plan.has_agents());
         if guards.is_empty() && models.is_none() {
             return plan.clone();
@@ -387,7 +402,7 @@ impl EffectPolicy {
         let guards = self.guards(plan, organization);
         let denied = guards.into_iter().filter(|(_, guard)| guard.is_denied);
         // The calls of an agent are those of the step that an author has written.
-        let written = |step: u32| plan.agent_of_call(step).map_or(step, |(agent, _)| agent);
+        let written = |step: u32| plan.agent_of_part(step).map_or(step, |(agent, _)| agent);
         denied.map(|(step, guard)| (written(step), guard.class)).collect()
     }
 }

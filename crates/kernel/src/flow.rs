@@ -4,7 +4,7 @@
 //! Conditions are not followed: a step that runs because of an untrusted value does not become untrusted.
 
 use alloc::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     format,
     string::{String, ToString},
     vec::Vec,
@@ -12,7 +12,7 @@ use alloc::{
 
 use crate::{
     label::{Label, Trust},
-    plan::{Loop, Over, Plan, Work},
+    plan::{AgentPart, Loop, Over, Plan, Work},
     reference::{Part, Reference, Root},
     template::Template,
     value::Value,
@@ -25,6 +25,17 @@ pub enum Source {
     Step(u32),
     /// A variable that its declaration marks as private.
     Variable(String),
+    /// The step of another workflow that starts this one.
+    Caller,
+}
+
+/// The labels that a plan takes from the workflows around it in a tree of executions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// The labels of its input and its variables.
+    pub input: Labels,
+    /// The names of workflows whose output is private.
+    pub private_workflows: BTreeSet<String>,
 }
 
 /// The labels of a value, each with its first origin.
@@ -41,7 +52,10 @@ pub struct Labels {
 pub struct Flows<'p> {
     plan: &'p Plan,
     private: BTreeSet<&'p str>,
+    input: Labels,
     outputs: Vec<Labels>,
+    /// The labels of what the tools of agents return, by step.
+    results: BTreeMap<u32, Labels>,
 }
 
 impl Source {
@@ -50,6 +64,7 @@ impl Source {
         match self {
             Self::Step(step) => format!("the output of `{}` ({})", plan.id(*step), plan.step(*step).work.kind()),
             Self::Variable(name) => format!("the variable `{name}`"),
+            Self::Caller => "the input from the workflow that starts this one".into(),
         }
     }
 }
@@ -64,7 +79,7 @@ impl Labels {
     }
 
     /// Adds the labels of another value, and returns true if that adds one. A label keeps its first origin.
-    fn join(&mut self, other: &Self) -> bool {
+    pub(crate) fn join(&mut self, other: &Self) -> bool {
         let mut is_more = false;
         for (own, other) in [(&mut self.untrusted, &other.untrusted), (&mut self.private, &other.private)] {
             if own.is_none() && other.is_some() {
@@ -84,10 +99,11 @@ impl Labels {
 
 impl<'p> Flows<'p> {
     /// Follows the labels through a plan. The results of tools of a trusted server are trusted.
-    pub fn of(plan: &'p Plan, is_trusted_server: &dyn Fn(&str) -> bool) -> Self {
+    pub fn of(plan: &'p Plan, is_trusted_server: &dyn Fn(&str) -> bool, around: &Surroundings) -> Self {
         let declared = plan.variables.iter().flatten().filter(|variable| variable.is_private);
         let private = declared.map(|variable| variable.name.as_str()).collect();
-        let mut flows = Self { plan, private, outputs: Vec::new() };
+        let mut flows =
+            Self { plan, private, input: around.input.clone(), outputs: Vec::new(), results: BTreeMap::new() };
         flows.outputs.resize_with(plan.steps.len(), Labels::default);
         let mut readers: Vec<Vec<u32>> = Vec::new();
         readers.resize_with(plan.steps.len(), Vec::new);
@@ -96,6 +112,17 @@ impl<'p> Flows<'p> {
             let mut own = Labels::default();
             if is_source(&plan.step(number).work, is_trusted_server) {
                 own.untrusted = Some(Source::Step(number));
+            }
+            if plan.step(number).work.starts().iter().any(|name| around.private_workflows.contains(*name)) {
+                own.private = Some(Source::Step(number));
+            }
+            if let Work::Loop(Loop { over: Over::Turns(agent), .. }) = &plan.step(number).work {
+                let is_from_outside = |tool: &String| match tool.split_once('.') {
+                    Some((server, _)) => !is_trusted_server(server),
+                    None => !matches!(tool.as_str(), "ask" | "budget" | "bash"),
+                };
+                let untrusted = agent.tools.iter().any(is_from_outside).then_some(Source::Step(number));
+                flows.results.insert(number, Labels { untrusted, private: own.private.clone() });
             }
             for reference in flows.references(number) {
                 match flows.resolved(number, reference).root {
@@ -125,12 +152,34 @@ impl<'p> Flows<'p> {
         &self.outputs[step as usize]
     }
 
-    /// Returns the labels of the values that reach the work of a step. Those of an agent's calls are those of the agent.
-    pub fn of_input(&self, step: u32) -> Labels {
-        let step = self.plan.agent_of_call(step).map_or(step, |(agent, _)| agent);
+    /// Returns the labels of the output of the execution.
+    pub fn of_execution(&self) -> Labels {
         let mut labels = Labels::default();
-        for reference in self.references(step) {
-            labels.join(&self.of_reference(step, reference));
+        for number in 0..self.plan.steps.len() as u32 {
+            let step = self.plan.step(number);
+            let is_output = step.output_variable.is_some()
+                || step.bail.is_some()
+                || matches!(step.work, Work::Return { .. })
+                || self.plan.parent(number).is_none();
+            if is_output {
+                labels.join(self.of_output(number));
+            }
+        }
+        labels
+    }
+
+    /// Returns the labels of the values that reach the work of a step. The calls of an agent get what the agent gets; its model
+    /// reads what its tools return as well.
+    pub fn of_input(&self, step: u32) -> Labels {
+        let agent = self.plan.agent_of_part(step).map(|(agent, _)| agent);
+        let mut labels = Labels::default();
+        for reference in self.references(agent.unwrap_or(step)) {
+            labels.join(&self.of_reference(agent.unwrap_or(step), reference));
+        }
+        if let Some(results) = agent.and_then(|agent| self.results.get(&agent)) {
+            let is_model = self.plan.agent_part(step) == Some(AgentPart::Model);
+            let untrusted = results.untrusted.clone().filter(|_| is_model);
+            labels.join(&Labels { untrusted, private: results.private.clone() });
         }
         labels
     }
@@ -179,8 +228,12 @@ impl<'p> Flows<'p> {
                     Some(Part::Name(name)) => self.private.get(name.as_str()),
                     _ => self.private.first(),
                 };
-                Labels { untrusted: None, private: named.map(|name| Source::Variable(name.to_string())) }
+                let mut labels =
+                    Labels { untrusted: None, private: named.map(|name| Source::Variable(name.to_string())) };
+                labels.join(&self.input);
+                labels
             }
+            Root::Input => self.input.clone(),
             _ => Labels::default(),
         }
     }

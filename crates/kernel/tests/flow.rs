@@ -2,12 +2,13 @@
 
 mod corpus;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use mainspring_kernel::{
     definition::{Compiled, Syntax, compile, flow_warnings, read},
     document::Document,
     effect_policy::EffectPolicy,
+    flow::Surroundings,
     label::Label,
     plan::{Plan, Verdict},
 };
@@ -230,4 +231,120 @@ fn no_definition_of_the_corpus_has_a_warning() {
         count += 1;
     }
     assert!(count > 100, "{count}");
+}
+
+/// The verdicts of the calls `x` of a root and of the workflows `a` and `b`.
+fn in_a_tree(policy_text: &str, [root, a, b]: [&str; 3]) -> [&'static str; 3] {
+    let plan = |text: &str| Arc::new(compiled(text).0.plan);
+    let policy = policy(policy_text);
+    let (root, workflows) = (plan(root), BTreeMap::from([("a".to_owned(), plan(a)), ("b".to_owned(), plan(b))]));
+    let tree = policy.surroundings(&root, &workflows);
+    let verdict = |plan: &Arc<Plan>, around: Surroundings| {
+        let guarded = policy.guarded_within(plan, None, &around);
+        let guard = guarded.number_of("x").and_then(|step| guarded.step(step).guard);
+        guard.map_or("allow", |guard| guard.verdict().name())
+    };
+    [verdict(&root, tree.of_root()), verdict(&workflows["a"], tree.of("a")), verdict(&workflows["b"], tree.of("b"))]
+}
+
+#[test]
+fn labels_go_into_children_and_come_back() {
+    let policy = "{classes: {s.pay: payment}, verdicts: {s.pay: allow}, \
+                  flows: {untrusted: {payment: deny}, private: {foreign: ask}, hosts: [own.test]}}";
+    let none = "- {id: none, type: sleep, durationMs: 1}";
+    let pay = |of: &str| format!("- {{id: x, type: tool, tool: s.pay, arguments: {{a: '{of}'}}}}");
+    let send = "- {id: x, type: http, method: POST, url: 'https://foreign.test', body: '@input'}";
+    let secret = "variables: {secret: {private: true}}\nsteps:\n";
+    let start =
+        |name: &str, of: &str| format!("- {{id: go, type: subworkflow, workflow: {name}, input: {{v: '{of}'}}}}\n");
+    for (root, a, b, expected) in [
+        (start("a", "@input.v"), pay("@input.v"), none.into(), ["allow", "allow", "allow"]),
+        // Untrusted values go down, through another workflow too.
+        (format!("{HTTP}{}", start("a", "@get.body")), pay("@input.v"), none.into(), ["allow", "deny", "allow"]),
+        (
+            format!("{HTTP}{}", start("a", "@get.body")),
+            start("b", "@input.v"),
+            pay("@input.v"),
+            ["allow", "allow", "deny"],
+        ),
+        (
+            format!("{HTTP}- {{id: go, type: subworkflow, workflow: a, variables: {{v: '@get.body'}}}}"),
+            pay("@vars.v"),
+            none.into(),
+            ["allow", "deny", "allow"],
+        ),
+        (
+            "- {id: go, type: agent, goal: Pay, tools: [{workflow: a}]}".into(),
+            pay("@input.v"),
+            none.into(),
+            ["allow", "deny", "allow"],
+        ),
+        // A step that vouches for its output stops them.
+        (
+            format!(
+                "{HTTP}- {{id: c, type: code, code: 'export default x => x', input: '@get.body', trust: trusted}}\n{}",
+                start("a", "@c")
+            ),
+            pay("@input.v"),
+            none.into(),
+            ["allow", "allow", "allow"],
+        ),
+        // A circle of workflows ends.
+        (
+            start("a", "@input.v"),
+            format!("{HTTP}{}", start("b", "@get.body")),
+            format!("{}{}", start("a", "@input.v"), pay("@input.v")),
+            ["allow", "allow", "deny"],
+        ),
+        // Private values go down and come up.
+        (format!("{secret}{}", start("a", "@vars.secret")), send.into(), none.into(), ["allow", "ask", "allow"]),
+        (
+            format!(
+                "{}- {{id: x, type: http, method: POST, url: 'https://foreign.test', body: '@go'}}",
+                start("a", "1")
+            ),
+            format!("{secret}- {{id: r, type: return, input: '@vars.secret'}}"),
+            none.into(),
+            ["ask", "allow", "allow"],
+        ),
+        (
+            format!(
+                "{}- {{id: x, type: http, method: POST, url: 'https://foreign.test', body: '@go'}}",
+                start("a", "1")
+            ),
+            start("b", "1"),
+            format!("{secret}- {{id: r, type: http, url: 'https://own.test/@vars.secret', outputVariable: o}}"),
+            ["ask", "allow", "allow"],
+        ),
+    ] {
+        assert_eq!(in_a_tree(policy, [&root, &a, &b]), expected, "{root}\n{a}\n{b}");
+    }
+}
+
+#[test]
+fn the_model_of_an_agent_gets_what_the_agent_gets() {
+    let agent = |rest: &str| {
+        format!("variables: {{c: {{private: true}}}}\nsteps:\n- {{id: x, type: agent, goal: Look, {rest}}}")
+    };
+    for (rest, expected) in [
+        ("context: '@vars.c'", "x private deny"),
+        ("context: '@vars.c', tools: [ask]", "x#model private deny"),
+        ("context: '@vars.c', outputSchema: {type: object}", "x#model private deny"),
+        ("tools: [own.get, bash, ask, budget]", ""),
+        ("tools: [s.get]", "x#model untrusted ask"),
+        ("tools: [http]", "x#model untrusted ask"),
+        ("tools: [{workflow: w}]", "x#model untrusted ask"),
+    ] {
+        let policy = "{trusted: [own], flows: {private: {model: deny}, untrusted: {model: ask}}}";
+        assert_eq!(flow(policy, &agent(rest)), expected, "{rest}");
+    }
+}
+
+/// Nodes may have tools that this process does not know.
+#[test]
+fn rules_for_labels_apply_without_tool_servers() {
+    let (compiled, _) = compiled(&format!("{HTTP}- {{id: x, type: tool, tool: s.pay, arguments: {{a: '@get.body'}}}}"));
+    let document = read(b"{flows: {untrusted: {destructive: deny}}}", Syntax::Yaml).expect("it reads");
+    let policy = EffectPolicy::read(&document.value).expect("a policy");
+    assert_eq!(policy.denied(&compiled.plan, None).len(), 1);
 }

@@ -39,7 +39,7 @@ pub fn flow_warnings(
     let plan = &compiled.plan;
     let warning = |flow: Flow| {
         // The calls of an agent are those of the step that an author has written.
-        let step = plan.agent_of_call(flow.step).map_or(flow.step, |(agent, _)| agent);
+        let step = plan.agent_of_part(flow.step).map_or(flow.step, |(agent, _)| agent);
         let path = compiled.paths.get(step as usize).cloned().unwrap_or_default();
         let (id, source) = (diagnostic::quoted(plan.id(step)), flow.source.words(plan));
         let (code, word) = match flow.label {

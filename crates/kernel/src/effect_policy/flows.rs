@@ -10,7 +10,7 @@ use alloc::{
 
 use super::EffectPolicy;
 use crate::{
-    flow::{Flows, Source},
+    flow::{Flows, Source, Surroundings},
     label::Label,
     limits::EFFECT_RULES_MAX,
     plan::{EffectClass, Pattern, Plan, RuleReader, Verdict, Work},
@@ -110,7 +110,12 @@ impl EffectPolicy {
     /// Returns the labeled values of a plan that reach a call for which the label matters. A call that a person decides
     /// about anyway is not among the warnings.
     pub fn flows(&self, plan: &Plan, organization: Option<&str>) -> Vec<Flow> {
-        let flows = self.labels(plan);
+        self.flows_within(plan, organization, &Surroundings::default())
+    }
+
+    /// The same for a plan among others.
+    pub(super) fn flows_within(&self, plan: &Plan, organization: Option<&str>, around: &Surroundings) -> Vec<Flow> {
+        let flows = self.labels_within(plan, around);
         let mut found = Vec::new();
         for step in 0..plan.steps.len() as u32 {
             let Some(judged) = self.judge_step(plan, step, organization) else { continue };
@@ -149,7 +154,11 @@ impl EffectPolicy {
 
     /// Returns the labels of the values in a plan.
     pub fn labels<'p>(&self, plan: &'p Plan) -> Flows<'p> {
-        Flows::of(plan, &|server| self.trusted.contains(server))
+        self.labels_within(plan, &Surroundings::default())
+    }
+
+    pub(super) fn labels_within<'p>(&self, plan: &'p Plan, around: &Surroundings) -> Flows<'p> {
+        Flows::of(plan, &|server| self.trusted.contains(server), around)
     }
 
     /// Returns the verdict of a rule that does not allow a flow.

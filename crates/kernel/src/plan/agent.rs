@@ -117,6 +117,18 @@ impl Plan {
         }
     }
 
+    /// Returns the agent whose model or tools a step calls, with the number of the agent's step; `None` for other steps.
+    pub(crate) fn agent_of_part(&self, step: u32) -> Option<(u32, &Agent)> {
+        if self.agent_part(step) != Some(AgentPart::Model) {
+            return self.agent_of_call(step);
+        }
+        let owner = self.parent(step)?;
+        match &self.step(owner).work {
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => Some((owner, agent)),
+            _ => None,
+        }
+    }
+
     /// Returns the steps inside an agent's block, the model call and the loop of tool calls with its step.
     pub(crate) fn agent_steps(&self, block: u32) -> Option<AgentSteps> {
         let [model, calls] = self.block(block).steps.as_slice() else { return None };

@@ -225,6 +225,15 @@ impl Work {
         }
     }
 
+    /// Returns the names of the workflows that it can start.
+    pub fn starts(&self) -> Vec<&str> {
+        match self {
+            Self::Subworkflow { workflow, .. } => Vec::from([workflow.as_str()]),
+            Self::Loop(Loop { over: Over::Turns(agent), .. }) => agent.workflows().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Adds all references in its conditions and templates to `found`.
     pub fn references<'a>(&'a self, found: &mut Vec<&'a Reference>) {
         match self {
