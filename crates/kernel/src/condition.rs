@@ -167,13 +167,15 @@ impl Condition {
 
 fn about(reference: &Reference, test: &Test, lookup: &dyn Lookup) -> Result<bool, Unreadable> {
     let made;
+    // A skipped step reads as null on every path, but there is nothing below that null.
+    let leads_nowhere = matches!(test, Test::Exists(_)) && !reference.path.is_empty() && !lookup.finds_below_skipped();
     let value = match lookup.root(reference.root) {
         Found::Kept(value) => reference.follow(value),
         Found::Made(value) => {
             made = value;
             reference.follow(&made)
         }
-        Found::Skipped => Some(&Value::Null),
+        Found::Skipped => (!leads_nowhere).then_some(&Value::Null),
         Found::Missing => None,
     };
     match (test, value) {
@@ -304,6 +306,9 @@ mod tests {
         check(about("input.z", Test::Exists(true)), Ok(true));
         check(about("input.f", Test::Truth), Ok(false));
         check(about("skipped.x", Test::Truth), Ok(false));
+        check(about("skipped.x", Test::Exists(true)), Ok(false));
+        check(about("skipped.x", Test::Exists(false)), Ok(true));
+        check(about("skipped", Test::Exists(true)), Ok(true));
         let variable = |name: &str, equals: Option<&str>| Condition::Variable(name.into(), equals.map(value));
         check(variable("k", Some("null")), Ok(true));
         check(variable("o", Some("2")), Ok(true));

@@ -59,3 +59,6 @@ pub(crate) const UNSENT_CALLS_SINCE: u32 = 9;
 /// - a workflow that a model calls reserves its own tool call beside the share of the child;
 /// - a child asks people to raise its budget only if its parent would ask.
 pub(crate) const CHILD_BUDGETS_SINCE: u32 = 9;
+
+/// Version since which nothing exists below a skipped step, for conditions with `exists`.
+pub(crate) const EXISTENCE_SINCE: u32 = 9;

@@ -177,6 +177,11 @@ pub trait Lookup {
 
     /// Returns the output variable of this name.
     fn output(&self, name: &str) -> Option<&Value>;
+
+    /// True if a path below a skipped step exists, as in journals of older releases.
+    fn finds_below_skipped(&self) -> bool {
+        false
+    }
 }
 
 /// The error for a reference that leads nowhere.

@@ -6,6 +6,8 @@ mod agent_failures;
 mod children;
 #[path = "decide/evaluations.rs"]
 mod evaluations;
+#[path = "decide/existence.rs"]
+mod existence;
 #[path = "decide/failures.rs"]
 mod failures;
 #[path = "decide/policy.rs"]

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::{Cleanup, State, Status};
 use crate::{
+    decide_version::EXISTENCE_SINCE,
     instance::{Instance, Scope},
     plan::{Loop, Over, Work},
     reference::{Found, Lookup, Root, context},
@@ -115,5 +116,9 @@ impl Lookup for View<'_> {
 
     fn output(&self, name: &str) -> Option<&Value> {
         self.state.outputs.get(name)
+    }
+
+    fn finds_below_skipped(&self) -> bool {
+        self.state.decide_version < EXISTENCE_SINCE
     }
 }
