@@ -195,7 +195,11 @@ impl EffectPolicy {
     pub fn judge(&self, call: Call<'_>, organization: Option<&str>, workflow: &VerdictRules) -> Judgment {
         match call {
             Call::Tool(name) => {
-                let names = self.full_names(name);
+                let mut names = self.full_names(name);
+                // Another node may have the server that the name begins with, and the rules name it.
+                if !names.iter().any(|full| full == name) && self.names(name, organization, workflow) {
+                    names.push(name.to_owned());
+                }
                 let judged = names.iter().map(|name| self.judge_tool(name, organization, workflow));
                 // A short name may mean a tool of any server, so the strictest judgment applies.
                 judged.max_by_key(|judged| (judged.verdict, judged.class)).unwrap_or(Judgment {
@@ -218,6 +222,14 @@ impl EffectPolicy {
             _ if self.servers.is_empty() => Vec::from([name.to_owned()]),
             _ => self.servers.iter().map(|server| format!("{server}.{name}")).collect(),
         }
+    }
+
+    /// True if a rule for names is about this one.
+    fn names(&self, name: &str, organization: Option<&str>, workflow: &VerdictRules) -> bool {
+        let of_organization = organization.and_then(|organization| self.organizations.get(organization));
+        let levels = [Some(&self.installation), of_organization, Some(workflow)].into_iter().flatten();
+        let verdicts = levels.flat_map(VerdictRules::patterns).map(|(pattern, _)| pattern);
+        self.classes.keys().chain(verdicts).any(|pattern| pattern.matches(name))
     }
 
     fn judge_tool(&self, name: &str, organization: Option<&str>, workflow: &VerdictRules) -> Judgment {

@@ -294,3 +294,22 @@ fn unclassified_tools_are_named_once() {
     // Another node may have the servers and their classes.
     assert_eq!(named("{}", &[]), "");
 }
+
+/// Nodes can have more servers than the process that starts an execution, and its rules apply to them.
+#[test]
+fn rules_for_a_server_of_another_node_hold() {
+    for (text, tool, expected) in [
+        ("verdicts: {\"own.*\": deny}", "own.get", Verdict::Deny),
+        ("verdicts: {own.get: deny}", "own.get", Verdict::Deny),
+        ("{classes: {own.pay: payment}, verdicts: {payment: deny}}", "own.pay", Verdict::Deny),
+        ("organizations: {acme: {\"own.*\": deny}}", "own.get", Verdict::Deny),
+        ("verdicts: {s.files.read: allow, t.files.read: allow}", "files.read", Verdict::Allow),
+        ("verdicts: {\"own.*\": deny}", "other.get", Verdict::Ask),
+        ("verdicts: {\"s.*\": deny}", "own.get", Verdict::Deny),
+    ] {
+        let judged = policy(text).judge(Call::Tool(tool), Some("acme"), &VerdictRules::default());
+        assert_eq!(judged.verdict, expected, "{text} {tool}");
+    }
+    let judged = policy("{}").judge(Call::Tool("own.get"), None, &rules("{own.get: deny}"));
+    assert_eq!(judged.verdict, Verdict::Deny, "a rule of the workflow");
+}
