@@ -260,7 +260,7 @@ fn secrets_of(state: &State, instance: &Instance) -> SecretUses {
     SecretUses { workflow: workflow_of(state).map(Into::into), references }
 }
 
-/// Returns the id of the workflow in its catalogue. Where there is no catalogue, the name of the definition identifies it.
+/// Returns the id of the workflow in its catalogue. The name of the definition identifies it if there is no catalogue.
 fn workflow_of(state: &State) -> Option<&str> {
     let trigger = state.start.as_ref().map(|start| &start.trigger);
     let said = |key| trigger.and_then(|trigger| trigger.get(key)).and_then(Value::as_text);

@@ -224,6 +224,21 @@ fn of_two_resumes_at_the_same_time_one_wins() {
     }
 }
 
+/// The name of the definition stands for the id that only a server has. Inside of another execution, the variables are
+/// those of this one.
+#[test]
+fn a_script_of_the_command_line_knows_its_session() {
+    let dir = TestDir::new();
+    let show = "printf '%s|' \"$IS_WORKFLOW_SESSION\" \"${WORKFLOW_ID-unset}\" \"$WORKFLOW_EXECUTION_ID\" >> log";
+    let step = format!("steps:\n  - {{id: a, type: bash, command: {show:?}}}\n");
+    for (id, definition) in [("named", yaml(&format!("name: nightly\n{step}"))), ("unnamed", yaml(&step))] {
+        let mut command = dir.run(id, &definition);
+        command.env("WORKFLOW_ID", "outer").env("WORKFLOW_EXECUTION_ID", "outer");
+        call(command, &request(&definition)).expect(0, "ok");
+    }
+    assert_eq!(dir.file("log"), "true|nightly|named|true|unset|unnamed|");
+}
+
 #[test]
 fn executions_beside_each_other_do_not_meet() {
     let dir = TestDir::new();

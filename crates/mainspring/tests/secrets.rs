@@ -274,3 +274,16 @@ fn a_mistake_in_the_settings_is_named() {
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(ran.exit != Some(0) && said.contains("secrets.A") && !said.contains("the-value-itself"), "{said}");
 }
+
+#[test]
+fn the_command_line_has_no_session_with_a_token() {
+    let bench = Bench::new();
+    let definition = "steps: [{id: a, type: bash, env: {T: {secret: 'session:token'}}, command: 'touch ran'}]\n";
+    let answer = bench.run("e", definition);
+    assert_ne!(answer.exit, Some(0), "{answer:?}");
+    assert!(
+        answer.stdout.contains("secret_missing") && answer.stdout.contains("only executions of a server"),
+        "{answer:?}"
+    );
+    assert!(!bench.dir.workspace().join("ran").exists());
+}

@@ -148,7 +148,7 @@ fn reap(client: &Client, order: &Map, context: &Context) -> Result<Exit, CliErro
     let page_of = async |cursor: Option<&str>| {
         let mut body = order.clone();
         body.extend(cursor.map(|cursor| ("cursor".into(), Value::from(cursor))));
-        // What is reaped once is not found again.
+        // A repeated request finds nothing more to revoke or remove.
         client.post(&route(&["api", "sessions", "reap"], &[]), &Value::Map(body), Repeat::May).await
     };
     let found = block_on(async { Ok(pages(client, page_of).await?) })?;

@@ -40,7 +40,11 @@ fn every_view_of_an_execution_has_its_session() {
         let executor = one.get("runtimeState").and_then(|state| state.get("executor")).unwrap();
         assert_eq!(executor.get("sessionId"), Some(&session));
         for list in ["/api/executions", "/api/workflows/hello/executions"] {
-            assert_eq!(column(&owner.get(list).expect(200), "executions", "sessionId"), [session.clone()], "{list}");
+            assert_eq!(
+                column(&owner.get(list).expect(200), "executions", "sessionId"),
+                std::slice::from_ref(&session),
+                "{list}"
+            );
         }
     });
 }

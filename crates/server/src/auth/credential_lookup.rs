@@ -2,7 +2,7 @@
 
 use mainspring_engine::clock::now_ms;
 use mainspring_kernel::key::ExecutionKey;
-use mainspring_store::{Catalogue, Change};
+use mainspring_store::{Catalogue, Change, ExecutionRow, is_final};
 
 use crate::{
     app::App,
@@ -11,7 +11,7 @@ use crate::{
         credential::Credential,
         permission::{Permission, Role},
         refusals::CredentialOwner,
-        session_token::{current_session_caller, look_up_session},
+        session_token::SessionToken,
     },
     http::problem::{Code, Problem, Result},
     resources::{
@@ -22,6 +22,9 @@ use crate::{
 
 /// Granularity of the stored time of last use: most requests write nothing to the store.
 const LAST_USED_STEP_MS: u64 = 60_000;
+
+/// Most by which the clock of the node that started an execution may be behind that of the node that added its member.
+const CLOCKS_MS: u64 = 10_000;
 
 /// The response to a request without a valid credential.
 pub(crate) fn unauthorized() -> Problem {
@@ -99,6 +102,56 @@ pub(crate) fn look_up(app: &App, credential: &Credential) -> Result<Lookup> {
     Ok(Lookup::Valid(Box::new(caller)))
 }
 
+/// Looks up the token of a session. It is valid until its execution has ended.
+fn look_up_session(app: &App, token: &SessionToken) -> Result<Lookup> {
+    if !token.is_genuine(app.engine.key()) {
+        return Ok(Lookup::Unknown);
+    }
+    match app.engine.store().execution(token.execution())? {
+        None => Ok(Lookup::Unknown),
+        Some(row) => caller_of(app, &row),
+    }
+}
+
+/// The caller of a session with the current role of its member; `None` if its execution has ended or its member is gone.
+fn current_session_caller(app: &App, execution: ExecutionKey) -> Result<Option<Caller>> {
+    let Some(row) = app.engine.store().execution(execution)? else { return Ok(None) };
+    Ok(match caller_of(app, &row)? {
+        Lookup::Valid(caller) => Some(*caller),
+        Lookup::Ended(_) | Lookup::Unknown => None,
+    })
+}
+
+/// True if the member of that id existed when the execution was started: an id may be given to another person later.
+fn was_member(created_at: u64, started_at: u64) -> bool {
+    created_at <= started_at.saturating_add(CLOCKS_MS)
+}
+
+fn caller_of(app: &App, row: &ExecutionRow) -> Result<Lookup> {
+    let (Some(organization), Some(user)) = (row.organization.clone(), row.initiator_user_id.clone()) else {
+        return Ok(Lookup::Unknown);
+    };
+    let token = row.key.session_id();
+    let member = Repository::of(app.catalogue(), &organization).get::<Member>(&user)?;
+    let is_current = |member: &Stored<Member>| was_member(member.body.created_at, row.started_at);
+    let Some(member) = member.filter(|member| !is_final(&row.status) && is_current(member)) else {
+        return Ok(Lookup::Ended(CredentialOwner { organization, user, token }));
+    };
+    Ok(Lookup::Valid(Box::new(Caller {
+        organization,
+        user,
+        role: member.body.role,
+        kind: Kind::Session { execution: row.id.clone() },
+        token,
+        sign_in: None,
+        scopes: Vec::new(),
+        is_operator: false,
+        made_by: None,
+        known_to: None,
+        expires_at: None,
+    })))
+}
+
 /// Stores the time of the last use of a token, at most once per [`LAST_USED_STEP_MS`].
 fn record_use(app: &App, stored: &Stored<Token>, now: u64) -> Result<()> {
     if stored.body.last_used_at.is_some_and(|at| now.saturating_sub(at) < LAST_USED_STEP_MS) {
@@ -165,6 +218,12 @@ mod tests {
 
     use super::*;
     use crate::resources::repository::apply;
+
+    #[test]
+    fn a_member_who_was_added_later_is_another_person() {
+        assert!(was_member(1_000, 1_000) && was_member(11_000, 1_000) && was_member(0, 1_000));
+        assert!(!was_member(11_001, 1_000));
+    }
 
     #[test]
     fn the_creator_of_an_old_token_knows_its_secret_even_after_demotion_or_removal() {

@@ -6,30 +6,12 @@ use mainspring_kernel::{
     hash::{Hash, hex, unhex},
     key::ExecutionKey,
 };
-use mainspring_store::{ExecutionRow, is_final};
-
-use crate::{
-    app::App,
-    auth::{
-        caller::{Caller, Kind},
-        credential_lookup::Lookup,
-        refusals::CredentialOwner,
-    },
-    http::problem::Result,
-    resources::{
-        Member,
-        repository::{Repository, Stored},
-    },
-};
 
 /// Prefix of the tokens, by which secret scanners find leaked ones.
 const PREFIX: &str = "msw_";
 
 /// Domain separator for deriving the proof from the installation's key.
 const PURPOSE: &[u8] = b"mainspring session token 1";
-
-/// Most by which the clock of the node that started an execution may be behind that of the node that added its member.
-const CLOCKS_MS: u64 = 10_000;
 
 /// The token of the session of an execution. Its `Debug` form does not show the proof.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,7 +46,13 @@ impl SessionToken {
         self.execution.session_id()
     }
 
-    fn is_genuine(&self, key: &[u8; 32]) -> bool {
+    /// Key of the execution.
+    pub(crate) fn execution(&self) -> ExecutionKey {
+        self.execution
+    }
+
+    /// True if the proof is that of the execution under the installation's key.
+    pub(crate) fn is_genuine(&self, key: &[u8; 32]) -> bool {
         Self::of(key, self.execution).proof.equals_in_constant_time(&self.proof)
     }
 }
@@ -75,65 +63,9 @@ impl std::fmt::Debug for SessionToken {
     }
 }
 
-/// Looks up the token of a session. It is valid until its execution has ended.
-pub(crate) fn look_up_session(app: &App, token: &SessionToken) -> Result<Lookup> {
-    if !token.is_genuine(app.engine.key()) {
-        return Ok(Lookup::Unknown);
-    }
-    match app.engine.store().execution(token.execution)? {
-        None => Ok(Lookup::Unknown),
-        Some(row) => caller_of(app, &row),
-    }
-}
-
-/// The caller of a session with the current role of its member; `None` if its execution has ended or its member is gone.
-pub(crate) fn current_session_caller(app: &App, execution: ExecutionKey) -> Result<Option<Caller>> {
-    let Some(row) = app.engine.store().execution(execution)? else { return Ok(None) };
-    Ok(match caller_of(app, &row)? {
-        Lookup::Valid(caller) => Some(*caller),
-        Lookup::Ended(_) | Lookup::Unknown => None,
-    })
-}
-
-/// True if the member of that id existed when the execution was started: an id may be given to another person later.
-fn was_member(created_at: u64, started_at: u64) -> bool {
-    created_at <= started_at.saturating_add(CLOCKS_MS)
-}
-
-fn caller_of(app: &App, row: &ExecutionRow) -> Result<Lookup> {
-    let (Some(organization), Some(user)) = (row.organization.clone(), row.initiator_user_id.clone()) else {
-        return Ok(Lookup::Unknown);
-    };
-    let token = row.key.session_id();
-    let member = Repository::of(app.catalogue(), &organization).get::<Member>(&user)?;
-    let is_current = |member: &Stored<Member>| was_member(member.body.created_at, row.started_at);
-    let Some(member) = member.filter(|member| !is_final(&row.status) && is_current(member)) else {
-        return Ok(Lookup::Ended(CredentialOwner { organization, user, token }));
-    };
-    Ok(Lookup::Valid(Box::new(Caller {
-        organization,
-        user,
-        role: member.body.role,
-        kind: Kind::Session { execution: row.id.clone() },
-        token,
-        sign_in: None,
-        scopes: Vec::new(),
-        is_operator: false,
-        made_by: None,
-        known_to: None,
-        expires_at: None,
-    })))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_member_who_was_added_later_is_another_person() {
-        assert!(was_member(1_000, 1_000) && was_member(11_000, 1_000) && was_member(0, 1_000));
-        assert!(!was_member(11_001, 1_000));
-    }
 
     #[test]
     fn a_token_is_read_back_and_belongs_to_one_execution_and_one_key() {

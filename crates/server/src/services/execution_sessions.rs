@@ -47,7 +47,7 @@ const ROWS_AT_A_TIME: usize = 25;
 /// Most rows that one request compares with a pattern. A page may then be short and have a cursor.
 const ROWS_COMPARED_MAX: usize = 2_000;
 
-/// The session of an execution.
+/// A session as the API shows it: where the effects of one execution happen.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ExecutionSession {
@@ -60,9 +60,9 @@ pub(crate) struct ExecutionSession {
     pub purpose: &'static str,
     /// `hibernated` before the start and while only approvals are open, `running`, or `terminated` with the execution.
     pub status: &'static str,
-    /// Id of the execution.
+    /// As in `GET /api/executions/{id}`.
     pub execution_id: String,
-    /// Status of the execution.
+    /// As in `GET /api/executions/{id}`: `pending`, `running`, `waiting_approval`, `completed`, …
     pub execution_status: String,
     /// Id of the workflow; null for child executions of older releases.
     pub workflow_id: Option<String>,
@@ -74,7 +74,7 @@ pub(crate) struct ExecutionSession {
     pub spawn_depth: Option<u32>,
     /// Always false: no link gives access to it.
     pub shareable: bool,
-    /// Where its records are.
+    /// Paths to its records.
     pub transcript: Transcript,
     /// Time of acceptance, RFC 3339.
     pub created_at: String,
@@ -130,7 +130,7 @@ fn part(text: &str) -> String {
     }
 }
 
-/// The session key of an execution.
+/// `agent:A:workflow:W:run:X` for the member, the workflow and the execution of a row.
 pub(crate) fn key_of(row: &ExecutionRow) -> std::result::Result<SessionKey, SessionKeyError> {
     let agent = row.initiator_user_id.as_deref().map_or_else(|| "none".into(), part);
     let workflow = row.workflow_id.as_ref().or(row.workflow.as_ref());

@@ -37,7 +37,7 @@ pub(crate) struct ReapOrder {
     pub is_dry: bool,
 }
 
-/// Reaped sessions.
+/// The answer to a request to reap.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReapedSessions {
@@ -49,7 +49,7 @@ pub(crate) struct ReapedSessions {
     next_cursor: Option<String>,
 }
 
-/// A reaped session.
+/// The credentials and the workspace that a session of an ended execution had left.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReapedSession {
@@ -57,7 +57,7 @@ pub(crate) struct ReapedSession {
     id: String,
     /// Session key.
     key: String,
-    /// Id of the execution.
+    /// As in `GET /api/executions/{id}`.
     execution_id: String,
     /// Number of its credentials that were revoked, or would be.
     tokens_revoked: usize,
@@ -79,9 +79,7 @@ pub(crate) fn reap(
     let (mut rows, next) = matching(store, (&filter, Some(&order.pattern)), after, most)?;
     rows.retain(|row| is_final(&row.status) && row.completed_at.is_some_and(|at| at < order.before));
     let keys: BTreeSet<ExecutionKey> = rows.iter().map(|row| row.key).collect();
-    let remove = |is_dry: bool| {
-        remove_of(store, &app.settings.workspaces, &keys, (now_ms(), is_dry), |folder| remove_workspace(folder))
-    };
+    let remove = |is_dry: bool| remove_of(store, &app.settings.workspaces, &keys, (now_ms(), is_dry), remove_workspace);
     let found = remove(true)?;
     let mut tokens = tokens_of(app, caller, &rows)?;
     let is_void = tokens.is_empty() && found.is_empty();

@@ -110,7 +110,8 @@ pub(crate) fn remove_of(
     for note in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let value =
             Some(&note).filter(|note| note.extension().is_some_and(|end| end == NOTE)).and_then(|note| note_of(note));
-        let Some(Noted { row: Some(row), .. }) = value.map(|value| noted(store, &value)).transpose()?.flatten() else {
+        let Some(NoteOwner { row: Some(row), .. }) = value.map(|value| owner_of(store, &value)).transpose()?.flatten()
+        else {
             continue;
         };
         if !executions.contains(&row.key) || !is_over(store, &note, now_ms, 0)? {
@@ -125,7 +126,7 @@ pub(crate) fn remove_of(
 }
 
 /// The start that a note identifies.
-struct Noted {
+struct NoteOwner {
     organization: String,
     /// `None` if the start has no execution yet, or failed.
     row: Option<ExecutionRow>,
@@ -133,7 +134,7 @@ struct Noted {
 }
 
 /// Reads the start of a note; `None` if the note is invalid.
-fn noted(store: &dyn Store, value: &Value) -> Result<Option<Noted>, StoreError> {
+fn owner_of(store: &dyn Store, value: &Value) -> Result<Option<NoteOwner>, StoreError> {
     let text = |key: &str| value.get(key).and_then(Value::as_text);
     let (Some(organization), Some(workflow), Some(key)) =
         (text("organization"), text("workflow"), text("idempotencyKey"))
@@ -143,14 +144,14 @@ fn noted(store: &dyn Store, value: &Value) -> Result<Option<Noted>, StoreError> 
     let origin = Origin { organization: Some(organization), workflow_id: Some(workflow), workflow: None };
     let row = store.execution_by_idempotency_key(&origin, key)?;
     let detaches = value.get("detaches").and_then(Value::as_bool).unwrap_or(true);
-    Ok(Some(Noted { organization: organization.into(), row, detaches }))
+    Ok(Some(NoteOwner { organization: organization.into(), row, detaches }))
 }
 
 /// True if no execution uses or will use the workspace of a note.
 fn is_over(store: &dyn Store, note: &Path, now_ms: u64, keep_ms: u64) -> Result<bool, StoreError> {
     // An unreadable note does not identify its execution; the workspace is kept.
-    let Some(Noted { organization, row, detaches }) =
-        note_of(note).map(|value| noted(store, &value)).transpose()?.flatten()
+    let Some(NoteOwner { organization, row, detaches }) =
+        note_of(note).map(|value| owner_of(store, &value)).transpose()?.flatten()
     else {
         return Ok(false);
     };
