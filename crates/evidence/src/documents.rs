@@ -9,7 +9,7 @@ use mainspring_kernel::{
     hash::Hash,
     input::Input,
     json,
-    plan::{Plan, Work},
+    plan::{Guard, Plan, Work},
     record::{Purpose, Record},
     state::State,
     time::rfc3339,
@@ -180,21 +180,31 @@ impl Documents {
     }
 }
 
+/// Returns the verdict for a call, as a configuration writes it.
+fn verdict(guard: Option<Guard>) -> &'static str {
+    guard.map_or("allow", |guard| guard.verdict().name())
+}
+
 /// Returns the rules for the calls of a plan, as they were when the execution started.
 pub fn policy(plan: &Plan) -> Vec<u8> {
     let steps = (0..plan.steps.len() as u32).filter(|step| plan.step(*step).work.goes_out());
     let call = |step: u32| {
         let planned = plan.step(step);
-        let guard = match planned.guard {
-            None => Value::from("allow"),
-            Some(guard) if guard.is_denied => "deny".into(),
-            Some(_) => "ask".into(),
-        };
+        let of_tools = plan.agent_of_call(step).map(|(_, agent)| &agent.tool_guards).filter(|tools| !tools.is_empty());
         let effect = match &planned.work {
             Work::Effect { effect, .. } => effect.as_str(),
             work => work.kind(),
         };
-        Value::map([("effect", Value::from(effect)), ("step", plan.id(step).into()), ("verdict", guard)])
+        let tools = of_tools.map(|tools| {
+            let tools = tools.iter().map(|(tool, guard)| (tool.clone(), verdict(*guard).into()));
+            ("tools", Value::Map(tools.collect()))
+        });
+        let call = [
+            ("effect", Value::from(effect)),
+            ("step", plan.id(step).into()),
+            ("verdict", verdict(planned.guard).into()),
+        ];
+        Value::map(call.into_iter().chain(tools))
     };
     lines(&steps.map(call).collect::<Vec<_>>())
 }

@@ -13,6 +13,7 @@ use alloc::{
     vec::Vec,
 };
 
+mod agents;
 mod flows;
 mod tree;
 
@@ -21,13 +22,13 @@ use crate::{
     flow::Surroundings,
     limits::EFFECT_RULES_MAX,
     plan::{
-        Agent, ClassSource, EffectClass, Guard, Loop, Over, Pattern, Plan, RuleError, RuleReader, Verdict,
-        VerdictRules, WORKFLOW_TOOL, Work,
+        ClassSource, EffectClass, Guard, Loop, Over, Pattern, Plan, RuleError, RuleReader, Verdict, VerdictRules, Work,
     },
     template::Template,
     value::Value,
 };
 
+use agents::{Listed, ToolGuards, strictest};
 pub use flows::Flow;
 use flows::FlowRules;
 pub use tree::Tree;
@@ -76,7 +77,7 @@ impl Judgment {
 #[derive(Default)]
 struct Known<'p> {
     tools: BTreeMap<&'p str, Judgment>,
-    listed: BTreeMap<&'p str, Judgment>,
+    listed: BTreeMap<&'p str, Vec<Listed>>,
 }
 
 /// A call that a policy judges.
@@ -108,9 +109,6 @@ impl<'a> Call<'a> {
         })
     }
 }
-
-/// The classes that a request can have while its method is not known.
-const REQUEST_CLASSES: [EffectClass; 3] = [EffectClass::Read, EffectClass::Write, EffectClass::Destructive];
 
 /// Returns the class of a request (RFC 9110, 9.2.1: safe methods). An unknown method may delete.
 fn of_method(method: Option<&str>) -> EffectClass {
@@ -305,62 +303,6 @@ impl EffectPolicy {
         !self.servers.is_empty() || has_rules || !workflow.is_empty()
     }
 
-    /// Judges the tool calls of an agent. The model chooses among the listed tools, so the strictest judgment of them
-    /// applies to each call.
-    fn judge_agent<'p>(
-        &self,
-        agent: &'p Agent,
-        organization: Option<&str>,
-        workflow: &VerdictRules,
-        known: &mut Known<'p>,
-    ) -> Option<Judgment> {
-        let judges_tools = self.judges_tools(workflow);
-        // A question and a look at the budget call nothing, and the steps of a workflow are judged by themselves.
-        let is_call = |tool: &&String| !matches!(tool.as_str(), "ask" | "budget") && !tool.starts_with(WORKFLOW_TOOL);
-        let calls = agent.tools.iter().filter(is_call);
-        let tools = calls.filter(|tool| judges_tools || !tool.contains('.'));
-        let judged = tools.map(|tool| {
-            let judge = || self.judge_listed(tool, organization, workflow);
-            *known.listed.entry(tool).or_insert_with(judge)
-        });
-        judged.max_by_key(|judged| (judged.verdict, judged.class))
-    }
-
-    /// Judges an entry of an agent's tools.
-    fn judge_listed(&self, tool: &str, organization: Option<&str>, workflow: &VerdictRules) -> Judgment {
-        let built_in = |class| self.judge(Call::BuiltIn(tool, class), organization, workflow);
-        match (tool, tool.strip_suffix('*')) {
-            ("bash", _) => built_in(EffectClass::Execute),
-            // The model chooses the method, so the request can be of each of these classes.
-            ("http", _) => {
-                let [first, others @ ..] = REQUEST_CLASSES.map(built_in);
-                others.into_iter().fold(first, Judgment::stricter)
-            }
-            (_, Some(prefix)) => self.judge_server(prefix, organization, workflow),
-            _ => self.judge(Call::Tool(tool), organization, workflow),
-        }
-    }
-
-    /// Judges any tool whose name begins with a prefix: the strictest judgment that one of them can have.
-    fn judge_server(&self, prefix: &str, organization: Option<&str>, workflow: &VerdictRules) -> Judgment {
-        let any = format!("{prefix}*");
-        let unknown = self.judge_tool(&any, organization, workflow);
-        let classes = self.classes.iter().filter(|(pattern, _)| pattern.can_match_prefix(prefix));
-        let classes: BTreeSet<EffectClass> = classes.map(|(_, class)| *class).collect();
-        let by_class = classes.into_iter().map(|class| {
-            let verdict = self.verdict(&any, class, ClassSource::Rule, organization, workflow);
-            Judgment { class, source: ClassSource::Rule, verdict }
-        });
-        let of_organization = organization.and_then(|organization| self.organizations.get(organization));
-        let levels = [Some(&self.installation), of_organization, Some(workflow)].into_iter().flatten();
-        let patterns = levels.flat_map(VerdictRules::patterns).filter(|(pattern, _)| pattern.can_match_prefix(prefix));
-        let by_name = patterns.map(|(_, verdict)| Judgment { verdict, ..unknown });
-        let annotated = self.annotated.keys().filter(|name| name.starts_with(prefix));
-        let by_annotation = annotated.map(|name| self.judge_tool(name, organization, workflow));
-        let judged = by_class.chain(by_name).chain(by_annotation);
-        judged.fold(unknown, Judgment::stricter)
-    }
-
     /// Returns the guards of a plan's steps, by number. A call that is allowed needs none.
     pub fn guards(&self, plan: &Plan, organization: Option<&str>) -> BTreeMap<u32, Guard> {
         self.guards_within(plan, organization, &Surroundings::default())
@@ -379,6 +321,9 @@ impl EffectPolicy {
         if !self.has_flow_rules() {
             return guards;
         }
+        // The flows into the calls of an agent are judged by the tool.
+        let of_agents = |(call, (_, tools)): (u32, (u32, ToolGuards))| Some((call, strictest(tools.into_values())?));
+        guards.extend(self.tool_guards(plan, organization, around).into_iter().filter_map(of_agents));
         for flow in self.flows_within(plan, organization, around) {
             let (class, label) = (flow.class, Some(flow.label));
             let guard =
@@ -403,19 +348,34 @@ impl EffectPolicy {
         }
         let mut plan = Plan::clone(plan);
         plan.models = models.cloned();
+        let mut tables = self.tool_guards(&plan, organization, around);
         for (step, guard) in guards {
             plan.steps[step as usize].guard = Some(guard);
+            // A table that says the same as the guard of the step is left out.
+            if let Some((agent, tools)) = tables.remove(&step)
+                && tools.values().any(|of_tool| *of_tool != Some(guard))
+                && let Work::Loop(Loop { over: Over::Turns(agent), .. }) = &mut plan.steps[agent as usize].work
+            {
+                agent.tool_guards = tools;
+            }
         }
         Arc::new(plan)
     }
 
     /// Returns the steps that the policy certainly denies, as `(step, class)`.
     pub fn denied(&self, plan: &Plan, organization: Option<&str>) -> Vec<(u32, EffectClass)> {
-        let guards = self.guards(plan, organization);
-        let denied = guards.into_iter().filter(|(_, guard)| guard.is_denied);
+        let guards = self.guards(plan, organization).into_iter().filter(|(step, _)| plan.agent_of_call(*step).is_none());
         // The calls of an agent are those of the step that an author has written.
         let written = |step: u32| plan.agent_of_part(step).map_or(step, |(agent, _)| agent);
-        denied.map(|(step, guard)| (written(step), guard.class)).collect()
+        let guards = guards.map(|(step, guard)| (written(step), guard));
+        // A tool below a `*` may never be called.
+        let tables = self.tool_guards(plan, organization, &Surroundings::default()).into_values();
+        let of_agents = tables.filter_map(|(step, tools)| {
+            let lists = |name: &str| plan.agent_of(step).is_some_and(|agent| agent.lists(name));
+            Some((step, strictest(tools.into_iter().filter(|(name, _)| lists(name)).map(|(_, guard)| guard))?))
+        });
+        let denied = guards.chain(of_agents).filter(|(_, guard)| guard.is_denied);
+        denied.map(|(step, guard)| (step, guard.class)).collect()
     }
 }
 

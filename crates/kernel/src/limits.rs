@@ -260,6 +260,10 @@ pub const TURN_RECORDS_MAX: usize = 4_096;
 /// Maximum number of rules in one part of a policy of effects. Judging a plan compares each of its calls with each rule.
 pub const EFFECT_RULES_MAX: usize = 200;
 
+/// The number of tools below one `*` in the list of an agent that have guards of their own in the plan. More of them have
+/// the strictest guard of all tools below the `*`, so that plans stay small.
+pub const AGENT_TOOL_RULES_MAX: usize = 64;
+
 /// Maximum length of a pattern for names of calls, in bytes: the longest name of a tool.
 pub const EFFECT_PATTERN_BYTES_MAX: usize = 256;
 

@@ -265,12 +265,22 @@ fn the_strictest_tool_of_an_agent_decides_for_its_calls() {
 
 #[test]
 fn a_denied_tool_of_an_agent_is_an_error_at_the_agent() {
-    let text = "steps: [{id: a, type: agent, goal: g, tools: ['s.*']}]";
-    let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
-    let compiled = compile(&document).expect("it compiles");
-    let denied = denied_calls(&compiled, &document, &policy("verdicts: {s.delete: deny}"), None);
-    let found: Vec<_> = denied.iter().map(|found| (found.code, found.path.to_string())).collect();
-    assert_eq!(found, [("policy_denied", "steps[0]".to_string())]);
+    for (tools, rule, is_denied) in [
+        ("[s.delete, s.x]", "s.delete", true),
+        ("['s.*']", "'s.*'", true),
+        ("['s.*']", "'*delete*'", true),
+        // The agent calls the other tools, and the model learns that this one is denied.
+        ("['s.*']", "s.delete", false),
+        ("['s.*', s.delete]", "s.delete", true),
+    ] {
+        let text = format!("steps: [{{id: a, type: agent, goal: g, tools: {tools}}}]");
+        let document = read(text.as_bytes(), Syntax::Yaml).expect("it reads");
+        let compiled = compile(&document).expect("it compiles");
+        let denied = denied_calls(&compiled, &document, &policy(&format!("verdicts: {{{rule}: deny}}")), None);
+        let found: Vec<_> = denied.iter().map(|found| (found.code, found.path.to_string())).collect();
+        let expected: &[_] = if is_denied { &[("policy_denied", "steps[0]".to_string())] } else { &[] };
+        assert_eq!(found, expected, "{tools} {rule}");
+    }
 }
 
 const STEPS: &str = "

@@ -11,7 +11,7 @@ use crate::{
     hash::Hash,
     instance::Instance,
     limits::{FINALLY_STEPS_MAX, WAIT_MAX_MS},
-    plan::{OnInterrupted, Work},
+    plan::{Guard, OnInterrupted, WORKFLOW_TOOL, Work},
     record::{Ending, HaltReason, Record, StopReason},
     state::CHILD_EFFECT,
     value::Value,
@@ -97,13 +97,30 @@ impl Decider<'_> {
             return self.fail_for_size(instance);
         }
         let intent = self.intent(instance, name, &encoded);
-        match self.state.plan.step(instance.step).guard {
+        match self.guard(instance, &params) {
             None => {
                 self.started(instance, params, Some(intent))?;
                 self.hand_out(instance, 1)
             }
             Some(guard) if guard.is_denied => self.fail_for_policy(instance, guard),
             Some(guard) => self.open_call(instance, guard, params, intent),
+        }
+    }
+
+    /// Returns the guard of a call. The calls of an agent are judged by the tool that the model has chosen.
+    fn guard(&self, instance: &Instance, params: &Value) -> Option<Guard> {
+        let plan = &self.state.plan;
+        let guard = plan.step(instance.step).guard;
+        let Some((_, agent)) = plan.agent_of_call(instance.step) else { return guard };
+        let effect = params.get("effect").and_then(Value::as_text).unwrap_or(CHILD_EFFECT);
+        let of_call = |key: &str| params.get("params")?.get(key)?.as_text();
+        match effect {
+            "tool" => agent.guard_of(of_call("tool").unwrap_or_default(), guard),
+            CHILD_EFFECT => {
+                let workflow = of_call("workflow").unwrap_or_default();
+                agent.guard_of(&format!("{WORKFLOW_TOOL}{workflow}"), guard)
+            }
+            effect => agent.guard_of(effect, guard),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads `agent` steps. A step with one of [`CONVERSATION_KEYS`] is a loop of turns; any other is one call of a model.
 
-use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, string::ToString, vec::Vec};
 
 use super::{
     budget::budget, fields::Fields, outline::Entry, references::Reader, report::named, step_types::Kind,
@@ -75,6 +75,7 @@ impl Reader<'_, '_> {
             settings: Template::Map(settings).normalized(),
             tools,
             input_schemas: Map::new(),
+            tool_guards: BTreeMap::new(),
             max_turns,
             max_tool_calls: calls.unwrap_or(AGENT_TOOL_CALLS_DEFAULT),
             answer_schema: fields.get("outputSchema").cloned(),

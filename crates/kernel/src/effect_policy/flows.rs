@@ -162,7 +162,7 @@ impl EffectPolicy {
     }
 
     /// Returns the verdict of a rule that does not allow a flow.
-    fn flow_verdict(&self, label: Label, class: EffectClass, is_foreign: bool) -> Option<Option<Verdict>> {
+    pub(super) fn flow_verdict(&self, label: Label, class: EffectClass, is_foreign: bool) -> Option<Option<Verdict>> {
         let rules = match label {
             Label::Untrusted => &self.flows.untrusted,
             Label::Private => &self.flows.private,

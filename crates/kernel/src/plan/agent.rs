@@ -4,10 +4,9 @@
 //! tool calls ([`Over::Calls`]) with one step, the call of one tool. Each call is a step instance with an intent,
 //! attempts and a receipt of its own.
 
-use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use super::{Loop, Over, Plan, Work};
+use super::{Guard, Loop, Over, Plan, Work};
 use crate::{
     budget::Budget,
     template::Template,
@@ -23,6 +22,9 @@ pub struct Agent {
     pub tools: Vec<String>,
     /// The JSON Schemas of the inputs of the workflows among the tools, set when an execution starts.
     pub input_schemas: Map,
+    /// The guards of single calls, by tool or entry of `tools`, set when an execution starts. If it is empty, the guard of
+    /// the step applies to each call; plans of older releases have none.
+    pub tool_guards: BTreeMap<String, Option<Guard>>,
     /// The number of turns after which the agent fails.
     pub max_turns: u32,
     /// The number of tool calls after which the agent fails.
@@ -40,6 +42,23 @@ impl Agent {
     /// The names of the workflows among its tools.
     pub fn workflows(&self) -> impl Iterator<Item = &str> {
         self.tools.iter().filter_map(|tool| tool.strip_prefix(WORKFLOW_TOOL))
+    }
+
+    /// True if an entry of its tools has this text.
+    pub(crate) fn lists(&self, entry: &str) -> bool {
+        self.tools.iter().any(|listed| listed == entry)
+    }
+
+    /// Returns the guard of a call: that of the tool, or the strictest one of the entries with `*` that match. A tool that
+    /// none matches has the guard of the step.
+    pub(crate) fn guard_of(&self, tool: &str, of_step: Option<Guard>) -> Option<Guard> {
+        if let Some(guard) = self.tool_guards.get(tool) {
+            return *guard;
+        }
+        let entries = self.tool_guards.iter().filter_map(|(entry, guard)| Some((entry.strip_suffix('*')?, *guard)));
+        let matching = entries.filter(|(prefix, _)| tool.starts_with(prefix)).map(|(_, guard)| guard);
+        let rank = |guard: &Option<Guard>| guard.map(|guard| (guard.is_denied, guard.class));
+        matching.max_by_key(rank).unwrap_or(of_step)
     }
 
     /// True if the model may call the tool.
@@ -106,13 +125,18 @@ impl Plan {
     }
 
     /// Returns the agent whose tools a step calls, with the number of the agent's step; `None` for other steps.
-    pub(crate) fn agent_of_call(&self, step: u32) -> Option<(u32, &Agent)> {
+    pub fn agent_of_call(&self, step: u32) -> Option<(u32, &Agent)> {
         if self.agent_part(step) != Some(AgentPart::Call) {
             return None;
         }
         let owner = self.parent(self.parent(step)?)?;
-        match &self.step(owner).work {
-            Work::Loop(Loop { over: Over::Turns(agent), .. }) => Some((owner, agent)),
+        Some((owner, self.agent_of(owner)?))
+    }
+
+    /// Returns the agent that a step is.
+    pub(crate) fn agent_of(&self, step: u32) -> Option<&Agent> {
+        match &self.step(step).work {
+            Work::Loop(Loop { over: Over::Turns(agent), .. }) => Some(agent),
             _ => None,
         }
     }
@@ -123,10 +147,7 @@ impl Plan {
             return self.agent_of_call(step);
         }
         let owner = self.parent(step)?;
-        match &self.step(owner).work {
-            Work::Loop(Loop { over: Over::Turns(agent), .. }) => Some((owner, agent)),
-            _ => None,
-        }
+        Some((owner, self.agent_of(owner)?))
     }
 
     /// Returns the steps inside an agent's block, the model call and the loop of tool calls with its step.

@@ -274,6 +274,15 @@ fn effect_rules(part: &Part<'_>) -> Result<VerdictRules, PlanError> {
     if rules.is_empty() { Err(part.error("no rule is here")) } else { Ok(rules) }
 }
 
+fn tool_guards(part: &Part<'_>) -> Result<BTreeMap<String, Option<Guard>>, PlanError> {
+    let of_tool = |tool: &String| {
+        let guarded = part.field(tool)?;
+        Ok((tool.clone(), (*guarded.value != Value::Null).then(|| guard(&guarded)).transpose()?))
+    };
+    let guards: BTreeMap<_, _> = part.map()?.keys().map(of_tool).collect::<Result<_, PlanError>>()?;
+    if guards.is_empty() { Err(part.error("no tool is here")) } else { Ok(guards) }
+}
+
 fn guard(part: &Part<'_>) -> Result<Guard, PlanError> {
     part.known(&[&["class", "verdict", "isAssumed", "label"]])?;
     let is_denied = |word: &str| match Verdict::parse(word)? {
@@ -529,11 +538,21 @@ impl Reader {
     }
 
     fn agent(&self, part: &Part<'_>) -> Result<Agent, PlanError> {
-        part.known(&[&["settings", "tools", "maxTurns", "maxToolCalls", "answerSchema", "budget", "inputSchemas"]])?;
+        part.known(&[&[
+            "settings",
+            "tools",
+            "maxTurns",
+            "maxToolCalls",
+            "answerSchema",
+            "budget",
+            "inputSchemas",
+            "toolGuards",
+        ]])?;
         Ok(Agent {
             settings: self.template(&part.field("settings")?)?,
             tools: part.field("tools")?.items()?.map(|item| item.text()).collect::<Result<_, _>>()?,
             input_schemas: part.optional("inputSchemas", |part| part.map().cloned())?.unwrap_or_default(),
+            tool_guards: part.optional("toolGuards", tool_guards)?.unwrap_or_default(),
             max_turns: part.field("maxTurns")?.positive()?,
             max_tool_calls: part.field("maxToolCalls")?.u32()?,
             answer_schema: part.get("answerSchema").map(|schema| schema.value.clone()),

@@ -15,6 +15,7 @@
 //! | anything else | that literal text |
 
 use alloc::{
+    collections::BTreeMap,
     format,
     string::{String, ToString},
     vec::Vec,
@@ -196,6 +197,11 @@ fn step(plan: &Plan, step: &Step) -> Value {
     Value::Map(map)
 }
 
+/// Null is a call that runs.
+fn tool_guards(guards: &BTreeMap<String, Option<Guard>>) -> Map {
+    guards.iter().map(|(tool, of_tool)| (tool.clone(), of_tool.map_or(Value::Null, guard))).collect()
+}
+
 fn guard(guard: Guard) -> Value {
     let mut map = Map::new();
     map.insert("class".into(), guard.class.name().into());
@@ -287,6 +293,7 @@ fn agent(agent: &Agent) -> Value {
     map.insert("settings".into(), template(&agent.settings));
     map.insert("tools".into(), texts(agent.tools.iter().map(String::as_str)));
     put(&mut map, "inputSchemas", (!agent.input_schemas.is_empty()).then(|| agent.input_schemas.clone()));
+    put(&mut map, "toolGuards", (!agent.tool_guards.is_empty()).then(|| tool_guards(&agent.tool_guards)));
     map.insert("maxTurns".into(), agent.max_turns.into());
     map.insert("maxToolCalls".into(), agent.max_tool_calls.into());
     put(&mut map, "answerSchema", agent.answer_schema.clone());

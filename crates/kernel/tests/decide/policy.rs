@@ -177,3 +177,69 @@ fn the_gate_of_an_unclassified_tool_says_how_to_classify_it() {
     assert!(prompt(9).contains("policy: {classes:"), "{}", prompt(9));
     assert!(!prompt(8).contains("policy: {classes:"), "{}", prompt(8));
 }
+
+/// Returns the tool gates and failures of an agent whose model calls these tools in one answer.
+fn agent_calls(tools: &str, policy: &str, calls: &[&str]) -> Vec<String> {
+    let document = read(policy.as_bytes(), Syntax::Yaml).expect("it reads");
+    let policy = EffectPolicy::read(&document.value).expect("a policy").with_servers(["s".to_owned()]);
+    let steps = format!("- {{id: a, type: agent, goal: g, tools: {tools}}}");
+    let plan = policy.guarded(&fresh(KEY, &steps).plan, None);
+    let stored = Plan::decode(&plan.encode()).expect("it is read");
+    assert_eq!(stored, *plan);
+    let mut state = State::new(KEY, Arc::new(stored));
+    take_in(&mut state, &start(Value::Null), 0);
+    let call = |name: &&str| {
+        let arguments = match *name {
+            "bash" => Value::map([("command", Value::from("ls"))]),
+            _ => Value::Map(Map::new()),
+        };
+        Value::map([("id", (*name).into()), ("name", (*name).into()), ("arguments", arguments)])
+    };
+    let calls: Vec<Value> = calls.iter().map(call).collect();
+    let instance = at(&state.plan, "a#1");
+    let answer = Outcome::Done(Value::map([("toolCalls", calls.clone().into())]));
+    take_in(&mut state, &Input::Receipt { instance, attempt: 1, outcome: answer }, 1);
+    let of_call = |place: usize| {
+        let name = format!("a#1.{}", place + 1);
+        let (_, step) = state.steps.iter().find(|(instance, _)| instance.name(&state.plan) == name).expect("a call");
+        match (&step.gate, &step.failure) {
+            (Some(gate), _) => gate.prompt.clone(),
+            (None, Some(failure)) => failure.code.clone(),
+            (None, None) => format!("{:?}", step.status),
+        }
+    };
+    (0..calls.len()).map(of_call).collect()
+}
+
+/// The model chooses the tool, and a person is asked about the tool that it chose.
+#[test]
+fn each_call_of_an_agent_is_judged_by_its_own_tool() {
+    let asked = |place: usize, name: &str, class: &str| {
+        format!("Step `a#1.{place}` calls the tool \"{name}\". Its class is {class}. Allow this call?")
+    };
+    let assumed = "destructive, which is assumed because no rule classifies the tool (settings: `policy: {classes: \
+                   {\"SERVER.TOOL\": CLASS}}`)";
+    let classes = "classes: {s.get: read, s.say: message}";
+    let found = agent_calls("[s.get, s.say, s.drop]", classes, &["s.get", "s.say", "s.drop"]);
+    assert_eq!(found, ["Running", &asked(2, "s.say", "message"), &asked(3, "s.drop", assumed)]);
+    let found = agent_calls("['s.*', bash]", classes, &["s.say", "s.invented", "bash"]);
+    let expected = [&asked(1, "s.say", "message"), &asked(2, "s.invented", assumed), "Running"];
+    assert_eq!(found, expected, "a name that no rule has keeps the most careful class");
+    let found = agent_calls("['s.*']", "verdicts: {s.drop: deny, s.get: allow}", &["s.drop", "s.get", "s.Get"]);
+    assert_eq!(found, ["policy_denied", "Running", &asked(3, "s.Get", assumed)]);
+    // The last call keeps the turn open.
+    let rules = "classes: {'s.*': read}\nverdicts: {'*drop*': deny}";
+    let found = agent_calls("['s.*', bash]", rules, &["s.drop", "s.other", "bash"]);
+    assert_eq!(found, ["policy_denied", "policy_denied", "Running"], "a `*` applies to all that it may match");
+    let found = agent_calls("[s.get, bash]", classes, &["s.say", "s.get ", "bash"]);
+    assert_eq!(found, ["tool_not_listed", "tool_not_listed", "Running"]);
+}
+
+/// The rules for labels apply to each tool by its own class, also where another tool has a stricter one.
+#[test]
+fn the_label_of_a_models_arguments_is_judged_by_the_tool() {
+    let rules = "classes: {s.get: read, s.say: message, s.drop: destructive}\n\
+                 verdicts: {s.say: allow, s.drop: allow}\nflows: {untrusted: {message: deny}}";
+    let found = agent_calls("[s.get, s.say, s.drop]", rules, &["s.get", "s.say", "s.drop"]);
+    assert_eq!(found, ["Running", "policy_denied", "Running"]);
+}

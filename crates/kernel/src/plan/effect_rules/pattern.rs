@@ -33,6 +33,11 @@ impl Pattern {
         rest_of_name.ends_with(last)
     }
 
+    /// Returns the name, if the pattern is one without `*`.
+    pub(crate) fn as_name(&self) -> Option<&str> {
+        (!self.0.contains('*')).then_some(self.0.as_str())
+    }
+
     /// True if a name that begins with the prefix can match.
     pub(crate) fn can_match_prefix(&self, prefix: &str) -> bool {
         match self.0.split_once('*') {
