@@ -51,7 +51,7 @@ impl Severity {
 }
 
 /// All codes of the compiler; [`error_codes`](crate::error_codes) has their meanings.
-pub const CODES: [&str; 41] = [
+pub const CODES: [&str; 44] = [
     UNREADABLE,
     TOO_LARGE,
     NOT_IN_BUILD,
@@ -90,13 +90,16 @@ pub const CODES: [&str; 41] = [
     TIMEOUT_ABOVE_EXECUTION,
     EDGE_CONDITION_IGNORED,
     COMPARISON_NEVER_HOLDS,
+    DENIAL_NOT_CAUGHT,
+    RULE_MATCHES_NOTHING,
+    WHOLE_RESULT_IN_TEXT,
     UNUSED_ALLOW,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
 ];
 
 /// The codes of warnings that a definition may accept with `allow`, those of a server included.
-pub const WARNINGS: [&str; 18] = [
+pub const WARNINGS: [&str; 21] = [
     DUPLICATE_OUTPUT_VARIABLE,
     BAD_CONDITION,
     PATH_NOT_IN_SCHEMA,
@@ -111,6 +114,9 @@ pub const WARNINGS: [&str; 18] = [
     TIMEOUT_ABOVE_EXECUTION,
     EDGE_CONDITION_IGNORED,
     COMPARISON_NEVER_HOLDS,
+    DENIAL_NOT_CAUGHT,
+    RULE_MATCHES_NOTHING,
+    WHOLE_RESULT_IN_TEXT,
     UNTRUSTED_FLOW,
     PRIVATE_FLOW,
     OF_SERVERS[0],
@@ -134,6 +140,12 @@ pub const TIMEOUT_ABOVE_EXECUTION: &str = "timeout_above_execution";
 pub const EDGE_CONDITION_IGNORED: &str = "edge_condition_ignored";
 /// See [`CODES`].
 pub const COMPARISON_NEVER_HOLDS: &str = "comparison_never_holds";
+/// See [`CODES`].
+pub const DENIAL_NOT_CAUGHT: &str = "denial_not_caught";
+/// See [`CODES`].
+pub const RULE_MATCHES_NOTHING: &str = "rule_matches_nothing";
+/// See [`CODES`].
+pub const WHOLE_RESULT_IN_TEXT: &str = "whole_result_in_text";
 /// See [`CODES`].
 pub const UNUSED_ALLOW: &str = "unused_allow";
 /// See [`CODES`].

@@ -51,6 +51,9 @@ pub const CONTEXT_PROPERTIES: [&str; 4] = ["executionId", "attempt", "now", OUTC
 /// The property of `@ctx` that only the steps of `finally` have.
 pub const OUTCOME: &str = "outcome";
 
+/// The values of `@ctx.outcome`.
+pub const OUTCOMES: [&str; 4] = ["completed", "failed", "cancelled", "denied"];
+
 /// Names that have a fixed meaning in references and cannot be step names.
 pub const RESERVED_NAMES: [&str; 5] = ["input", "vars", "ctx", "item", "index"];
 

@@ -273,7 +273,8 @@ impl Why {
             ),
             Self::UnknownContext => (
                 format!("`@{reference}`: `@ctx` has no such property"),
-                "it has executionId, attempt and now, and in `finally` outcome".to_string(),
+                "it has executionId, attempt and now, and in `finally` outcome: completed, failed, cancelled or denied"
+                    .to_string(),
             ),
         }
     }

@@ -2,11 +2,17 @@
 
 use alloc::format;
 
-use super::{fields::Fields, references::Reader, report::named, step_work::is_shell_tool};
+use super::{
+    fields::Fields,
+    references::Reader,
+    report::named,
+    step_work::is_shell_tool,
+    warnings::{APPROVED, decision_of},
+};
 use crate::{
     condition::{Operator, Test},
     diagnostic, json,
-    reference::{Part, Reference, Root},
+    reference::{OUTCOMES, Part, Reference, Root},
     template::Template,
     value::Value,
 };
@@ -19,6 +25,7 @@ impl Reader<'_, '_> {
             let Template::Literal(operand) = operand else { continue };
             if self.check_operand(*operator, operand, fields)
                 || self.check_exit_code(reference, *operator, operand, fields)
+                || self.check_word(reference, *operator, operand, fields)
             {
                 return;
             }
@@ -57,6 +64,40 @@ impl Reader<'_, '_> {
             ),
         };
         self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &fields.path.key(name), message, help);
+        true
+    }
+
+    /// Warns about a word that the outcome of an execution or the decision of a gate never is.
+    fn check_word(&mut self, reference: &Reference, operator: Operator, operand: &Value, fields: &Fields<'_>) -> bool {
+        let is_context = reference.root == Root::Context && reference.begin(1) == "ctx.outcome";
+        let gate = decision_of(reference).map(|step| &self.outline.entries[step as usize]).filter(|entry| {
+            entry.kind.is_some_and(|kind| kind.name == "approval") && !entry.fields.has("transform") && !entry.is_loop()
+        });
+        let words: &[&str] = match gate {
+            _ if is_context => &OUTCOMES,
+            Some(_) => &[APPROVED],
+            None => return false,
+        };
+        let never = |operand: &Value| !operand.as_text().is_some_and(|word| words.contains(&word));
+        let holds_never = match (operator, operand) {
+            // A gate that did not run reads as null.
+            (Operator::Equal, Value::Null) => is_context,
+            (Operator::Equal, operand) => never(operand),
+            (Operator::In, Value::List(items)) => items.iter().all(|item| *item != Value::Null && never(item)),
+            _ => false,
+        };
+        if !holds_never {
+            return false;
+        }
+        let (shown, words) = (json::compact(operand), words.join(", "));
+        let (message, help) = match gate {
+            Some(_) => (
+                format!("`{reference}` is never {shown}: a denied gate ends the execution as `cancelled`"),
+                "put the steps for a denial in `finally`, with `when: {ref: \"@ctx.outcome\", eq: denied}`".into(),
+            ),
+            None => (format!("`{reference}` is never {shown}"), format!("write one of {words}")),
+        };
+        self.report.warning(diagnostic::COMPARISON_NEVER_HOLDS, &fields.path.key(operator.name()), message, help);
         true
     }
 

@@ -112,6 +112,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                 for piece in pieces {
                     if let Piece::Reference(reference) = piece {
                         self.check_reference(reference, path);
+                        self.check_whole_in_text(reference, path);
                     }
                 }
             }

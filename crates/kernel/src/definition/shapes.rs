@@ -21,12 +21,15 @@ use crate::{
     diagnostic,
     document::Path,
     plan::{Loop, Over, Plan, Work},
-    reference::{Part, Reference},
+    reference::{Part, Reference, Root},
     value::{Map, Value},
 };
 
 /// The fields of an output, each with its JSON type; empty for any type.
 type Fixed = &'static [(&'static str, &'static str)];
+
+/// The field of an output that a text usually means, by the kind of its step.
+const IN_TEXT: [(&str, &str); 4] = [("bash", "stdout"), ("http", "body"), ("agent", "text"), ("approval", "decision")];
 
 /// The output of a script. The lengths are there only if a stream was cut.
 const SCRIPT: Fixed = &[
@@ -87,6 +90,22 @@ enum Why {
 }
 
 impl Reader<'_, '_> {
+    /// Warns about the whole output of a step inside of a text, where it becomes JSON.
+    pub(super) fn check_whole_in_text(&mut self, reference: &Reference, path: &Path) {
+        let (Root::Step(target), true) = (reference.root, reference.path.is_empty()) else { return };
+        let entry = &self.outline.entries[target as usize];
+        let has_own = ["transform", "outputSchema"].iter().any(|key| entry.fields.has(key)) || entry.is_loop();
+        let is_shell = |kind| is_shell_tool(self.outline.notation, kind, &entry.fields);
+        let kind = entry.kind.map(|kind| if is_shell(kind) { "bash" } else { kind.name });
+        let Some((_, field)) = IN_TEXT.into_iter().find(|(name, _)| kind == Some(*name) && !has_own) else { return };
+        if kind == Some("agent") && !is_conversation(entry.kind, &entry.fields) {
+            return;
+        }
+        let message = format!("`{reference}` is the whole result of {}, put into text here as JSON", named(&entry.id));
+        let help = format!("write `{reference}.{field}`");
+        self.report.warning(diagnostic::WHOLE_RESULT_IN_TEXT, path, message, help);
+    }
+
     /// Reports a path that leaves the shape of a step's output.
     pub(super) fn check_shape(&mut self, reference: &Reference, target: u32, path: &Path) {
         let Some(Astray { at, why }) = astray(self.outline, target, &reference.path, 0) else { return };

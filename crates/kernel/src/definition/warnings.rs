@@ -6,12 +6,16 @@
 use super::{outline::Outline, report::Report};
 use crate::plan::Plan;
 
+mod denials;
 mod edges;
 mod gates;
 mod interruptions;
 mod retries;
+mod rules;
 mod timeouts;
 mod unreachable;
+
+pub(super) use denials::{APPROVED, decision_of};
 
 /// Reports the warnings of a plan. Called only if the definition has no error.
 pub(super) fn check(plan: &Plan, outline: &Outline<'_>, report: &mut Report<'_>) {
@@ -25,4 +29,6 @@ pub(super) fn check(plan: &Plan, outline: &Outline<'_>, report: &mut Report<'_>)
     }
     unreachable::check_blocks(plan, outline, report);
     edges::check(plan, outline, report);
+    denials::check(plan, outline, report);
+    rules::check(plan, report);
 }

@@ -4,7 +4,7 @@ use super::{ErrorCode, Origin};
 use crate::diagnostic::Severity;
 
 /// Codes of diagnostics.
-pub(super) static CODES: [ErrorCode; 43] = [
+pub(super) static CODES: [ErrorCode; 46] = [
     error(
         "unreadable",
         "The text is not JSON or YAML as the language uses it.",
@@ -184,6 +184,24 @@ pub(super) static CODES: [ErrorCode; 43] = [
         "Correct the operator or its operand, as the help text says.",
     )
     .with_example("{ref: \"@build.exitCode\", neq: 0}"),
+    warning(
+        "denial_not_caught",
+        "A step, a branch or a setting for the case that a gate is denied. A denied gate ends the execution as `cancelled`, so it has no effect.",
+        "Put the step in `finally`, with the condition of the example.",
+    )
+    .with_example("when: {ref: \"@ctx.outcome\", eq: denied}"),
+    warning(
+        "rule_matches_nothing",
+        "A rule of `policy.effects` that no call of the definition has: neither a class of calls nor the name of one.",
+        "Correct the name, or remove the rule.",
+    )
+    .with_example("policy: {effects: {issues.coment: ask}}"),
+    warning(
+        "whole_result_in_text",
+        "The whole output of a step inside of a text, which becomes JSON there.",
+        "Write the field that is meant, as in the example.",
+    )
+    .with_example("prompt: \"Deploy @count.stdout files?\""),
     warning("unused_allow", "An entry of `allow` for a warning that nothing causes.", "Remove the entry."),
 ];
 

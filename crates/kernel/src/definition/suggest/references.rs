@@ -1,17 +1,32 @@
 //! Help texts for references to unknown names. They cover the mistakes that human authors and language models make
 //! often.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use super::nearest::meant;
 use crate::{
     definition::{references::Reader, report::named},
-    reference::{self, RESERVED_NAMES},
+    reference::{self, OUTCOMES, RESERVED_NAMES},
     value::Value,
 };
 
 /// Prefixes before step names in other languages, as in `steps.fetch.output`.
 const HOLDERS: [&str; 7] = ["steps", "nodes", "tasks", "jobs", "outputs", "results", "needs"];
+
+/// References by which authors ask for the outcome of the execution.
+const OUTCOME_WORDS: [&str; 8] = [
+    "outcome",
+    "status",
+    "workflow.status",
+    "workflow.outcome",
+    "execution.status",
+    "execution.outcome",
+    "ctx.status",
+    "run.status",
+];
+
+/// The number of steps that a help text lists.
+const STEPS_LISTED_MAX: usize = 12;
 
 impl Reader<'_, '_> {
     /// Returns the help text for a reference to an unknown name.
@@ -24,6 +39,14 @@ impl Reader<'_, '_> {
         }
         if !self.report.may_search() {
             return format!("write `@@{reference}` if it is meant as text");
+        }
+        if OUTCOME_WORDS.iter().any(|word| reference == *word) {
+            return match self.outline.is_in_finally(self.number) && !self.at_end_of_all {
+                true => format!("write `@ctx.outcome`: {}, {as_text}", OUTCOMES.join(", ")),
+                false => {
+                    format!("`@ctx.outcome` is known to steps of `finally: […]` at the root: {}", OUTCOMES.join(", "))
+                }
+            };
         }
         if let Some(step) = self.behind_holder(name, rest) {
             return format!("write `@{step}` and a path into it: a step's name stands for its output, {as_text}");
@@ -42,8 +65,26 @@ impl Reader<'_, '_> {
         let steps = self.outline.names.keys().filter(|id| reference::is_name(id)).map(String::as_str);
         match meant(name, reserved.chain(steps)) {
             Some(meant) => format!("write `@{meant}{rest}`, {as_text}"),
-            None => format!("write `@@{reference}` if it is meant as text"),
+            None => format!("{}; write `@@{reference}` if it is meant as text", self.known_roots()),
         }
+    }
+
+    /// Lists the names that references may begin with. The steps that come later are among them: they say how they differ.
+    fn known_roots(&self) -> String {
+        let in_finally = self.outline.is_in_finally(self.number) && !self.at_end_of_all;
+        let outcome = if in_finally { ", outcome" } else { "" };
+        let inside = self.entry().inside;
+        let of_loop = match (self.at_end_of_all, inside.item, inside.index) {
+            (true, ..) | (_, false, false) => "",
+            (_, true, _) => ", @item, @index",
+            (_, false, true) => ", @index",
+        };
+        let steps = self.outline.names.keys().filter(|id| reference::is_name(id)).map(String::as_str);
+        let steps: Vec<&str> = steps.take(STEPS_LISTED_MAX + 1).collect();
+        let rest = if steps.len() > STEPS_LISTED_MAX { ", …" } else { "" };
+        let steps: Vec<String> = steps.iter().take(STEPS_LISTED_MAX).map(|id| format!("@{id}")).collect();
+        let steps = if steps.is_empty() { String::new() } else { format!(", and the steps {}", steps.join(", ")) };
+        format!("known here: @input, @vars, @ctx (executionId, attempt, now{outcome}){of_loop}{steps}{rest}")
     }
 
     /// Explains `@item` or `@index` outside of a loop.

@@ -38,6 +38,11 @@ impl Pattern {
         (!self.0.contains('*')).then_some(self.0.as_str())
     }
 
+    /// True if a name that ends with this text can match.
+    pub(crate) fn matches_end(&self, text: &str) -> bool {
+        self.0.rsplit_once('*').is_some_and(|(_, last)| text.ends_with(last) || last.ends_with(text))
+    }
+
     /// True if a name that begins with the prefix can match.
     pub(crate) fn can_match_prefix(&self, prefix: &str) -> bool {
         match self.0.split_once('*') {
