@@ -55,7 +55,12 @@ pub fn of_refusal(execution_id: Option<&str>, failure: &Failure) -> Value {
 
 /// The envelope of a valid definition: its hash, the order of its steps, and warnings.
 pub fn of_plan(plan: &Plan, warnings: &[Diagnostic]) -> Value {
-    let order: Vec<Value> = plan.steps.iter().map(|step| step.id.as_str().into()).collect();
+    // The model and the calls of an agent are not steps of the author, and the body of a `forEach` has its id.
+    let is_written = |number: &u32| {
+        let is_body = plan.parent(*number).is_some_and(|parent| plan.id(parent) == plan.id(*number));
+        plan.agent_part(*number).is_none() && !is_body
+    };
+    let order: Vec<Value> = (0..plan.steps.len() as u32).filter(is_written).map(|step| plan.id(step).into()).collect();
     Value::map([
         ("ok", true.into()),
         ("status", "valid".into()),

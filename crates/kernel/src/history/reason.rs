@@ -30,7 +30,10 @@ pub(super) fn why(history: &History, plan: &Plan, instance: &Instance) -> String
 
 /// Explains the start of a block's first step by the start of the block.
 fn first(plan: &Plan, instance: &Instance) -> String {
-    let Some(outer) = plan.parent(instance.step) else { return "the first step".to_string() };
+    let Some(outer) = plan.parent(instance.step) else {
+        let is_cleanup = plan.is_in_finally(instance.step);
+        return if is_cleanup { "the first step of `finally`" } else { "the first step" }.to_string();
+    };
     match (&plan.step(outer).work, instance.rounds.last()) {
         (Work::Loop(of), Some(round)) if matches!(of.over, Over::Items(_)) => {
             format!("item {round} of {}", owner(plan, instance))
