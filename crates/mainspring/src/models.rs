@@ -25,6 +25,7 @@ use crate::{
     read_limited,
     secrets::NodeSecrets,
     server_settings::{ObjectSettings, object_settings},
+    tool_servers,
 };
 
 /// Returns the executor of `agent` steps. Wrong settings fail such a step, and no other one.
@@ -37,6 +38,13 @@ pub(crate) fn executor(
         Ok(agents) => Arc::new(agents.with_secrets(secrets.cloned().map(|secrets| secrets as Arc<_>))),
         Err(error) => Arc::new(Misconfigured(error.failure.message)),
     }
+}
+
+/// Returns the mistakes in `mcpServers` and `models`, which fail the steps that use them and no other ones.
+pub(crate) fn mistakes(settings: &ObjectSettings) -> impl Iterator<Item = String> {
+    let of_models = parse(&settings.path, &settings.models).err().map(|error| error.failure.message);
+    let of_tools = tool_servers::mistakes(settings);
+    of_models.into_iter().chain(of_tools).map(|mistake| format!("{mistake}; steps that use these settings fail"))
 }
 
 /// Makes an executor of models. It connects to the addresses of the models and to no other one, on behalf of all

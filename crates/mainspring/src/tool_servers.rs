@@ -44,6 +44,18 @@ pub(crate) fn open(
     }
 }
 
+/// Returns the mistakes in `mcpServers`, which fail the steps that use a tool.
+#[cfg(feature = "tools")]
+pub(crate) fn mistakes(settings: &ObjectSettings) -> Option<String> {
+    (settings.tool_servers != Value::Null).then(|| enabled::servers(settings).err()).flatten()
+}
+
+/// A build without tools refuses all tool servers where it opens them.
+#[cfg(not(feature = "tools"))]
+pub(crate) fn mistakes(_: &ObjectSettings) -> Option<String> {
+    None
+}
+
 /// Returns the policy as it is: a build without tools has no annotations.
 #[cfg(not(feature = "tools"))]
 pub(crate) fn annotated(policy: EffectPolicy, _: &ObjectSettings) -> Result<EffectPolicy, CliError> {
@@ -192,7 +204,7 @@ mod enabled {
     }
 
     /// Reads the servers of a settings file. The error is the message for all mistakes.
-    fn servers(settings: &ObjectSettings) -> Result<Vec<config::ServerConfig>, String> {
+    pub(super) fn servers(settings: &ObjectSettings) -> Result<Vec<config::ServerConfig>, String> {
         config::servers(&settings.tool_servers).map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
             format!("the settings in {}: {}", settings.path.display(), errors.join("\n"))
@@ -237,7 +249,10 @@ mod enabled {
                 let executor = Arc::new(Tools::new(pool.clone()).with_checks(Arc::new(InSandbox)));
                 ToolServers { executor: Some(executor), source: Some(Arc::new(Descriptions(pool))) }
             }
-            Err(message) => ToolServers { executor: Some(Arc::new(Misconfigured(message))), source: None },
+            Err(message) => {
+                let misconfigured = Arc::new(Misconfigured(message));
+                ToolServers { executor: Some(misconfigured.clone()), source: Some(misconfigured) }
+            }
         })
     }
 
@@ -294,14 +309,30 @@ mod enabled {
     /// Fails each `tool` step, because the configuration of the servers has mistakes.
     struct Misconfigured(String);
 
+    impl Misconfigured {
+        fn failure(&self, attempt: &Attempt) -> Failure {
+            Failure::new(Class::Invalid, "tool_settings_invalid", format!("step `{}`: {}", attempt.step, self.0))
+        }
+    }
+
+    impl ToolSource for Misconfigured {
+        fn describe<'a>(
+            &'a self,
+            _: &'a [String],
+            attempt: &'a Attempt,
+        ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, Failure>> {
+            let failure = self.failure(attempt);
+            Box::pin(async { Err(failure) })
+        }
+    }
+
     impl Executor for Misconfigured {
         fn performs(&self, attempt: &Attempt) -> bool {
             attempt.effect == "tool"
         }
 
         fn perform<'a>(&'a self, attempt: &'a Attempt, _: CancelSignal) -> BoxFuture<'a, Outcome> {
-            let message = format!("step `{}`: {}", attempt.step, self.0);
-            let failure = Failure::new(Class::Invalid, "tool_settings_invalid", message);
+            let failure = self.failure(attempt);
             Box::pin(async { Outcome::Failed(failure) })
         }
 

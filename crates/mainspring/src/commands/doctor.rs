@@ -122,6 +122,7 @@ pub(crate) fn doctor(doctor: &Doctor, context: &Context) -> Result<Exit, CliErro
     let installation = Installation { settings: settings.ok(), global, location, home, holder, is_deep: doctor.deep };
     report.add(settings::tokens());
     report.add(models::check(&doctor.flags));
+    models::check_tools(&doctor.flags).into_iter().for_each(|check| report.add(check));
     folder::check(&installation, &mut report);
     match &installation.location {
         StoreLocation::Folder(_) => of_file(&installation, &mut report),

@@ -62,6 +62,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let secrets = NodeSecrets::of(&settings)?;
     let ToolServers { executor, source } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
+    models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
     let rules = Rules { scripts, needs_workspace, tools: executor, agents, secrets: Some(secrets.clone()) };
     block_on(async {
         context.signals.install()?;

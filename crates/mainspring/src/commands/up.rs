@@ -123,6 +123,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     let secrets = NodeSecrets::of(&settings.objects)?;
     let (rules, effect_policy) = rules(settings, &scripts, &secrets)?;
+    models::mistakes(&settings.objects).for_each(|mistake| terminal.note(&mistake));
     let location = StoreLocation::of(global)?;
     let engine = match &location {
         StoreLocation::Folder(_) => engine_with(global, EngineScope::All, rules).await?,

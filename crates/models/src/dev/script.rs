@@ -169,7 +169,8 @@ fn usage(value: Option<&Value>, path: &str) -> Result<Usage, ScriptError> {
 
 fn map<'a>(value: &'a Value, path: &str, known: &[&str]) -> Result<&'a Map, ScriptError> {
     let Some(map) = value.as_map() else {
-        return Err(ScriptError(format!("{path} is {} and no object", value.kind())));
+        let keys = known.join(", ");
+        return Err(ScriptError(format!("{path} has to be an object with the keys {keys}, and is {}", value.kind())));
     };
     match map.keys().find(|key| !known.contains(&key.as_str())) {
         Some(key) => Err(ScriptError(format!("{path} has the unknown key `{key}`; the keys are {}", known.join(", ")))),

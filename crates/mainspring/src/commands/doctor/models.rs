@@ -1,10 +1,23 @@
-//! Checks the configured models: their settings and their keys. No request is sent.
+//! Checks the configured models and tool servers: their settings and their keys. No request is sent.
 
 use super::check::Check;
 use crate::{
     models,
     server_settings::{self, ServerFlags},
+    tool_servers,
 };
+
+/// Checks the settings of tool servers. `None` if there are none.
+pub(super) fn check_tools(flags: &ServerFlags) -> Option<Check> {
+    let settings = server_settings::object_settings_of(flags).ok()?;
+    let servers = settings.tool_servers.as_map().map_or(0, |servers| servers.len());
+    let help = "correct the named setting; docs/how-to/call-tools.md describes `mcpServers`";
+    match tool_servers::mistakes(&settings) {
+        Some(mistakes) => Some(Check::broken("tool servers", mistakes, help)),
+        None if servers == 0 => None,
+        None => Some(Check::ok("tool servers", format!("{servers} configured"))),
+    }
+}
 
 /// Checks the settings and the keys. `mainspring models try` checks the connection, which may cost money.
 pub(super) fn check(flags: &ServerFlags) -> Check {
