@@ -252,6 +252,13 @@ pub fn render_list() -> String {
     )
 }
 
+/// Returns the whole language as text: an explanation of each topic and step type, with its keys and an example.
+pub fn render_language() -> String {
+    let explanations = topics().into_iter().filter_map(|topic| explain(topic.name).ok());
+    let parts: Vec<String> = explanations.map(|explanation| format!("## {}", explanation.render())).collect();
+    parts.join("\n\n")
+}
+
 /// Returns the explanation in one envelope.
 pub fn envelope(explanation: &Explanation) -> String {
     json::compact(&Value::map([("ok", true.into()), ("explanation", explanation.to_value())]))

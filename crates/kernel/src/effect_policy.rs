@@ -364,7 +364,8 @@ impl EffectPolicy {
 
     /// Returns the steps that the policy certainly denies, as `(step, class)`.
     pub fn denied(&self, plan: &Plan, organization: Option<&str>) -> Vec<(u32, EffectClass)> {
-        let guards = self.guards(plan, organization).into_iter().filter(|(step, _)| plan.agent_of_call(*step).is_none());
+        let guards =
+            self.guards(plan, organization).into_iter().filter(|(step, _)| plan.agent_of_call(*step).is_none());
         // The calls of an agent are those of the step that an author has written.
         let written = |step: u32| plan.agent_of_part(step).map_or(step, |(agent, _)| agent);
         let guards = guards.map(|(step, guard)| (written(step), guard));

@@ -38,6 +38,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use mainspring_authoring::schemas;
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::{
     OpenApi,
@@ -132,11 +133,13 @@ pub fn router(app: App) -> Router {
     let page = api_docs::page(&description, &app.settings.base).document("The API of Mainspring");
     let tags = api_text::by_tag(&description).into_iter().map(|(tag, part)| (tag, Bytes::from(part)));
     let tags: Arc<BTreeMap<String, Bytes>> = Arc::new(tags.collect());
-    let for_models = Bytes::from(api_text::text(&description, &app.settings.base));
-    let plain = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
+    let for_models = api_text::texts(&description, &app.settings.base);
+    let for_models: BTreeMap<String, Bytes> =
+        for_models.into_iter().map(|(tag, text)| (tag, Bytes::from(text))).collect();
     let described = Router::new()
         .route("/openapi.json", get(async move |RawQuery(query): RawQuery| openapi(query.as_deref(), text, &tags)))
-        .route("/llms.txt", get(async move || (Extension(Static), plain, for_models.clone())))
+        .route("/llms.txt", get(async move |RawQuery(query): RawQuery| llms(query.as_deref(), &for_models)))
+        .route("/definition.schema.json", get(async |RawQuery(query): RawQuery| schema(query.as_deref())))
         .route("/docs", get(async move || (Extension(Static), page_of(StatusCode::OK, page.clone()))))
         .route(STYLE_PATH, get(style))
         .route_layer(counted());
@@ -151,6 +154,42 @@ pub fn router(app: App) -> Router {
     bounded(routes).with_state(app)
 }
 
+/// Returns the whole text for language models, or with `?tag=NAME` the part of one tag.
+fn llms(query: Option<&str>, parts: &BTreeMap<String, Bytes>) -> Response {
+    let tag = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("tag=")).unwrap_or_default();
+    match parts.get(tag) {
+        Some(part) => {
+            let plain = [(CONTENT_TYPE, "text/plain; charset=utf-8")];
+            (Extension(Static), plain, part.clone()).into_response()
+        }
+        None => unknown_tag(parts.keys()),
+    }
+}
+
+/// Returns the JSON Schema of definitions, or with `?notation=NAME` that of one notation.
+fn schema(query: Option<&str>) -> Response {
+    let mut pairs = query.unwrap_or_default().split('&');
+    let name = pairs.find_map(|pair| pair.strip_prefix("notation=")).unwrap_or("workflow");
+    match schemas::schema(name) {
+        Some(schema) => {
+            let json = [(CONTENT_TYPE, "application/schema+json")];
+            (Extension(Static), json, Bytes::from_static(schema.text.as_bytes())).into_response()
+        }
+        None => {
+            let known: Vec<&str> = schemas::SCHEMAS.iter().map(|schema| schema.name).collect();
+            let message = format!("There is no such notation; known are {}.", known.join(", "));
+            Problem::new(Code::ValidationError, message).into_response()
+        }
+    }
+}
+
+/// The response for a tag that does not exist. The empty tag is that of the whole text.
+fn unknown_tag<'t>(tags: impl Iterator<Item = &'t String>) -> Response {
+    let known: Vec<&str> = tags.map(String::as_str).filter(|tag| !tag.is_empty()).collect();
+    let message = format!("There is no such tag; known are {}.", known.join(", "));
+    Problem::new(Code::ValidationError, message).into_response()
+}
+
 /// Returns the whole description, or with `?tag=NAME` the part of one tag.
 fn openapi(query: Option<&str>, whole: Bytes, tags: &BTreeMap<String, Bytes>) -> Response {
     let json = [(CONTENT_TYPE, "application/json")];
@@ -160,11 +199,7 @@ fn openapi(query: Option<&str>, whole: Bytes, tags: &BTreeMap<String, Bytes>) ->
     };
     match tags.get(tag) {
         Some(part) => (Extension(Static), json, part.clone()).into_response(),
-        None => {
-            let known: Vec<&str> = tags.keys().map(String::as_str).collect();
-            let message = format!("There is no such tag; known are {}.", known.join(", "));
-            Problem::new(Code::ValidationError, message).into_response()
-        }
+        None => unknown_tag(tags.keys()),
     }
 }
 

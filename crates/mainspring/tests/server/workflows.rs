@@ -204,3 +204,45 @@ fn a_workflow_is_drawn() {
     let invalid = whole(Value::List(vec![Value::map([("type", Value::from("slep"))])]));
     assert_eq!(owner.post("/api/definitions/drawing", &invalid).expect(400).text_at("code"), "INVALID_DEFINITION");
 }
+
+/// A client that has only the API learns the language from it, and saves the text that it has written.
+#[test]
+fn a_definition_is_saved_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let owner = server.owner();
+    let sync = |data: &str| {
+        owner.post("/api/workflows/sync", &Value::map([("slug", Value::from("t")), ("data", data.into())]))
+    };
+    let saved = sync("# a comment\nsteps:\n  - {id: a, type: sleep, durationMs: 1}\n").expect(200);
+    assert!(
+        saved.json().get("data").is_some_and(|data| data.as_map().is_some()),
+        "it is stored as an object: {saved:?}"
+    );
+    let refused = sync("steps:\n  - {id: a, type: slep}\n").expect(400);
+    assert!(refused.text.contains("\"line\":2"), "diagnostics have a place: {refused:?}");
+    let refused = sync("- 1").expect(400);
+    assert!(refused.text.contains("The definition is invalid: a definition"), "{refused:?}");
+    let language = owner.get("/llms.txt?tag=language").expect(200);
+    for word in ["finally", "onInterrupted", "durationMs", "@ctx.outcome", "/definition.schema.json"] {
+        assert!(language.text.contains(word), "{word}");
+    }
+    assert!(owner.get("/llms.txt").expect(200).text.contains("tag=language"));
+    let unknown = owner.get("/llms.txt?tag=nope").expect(400);
+    assert!(unknown.text.contains("language, "), "{unknown:?}");
+    assert!(owner.get("/definition.schema.json").expect(200).text.contains("\"$schema\""));
+    let wait = owner.post("/api/triggers/manual/run?wait=true", &Value::map([("workflowId", Value::from("t"))]));
+    assert!(wait.text.contains("it must be a whole number"), "{wait:?}");
+}
+
+/// The parts of an agent and the body of a `forEach` are not steps of the author.
+#[test]
+fn the_order_has_each_written_step_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let text = "steps:\n  - {id: each, type: sleep, durationMs: 1, forEach: {ref: '@input.all'}}\n  - {id: ask, type: agent, goal: g}\n";
+    let body = Value::map([("definition", Value::from(text))]);
+    let found = server.owner().post("/api/definitions/validate", &body).expect(200).json();
+    let order = Value::List(vec!["each".into(), "ask".into()]);
+    assert_eq!(found.get("stepOrder"), Some(&order), "{found:?}");
+}

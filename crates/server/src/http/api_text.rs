@@ -5,15 +5,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
-/// Renders the description as text: one line for each operation, and one for each type that a request sends. `base` is
-/// the external URL of the server.
-pub(crate) fn text(description: &OpenApi, base: &str) -> String {
+/// The tag of the text that explains the language of definitions.
+const LANGUAGE: &str = "language";
+
+/// Returns the texts for language models by tag. The empty tag has the whole API, and `language` explains definitions.
+pub(crate) fn texts(description: &OpenApi, base: &str) -> BTreeMap<String, String> {
     let whole = serde_json::to_value(description).unwrap_or_default();
+    let mut texts: BTreeMap<String, String> = by_tag(description)
+        .into_iter()
+        .map(|(tag, part)| (tag, text(&serde_json::from_str(&part).unwrap_or_default(), base)))
+        .collect();
+    texts.insert(String::new(), text(&whole, base));
+    texts.insert(LANGUAGE.into(), language(base));
+    texts
+}
+
+/// The language of definitions as text.
+fn language(base: &str) -> String {
+    format!(
+        "# The language of workflows\n\n> A definition is YAML or JSON. `POST {base}/api/definitions/validate` with \
+         `{{\"definition\": TEXT}}` checks one and says what to correct, and `POST {base}/api/workflows/sync` saves one. \
+         Its JSON Schema: {base}/definition.schema.json, or with `?notation=sequence` that of one notation. Scenarios, \
+         which are tests, run with `mainspring test FILE`.\n\n{}\n",
+        mainspring_authoring::explain::render_language()
+    )
+}
+
+/// Renders a description as text: one line for each operation, and one for each type that a request sends. `base` is the
+/// external URL of the server.
+fn text(whole: &Value, base: &str) -> String {
     let (mut tags, mut sent): (BTreeMap<&str, Vec<String>>, BTreeSet<String>) = (BTreeMap::new(), BTreeSet::new());
     for (path, item) in fields(&whole["paths"]) {
         for (method, operation) in fields(item).filter(|(_, operation)| operation["responses"].is_object()) {
             let bodies = fields(&operation["requestBody"]["content"]);
-            bodies.for_each(|(_, body)| add_types(&whole, &body["schema"], &mut sent));
+            bodies.for_each(|(_, body)| add_types(whole, &body["schema"], &mut sent));
             tags.entry(tag(operation)).or_default().push(line(method, path, operation));
         }
     }
@@ -22,7 +47,9 @@ pub(crate) fn text(description: &OpenApi, base: &str) -> String {
         "# The API of {title}\n\n> JSON over HTTP at {base}. Send `Authorization: Bearer TOKEN`. Errors are \
          `{{error, code, details}}` with a status of 400 or more. A start with the same `clientRequestId` takes effect once.\n\n"
     );
-    page += "`GET /openapi.json?tag=TAG` has the full description of the operations of one tag.\n";
+    page += "`GET /llms.txt?tag=language` explains the language of definitions, with each step type, its keys and an example. \
+             `GET /definition.schema.json` is its JSON Schema.\n\n";
+    page += "`GET /llms.txt?tag=TAG` has the operations of one tag, and `GET /openapi.json?tag=TAG` their full description.\n";
     for (tag, operations) in tags {
         page += &format!("\n## {tag}\n\n{}\n", operations.join("\n"));
     }

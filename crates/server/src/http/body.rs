@@ -11,6 +11,7 @@ use axum::{
 use mainspring_kernel::{json, value::Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned, de::Error as _, ser::Error as _};
 use serde_json::value::RawValue;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 
 use crate::http::problem::{Code, Problem, Result};
 
@@ -163,4 +164,12 @@ pub(crate) fn no_if_match(headers: &HeaderMap) -> Result<()> {
 /// Rejects a change if the resource is not in the state that the caller has seen; a missing resource has no tag.
 pub(crate) fn check_seen(seen: Option<Tag>, tag: Option<Tag>) -> Result<()> {
     if seen.is_none() || seen == tag { Ok(()) } else { Err(Problem::stale()) }
+}
+
+/// The schema of a definition in a request.
+pub(crate) fn object_or_text() -> Schema {
+    let kinds = SchemaType::from_iter([Type::Object, Type::String]);
+    let said = "Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns. \
+        `GET /definition.schema.json` is its JSON Schema, and `GET /llms.txt?tag=language` explains it.";
+    ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()
 }

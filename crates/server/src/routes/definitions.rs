@@ -15,17 +15,14 @@ use mainspring_kernel::{
     value::Value,
 };
 use serde::Deserialize;
-use utoipa::{
-    ToSchema,
-    openapi::schema::{ObjectBuilder, Schema, SchemaType, Type},
-};
+use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     app::App,
     auth::caller::Caller,
     http::{
-        body::{Body, Data},
+        body::{Body, Data, object_or_text},
         extract::PathParams,
         problem::Result,
     },
@@ -56,12 +53,6 @@ const PICTURE_POLICY: &str = "default-src 'none'; sandbox";
 struct Definition {
     #[schema(schema_with = object_or_text)]
     definition: Data,
-}
-
-fn object_or_text() -> Schema {
-    let kinds = SchemaType::from_iter([Type::Object, Type::String]);
-    let said = "Definition as an object, or as text in YAML or JSON. Diagnostics of text have lines and columns.";
-    ObjectBuilder::new().schema_type(kinds).description(Some(said)).into()
 }
 
 fn compiled(app: &App, caller: &Caller, definition: Value) -> Result<(Compiled, Document), CompileError> {

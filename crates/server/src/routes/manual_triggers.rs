@@ -64,11 +64,11 @@ struct Run {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Data,
-    /// Bounds of this execution (first specification, 6.5).
+    /// Bounds of this execution.
     runtime: Option<Runtime>,
 }
 
-/// Runtime options of an execution (first specification, 6.5).
+/// Runtime options of an execution.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Runtime {
@@ -145,7 +145,7 @@ struct RunQuery {
     wait: Option<u64>,
 }
 
-/// A started execution: its result envelope so far (first specification, 6.2).
+/// A started execution: its result envelope so far.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Started {

@@ -82,7 +82,12 @@ fn compile_within(app: &App, tenant: &str, document: &Document, is_stored: bool)
 fn invalid(diagnostics: &[Diagnostic]) -> Problem {
     let mut errors = diagnostics.iter().filter(|found| found.severity == Severity::Error);
     let count = errors.clone().count();
-    let first = errors.next().map(|found| format!("{}: {}", found.path, found.message)).unwrap_or_default();
+    // A mistake of the whole definition has no path.
+    let said = |found: &Diagnostic| match found.path.segments() {
+        [] => found.message.clone(),
+        _ => format!("{}: {}", found.path, found.message),
+    };
+    let first = errors.next().map(said).unwrap_or_default();
     let more = if count > 1 { format!(" ({} more)", count - 1) } else { String::new() };
     let list: Vec<Value> = diagnostics.iter().map(Diagnostic::to_value).collect();
     let details = serde_json::to_value(Data(Value::map([("diagnostics", Value::List(list))]))).unwrap_or_default();

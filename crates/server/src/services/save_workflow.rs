@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mainspring_engine::clock::now_ms;
-use mainspring_kernel::{document::Document, value::Value};
+use mainspring_kernel::{
+    definition::{self, Syntax},
+    document::Document,
+    value::Value,
+};
 use mainspring_store::{AuditEntry, Change, ChangeOutcome, Put, ReadLimit};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -12,7 +16,7 @@ use crate::{
     app::App,
     auth::{caller::Caller, token::random},
     http::{
-        body::{Data, Tag, check_seen, double_option},
+        body::{Data, Tag, check_seen, double_option, object_or_text},
         problem::{Code, Problem, Result},
     },
     resources::{
@@ -23,7 +27,7 @@ use crate::{
     services::{
         approvers::warnings_for_save,
         bootstrap::check_id,
-        compile::{check_circle, compile, keep},
+        compile::{CompileError, check_circle, compile, keep},
         save_trigger::removals_of_workflow,
         version_numbers::{number, parts},
         workflow_names::PendingChange,
@@ -56,8 +60,8 @@ pub(crate) struct Draft {
     /// Semantic version. By default a new definition increments the last part. A definition that was saved before gets
     /// its former version again; a version never belongs to two definitions.
     pub version: Option<String>,
-    /// The definition.
-    #[schema(value_type = Option<Object>)]
+    /// The definition as an object, or as text in YAML or JSON.
+    #[schema(schema_with = object_or_text)]
     pub data: Option<Data>,
     /// True if the workflow can be started.
     pub enabled: Option<bool>,
@@ -82,8 +86,8 @@ pub(crate) struct Whole {
     /// Semantic version; default 1.0.0 for a new workflow, and an increment of the last part for a new definition. A
     /// definition that was saved before gets its former version again; a version never belongs to two definitions.
     pub version: Option<String>,
-    /// The definition.
-    #[schema(value_type = Object)]
+    /// The definition as an object, or as text in YAML or JSON.
+    #[schema(schema_with = object_or_text)]
     pub data: Data,
     /// True if the workflow can be started; default: unchanged, or true for a new workflow.
     pub enabled: Option<bool>,
@@ -349,10 +353,16 @@ fn prepare(
     };
     fill(&mut workflow, draft);
     if let Some(data) = &draft.data {
-        let document = Document::placeless(data.0.clone());
+        // Diagnostics of text have lines and columns.
+        let document = match &data.0 {
+            Value::Text(text) => {
+                definition::read(text.as_bytes(), Syntax::Guess).map_err(|found| CompileError::Invalid(vec![found]))?
+            }
+            value => Document::placeless(value.clone()),
+        };
         let compiled = compile(app, &caller.organization, &document)?;
         workflow.hash = keep(app, repository.organization(), compiled).plan.workflow_hash.prefixed();
-        workflow.data = data.clone();
+        workflow.data = Data(document.value);
     }
     workflow.updated_at = now;
     if before.is_none() || draft.data.is_some() || draft.version.is_some() {
