@@ -33,7 +33,7 @@ use axum::{
     body::Bytes,
     extract::{DefaultBodyLimit, RawQuery, State},
     handler::Handler,
-    http::{StatusCode, header::CONTENT_TYPE, request::Parts},
+    http::{StatusCode, Uri, header::CONTENT_TYPE, request::Parts},
     middleware,
     response::{IntoResponse, Response},
     routing::get,
@@ -241,8 +241,14 @@ async fn unknown(State(_): State<App>) -> impl IntoResponse {
     Problem::new(Code::NotFound, "There is no such route; /docs and /openapi.json have all there are.")
 }
 
-async fn other_method() -> impl IntoResponse {
-    Problem::new(Code::MethodNotAllowed, "This route does not take this method; /openapi.json says which it takes.")
+async fn other_method(uri: Uri) -> impl IntoResponse {
+    // A client cuts a path at `#`, which the ids of approvals of agents have.
+    let hint = match uri.path().starts_with("/api/approvals/") {
+        true => " Write a `#` in the id of an approval as `%23`, or use `decideUrl`.",
+        false => "",
+    };
+    let message = format!("This route does not take this method; /openapi.json says which it takes.{hint}");
+    Problem::new(Code::MethodNotAllowed, message)
 }
 
 #[cfg(test)]

@@ -39,8 +39,10 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Approval {
-    /// Id of the approval: `EXECUTION:STEP:GATE`.
+    /// Id of the approval: `EXECUTION:STEP:GATE`. In a path, a `#` of it is `%23`.
     id: String,
+    /// The path that decides: `/api/approvals/ID/decide`, with the id encoded.
+    decide_url: String,
     /// Execution, as in `/api/executions/{id}`.
     execution_id: String,
     /// Workflow, as in `/api/workflows/{id}`.
@@ -121,6 +123,7 @@ fn approval(
 ) -> Result<Approval> {
     let may_decide = may_decide(caller, row, open);
     Ok(Approval {
+        decide_url: format!("/api/approvals/{}/decide", encoded(&name(&row.id, open))),
         id: name(&row.id, open),
         execution_id: row.id.clone(),
         workflow_id: row.workflow_id.clone(),
@@ -223,6 +226,15 @@ fn readable<T>(id: &str, read: Result<T>) -> Result<Option<T>> {
     }
 }
 
+/// Encodes a text as one segment of a path (RFC 3986, 3.3). The steps of agents have `#` in their names.
+fn encoded(segment: &str) -> String {
+    let of_byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    segment.bytes().map(of_byte).collect()
+}
+
 fn cursor(text: &str) -> Result<(ExecutionKey, String, u32)> {
     let unknown = || Problem::field("cursor", "it is not the `nextCursor` of an answer");
     let (execution, rest) = text.split_once(':').ok_or_else(unknown)?;
@@ -289,6 +301,12 @@ async fn decide(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_is_one_segment_of_a_path() {
+        assert_eq!(encoded("e1:ask#1.1:1"), "e1:ask%231.1:1");
+        assert_eq!(encoded("a/b?c%é ."), "a%2Fb%3Fc%25%C3%A9%20.");
+    }
 
     #[test]
     fn broken_executions_are_skipped_and_store_errors_fail_the_list() {
