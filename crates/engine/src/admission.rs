@@ -12,7 +12,7 @@ use std::{
 
 use mainspring_kernel::{
     hash::Hash,
-    input::{ORGANIZATION_IN_TRIGGER, Queue, Start, WORKFLOW_IN_TRIGGER},
+    input::{ORGANIZATION_IN_TRIGGER, Queue, Start},
     key::ExecutionKey,
     record::Record,
     state::{ExecutionStatus, State},
@@ -20,6 +20,8 @@ use mainspring_kernel::{
 };
 use mainspring_store::{ExecutionRow, Filter, Store, StoreError, partition_of};
 
+use self::draining::{ConcurrencyKey, DefinitionKey, Draining};
+pub use self::draining::{Drain, Drained, Drains};
 use crate::{
     shard::protocol::{NewExecution, Ticket},
     start_request::CHILD,
@@ -44,10 +46,31 @@ pub struct Bounds {
 pub trait Limits: Send + Sync {
     /// The limits in force. An error is a message for people.
     fn of(&self, store: &dyn Store, organization: &str) -> Result<Bounds, String>;
+
+    /// The workflows that drain. An error is a message for people.
+    fn drains(&self, _: &dyn Store, _organization: &str) -> Result<Drains, String> {
+        Ok(Drains::new())
+    }
+
+    /// Removes a drain whose older executions have ended.
+    fn drained(&self, _: &dyn Store, _organization: &str, _: &Drained) -> Result<(), String> {
+        Ok(())
+    }
 }
 
-/// The result of reading an organization: its limits and its unfinished executions.
-pub type Found = Result<(Bounds, Vec<ExecutionRow>), String>;
+/// An organization as it was read: its limits, its drains and its unfinished executions.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// The limits in force.
+    pub bounds: Bounds,
+    /// The workflows that drain.
+    pub drains: Drains,
+    /// The unfinished executions.
+    pub rows: Vec<ExecutionRow>,
+}
+
+/// The result of reading an organization.
+pub type Found = Result<Reading, String>;
 
 /// Rows per read.
 const ROWS_AT_A_TIME: usize = 1_000;
@@ -60,8 +83,13 @@ pub(crate) const UNFINISHED: [ExecutionStatus; 4] = [
     ExecutionStatus::CancelRequested,
 ];
 
-/// Reads the limits and the unfinished executions of an organization. Blocks.
-pub fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -> Found {
+/// Reads the limits, the drains and the unfinished executions of an organization, and ends the drains that are over.
+/// Blocks.
+pub fn find(store: &dyn Store, limits: &dyn Limits, organization: &str, over: &[Drained]) -> Found {
+    for drained in over {
+        // The next read reports a drain again that is still there.
+        let _ = limits.drained(store, organization, drained);
+    }
     let filter = Filter {
         organization: Some(organization.into()),
         statuses: UNFINISHED.map(|status| status.name().into()).into(),
@@ -69,10 +97,14 @@ pub fn find(store: &dyn Store, limits: &dyn Limits, organization: &str) -> Found
         excludes_quarantined: true,
         ..Filter::default()
     };
-    let bounds = limits.of(store, organization)?;
+    // An execution of a new definition is durable only after its drain. The drains are read after the rows, so they
+    // include those of all rows.
     let rows = all(store, &filter).map_err(|error| error.to_string())?;
-    let matters = |row: &ExecutionRow| has_place(row) || bounds.workflow.is_some();
-    Ok((bounds, rows.into_iter().filter(matters).collect()))
+    let (bounds, drains) = (limits.of(store, organization)?, limits.drains(store, organization)?);
+    let drains_of = |row: &ExecutionRow| row.workflow_id.as_deref().is_some_and(|id| drains.contains_key(id));
+    let matters = |row: &ExecutionRow| has_place(row) || bounds.workflow.is_some() || drains_of(row);
+    let rows = rows.into_iter().filter(matters).collect();
+    Ok(Reading { bounds, drains, rows })
 }
 
 /// Counts the unfinished executions of an organization, up to their bound. Returns the bound and the number, or `None` if
@@ -116,13 +148,13 @@ pub(crate) fn counted(start: &Start) -> Option<&str> {
     start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).filter(|_| !is_waited_for)
 }
 
-/// The organization and the workflow of a child that runs in the slot of its parent. It starts at once and counts for
-/// the limit of its workflow only. `None` for executions with a slot of their own, and for a workflow that is not in
-/// the catalogue.
-fn guest(start: &Start) -> Option<(&str, &str)> {
+/// The organization and the definition of a child that runs in the slot of its parent. It starts at once and counts for
+/// the limit of its workflow only: its parent would wait for it, and might be what it waits for. `None` for executions
+/// with a slot of their own, and for a workflow that is not in the catalogue.
+fn guest(start: &Start) -> Option<(&str, DefinitionKey)> {
     start.lineage.as_ref().filter(|lineage| lineage.parent.is_some())?;
-    let said = |key| start.trigger.get(key).and_then(Value::as_text);
-    Some((said(ORGANIZATION_IN_TRIGGER)?, said(WORKFLOW_IN_TRIGGER)?))
+    let organization = start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text)?;
+    Some((organization, DefinitionKey::of_start(start)?))
 }
 
 /// The organization that counts a start, with or without a slot of its own.
@@ -137,37 +169,19 @@ pub(crate) fn place_of(state: &State, records: &[Record]) -> Option<String> {
     start.trigger.get(ORGANIZATION_IN_TRIGGER).and_then(Value::as_text).map(Into::into)
 }
 
-/// The member and the workflow whose limits apply to an execution.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct ConcurrencyKey {
-    user: Arc<str>,
-    workflow: Option<Arc<str>>,
-}
-
-impl ConcurrencyKey {
-    fn of_start(start: &Start) -> Self {
-        let workflow = start.trigger.get(WORKFLOW_IN_TRIGGER).and_then(Value::as_text);
-        Self { user: start.by.as_str().into(), workflow: workflow.map(Into::into) }
-    }
-
-    fn of_row(row: &ExecutionRow) -> Self {
-        let user = row.initiator_user_id.as_deref().unwrap_or_default();
-        Self { user: user.into(), workflow: row.workflow_id.as_deref().map(Into::into) }
-    }
-}
-
 /// The queue and the counts of one organization.
 #[derive(Debug, Default)]
 struct OrganizationQueue {
     /// `None` until the store was read.
     bounds: Option<Bounds>,
     running: BTreeMap<ExecutionKey, ConcurrencyKey>,
-    /// Children that run in the slot of their parent, with their workflows.
-    guests: BTreeMap<ExecutionKey, Arc<str>>,
+    /// Children that run in the slot of their parent, with their definitions.
+    guests: BTreeMap<ExecutionKey, DefinitionKey>,
     users: BTreeMap<Arc<str>, u32>,
     workflows: BTreeMap<Arc<str>, u32>,
     queued: BTreeMap<ExecutionKey, ConcurrencyKey>,
     by_key: BTreeMap<ConcurrencyKey, BTreeSet<ExecutionKey>>,
+    draining: Draining,
     /// Starts whose callers wait until the store was read.
     deferred: Vec<NewExecution>,
     read_state: ReadState,
@@ -191,6 +205,8 @@ enum ReadState {
 struct PendingRead {
     /// Executions that ended since it started.
     ended: BTreeSet<ExecutionKey>,
+    /// Starts withheld since it started.
+    withheld: BTreeSet<ExecutionKey>,
     /// Another read follows it.
     again: bool,
     /// Its result is outdated: the limits have changed since.
@@ -204,14 +220,18 @@ impl OrganizationQueue {
         self.asked.update(|asked| asked + 1);
         let Some(bounds) = self.bounds else { return Some(Queue::Admission) };
         let of_user = self.users.get(&key.user).copied().unwrap_or_default();
-        let of_workflow = key.workflow.as_ref().and_then(|workflow| self.workflows.get(workflow)).copied();
+        let workflow = key.definition.as_ref().map(|definition| &definition.workflow);
+        let of_workflow = workflow.and_then(|workflow| self.workflows.get(workflow)).copied();
+        if key.definition.as_ref().is_some_and(|definition| self.draining.holds(definition)) {
+            return Some(Queue::Workflow);
+        }
         if of_user >= bounds.user {
             return Some(Queue::User);
         }
         if self.running.len() >= bounds.organization as usize {
             return Some(Queue::Organization);
         }
-        let is_full = key.workflow.is_some() && bounds.workflow.is_some_and(|most| of_workflow.unwrap_or(0) >= most);
+        let is_full = workflow.is_some() && bounds.workflow.is_some_and(|most| of_workflow.unwrap_or(0) >= most);
         is_full.then_some(Queue::Workflow)
     }
 
@@ -220,21 +240,24 @@ impl OrganizationQueue {
             return;
         }
         *self.users.entry(key.user.clone()).or_default() += 1;
-        if let Some(workflow) = &key.workflow {
-            *self.workflows.entry(workflow.clone()).or_default() += 1;
+        if let Some(definition) = &key.definition {
+            *self.workflows.entry(definition.workflow.clone()).or_default() += 1;
+            self.draining.add(definition);
         }
         self.running.insert(execution, key);
     }
 
     /// Counts a child that runs in the slot of its parent.
-    fn take_in(&mut self, execution: ExecutionKey, workflow: Arc<str>) {
-        if self.guests.insert(execution, workflow.clone()).is_none() {
-            *self.workflows.entry(workflow).or_default() += 1;
+    fn take_in(&mut self, execution: ExecutionKey, definition: DefinitionKey) {
+        if self.guests.insert(execution, definition.clone()).is_none() {
+            self.draining.add(&definition);
+            *self.workflows.entry(definition.workflow).or_default() += 1;
         }
     }
 
     fn enqueue(&mut self, execution: ExecutionKey, key: ConcurrencyKey) {
         self.unqueue(execution);
+        key.definition.iter().for_each(|definition| self.draining.add(definition));
         self.by_key.entry(key.clone()).or_default().insert(execution);
         self.queued.insert(execution, key);
     }
@@ -242,16 +265,22 @@ impl OrganizationQueue {
     fn remove(&mut self, execution: ExecutionKey) {
         if let Some(key) = self.running.remove(&execution) {
             take_one(&mut self.users, &key.user);
-            key.workflow.iter().for_each(|workflow| take_one(&mut self.workflows, workflow));
+            if let Some(definition) = &key.definition {
+                take_one(&mut self.workflows, &definition.workflow);
+                self.draining.remove(definition);
+            }
         }
-        if let Some(workflow) = self.guests.remove(&execution) {
-            take_one(&mut self.workflows, &workflow);
+        if let Some(definition) = self.guests.remove(&execution) {
+            take_one(&mut self.workflows, &definition.workflow);
+            self.draining.remove(&definition);
         }
+        self.draining.withheld.remove(&execution);
         self.unqueue(execution);
     }
 
     fn unqueue(&mut self, execution: ExecutionKey) -> Option<ConcurrencyKey> {
         let key = self.queued.remove(&execution)?;
+        key.definition.iter().for_each(|definition| self.draining.remove(definition));
         let here = self.by_key.get_mut(&key)?;
         here.remove(&execution);
         if here.is_empty() {
@@ -285,6 +314,42 @@ impl OrganizationQueue {
         admitted
     }
 
+    /// Keeps a start until a read that begins from now on: its workflow may drain since the last one.
+    fn withhold(&mut self, execution: ExecutionKey, key: ConcurrencyKey) {
+        self.draining.withheld.insert(execution, key);
+        if let ReadState::InProgress(read) = &mut self.read_state {
+            read.withheld.insert(execution);
+        }
+        self.want_read();
+    }
+
+    /// Takes the drains of a read, and queues the starts that waited for it.
+    fn take_drains(&mut self, drains: Drains, later: &BTreeSet<ExecutionKey>) {
+        self.draining.take(drains);
+        for (execution, key) in
+            self.draining.withheld.extract_if(.., |execution, _| !later.contains(execution)).collect::<Vec<_>>()
+        {
+            self.enqueue(execution, key);
+        }
+    }
+
+    /// Ends the drains of which a read has found no older execution. The next read removes them from the store.
+    fn end_drains(&mut self) {
+        let ends = self.draining.idle().collect::<Vec<_>>();
+        for (workflow, since_ms) in ends {
+            self.draining.drains.remove(&workflow);
+            self.draining.over.insert(workflow, since_ms);
+            self.want_read();
+        }
+    }
+
+    /// Wants a read if it may end a drain.
+    fn check_drains(&mut self) {
+        if self.draining.idle().next().is_some() {
+            self.want_read();
+        }
+    }
+
     fn want_read(&mut self) {
         match &mut self.read_state {
             ReadState::InProgress(read) => read.again = true,
@@ -302,13 +367,16 @@ impl OrganizationQueue {
     ) -> (Vec<ExecutionKey>, Vec<ExecutionKey>) {
         let found: BTreeSet<ExecutionKey> = rows.iter().map(|row| row.key).collect();
         let known = self.running.keys().chain(self.queued.keys()).chain(self.guests.keys());
+        let known = known.chain(self.draining.withheld.keys());
         let gone: Vec<_> = known.filter(|key| !found.contains(key) && !is_here(**key)).copied().collect();
         gone.iter().for_each(|execution| self.remove(*execution));
         let mut admitted_again = Vec::new();
         for row in rows.into_iter().filter(|row| !ended.contains(&row.key)) {
             if !has_place(&row) {
-                let workflow = row.workflow_id.as_deref().map(Into::into);
-                workflow.into_iter().for_each(|workflow| self.take_in(row.key, workflow));
+                DefinitionKey::of_row(&row).into_iter().for_each(|definition| self.take_in(row.key, definition));
+                continue;
+            }
+            if self.draining.withheld.contains_key(&row.key) {
                 continue;
             }
             let (execution, key) = (row.key, ConcurrencyKey::of_row(&row));
@@ -330,6 +398,7 @@ impl OrganizationQueue {
         self.running.is_empty()
             && self.queued.is_empty()
             && self.guests.is_empty()
+            && self.draining.withheld.is_empty()
             && self.deferred.is_empty()
             && matches!(self.read_state, ReadState::None)
     }
@@ -373,11 +442,12 @@ impl Admission {
         is_counted_here: bool,
     ) -> Option<Box<NewExecution>> {
         let Some(organization) = counted(&new_execution.start).map(str::to_owned) else {
-            if let Some((organization, workflow)) = guest(&new_execution.start).filter(|_| is_counted_here) {
+            if let Some((organization, definition)) = guest(&new_execution.start).filter(|_| is_counted_here) {
                 let queue = self.queues.entry(organization.to_owned()).or_default();
-                // Without a limit per workflow, its children need not be counted.
-                if queue.bounds.is_none_or(|bounds| bounds.workflow.is_some()) {
-                    queue.take_in(new_execution.execution, workflow.into());
+                // Without a limit per workflow and without a drain, its children need not be counted.
+                let drains = queue.draining.drains.contains_key(&definition.workflow);
+                if drains || queue.bounds.is_none_or(|bounds| bounds.workflow.is_some()) {
+                    queue.take_in(new_execution.execution, definition);
                     self.organizations.insert(new_execution.execution, organization.to_owned());
                 }
             }
@@ -386,7 +456,8 @@ impl Admission {
         let (execution, ticket) = (new_execution.execution, new_execution.ticket);
         // The same start message was received again.
         if let Some(queue) = self.organizations.get(&execution).and_then(|organization| self.queues.get(organization)) {
-            new_execution.start.queue = queue.queued.get(&execution).map(|_| Queue::Admission);
+            let waits = queue.queued.contains_key(&execution) || queue.draining.withheld.contains_key(&execution);
+            new_execution.start.queue = waits.then_some(Queue::Admission);
             return Some(new_execution);
         }
         if !is_counted_here {
@@ -395,6 +466,14 @@ impl Admission {
         }
         let queue = self.queues.entry(organization.clone()).or_default();
         queue.is_used = true;
+        let key = ConcurrencyKey::of_start(&new_execution.start);
+        if new_execution.start.queue.is_some() && !queue.draining.knows(&key) {
+            new_execution.start.queue = Some(Queue::Admission);
+            queue.withhold(execution, key);
+            self.organizations.insert(execution, organization);
+            ticket.map(|ticket| self.starting.insert(ticket, execution));
+            return Some(new_execution);
+        }
         if queue.bounds.is_none() {
             queue.want_read();
             if ticket.is_some() {
@@ -402,12 +481,12 @@ impl Admission {
                 return None;
             }
         }
-        let key = ConcurrencyKey::of_start(&new_execution.start);
         new_execution.start.queue = queue.full(&key);
         match new_execution.start.queue {
             Some(_) => queue.enqueue(execution, key),
             None => queue.run(execution, key),
         }
+        queue.check_drains();
         self.organizations.insert(execution, organization);
         ticket.map(|ticket| self.starting.insert(ticket, execution));
         Some(new_execution)
@@ -422,7 +501,8 @@ impl Admission {
 
     /// The number of executions with a slot, and of queued ones.
     pub(crate) fn counts(&self) -> [usize; 2] {
-        let both = self.queues.values().map(|queue| [queue.running.len(), queue.queued.len()]);
+        let waiting = |queue: &OrganizationQueue| queue.queued.len() + queue.draining.withheld.len();
+        let both = self.queues.values().map(|queue| [queue.running.len(), waiting(queue)]);
         both.fold([0; 2], |[running, waiting], [more, also]| [running + more, waiting + also])
     }
 
@@ -437,6 +517,7 @@ impl Admission {
         let Some(organization) = self.organizations.remove(&execution) else { return Vec::new() };
         let Some(queue) = self.queues.get_mut(&organization) else { return Vec::new() };
         queue.remove(execution);
+        queue.check_drains();
         queue.admit()
     }
 
@@ -478,6 +559,16 @@ impl Admission {
             .collect()
     }
 
+    /// Returns the drains of an organization that are over, for its next read.
+    pub(crate) fn drained(&self, organization: &str) -> Vec<Drained> {
+        let queue = self.queues.get(organization);
+        queue
+            .into_iter()
+            .flat_map(|queue| &queue.draining.over)
+            .map(|(workflow, since_ms)| Drained { workflow: workflow.clone(), since_ms: *since_ms })
+            .collect()
+    }
+
     /// Handles the result of a read. `is_here` is true for an execution that may be durable soon on this node.
     pub(crate) fn on_read(
         &mut self,
@@ -499,13 +590,15 @@ impl Admission {
                 actions.refuse = deferred.filter_map(|start| Some((start.ticket?, why.clone()))).collect();
                 return actions;
             }
-            Ok((bounds, rows)) => {
+            Ok(Reading { bounds, drains, rows }) => {
                 queue.bounds = Some(bounds);
+                queue.take_drains(drains, &read.withheld);
                 let counted: Vec<_> = rows.iter().map(|row| row.key).filter(|key| !read.ended.contains(key)).collect();
                 let (again, gone) = queue.compare(rows, &read.ended, is_here);
                 gone.iter().for_each(|key| drop(self.organizations.remove(key)));
                 self.organizations.extend(counted.into_iter().map(|key| (key, organization.to_owned())));
                 actions.admit = again;
+                queue.end_drains();
             }
         }
         actions.admit.extend(queue.admit());
@@ -524,6 +617,8 @@ impl Admission {
         deferred.into_iter().filter_map(|start| self.start(Box::new(start), false)).map(|start| *start).collect()
     }
 }
+
+mod draining;
 
 #[cfg(test)]
 mod tests;

@@ -163,7 +163,7 @@ impl Driver {
             NodeOutput::Quarantine(execution, why) => self.quarantine(execution, why),
             NodeOutput::ReadQuarantined => self.read_quarantined(),
             NodeOutput::NotifyParents(parents) => self.notify_parents(parents),
-            NodeOutput::ReadOrganization(organization) => self.read_organization(organization),
+            NodeOutput::ReadOrganization(organization, over) => self.read_organization(organization, over),
             NodeOutput::CountUnfinished(organization) => self.count_unfinished(organization),
             NodeOutput::ReadQueues => self.read_queues(),
             NodeOutput::Admit(executions) => self.admit(executions),

@@ -14,7 +14,7 @@ use mainspring_kernel::{
     hash::Hash,
     input::{
         INITIATOR_IN_TRIGGER, Lineage, NAME_IN_TRIGGER, ORGANIZATION_IN_TRIGGER, PARENT_IN_TRIGGER, Pinned, Policy,
-        Start, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
+        Queue, Start, TRIGGER_IN_TRIGGER, VERSION_IN_TRIGGER, WORKFLOW_IN_TRIGGER,
     },
     key::ExecutionKey,
     limits::{EXECUTIONS_DEFAULT, LINEAGE_WORKFLOWS_MAX, PARALLEL_DEFAULT},
@@ -52,6 +52,9 @@ pub struct StartRequest {
     pub by: String,
     /// The absolute path of the folder in which scripts run.
     pub workspace: Option<String>,
+    /// True if the start waits for the next read of its organization, since a workflow drains of which this node may not
+    /// know. Only for an engine with limits.
+    pub waits_for_read: bool,
     /// The audit entry, if the execution starts. An empty target is replaced by the execution.
     pub audit: Option<Box<AuditEntry>>,
 }
@@ -141,6 +144,7 @@ impl StartRequest {
             idempotency_key: None,
             by: by.into(),
             workspace: None,
+            waits_for_read: false,
             audit: None,
         }
     }
@@ -220,7 +224,7 @@ impl StartRequest {
             (!workflows.is_empty()).then_some(Lineage { parent: None, depth: 0, workflows, executions, budget: None });
         Start {
             lineage,
-            queue: None,
+            queue: self.waits_for_read.then_some(Queue::Admission),
             execution_id: self.execution_id.unwrap_or_else(|| key.to_string()),
             workflow_hash: self.plan.workflow_hash,
             plan_hash,

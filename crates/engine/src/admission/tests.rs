@@ -13,6 +13,8 @@ use mainspring_kernel::{
 use super::*;
 use crate::start_request::{StartRequest, row};
 
+mod draining;
+
 const BOUNDS: Bounds = Bounds { user: 2, organization: 3, workflow: None, live: 1_000 };
 
 fn key(number: u8) -> ExecutionKey {
@@ -62,7 +64,7 @@ fn machine(bounds: Bounds) -> Admission {
 }
 
 fn apply_read(machine: &mut Admission, bounds: Bounds, rows: Vec<ExecutionRow>) -> AdmissionActions {
-    machine.on_read("o", Ok((bounds, rows)), |_| false)
+    machine.on_read("o", Ok(Reading { bounds, drains: Drains::new(), rows }), |_| false)
 }
 
 fn begins(machine: &mut Admission, number: u8, user: &str, workflow: &str) -> Option<Queue> {
@@ -119,7 +121,8 @@ fn the_first_start_waits_for_the_read() {
     assert_eq!(machine.take_wanted_reads(), ["o"]);
     let rows = vec![row_of(1, "ann", "running"), row_of(2, "eve", "pending")];
     // The start from the inbox is in an unfinished commit.
-    let found = machine.on_read("o", Ok((BOUNDS, rows)), |execution| execution == key(8));
+    let found = machine
+        .on_read("o", Ok(Reading { bounds: BOUNDS, drains: Drains::new(), rows }), |execution| execution == key(8));
     assert_eq!(found.admit, [key(2), key(8)]);
     assert_eq!(found.begin.iter().map(|start| start.start.queue).collect::<Vec<_>>(), [Some(Queue::User)]);
 }
@@ -266,7 +269,7 @@ fn the_same_start_again_counts_once() {
 /// Each key is checked once per admitted execution, and once more.
 #[test]
 fn admission_checks_no_concurrency_key_twice() {
-    let key_of = |number: u8| ConcurrencyKey { user: format!("user {number}").as_str().into(), workflow: None };
+    let key_of = |number: u8| ConcurrencyKey { user: format!("user {number}").as_str().into(), definition: None };
     let mut queue = OrganizationQueue {
         bounds: Some(Bounds { user: 2, organization: 300, workflow: None, live: 1_000 }),
         ..OrganizationQueue::default()
@@ -386,7 +389,9 @@ impl Made {
     fn answer(&mut self, machine: &mut Admission) {
         let Some(rows) = self.schedule.pop() else { return };
         let rows_now: BTreeSet<ExecutionKey> = self.rows.keys().map(|number| key(*number)).collect();
-        let actions = machine.on_read("o", Ok((BOUNDS, rows)), |execution| rows_now.contains(&execution));
+        let actions = machine.on_read("o", Ok(Reading { bounds: BOUNDS, drains: Drains::new(), rows }), |execution| {
+            rows_now.contains(&execution)
+        });
         actions.begin.into_iter().for_each(|start| self.begin(start));
         self.say(actions.admit);
         self.apply_read(machine);

@@ -11,7 +11,7 @@ use super::{
     state::{Driver, reads::HeartbeatAnswer},
 };
 use crate::{
-    admission::{self, Limits},
+    admission::{self, Drained, Limits},
     clock::{now_ms, read_clocks},
     inbox,
     membership::Heartbeat,
@@ -143,9 +143,9 @@ impl Driver {
         });
     }
 
-    pub(super) fn read_organization(&self, organization: String) {
-        self.count(organization, |store, limits, organization| {
-            let read = || admission::find(store, limits, &organization);
+    pub(super) fn read_organization(&self, organization: String, over: Vec<Drained>) {
+        self.count(organization, move |store, limits, organization| {
+            let read = || admission::find(store, limits, &organization, &over);
             // Starts that wait for this read would otherwise wait forever.
             let found = catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err("the read was interrupted".into()));
             NodeEvent::OrganizationRead(organization, found)

@@ -111,7 +111,10 @@ impl Node {
 
     fn start_wanted_reads(&mut self) {
         let Some(admission) = &mut self.admission else { return };
-        self.outputs.extend(admission.machine.take_wanted_reads().into_iter().map(NodeOutput::ReadOrganization));
+        for organization in admission.machine.take_wanted_reads() {
+            let over = admission.machine.drained(&organization);
+            self.outputs.push_back(NodeOutput::ReadOrganization(organization, over));
+        }
     }
 
     pub(super) fn found(&mut self, organization: &str, found: Found) {
@@ -159,6 +162,7 @@ impl Node {
         let Some(admission) = &mut self.admission else { return };
         let admit = admission.machine.answered(ticket, has_begun);
         self.admit(admit);
+        self.start_wanted_reads();
     }
 
     /// Notifies the counting node of an execution that is queued or has ended.
@@ -189,6 +193,7 @@ impl Node {
         let Some(admission) = &mut self.admission else { return };
         let admit = admission.machine.ended(execution);
         self.admit(admit);
+        self.start_wanted_reads();
     }
 
     fn notify_counting_node(&mut self, organization: &str) {

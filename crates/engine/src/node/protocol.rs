@@ -11,7 +11,7 @@ use mainspring_kernel::{
 use mainspring_store::{Batch, CommitError, Due, PartOutcome, RemoteAttempt, StoreError};
 
 use crate::{
-    admission::Found,
+    admission::{Drained, Found},
     evaluator::Suspended,
     membership::{Heartbeat, NodeSession},
     node::{
@@ -133,7 +133,7 @@ pub enum NodeOutput {
     /// Notify the parents of quarantined executions.
     NotifyParents(UnnotifiedParents),
     /// Read the limits and the unfinished executions of an organization.
-    ReadOrganization(String),
+    ReadOrganization(String, Vec<Drained>),
     /// Count the unfinished executions of an organization.
     CountUnfinished(String),
     /// Read the organizations with queued executions.

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use mainspring_engine::{
-    admission,
+    admission::{self, Drained},
     clock::ClockReading,
     inbox,
     membership::{Heartbeat, NodeSession},
@@ -48,7 +48,7 @@ pub(super) enum StoreRequest {
     Quarantine(ExecutionKey, String),
     ReadQuarantined,
     NotifyParents(UnnotifiedParents),
-    ReadOrganization(String),
+    ReadOrganization(String, Vec<Drained>),
     CountUnfinished(String),
     ReadQueues,
     Admit(Vec<ExecutionKey>),
@@ -177,7 +177,7 @@ impl Cluster {
             StoreRequest::Quarantine(execution, _) => NodeEvent::QuarantineRecorded(execution, Err(error())),
             StoreRequest::ReadQuarantined => NodeEvent::QuarantinedRead(None),
             StoreRequest::NotifyParents(parents) => NodeEvent::NotifiedParents(parents.unanswered()),
-            StoreRequest::ReadOrganization(organization) => NodeEvent::OrganizationRead(organization, Err(why())),
+            StoreRequest::ReadOrganization(organization, _) => NodeEvent::OrganizationRead(organization, Err(why())),
             StoreRequest::CountUnfinished(organization) => NodeEvent::UnfinishedCounted(organization, None),
             StoreRequest::ReadQueues => NodeEvent::Organizations(BTreeSet::new()),
             StoreRequest::Commit { .. }
@@ -228,8 +228,8 @@ impl Cluster {
                 NodeEvent::NotifiedParents(told)
             }
             StoreRequest::ReadQueues => NodeEvent::Organizations(self.store.pending_organizations().map_err(failed)?),
-            StoreRequest::ReadOrganization(organization) => {
-                let found = admission::find(&self.store, &self.settings.limits, &organization);
+            StoreRequest::ReadOrganization(organization, over) => {
+                let found = admission::find(&self.store, &self.settings.limits, &organization, &over);
                 NodeEvent::OrganizationRead(organization, found)
             }
             StoreRequest::CountUnfinished(organization) => {

@@ -36,7 +36,7 @@ impl Cluster {
             }
             NodeOutput::ReadQuarantined => StoreRequest::ReadQuarantined,
             NodeOutput::NotifyParents(parents) => StoreRequest::NotifyParents(parents),
-            NodeOutput::ReadOrganization(organization) => StoreRequest::ReadOrganization(organization),
+            NodeOutput::ReadOrganization(organization, over) => StoreRequest::ReadOrganization(organization, over),
             NodeOutput::CountUnfinished(organization) => StoreRequest::CountUnfinished(organization),
             NodeOutput::ReadQueues => StoreRequest::ReadQueues,
             NodeOutput::Admit(executions) => StoreRequest::Admit(executions),
