@@ -4,6 +4,7 @@
 //! All facts about the language come from the tables of the kernel and from the generated JSON Schemas, which are
 //! embedded. A key that is added there appears here by itself.
 
+pub mod change_request;
 pub mod draw;
 pub mod examples;
 pub mod explain;

@@ -74,7 +74,7 @@ fn usage(turns: &[Value]) -> Value {
 }
 
 /// Estimates the tokens of a value from above. A token of prose has four bytes, one of data two or three.
-pub(crate) fn tokens_of(value: &Value) -> u64 {
+pub fn tokens_of(value: &Value) -> u64 {
     cbor::byte_count(value) as u64 / 2 + 1
 }
 

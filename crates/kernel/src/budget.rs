@@ -257,7 +257,7 @@ pub struct Price {
 
 impl Price {
     /// The cost of a call.
-    pub(crate) fn cost(&self, input: u64, cached: u64, output: u64) -> u64 {
+    pub fn cost(&self, input: u64, cached: u64, output: u64) -> u64 {
         let cached = cached.min(input);
         let parts = [(input - cached, self.input), (cached, self.cached_input), (output, self.output)];
         parts.into_iter().fold(0, |sum, (tokens, price)| sum.saturating_add(tokens.saturating_mul(price)))
@@ -266,7 +266,7 @@ impl Price {
 
 impl ModelTerms {
     /// Returns the terms of a model, or of the default one without a name.
-    pub(crate) fn of(&self, name: Option<&str>) -> Option<&ModelTerm> {
+    pub fn of(&self, name: Option<&str>) -> Option<&ModelTerm> {
         self.models.get(name.or(self.default.as_deref())?)
     }
 }

@@ -41,6 +41,9 @@ use crate::{error::CliError, tls};
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Timeout of a response for which the server asks a language model: three calls of two minutes, and some room.
+const MODEL_TIMEOUT: Duration = Duration::from_secs(420);
+
 /// The wait of a long poll at the server, and the timeout of its request, which is longer.
 const WAIT_MS: u64 = 30_000;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -110,6 +113,11 @@ impl Client {
     /// Sends a POST request, with retries if `repeat` allows them.
     pub(crate) async fn post(&self, route: &str, body: &Value, repeat: Repeat) -> Result<Value, ClientError> {
         self.send(Method::POST, route, Some(body), HEAD_TIMEOUT, repeat).await
+    }
+
+    /// Sends a POST request once, and waits for as long as a language model of the server may take.
+    pub(crate) async fn post_to_model(&self, route: &str, body: &Value) -> Result<Value, ClientError> {
+        self.send(Method::POST, route, Some(body), MODEL_TIMEOUT, Repeat::MustNot).await
     }
 
     /// Sends a PUT request, which may be repeated.

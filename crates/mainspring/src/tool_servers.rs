@@ -7,6 +7,7 @@ use mainspring_effects::{Executor, shell::contain::Scripts};
 use mainspring_kernel::effect_policy::EffectPolicy;
 use mainspring_kernel::value::Value;
 use mainspring_models::tools::ToolSource;
+use mainspring_server::services::writers::ToolList;
 
 use crate::{error::CliError, secrets::NodeSecrets, server_settings::ObjectSettings};
 
@@ -20,6 +21,8 @@ pub(crate) struct ToolServers {
     pub(crate) executor: Option<Arc<dyn Executor>>,
     /// The descriptions of the tools.
     pub(crate) source: Option<Arc<dyn ToolSource>>,
+    /// Lists all tools, for models that write proposals.
+    pub(crate) list: Option<Arc<dyn ToolList>>,
 }
 
 /// Returns the configured tool servers. None is started before its first use. Mistakes in their configuration concern
@@ -66,6 +69,7 @@ pub(crate) fn annotated(policy: EffectPolicy, _: &ObjectSettings) -> Result<Effe
 mod enabled {
     use std::sync::Arc;
 
+    use mainspring_authoring::change_request::{TOOLS_MAX, Tool};
     use mainspring_effects::{
         Adopted, AttemptName, BoxFuture, CancelHandle, CancelSignal, Executor,
         http::{CONNECT_TIMEOUT_DEFAULT, SystemResolver, TlsRoots},
@@ -92,6 +96,7 @@ mod enabled {
         process::{ProcessSpec, StartProcess, Started, Uncontained},
     };
     use mainspring_models::tools::{ToolDefinition, ToolSource};
+    use mainspring_server::services::writers::ToolList;
 
     use super::ToolServers;
     use crate::{
@@ -144,6 +149,24 @@ mod enabled {
             attempt: &'a Attempt,
         ) -> BoxFuture<'a, Result<Vec<ToolDefinition>, Failure>> {
             Box::pin(self.of(names, attempt))
+        }
+    }
+
+    impl ToolList for Descriptions {
+        fn list<'a>(&'a self, organization: Option<&'a str>) -> BoxFuture<'a, Vec<Tool>> {
+            Box::pin(async move {
+                let scope = Scope { organization: organization.map(Into::into), workspace: None };
+                let mut found = Vec::new();
+                for server in self.0.servers() {
+                    let Ok(connection) = self.0.connection(server, &scope).await else { continue };
+                    let Ok(tools) = connection.tools().await else { continue };
+                    found.extend(tools.tools().iter().take(TOOLS_MAX - found.len()).map(|tool| Tool {
+                        name: format!("{}.{}", server.name, tool.name),
+                        description: tool.description.clone().or_else(|| tool.title.clone()).unwrap_or_default(),
+                    }));
+                }
+                found
+            })
         }
     }
 
@@ -247,11 +270,12 @@ mod enabled {
             Ok(servers) => {
                 let pool = pool_of(servers, start, secrets)?;
                 let executor = Arc::new(Tools::new(pool.clone()).with_checks(Arc::new(InSandbox)));
-                ToolServers { executor: Some(executor), source: Some(Arc::new(Descriptions(pool))) }
+                let descriptions = Arc::new(Descriptions(pool));
+                ToolServers { executor: Some(executor), source: Some(descriptions.clone()), list: Some(descriptions) }
             }
             Err(message) => {
                 let misconfigured = Arc::new(Misconfigured(message));
-                ToolServers { executor: Some(misconfigured.clone()), source: Some(misconfigured) }
+                ToolServers { executor: Some(misconfigured.clone()), source: Some(misconfigured), list: None }
             }
         })
     }

@@ -35,6 +35,7 @@ use crate::{
         event_feed::Feeds,
         plan_cache::Plans,
         run_log::PendingRuns,
+        writers::Writers,
     },
 };
 
@@ -57,6 +58,8 @@ pub struct Settings {
     pub marks: Option<Arc<Marks>>,
     /// The rules for calls of workflows.
     pub effect_policy: Arc<EffectPolicy>,
+    /// The models that write proposals; `None` if this server has none.
+    pub writers: Option<Arc<Writers>>,
     /// The clock of triggers: milliseconds since 1970. Tests replace it by virtual time.
     pub clock: fn() -> u64,
 }

@@ -25,7 +25,7 @@ pub use due_schedule::{DueSchedule, due_id, due_ms};
 pub use identity::Identity;
 pub use member::Member;
 pub use organization::{FEATURES, FOUR_EYES_FEATURE, Limits, Organization, RUNTIME_FEATURE, SHADOW_FEATURE};
-pub use proposal::{Applied, Author, Proposal, ProposalStatus, ProposedChange, Review, proposal_key};
+pub use proposal::{Applied, Author, Proposal, ProposalStatus, ProposedChange, Review, Written, proposal_key};
 pub use proposal_shadow::{ProposalShadow, ShadowSummary};
 pub use removed_member::RemovedMember;
 pub use reserved_name::ReservedName;

@@ -38,3 +38,5 @@ pub(crate) mod version_numbers;
 pub(crate) mod wait;
 pub(crate) mod workflow_names;
 pub mod workspaces;
+pub(crate) mod write_proposal;
+pub mod writers;

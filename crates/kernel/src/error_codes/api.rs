@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of error responses.
-pub(super) static CODES: [ErrorCode; 20] = [
+pub(super) static CODES: [ErrorCode; 21] = [
     response(
         "VALIDATION_ERROR",
         400,
@@ -106,7 +106,20 @@ pub(super) static CODES: [ErrorCode; 20] = [
         "An internal error of the server.",
         "Find the reason in the log of the server, under `X-Request-Id`.",
     ),
-    response("NOT_AVAILABLE", 501, 40, "The feature is not part of this build.", "Use another."),
+    response(
+        "NOT_AVAILABLE",
+        501,
+        40,
+        "The feature is not part of this build, or is not set up.",
+        "Use another, or set up what the message names.",
+    ),
+    response(
+        "MODEL_FAILED",
+        502,
+        40,
+        "A language model failed, or its answers cannot be used.",
+        "The message has the reason. Try again, or with another model.",
+    ),
     response(
         "UNAVAILABLE",
         503,

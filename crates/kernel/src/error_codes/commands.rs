@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 125] = [
+pub(super) static CODES: [ErrorCode; 126] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -287,7 +287,18 @@ pub(super) static CODES: [ErrorCode; 125] = [
         "The response does not follow the API.",
         "Check that the address is that of a Mainspring server of this release or a newer one.",
     ),
-    command("not_available", 40, "The server does not have this feature.", "Use another release of the server."),
+    command(
+        "proposal_not_written",
+        40,
+        "A language model failed, or its answers cannot be used.",
+        "The message has the reason. Try again, or with another model.",
+    ),
+    command(
+        "self_modification_disabled",
+        30,
+        "The definition does not permit proposals.",
+        "Set `constraints.allowSelfModification` to true in the definition.",
+    ),
     command("bash", 40, "bash cannot be run.", "Install bash."),
     command("no_executable", 40, "The path of this program is not known.", "Start it by its full path."),
     command("no_logs", 40, "Logs cannot be written.", "See the reason in the message."),

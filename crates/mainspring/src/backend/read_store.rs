@@ -79,7 +79,7 @@ pub(crate) fn no_executions(location: &StoreLocation) -> CliError {
 pub(crate) async fn engine(global: &Global, reach: EngineScope) -> Result<Engine, CliError> {
     let settings = object_settings()?;
     let secrets = NodeSecrets::of(&settings)?;
-    let ToolServers { executor, source } = tool_servers::open(&settings, &Scripts::Uncontained, Some(&secrets))?;
+    let ToolServers { executor, source, .. } = tool_servers::open(&settings, &Scripts::Uncontained, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
     let rules = runner::Rules { tools: executor, agents, secrets: Some(secrets.clone()), ..runner::Rules::default() };
     let engine = engine_with(global, reach, rules).await?;

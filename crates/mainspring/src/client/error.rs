@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 
 /// Error codes of the API with exit code, class and help. Other codes, which a newer server may send, are
 /// classified by the HTTP status.
-const PROBLEMS: [(&str, Exit, Class, &str); 20] = [
+const PROBLEMS: [(&str, Exit, Class, &str); 21] = [
     ("VALIDATION_ERROR", Exit::BadInput, Class::Invalid, ""),
     ("INVALID_DEFINITION", Exit::BadInput, Class::Invalid, ""),
     ("NOT_FOUND", Exit::BadInput, Class::Invalid, ""),
@@ -55,6 +55,7 @@ const PROBLEMS: [(&str, Exit, Class, &str); 20] = [
     ("UNAVAILABLE", Exit::Failed, Class::Unavailable, "try again"),
     ("REQUEST_TIMEOUT", Exit::Failed, Class::Unavailable, "try again"),
     ("NOT_AVAILABLE", Exit::Failed, Class::Unavailable, ""),
+    ("MODEL_FAILED", Exit::Failed, Class::Unavailable, ""),
     ("METHOD_NOT_ALLOWED", Exit::Failed, Class::Internal, ""),
     ("UNSUPPORTED_MEDIA_TYPE", Exit::Failed, Class::Internal, ""),
     ("INTERNAL_ERROR", Exit::Failed, Class::Internal, "the server's log has the details"),

@@ -60,7 +60,7 @@ pub(crate) fn node(node: &Node, context: &Context) -> Result<Exit, CliError> {
     let needs_workspace = !matches!(scripts, Scripts::Uncontained);
     let settings = object_settings()?;
     let secrets = NodeSecrets::of(&settings)?;
-    let ToolServers { executor, source } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
+    let ToolServers { executor, source, .. } = tool_servers::open(&settings, &scripts, Some(&secrets))?;
     let agents = Some(models::executor(&settings, source, Some(&secrets)));
     models::mistakes(&settings).for_each(|mistake| context.terminal.note(&mistake));
     let rules = Rules { scripts, needs_workspace, tools: executor, agents, secrets: Some(secrets.clone()) };

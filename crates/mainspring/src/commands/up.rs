@@ -26,6 +26,7 @@ use mainspring_server::{
         scheduler,
         stored_secrets::StoredSecrets,
         workspaces,
+        writers::Writers,
     },
 };
 use mainspring_store::{Catalogue, ReadLimit};
@@ -122,7 +123,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     let scripts = settings.scripts.in_force(global, true)?;
     close_folder(global.home()?.folder())?.iter().for_each(|said| terminal.note(said));
     let secrets = NodeSecrets::of(&settings.objects)?;
-    let (rules, effect_policy) = rules(settings, &scripts, &secrets)?;
+    let (rules, effect_policy, writers) = rules(settings, &scripts, &secrets)?;
     models::mistakes(&settings.objects).for_each(|mistake| terminal.note(&mistake));
     let location = StoreLocation::of(global)?;
     let engine = match &location {
@@ -133,7 +134,7 @@ async fn run(settings: &Settings, context: &Context, beside: &Beside) -> Result<
     secrets.bind(StoredSecrets::new(engine.store().clone(), *engine.key()));
     engine.limit_effects(settings.effects_at_a_time);
     let marks = Arc::new(location.marks(&global.home()?, *engine.key(), true));
-    let served = served(settings, base.clone(), marks.clone(), effect_policy)?;
+    let served = served(settings, base.clone(), marks.clone(), effect_policy, writers)?;
     let app = App::new(engine.clone(), evaluator(), served);
     let token = bootstrap::create_first_organization(app.catalogue(), engine.key())
         .map_err(|problem| CliError::internal("first_start", problem.full_message()))?;
@@ -225,22 +226,24 @@ fn open_console(app: &App, base: &str, opens: bool, context: &Context) -> Result
     Ok(())
 }
 
-/// The rules for effects, and the policy for calls.
+/// The rules for effects, the policy for calls, and the models that write proposals.
 fn rules(
     settings: &Settings,
     scripts: &Scripts,
     secrets: &Arc<NodeSecrets>,
-) -> Result<(Rules, Arc<EffectPolicy>), CliError> {
-    let ToolServers { executor, source } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
-    let agents = Some(models::executor(&settings.objects, source, Some(secrets)));
+) -> Result<(Rules, Arc<EffectPolicy>, Writers), CliError> {
+    let ToolServers { executor, source, list } = tool_servers::open(&settings.objects, scripts, Some(secrets))?;
+    let agents = models::executor(&settings.objects, source, Some(secrets));
+    let terms = models::terms(&settings.objects)?.unwrap_or_default();
+    let writers = Writers::new(agents.clone(), terms, list);
     let rules = Rules {
         scripts: scripts.clone(),
         needs_workspace: true,
         tools: executor,
-        agents,
+        agents: Some(agents),
         secrets: Some(secrets.clone()),
     };
-    Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?)))
+    Ok((rules, Arc::new(tool_policy::of_settings(&settings.objects)?), writers))
 }
 
 /// The settings of the HTTP server.
@@ -249,6 +252,7 @@ fn served(
     base: String,
     marks: Arc<audit_marks::Marks>,
     effect_policy: Arc<EffectPolicy>,
+    writers: Writers,
 ) -> Result<Served, CliError> {
     Ok(Served {
         base,
@@ -259,6 +263,7 @@ fn served(
         oidc: settings.oidc.clone().map(provider).transpose()?,
         marks: Some(marks),
         effect_policy,
+        writers: Some(Arc::new(writers)),
         clock: now_ms,
     })
 }

@@ -63,6 +63,19 @@ pub(super) fn read(bytes: &[u8]) -> Result<Payload, CliError> {
     })
 }
 
+/// Parses the request of `propose`, which is the present definition alone.
+pub(super) fn read_workflow(bytes: &[u8]) -> Result<Document, CliError> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        let message =
+            "standard input is empty; `propose` takes `{\"workflow\": {…}}` there, with the present definition";
+        return Err(refused(message));
+    }
+    let document = json::read(bytes).map_err(|error| refused(format!("standard input is not JSON: {error}")))?;
+    known(object(&document.value, "the request")?, "", &["workflow"])?;
+    let workflow = document.field("workflow").filter(|workflow| workflow.value.as_map().is_some());
+    workflow.ok_or_else(|| refused("the request has no `workflow`: put the present definition there, as an object"))
+}
+
 /// Parses the definition for `validate`.
 pub(super) fn definition(bytes: &[u8]) -> Result<Document, mainspring_kernel::diagnostic::Diagnostic> {
     definition::read(bytes, definition::Syntax::Guess)

@@ -216,7 +216,7 @@ fn check_hash(run: &Run, plan: &Plan) -> Result<(), CliError> {
 }
 
 /// The error for an invalid definition, with all diagnostics.
-fn invalid(diagnostics: &[Diagnostic]) -> CliError {
+pub(super) fn invalid(diagnostics: &[Diagnostic]) -> CliError {
     let errors = || diagnostics.iter().filter(|found| found.severity == Severity::Error);
     let lines: Vec<String> = errors().map(ToString::to_string).collect();
     let mut error =

@@ -60,3 +60,4 @@ mod waits;
 mod webhooks;
 mod workflow_sessions;
 mod workflows;
+mod written_proposals;

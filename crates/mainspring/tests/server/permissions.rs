@@ -217,6 +217,7 @@ fn nothing_of_another_organization_is_there() {
         let body = match (route.method.as_str(), route.path.rsplit('/').next().unwrap()) {
             ("GET" | "DELETE", _) => None,
             (_, "proposals") => Some(r#"{"baseWorkflowHash": "sha256:0", "proposal": {"proposedWorkflow": {}}}"#),
+            (_, "write") => Some(r#"{"intent": "x"}"#),
             (_, "review") => Some(r#"{"approve": true}"#),
             (_, "rollback") => Some(r#"{"workflowHash": "sha256:0"}"#),
             (_, "approve") => Some(r#"{"approve": true, "resumeToken": "wrf_rt_0"}"#),

@@ -63,6 +63,7 @@ fn app(store: Arc<dyn Store>, sharing: Option<ClusterOptions>, clock: fn() -> u6
         oidc: None,
         marks: None,
         effect_policy: Arc::default(),
+        writers: None,
         clock,
     };
     App::new(engine, Arc::new(InProcess), settings)

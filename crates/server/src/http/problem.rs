@@ -55,8 +55,10 @@ pub enum Code {
     UnsupportedMediaType,
     /// Too many requests; `Retry-After` has the wait in seconds.
     RateLimited,
-    /// The feature is not part of this build.
+    /// The feature is not part of this build, or is not set up.
     NotAvailable,
+    /// A language model failed, or its answers cannot be used.
+    ModelFailed,
     /// The server failed; its log has the cause.
     InternalError,
     /// The store or the engine does not respond; retry later.
@@ -64,7 +66,7 @@ pub enum Code {
 }
 
 /// All codes with their statuses.
-pub(crate) const STATUSES: [(Code, StatusCode); 20] = [
+pub(crate) const STATUSES: [(Code, StatusCode); 21] = [
     (Code::ValidationError, StatusCode::BAD_REQUEST),
     (Code::InvalidDefinition, StatusCode::BAD_REQUEST),
     (Code::Unauthorized, StatusCode::UNAUTHORIZED),
@@ -83,6 +85,7 @@ pub(crate) const STATUSES: [(Code, StatusCode); 20] = [
     (Code::UnsupportedMediaType, StatusCode::UNSUPPORTED_MEDIA_TYPE),
     (Code::RateLimited, StatusCode::TOO_MANY_REQUESTS),
     (Code::NotAvailable, StatusCode::NOT_IMPLEMENTED),
+    (Code::ModelFailed, StatusCode::BAD_GATEWAY),
     (Code::InternalError, StatusCode::INTERNAL_SERVER_ERROR),
     (Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
 ];

@@ -84,7 +84,7 @@ pub(crate) const RESERVED: [(Method, &str); 8] = [
 ];
 
 /// Routes that compile definitions from the request or from the store.
-pub(crate) const COMPILING: [(Method, &str); 13] = [
+pub(crate) const COMPILING: [(Method, &str); 14] = [
     (Method::POST, "/api/definitions/validate"),
     (Method::POST, "/api/definitions/plan"),
     (Method::POST, "/api/definitions/drawing"),
@@ -93,6 +93,7 @@ pub(crate) const COMPILING: [(Method, &str); 13] = [
     (Method::POST, "/api/workflows/sync-all"),
     (Method::PUT, "/api/workflows/{id}"),
     (Method::POST, "/api/workflows/{id}/proposals"),
+    (Method::POST, "/api/workflows/{id}/proposals/write"),
     (Method::GET, "/api/workflows/{id}/proposals/{proposalId}"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/shadow"),
     (Method::POST, "/api/workflows/{id}/proposals/{proposalId}/review"),

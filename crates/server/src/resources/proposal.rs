@@ -20,6 +20,9 @@ pub struct Proposal {
     pub author: Author,
     /// The definition before and after.
     pub change: ProposedChange,
+    /// The model that wrote it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<Written>,
     /// Status as it was last written. Expiry and new versions change it without a write.
     pub status: ProposalStatus,
     /// Reviews, the oldest first.
@@ -65,6 +68,22 @@ pub struct ProposedChange {
     pub summary: Option<String>,
     /// Reasons of the author.
     pub rationale: Option<String>,
+}
+
+/// A change that a language model has written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    /// The change in words, as the author asked for it.
+    pub intent: String,
+    /// The model, as its provider names it.
+    pub model: String,
+    /// Number of calls.
+    pub calls: u64,
+    /// Tokens of the requests.
+    pub input_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
 }
 
 /// A review of a proposal.

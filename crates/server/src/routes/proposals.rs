@@ -21,7 +21,7 @@ use crate::{
         timestamps,
     },
     resources::{
-        Proposal, ProposalStatus,
+        Proposal, ProposalStatus, Written,
         repository::{Listing, Repository, Stored},
     },
     routes::workflows::{SavedBody, found},
@@ -30,12 +30,14 @@ use crate::{
         proposal_shadow::{self, Against, StoredShadow},
         proposal_status::status_at,
         proposals::{self, NewProposal, NewReview, Shown},
+        write_proposal::{self, IntentRequest},
     },
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
+        .routes(routes!(write))
         .routes(routes!(get))
         .routes(routes!(shadow, run_shadow))
         .routes(routes!(review))
@@ -85,6 +87,20 @@ struct Change {
     /// Difference as the author sees it. The server computes the difference.
     #[expect(dead_code, reason = "accepted with the rest of the result of `workflow propose`")]
     diff: Option<String>,
+}
+
+/// A change in words, which a language model turns into a definition.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WriteProposal {
+    /// The change in words.
+    #[schema(max_length = 4000)]
+    intent: String,
+    /// `workflowHash` of the definition to change. If given, it must be the present one.
+    base_workflow_hash: Option<String>,
+    /// Name of a model in the settings of the server; default: the default model.
+    #[schema(max_length = 200)]
+    model: Option<String>,
 }
 
 /// A review of a proposal.
@@ -149,7 +165,7 @@ enum WhileRunning {
     Pin,
     /// The application is refused while there are any.
     Strict,
-    /// New executions wait for them. Not available in this release.
+    /// New executions wait until all of them have ended.
     Drain,
     /// They continue with the new definition. Not available in this release.
     Migrate,
@@ -222,6 +238,30 @@ struct ChangeBody {
     summary: Option<String>,
     /// Reasons of the author.
     rationale: Option<String>,
+    /// The model that wrote it, if one did.
+    written: Option<WrittenBody>,
+}
+
+/// A change that a language model has written.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct WrittenBody {
+    /// The change in words.
+    intent: String,
+    /// The model, as its provider names it.
+    model: String,
+    /// Number of calls.
+    calls: u64,
+    /// Tokens of the requests.
+    input_tokens: u64,
+    /// Tokens of the answers.
+    output_tokens: u64,
+}
+
+impl From<Written> for WrittenBody {
+    fn from(Written { intent, model, calls, input_tokens, output_tokens }: Written) -> Self {
+        Self { intent, model, calls, input_tokens, output_tokens }
+    }
 }
 
 /// A review.
@@ -315,7 +355,7 @@ struct ListQuery {
 
 fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody {
     let times = (proposal.expires_at, proposal.created_at, proposal.updated_at);
-    let Proposal { workflow, author, change, reviews, applied, failure, shadow, .. } = proposal;
+    let Proposal { workflow, author, change, written, reviews, applied, failure, shadow, .. } = proposal;
     let (expires_at, created_at, updated_at) = times;
     let review_notes = reviews.last().and_then(|review| review.notes.clone());
     let review = |review: crate::resources::Review| ReviewBody {
@@ -334,7 +374,12 @@ fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody 
         proposed_by: author.user,
         base_workflow_hash: change.base_hash,
         proposed_workflow_hash: change.hash,
-        proposal: ChangeBody { proposed_workflow: change.data, summary: change.summary, rationale: change.rationale },
+        proposal: ChangeBody {
+            proposed_workflow: change.data,
+            summary: change.summary,
+            rationale: change.rationale,
+            written: written.map(Into::into),
+        },
         status,
         reviews: reviews.into_iter().map(review).collect(),
         review_notes,
@@ -432,6 +477,7 @@ async fn create(
     };
     app.run(move |app| {
         let shown = proposals::create(app, &caller, &new, || found(app, &caller, &id))?;
+        written: None,
         Ok((StatusCode::CREATED, Json(detailed(shown))))
     })
     .await
@@ -440,6 +486,27 @@ async fn create(
 /// Get a proposal with its difference, its findings and its risk.
 #[utoipa::path(get, path = "/api/workflows/{id}/proposals/{proposalId}", tag = "proposals",
     params(("id" = String, Path), ("proposalId" = String, Path)),
+/// Have a language model of the server write a change, and propose it. The model is asked again, at most twice, with the
+/// mistakes that the compiler finds. The answer takes as long as the model does, up to some minutes. Sessions and agents
+/// cannot: they send definitions.
+#[utoipa::path(post, path = "/api/workflows/{id}/proposals/write", tag = "proposals", request_body = WriteProposal,
+    params(("id" = String, Path)),
+    extensions(("x-permission" = json!("proposals:write"))),
+    responses((status = 201, body = DetailedProposal), (status = 409, body = ProblemBody),
+        (status = 501, body = ProblemBody), (status = 502, body = ProblemBody)))]
+async fn write(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+    Body(request): Body<WriteProposal>,
+) -> Result<(StatusCode, Json<DetailedProposal>)> {
+    let WriteProposal { intent, base_workflow_hash, model } = request;
+    let request = IntentRequest { base_hash: base_workflow_hash, intent, model };
+    let by = caller.clone();
+    let shown = write_proposal::write(&app, &caller, request, move |app| found(app, &by, &id)).await?;
+    Ok((StatusCode::CREATED, Json(detailed(shown))))
+}
+
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = DetailedProposal), (status = 409, body = ProblemBody)))]
 async fn get(

@@ -110,6 +110,7 @@ mod tests {
             failure: None,
             shadow: None,
             expires_at: 100,
+            written: None,
             created_at: 10,
             updated_at: 10,
         };

@@ -17,7 +17,7 @@ use crate::{
     },
     resources::{
         Applied, Author, FOUR_EYES_FEATURE, Organization, Proposal, ProposalStatus, ProposedChange, Review,
-        SHADOW_FEATURE, Source, Workflow, proposal_key,
+        SHADOW_FEATURE, Source, Workflow, Written, proposal_key,
         repository::{Repository, Stored, entry, with_retries},
     },
     services::{
@@ -67,6 +67,8 @@ pub(crate) struct NewProposal {
     pub summary: Option<String>,
     pub rationale: Option<String>,
     pub execution: Option<String>,
+    /// The model that wrote it, if one did.
+    pub written: Option<Written>,
     /// Milliseconds since 1970; `None` for the default.
     pub expires_at: Option<u64>,
 }
@@ -143,6 +145,7 @@ pub(crate) fn create(
             return Err(Problem::new(Code::RateLimited, message));
         }
         change.puts.push(repository.put(&proposal_key(&workflow.id, &id), &body, 0)?);
+        written: new.written.clone(),
         change.audit.push(audit(
             caller,
             "proposal.create",
@@ -495,7 +498,7 @@ fn author(app: &App, caller: &Caller, execution: Option<&str>, workflow: &Stored
     Ok(Author { user, execution: execution.map(String::from), session })
 }
 
-fn check_permits(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
+pub(super) fn check_permits(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Result<()> {
     if plan_of(app, &caller.organization, &workflow.body)?.plan.constraints.allow_self_modification {
         return Ok(());
     }
@@ -506,7 +509,7 @@ fn check_permits(app: &App, caller: &Caller, workflow: &Stored<Workflow>) -> Res
     Err(Problem::new(Code::Conflict, message))
 }
 
-fn check_base(base_hash: &str, workflow: &Stored<Workflow>) -> Result<()> {
+pub(super) fn check_base(base_hash: &str, workflow: &Stored<Workflow>) -> Result<()> {
     if Hash::parse(base_hash).is_none() {
         return Err(Problem::field("baseWorkflowHash", "it must be `sha256:` and 64 hexadecimal digits"));
     }
@@ -553,7 +556,7 @@ fn expiry(caller: &Caller, given: Option<u64>, now: u64) -> Result<u64> {
     }
 }
 
-fn check_text(field: &str, text: Option<&str>, most: usize) -> Result<()> {
+pub(super) fn check_text(field: &str, text: Option<&str>, most: usize) -> Result<()> {
     match text {
         Some(text) if text.chars().count() > most => {
             Err(Problem::field(field, format!("it has more than {most} characters")))
@@ -661,3 +664,4 @@ mod tests {
         assert_eq!(count().0, OPEN_MAX);
     }
 }
+            written: None,

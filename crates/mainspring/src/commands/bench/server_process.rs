@@ -33,6 +33,7 @@ pub(super) async fn serve(url: &StoreUrl, folder: &Path) -> Result<(), CliError>
         oidc: None,
         marks: None,
         effect_policy: std::sync::Arc::default(),
+        writers: None,
         clock: now_ms,
     };
     let app = App::new(engine.clone(), evaluator(), settings);
