@@ -41,4 +41,4 @@ pub use version::{Source, Version, version_id};
 pub use version_number::{VersionNumber, version_number_id};
 pub use version_return::VersionReturn;
 pub use webhook_path::WebhookPath;
-pub use workflow::Workflow;
+pub use workflow::{Drain, Workflow};

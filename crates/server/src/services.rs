@@ -8,6 +8,7 @@ pub(crate) mod compile;
 pub(crate) mod compile_budget;
 pub(crate) mod concurrency_limits;
 pub mod dev_files;
+pub(crate) mod drains;
 pub(crate) mod event_feed;
 pub mod evidence;
 pub(crate) mod execution_sessions;

@@ -36,6 +36,8 @@ enum Action {
     Reject(Reviewed),
     /// Apply an approved proposal
     Apply(Application),
+    /// End the drain of a workflow: starts that wait begin beside executions of the older definition
+    EndDrain(Drained),
 }
 
 /// Selects proposals.
@@ -85,6 +87,13 @@ struct Application {
     while_running: WhileRunning,
 }
 
+/// A workflow that drains.
+#[derive(Debug, Args)]
+struct Drained {
+    /// The workflow: its slug or id
+    workflow: String,
+}
+
 /// The treatment of unfinished executions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum WhileRunning {
@@ -92,6 +101,8 @@ enum WhileRunning {
     Pin,
     /// The application is refused while there are any
     Strict,
+    /// Executions that start later wait until all of them have ended
+    Drain,
 }
 
 /// A shadow run.
@@ -135,6 +146,7 @@ pub(crate) fn proposals(proposals: &Proposals, context: &Context) -> Result<Exit
         Action::Approve(reviewed) => review(reviewed, true, &client, context),
         Action::Reject(reviewed) => review(reviewed, false, &client, context),
         Action::Apply(application) => apply(application, &client, context),
+        Action::EndDrain(drained) => end_drain(drained, &client, context),
     }
 }
 
@@ -255,11 +267,21 @@ fn shadow(shadowed: &Shadowed, client: &Client, context: &Context) -> Result<Exi
     Ok(Exit::Fine)
 }
 
+fn end_drain(drained: &Drained, client: &Client, context: &Context) -> Result<Exit, CliError> {
+    let path = route(&["api", "workflows", &drained.workflow, "drain"], &[]);
+    block_on(async { Ok(client.delete(&path).await?) })?;
+    if !context.global.json {
+        print_out!("{} no longer drains", bold(&shown(&drained.workflow)));
+    }
+    Ok(Exit::Fine)
+}
+
 fn apply(application: &Application, client: &Client, context: &Context) -> Result<Exit, CliError> {
     let Application { which, while_running } = application;
     let treatment = match while_running {
         WhileRunning::Pin => "pin",
         WhileRunning::Strict => "strict",
+        WhileRunning::Drain => "drain",
     };
     let body = Value::map([("whileRunning", Value::from(treatment))]);
     let done = block_on(async { Ok(client.post(&path(which, Some("apply")), &body, Repeat::MustNot).await?) })?;
@@ -271,5 +293,8 @@ fn apply(application: &Application, client: &Client, context: &Context) -> Resul
     let workflow = answer.object("workflow", "a workflow")?;
     let (version, hash) = (workflow.text("version")?, workflow.text("workflowHash")?);
     print_out!("{} {} {}", bold(&shown(&which.workflow)), shown(&version), dim(&shown(&hash)));
+    if *while_running == WhileRunning::Drain {
+        print_out!("{}", dim("starts wait until the executions of older definitions have ended"));
+    }
     Ok(Exit::Fine)
 }

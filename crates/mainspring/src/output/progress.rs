@@ -109,6 +109,9 @@ impl Progress {
     pub(crate) fn queue(&mut self, waiting_for: Option<&str>) {
         self.clear_footer();
         match waiting_for {
+            Some("draining") => {
+                line(paint(WAITS, "…"), "queue", "waits until executions of the older definition have ended", None);
+            }
             Some("admission") => line(paint(WAITS, "…"), "queue", "waits to be admitted", None),
             Some(whose) => {
                 line(paint(WAITS, "…"), "queue", &format!("as many of its {whose} are running as may; waits"), None);

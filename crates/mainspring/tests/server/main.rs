@@ -22,6 +22,7 @@ mod containment;
 mod crash_recovery;
 mod credentials;
 mod dev;
+mod drains;
 mod escalation;
 mod escapes;
 mod events;

@@ -35,12 +35,43 @@ pub struct Workflow {
     pub updated_at: u64,
     /// Number of its newest entry in the version history.
     pub revision: u64,
+    /// The drain, if the workflow drains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Drain>,
+}
+
+/// A drain: executions of the new definitions wait until none of an older one is unfinished.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Drain {
+    /// Milliseconds since 1970. It distinguishes the drains of a workflow.
+    pub since: u64,
+    /// Id of the member who applied the proposal.
+    pub by: String,
+    /// Id of the applied proposal.
+    pub proposal: String,
+    /// `sha256:…` of the definition before.
+    pub from: String,
+    /// `sha256:…` of the definitions since.
+    pub new: Vec<String>,
+}
+
+impl Drain {
+    /// True for a definition that waits for older executions.
+    pub fn holds(&self, hash: &str) -> bool {
+        self.new.iter().any(|new| new == hash)
+    }
 }
 
 impl Workflow {
     /// Index value that makes a slug unique per member.
     pub fn own_slug(user: &str, slug: &str) -> String {
         format!("{user}/{slug}")
+    }
+
+    /// The index entry of workflows that drain.
+    pub fn draining() -> (&'static str, String) {
+        ("draining", "yes".into())
     }
 }
 
@@ -53,6 +84,10 @@ impl Resource for Workflow {
         if let Some(slug) = &self.slug {
             names.push(("own slug", Self::own_slug(&self.user, slug), true));
             names.push(("slug", slug.clone(), false));
+        }
+        if self.drain.is_some() {
+            let (field, value) = Self::draining();
+            names.push((field, value, false));
         }
         names
     }

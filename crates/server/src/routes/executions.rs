@@ -21,6 +21,7 @@ use crate::{
     },
     resources::repository::Repository,
     services::{
+        drains,
         execution_view::{
             self, ExecutionBody, ExecutionListed, ExecutionSummary, Include, RuntimeState, attempts, listed_error,
             read_details, snapshot,
@@ -145,6 +146,11 @@ fn body(app: &App, caller: &Caller, id: &str, include: Include) -> Result<Execut
     // The journal may be newer than the row. The row is read again to match it.
     let row = app.engine.store().execution(row.key)?.unwrap_or(row);
     let mut shown = execution_view::body(caller, &row, &details);
+    if let (Some(reason), Some(workflow)) = (&mut shown.waiting_for, &row.workflow_id)
+        && drains::holds(app, caller, workflow, &row.workflow_hash)?
+    {
+        *reason = "draining";
+    }
     if include.steps {
         let (steps, cursor) = first_steps(&attempts(app, &row, 0)?)?;
         (shown.included.steps, shown.included.steps_cursor) = (Some(steps), cursor);

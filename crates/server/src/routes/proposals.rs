@@ -290,6 +290,8 @@ struct AppliedBody {
     by: String,
     /// The version of the workflow.
     version: String,
+    /// Treatment of the executions that ran: `pin`, `strict` or `drain`; null in proposals of older releases.
+    while_running: Option<String>,
     /// Time, RFC 3339.
     at: String,
 }
@@ -386,6 +388,7 @@ fn body(id: String, proposal: Proposal, status: ProposalStatus) -> ProposalBody 
         applied: applied.map(|applied| AppliedBody {
             by: applied.by,
             version: applied.version,
+            while_running: applied.while_running,
             at: timestamps::text(applied.at),
         }),
         failure,
@@ -474,18 +477,15 @@ async fn create(
         rationale,
         execution: request.execution_id,
         expires_at,
+        written: None,
     };
     app.run(move |app| {
         let shown = proposals::create(app, &caller, &new, || found(app, &caller, &id))?;
-        written: None,
         Ok((StatusCode::CREATED, Json(detailed(shown))))
     })
     .await
 }
 
-/// Get a proposal with its difference, its findings and its risk.
-#[utoipa::path(get, path = "/api/workflows/{id}/proposals/{proposalId}", tag = "proposals",
-    params(("id" = String, Path), ("proposalId" = String, Path)),
 /// Have a language model of the server write a change, and propose it. The model is asked again, at most twice, with the
 /// mistakes that the compiler finds. The answer takes as long as the model does, up to some minutes. Sessions and agents
 /// cannot: they send definitions.
@@ -507,6 +507,9 @@ async fn write(
     Ok((StatusCode::CREATED, Json(detailed(shown))))
 }
 
+/// Get a proposal with its difference, its findings and its risk.
+#[utoipa::path(get, path = "/api/workflows/{id}/proposals/{proposalId}", tag = "proposals",
+    params(("id" = String, Path), ("proposalId" = String, Path)),
     extensions(("x-permission" = json!("workflows:read"))),
     responses((status = 200, body = DetailedProposal), (status = 409, body = ProblemBody)))]
 async fn get(
@@ -595,17 +598,17 @@ async fn apply(
     PathParams((id, proposal)): PathParams<(String, String)>,
     Body(request): Body<ApplyRequest>,
 ) -> Result<Json<AppliedProposal>> {
-    let is_strict = match request.while_running.unwrap_or(WhileRunning::Pin) {
-        WhileRunning::Pin => false,
-        WhileRunning::Strict => true,
-        WhileRunning::Drain | WhileRunning::Migrate => {
-            let message =
-                "this release has `pin` and `strict` only: with `pin`, running executions keep their definition";
+    let treatment = match request.while_running.unwrap_or(WhileRunning::Pin) {
+        WhileRunning::Pin => proposals::WhileRunning::Pin,
+        WhileRunning::Strict => proposals::WhileRunning::Strict,
+        WhileRunning::Drain => proposals::WhileRunning::Drain,
+        WhileRunning::Migrate => {
+            let message = "this release has `pin`, `drain` and `strict`: running executions keep their definition";
             return Err(Problem::field("whileRunning", message));
         }
     };
     app.run(move |app| {
-        let (shown, saved) = proposals::apply(app, &caller, &proposal, is_strict, || found(app, &caller, &id))?;
+        let (shown, saved) = proposals::apply(app, &caller, &proposal, treatment, || found(app, &caller, &id))?;
         Ok(Json(AppliedProposal { proposal: detailed(shown), workflow: SavedBody::from(saved) }))
     })
     .await

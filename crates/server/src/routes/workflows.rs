@@ -23,11 +23,13 @@ use crate::{
         timestamps,
     },
     resources::{
-        Source, Version, VersionReturn, Workflow,
+        Drain, Source, Version, VersionReturn, Workflow,
         repository::{Listing, Repository, Stored},
     },
     services::{
+        drains,
         execution_view::ExecutionListed,
+        proposals,
         save_workflow::{self, Draft, Saved, Whole},
         workflow_names::resolve,
     },
@@ -41,6 +43,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(sync_all))
         .routes(routes!(history))
         .routes(routes!(executions))
+        .routes(routes!(end_drain))
 }
 
 /// A workflow.
@@ -68,16 +71,52 @@ pub(crate) struct WorkflowBody {
     enabled: bool,
     /// Tags for searches.
     tags: Vec<String>,
+    /// The drain since a proposal was applied with `drain`; null if there is none.
+    draining: Option<DrainBody>,
     /// Time of creation, RFC 3339.
     created_at: String,
     /// Time of the last change, RFC 3339.
     updated_at: String,
 }
 
+/// A drain of a workflow: executions of its new definitions wait until none of an older one is unfinished.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct DrainBody {
+    /// Time at which the proposal was applied, RFC 3339.
+    since: String,
+    /// Id of the member who applied it.
+    by: String,
+    /// The applied proposal.
+    proposal_id: String,
+    /// Hash of the definition before.
+    from_hash: String,
+    /// Unfinished executions of older definitions, up to 10,000; null in lists and in responses to changes.
+    waits_for: Option<usize>,
+}
+
+impl From<Drain> for DrainBody {
+    fn from(Drain { since, by, proposal, from, .. }: Drain) -> Self {
+        Self { since: timestamps::text(since), by, proposal_id: proposal, from_hash: from, waits_for: None }
+    }
+}
+
 impl From<Stored<Workflow>> for WorkflowBody {
     fn from(stored: Stored<Workflow>) -> Self {
         let Workflow {
-            user, slug, name, description, version, data, hash, enabled, tags, created_at, updated_at, ..
+            user,
+            slug,
+            name,
+            description,
+            version,
+            data,
+            hash,
+            enabled,
+            tags,
+            created_at,
+            updated_at,
+            drain,
+            revision: _,
         } = stored.body;
         Self {
             id: stored.id,
@@ -90,6 +129,7 @@ impl From<Stored<Workflow>> for WorkflowBody {
             workflow_hash: hash,
             enabled,
             tags,
+            draining: drain.map(Into::into),
             created_at: timestamps::text(created_at),
             updated_at: timestamps::text(updated_at),
         }
@@ -246,7 +286,30 @@ async fn get(
     caller: Caller,
     PathParams(id): PathParams<String>,
 ) -> Result<Tagged<WorkflowBody>> {
-    app.run(move |app| found(app, &caller, &id).map(tagged)).await
+    app.run(move |app| {
+        let stored = found(app, &caller, &id)?;
+        let waits_for = drains::waits_for(app, &caller, &stored)?;
+        let mut shown = tagged(stored);
+        // A drain that is over is removed by the next read of the node that counts.
+        shown.body.draining = waits_for.and(shown.body.draining.take());
+        if let Some(draining) = &mut shown.body.draining {
+            draining.waits_for = waits_for;
+        }
+        Ok(shown)
+    })
+    .await
+}
+
+/// End the drain of a workflow, as its owner or as an admin: the executions that wait begin beside the older ones.
+#[utoipa::path(delete, path = "/api/workflows/{id}/drain", tag = "workflows", params(("id" = String, Path)),
+    extensions(("x-permission" = json!("approvals:decide"))),
+    responses((status = 200, body = WorkflowBody), (status = 409, body = ProblemBody)))]
+async fn end_drain(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+) -> Result<Tagged<WorkflowBody>> {
+    app.run(move |app| proposals::end_drain(app, &caller, || found(app, &caller, &id)).map(tagged)).await
 }
 
 fn tagged(stored: Stored<Workflow>) -> Tagged<WorkflowBody> {

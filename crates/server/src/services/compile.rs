@@ -129,6 +129,8 @@ pub(crate) fn is_light(app: &App, organization: &str, workflow: &Workflow) -> bo
 pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workflow, by: &str) -> Result<StartRequest> {
     let CompiledPlan { plan, stored, .. } = plan_of(app, repository.organization(), workflow)?;
     let mut known = Map::new();
+    // The definition and the drain of a workflow are one row, so a start of a new definition knows of its drain.
+    let mut drains = workflow.drain.is_some();
     let workflows = plan_tree(&plan, |name| -> Result<Arc<Plan>, NotResolved> {
         let child = resolve_started(repository, &workflow.user, name, &PendingChange::default())?.ok_or_else(|| {
             NotResolved(Problem::field("workflow", format!("it starts `{name}`, and there is no such workflow here")))
@@ -138,13 +140,14 @@ pub(crate) fn request_of(app: &App, repository: Repository<'_>, workflow: &Workf
             return Err(NotResolved(Problem::new(Code::WorkflowDisabled, message)));
         }
         known.insert(name.into(), Value::map(trigger_fields(&child)));
+        drains |= child.body.drain.is_some();
         Ok(plan_of(app, repository.organization(), &child.body)?.plan)
     });
     let workflows = workflows.map_err(|NotResolved(problem)| problem)?;
     if let Some(why) = endless_circle(&plan, &workflows) {
         return Err(Problem::field("workflow", why));
     }
-    let request = StartRequest { workflows, ..StartRequest::of(plan, stored, by) };
+    let request = StartRequest { workflows, waits_for_read: drains, ..StartRequest::of(plan, stored, by) };
     let mut request = request.guarded(&app.settings.effect_policy, Some(repository.organization()));
     if let (Value::Map(trigger), false) = (&mut request.trigger, known.is_empty()) {
         trigger.insert(WORKFLOWS_IN_TRIGGER.into(), known.into());

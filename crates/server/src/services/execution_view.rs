@@ -147,7 +147,8 @@ pub(crate) struct ExecutionBody {
     #[serde(flatten)]
     pub summary: ExecutionSummary,
     /// Reason why a pending execution has not started: the concurrency limit of the `user`, the `organization` or the
-    /// `workflow`, or `admission` before the limits were checked. Null after the start.
+    /// `workflow`, `draining` while older executions of its workflow have not ended, or `admission` before the limits were
+    /// checked. Null after the start.
     pub waiting_for: Option<&'static str>,
     /// Metadata of the trigger; null for child executions.
     #[schema(value_type = Option<Object>)]

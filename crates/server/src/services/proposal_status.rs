@@ -91,6 +91,7 @@ mod tests {
                 created_at: 7,
                 updated_at: 7,
                 revision: 1,
+                drain: None,
             },
         };
         let proposal = |status, base_hash: &str, workflow_created_at| Proposal {
@@ -109,8 +110,8 @@ mod tests {
             applied: None,
             failure: None,
             shadow: None,
-            expires_at: 100,
             written: None,
+            expires_at: 100,
             created_at: 10,
             updated_at: 10,
         };

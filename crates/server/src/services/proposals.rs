@@ -22,6 +22,7 @@ use crate::{
     },
     services::{
         compile::{compile, plan_of},
+        drains::{UNFINISHED, check_can_drain},
         proposal_review::{self, Subject, subject},
         proposal_status::{Move, after, status_at},
         save_workflow::{Draft, Origin, Saved, replacement},
@@ -47,9 +48,6 @@ const OPEN_MAX: usize = 100;
 
 /// Expired proposals that one creation marks. Each is written with its definition.
 const MARKED_MAX: usize = 8;
-/// Statuses of executions that have not ended.
-const UNFINISHED: [&str; 4] = ["pending", "running", "waiting_approval", "cancel_requested"];
-
 /// Unfinished executions that a message names.
 const UNFINISHED_NAMED_MAX: usize = 3;
 
@@ -67,10 +65,10 @@ pub(crate) struct NewProposal {
     pub summary: Option<String>,
     pub rationale: Option<String>,
     pub execution: Option<String>,
-    /// The model that wrote it, if one did.
-    pub written: Option<Written>,
     /// Milliseconds since 1970; `None` for the default.
     pub expires_at: Option<u64>,
+    /// The model that wrote it, if one did.
+    pub written: Option<Written>,
 }
 
 /// A review to record.
@@ -87,6 +85,28 @@ pub(crate) struct Shown {
     pub body: Proposal,
     pub status: ProposalStatus,
     pub subject: Option<Subject>,
+}
+
+/// Treatment of the workflow's unfinished executions when a proposal is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhileRunning {
+    /// They end with their definition, beside executions of the new one.
+    Pin,
+    /// The application is refused while there are any. The check precedes the transaction.
+    Strict,
+    /// Executions of the new definition wait until all older ones have ended.
+    Drain,
+}
+
+impl WhileRunning {
+    /// The name in JSON.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pin => "pin",
+            Self::Strict => "strict",
+            Self::Drain => "drain",
+        }
+    }
 }
 
 /// The result of a change that is committed even if the request is rejected.
@@ -125,6 +145,7 @@ pub(crate) fn create(
         workflow_created_at: workflow.body.created_at,
         author,
         change,
+        written: new.written.clone(),
         status: ProposalStatus::Pending,
         reviews: Vec::new(),
         applied: None,
@@ -145,7 +166,6 @@ pub(crate) fn create(
             return Err(Problem::new(Code::RateLimited, message));
         }
         change.puts.push(repository.put(&proposal_key(&workflow.id, &id), &body, 0)?);
-        written: new.written.clone(),
         change.audit.push(audit(
             caller,
             "proposal.create",
@@ -225,13 +245,12 @@ pub(crate) fn review(
     outcome.0
 }
 
-/// Applies an approved proposal. The definition, the version and the status of the proposal are one transaction. If
-/// `is_strict` is true, it is refused while an execution of the workflow is unfinished; the check precedes the transaction.
+/// Applies an approved proposal. The definition, the version, the drain and the status of the proposal are one transaction.
 pub(crate) fn apply(
     app: &App,
     caller: &Caller,
     id: &str,
-    is_strict: bool,
+    while_running: WhileRunning,
     find: impl Fn() -> Result<Stored<Workflow>>,
 ) -> Result<(Shown, Saved)> {
     let repository = Repository::of(app.catalogue(), &caller.organization);
@@ -244,19 +263,19 @@ pub(crate) fn apply(
         if stored.body.status != ProposalStatus::Approved {
             return Err(not_approved(&status_at(&stored.body, &workflow, now)));
         }
-        if is_strict {
-            check_idle(app, caller, &workflow)?;
-        }
+        check_running(app, caller, &workflow, while_running)?;
         stored.body.updated_at = now;
         if now >= stored.body.expires_at {
             let problem = Problem::new(Code::Conflict, "The proposal has expired.");
             let moved = moved(repository, caller, id, stored, Move::Expire, &problem.message, &mut change);
             return moved.map(|()| (change, Outcome(Err(problem))));
         }
-        match applied(app, caller, repository, id, &stored.body, &workflow) {
+        match applied(app, caller, repository, (id, while_running), &stored.body, &workflow) {
             Ok((mut change, saved, subject)) => {
                 let version = saved.stored.body.version.clone();
-                stored.body.applied = Some(Applied { by: caller.user.clone(), version, at: now });
+                let treatment = Some(while_running.name().into());
+                stored.body.applied =
+                    Some(Applied { by: caller.user.clone(), version, while_running: treatment, at: now });
                 stored.body.status = after(stored.body.status, Move::Apply).unwrap_or(stored.body.status);
                 change.puts.push(repository.put(&stored.id, &stored.body, stored.version)?);
                 change.audit.push(audit(
@@ -267,6 +286,7 @@ pub(crate) fn apply(
                     [
                         ("reviewHash", Value::from(subject.hash.as_str())),
                         ("version", saved.stored.body.version.as_str().into()),
+                        ("whileRunning", while_running.name().into()),
                     ],
                 ));
                 let status = stored.body.status;
@@ -286,6 +306,9 @@ pub(crate) fn apply(
             }
         }
     })?;
+    if while_running == WhileRunning::Drain && outcome.0.is_ok() {
+        app.engine.limits_changed(&caller.organization);
+    }
     outcome.0
 }
 
@@ -314,6 +337,39 @@ pub(crate) fn rollback(
         change.audit.push(entry(caller, "workflow.rollback", &saved.stored.id, detail));
         Ok((change, (saved, false)))
     })
+}
+
+/// Ends the drain of a workflow: the starts that wait begin beside the older executions.
+pub(crate) fn end_drain(
+    app: &App,
+    caller: &Caller,
+    find: impl Fn() -> Result<Stored<Workflow>>,
+) -> Result<Stored<Workflow>> {
+    let repository = Repository::of(app.catalogue(), &caller.organization);
+    let ended = with_retries(app.catalogue(), TRIES, || {
+        let mut stored = find()?;
+        check_decides(caller, &stored)?;
+        let Some(drain) = stored.body.drain.take() else {
+            let message = format!("The workflow `{}` does not drain.", stored.id);
+            return Err(Problem::new(Code::Conflict, message));
+        };
+        let puts = vec![repository.put(&stored.id, &stored.body, stored.version)?];
+        let detail = [("proposal", Value::from(drain.proposal)), ("from", drain.from.into())];
+        let audit = vec![entry(caller, "workflow.drain_end", &stored.id, Value::map(detail))];
+        stored.version += 1;
+        Ok((Change { puts, audit, sealing: *app.engine.key(), ..Change::default() }, stored))
+    })?;
+    app.engine.limits_changed(&caller.organization);
+    Ok(ended)
+}
+
+/// Checks that the executions that run permit an application.
+fn check_running(app: &App, caller: &Caller, workflow: &Stored<Workflow>, treatment: WhileRunning) -> Result<()> {
+    match treatment {
+        WhileRunning::Pin => Ok(()),
+        WhileRunning::Strict => check_idle(app, caller, workflow),
+        WhileRunning::Drain => check_can_drain(app, caller, workflow),
+    }
 }
 
 /// Checks that no execution of a workflow is unfinished.
@@ -352,7 +408,7 @@ fn applied(
     app: &App,
     caller: &Caller,
     repository: Repository<'_>,
-    id: &str,
+    (id, while_running): (&str, WhileRunning),
     proposal: &Proposal,
     workflow: &Stored<Workflow>,
 ) -> Result<(Change, Saved, Subject), Refusal> {
@@ -383,7 +439,8 @@ fn applied(
         return Err(Refusal::Void(Problem::new(Code::Conflict, NO_SHADOW)));
     }
     let draft = Draft { data: Some(proposal.change.data.clone()), ..Draft::default() };
-    let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()) };
+    let drains = while_running == WhileRunning::Drain;
+    let origin = Origin { source: Source::ProposalApply, proposal: Some(id.into()), drains };
     let (change, saved) = replacement(app, caller, workflow.clone(), &draft, &origin).map_err(failed)?;
     Ok((change, saved, subject))
 }
@@ -614,6 +671,7 @@ mod tests {
             created_at: 7,
             updated_at: 7,
             revision: 1,
+            drain: None,
         };
         Stored { id: "w".into(), version: 1, body }
     }
@@ -631,6 +689,7 @@ mod tests {
             workflow_created_at: 7,
             author: Author { user: "ada".into(), execution: None, session: None },
             change,
+            written: None,
             status: ProposalStatus::Pending,
             reviews: Vec::new(),
             applied: None,
@@ -664,4 +723,3 @@ mod tests {
         assert_eq!(count().0, OPEN_MAX);
     }
 }
-            written: None,

@@ -28,6 +28,7 @@ use crate::{
         approvers::warnings_for_save,
         bootstrap::check_id,
         compile::{CompileError, check_circle, compile, keep},
+        drains,
         save_trigger::removals_of_workflow,
         version_numbers::{number, parts},
         workflow_names::PendingChange,
@@ -111,12 +112,14 @@ pub(crate) struct Origin {
     pub source: Source,
     /// Id of the applied proposal.
     pub proposal: Option<String>,
+    /// True if executions of the new definition wait for those of older ones.
+    pub drains: bool,
 }
 
 impl Origin {
     /// A change without a proposal.
     pub(crate) fn of(source: Source) -> Self {
-        Self { source, proposal: None }
+        Self { source, proposal: None, drains: false }
     }
 }
 
@@ -365,6 +368,7 @@ fn prepare(
         workflow.data = Data(document.value);
     }
     workflow.updated_at = now;
+    let mut is_return = false;
     if before.is_none() || draft.data.is_some() || draft.version.is_some() {
         let numbering = number(repository, id, &workflow, draft.version.as_deref())?;
         workflow.version = numbering.version;
@@ -374,9 +378,17 @@ fn prepare(
             puts.push(repository.put(&version_id(id, workflow.revision), &version, 0)?);
             puts.extend(numbers);
         } else if let Some(before) = before.as_ref().filter(|before| before.hash != workflow.hash) {
+            is_return = true;
             let (own, from_hash) = (return_id(id, now)?, before.hash.clone());
             puts.push(repository.put(&own, &returned(&workflow, id, from_hash, caller, origin, now), 0)?);
         }
+    }
+    if let Some(before) = &before {
+        let begins = origin.proposal.as_ref().filter(|_| origin.drains);
+        workflow.drain = match begins {
+            Some(proposal) => Some(drains::begin(before, &workflow.hash, proposal, caller, now)),
+            None => drains::after(before.drain.as_ref(), &workflow.hash, is_return)?,
+        };
     }
     puts.insert(0, repository.put(id, &workflow, version)?);
     let action = if before.is_some() { "workflow.update" } else { "workflow.create" };
@@ -450,6 +462,7 @@ fn fresh(repository: Repository<'_>, caller: &Caller, id: &str, now: u64) -> Res
         created_at: now,
         updated_at: now,
         revision: last.first().map_or(0, |last| last.body.revision),
+        drain: None,
     })
 }
 

@@ -258,6 +258,7 @@ mod tests {
             created_at,
             updated_at: created_at,
             revision: 1,
+            drain: None,
         }
     }
 

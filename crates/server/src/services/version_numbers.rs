@@ -170,6 +170,7 @@ mod tests {
             created_at: 0,
             updated_at: 0,
             revision: 0,
+            drain: None,
         }
     }
 

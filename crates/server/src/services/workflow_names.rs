@@ -125,6 +125,7 @@ mod tests {
             created_at: 0,
             updated_at: 0,
             revision: 1,
+            drain: None,
         };
         Stored { id: id.into(), version, body }
     }

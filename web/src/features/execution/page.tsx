@@ -143,9 +143,11 @@ function Reasons({ execution }: { execution: Execution }) {
       {execution.waitingFor && (
         <Notice tone="wait">
           Queued:{' '}
-          {execution.waitingFor === 'admission'
-            ? 'the limits are being checked'
-            : `the concurrency limit of the ${execution.waitingFor} is reached`}
+          {execution.waitingFor === 'draining'
+            ? 'executions of an older definition have not ended'
+            : execution.waitingFor === 'admission'
+              ? 'the limits are being checked'
+              : `the concurrency limit of the ${execution.waitingFor} is reached`}
           .
         </Notice>
       )}
