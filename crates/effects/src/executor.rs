@@ -185,6 +185,13 @@ impl Executors {
 
 /// The failure of an attempt without an executor. It is not retried, since waiting does not add an executor.
 fn no_executor(attempt: &Attempt) -> Failure {
+    if attempt.effect == "agent_message" {
+        let message = format!(
+            "step `{}`: the workflow has no conversation that gets the message; write `conversation: NAME` at an `agent` step",
+            attempt.step
+        );
+        return Failure::new(Class::Invalid, "conversation_unknown", message);
+    }
     let what = match attempt.params.get("tool").and_then(|tool| tool.as_text()) {
         Some(tool) => format!("the tool `{tool}`"),
         None => format!("`{}` steps", attempt.effect),

@@ -109,6 +109,7 @@ pub(crate) fn identity(input: &Input) -> String {
             format!("decide {}{rounds} {gate} {} {by}", instance.step, decision.name())
         }
         Input::Signal { id, .. } => format!("signal {id}"),
+        Input::Message { id, .. } => format!("message {id}"),
         Input::Cancel { .. } => "cancel".into(),
         Input::SkipCleanup { .. } => "skip cleanup".into(),
         Input::Admit => "admit".into(),

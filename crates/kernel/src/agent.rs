@@ -21,6 +21,9 @@ mod read;
 
 pub use read::{NoAnswer, read_answer};
 
+/// The stop reason of an interrupted model call.
+const INTERRUPTED: &str = "interrupted";
+
 /// Returns the tool calls of an answer; none if it asks for none.
 pub(crate) fn tool_calls(answer: &Value) -> &[Value] {
     answer.get("toolCalls").and_then(Value::as_list).unwrap_or_default()
@@ -79,21 +82,41 @@ pub fn tokens_of(value: &Value) -> u64 {
 }
 
 /// Estimates the tokens of the next request of a conversation. The provider has counted the last one, so only the tool
-/// results after it are estimated.
-pub(crate) fn input_estimate(settings: &Value, turns: &[Value], agent: &Agent) -> u64 {
+/// results and messages after it are estimated. `before` are the tokens of what was said before the first turn.
+pub(crate) fn input_estimate(settings: &Value, before: u64, turns: &[Value], agent: &Agent) -> u64 {
     let last = turns.last();
     let counted = |key: &str| last?.get("answer")?.get("usage")?.get(key)?.as_u64().filter(|tokens| *tokens > 0);
     let of = |part: Option<&Value>| part.map_or(0, tokens_of);
     match counted("inputTokens") {
         Some(input) => {
-            let news = of(last.and_then(|turn| turn.get("results"))) + of(last.and_then(|turn| turn.get("rejected")));
+            let news: u64 =
+                ["results", "rejected", "messages"].map(|key| of(last.and_then(|turn| turn.get(key)))).iter().sum();
             input.saturating_add(counted("outputTokens").unwrap_or_default()).saturating_add(news)
         }
         None => {
             let tools = agent.tools.len() as u64 * AGENT_TOOL_TOKENS;
-            tokens_of(settings) + of(agent.answer_schema.as_ref()) + tools + turns.iter().map(tokens_of).sum::<u64>()
+            let said = before + turns.iter().map(tokens_of).sum::<u64>();
+            tokens_of(settings) + of(agent.answer_schema.as_ref()) + tools + said
         }
     }
+}
+
+/// Returns the part of a conversation that an agent has said.
+pub(crate) fn past_part(settings: &Value, opening: &[Value], turns: &[Value]) -> Value {
+    let said = ["goal", "context"].into_iter().filter_map(|key| Some((key, settings.get(key)?.clone())));
+    let messages = (!opening.is_empty()).then(|| ("messages", opening.to_vec().into()));
+    Value::map(said.chain(messages).chain([("turns", to_value(turns))]))
+}
+
+/// The answer of a model call that a message has interrupted.
+pub(crate) fn interrupted_answer() -> Value {
+    let calls = Value::from(Vec::new());
+    Value::map([("text", "".into()), ("toolCalls", calls), ("stopReason", INTERRUPTED.into())])
+}
+
+/// True if a message has interrupted the call of an answer.
+pub(crate) fn is_interrupted(answer: &Value) -> bool {
+    answer.get("stopReason").and_then(Value::as_text) == Some(INTERRUPTED)
 }
 
 /// Returns the message by which an answer is rejected.

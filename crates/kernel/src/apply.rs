@@ -20,6 +20,7 @@ use crate::{
 
 mod blocks;
 mod budgets;
+mod conversations;
 pub(crate) mod size;
 
 /// A record that is not a legal transition from the current state. The cause is a damaged journal or a bug in `decide`.
@@ -41,7 +42,7 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Running, Record::BranchTaken { .. } | Record::ChildWaits { .. }) => Running,
         (Running, Record::ExecutionsGiven { .. } | Record::ExecutionsReturned { .. }) => Running,
         (Running, Record::RoundStarted { .. } | Record::RoundEnded { .. } | Record::StepLogged { .. }) => Running,
-        (Running, Record::AnswerRejected { .. }) => Running,
+        (Running, Record::AnswerRejected { .. } | Record::MessagesRead { .. }) => Running,
         (Running, Record::WaitStarted { .. }) => Waiting,
         // A retry, or a call that was approved, may need a larger budget.
         (Running | Retrying | WaitingApproval, Record::GateOpened { .. }) => WaitingApproval,
@@ -55,7 +56,8 @@ pub fn next_status(status: Status, record: &Record) -> Option<Status> {
         (Running, Record::SignalTaken { .. }) => Running,
         (WaitingApproval, Record::GateDecided { .. }) => WaitingApproval,
 
-        (Running | Waiting | WaitingApproval, Record::StepCompleted { .. }) => Completed,
+        // A message may interrupt a model call between two attempts.
+        (Running | Retrying | Waiting | WaitingApproval, Record::StepCompleted { .. }) => Completed,
         (Running | Retrying | Waiting | WaitingApproval, Record::StepFailed { .. }) => Failed,
         (Running | Retrying | Waiting | WaitingApproval, Record::StepCancelled { .. }) => Cancelled,
         _ => return None,
@@ -105,6 +107,7 @@ fn apply_to_execution(state: &mut State, record: &Record) -> Result<(), IllegalT
             state.counts.memory_bytes += value_size::of_signal(id, name, &payload);
             state.signals.kept.push(Signal { id: id.clone(), name: name.clone(), payload, byte_count });
         }
+        Record::MessageKept { .. } => conversations::keep(state, record).map_err(|why| illegal(state, record, why))?,
         Record::DeadlineHeld { remaining_ms } => {
             set_deadline(state, None);
             state.end.deadline_held = Some(*remaining_ms);
@@ -266,6 +269,7 @@ fn apply_to_step(state: &mut State, instance: &Instance, record: &Record) -> Res
     }
     if next.is_final() {
         budgets::end_step(state, instance);
+        conversations::end_step(state, instance, &step);
         step.times.ended_at = Some(now);
         blocks::end_step(state, &scope, instance, &step, status);
         let_go(state, &mut step);
@@ -309,6 +313,9 @@ fn check_block(state: &State, instance: &Instance, record: &Record) -> Result<()
             state.blocks.loops.get(instance).is_some_and(|turns| turns.open == 0 && !turns.outputs.is_empty())
         }
         (Record::AnswerRejected { .. }, _) => false,
+        (Record::MessagesRead { count, .. }, _) => state
+            .conversation_of_agent(instance)
+            .is_some_and(|(_, conversation)| (1..=conversation.unread.len()).contains(&(*count as usize))),
         (Record::GateOpened { .. }, _) => {
             state.steps.get(instance).and_then(|step| step.gate.as_ref()).is_none_or(|gate| !gate.is_open)
         }
@@ -361,6 +368,7 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
             let reason = known(state, reason);
             blocks::reject_answer(state, instance, reason);
         }
+        Record::MessagesRead { count, .. } => conversations::read(state, instance, *count as usize),
         Record::AttemptStarted { attempt, timeout_at, .. } => {
             // An attempt of a function runs in the sandbox and is not counted as a call.
             let goes_out = state.plan.step(instance.step).work.goes_out();
@@ -408,6 +416,7 @@ fn change(state: &mut State, instance: &Instance, step: &mut StepState, record: 
     }
     if matches!(record, Record::StepStarted { .. }) {
         blocks::open_inside(state, instance, &step.input);
+        conversations::begin_step(state, instance);
     }
 }
 
@@ -476,6 +485,7 @@ fn settle_timers(state: &mut State, instance: &Instance, step: &StepState, recor
             | Record::RoundStarted { .. }
             | Record::RoundEnded { .. }
             | Record::AnswerRejected { .. }
+            | Record::MessagesRead { .. }
     );
     if !ends_attempt {
         return;
@@ -518,7 +528,8 @@ fn track(state: &mut State, instance: &Instance, step: &StepState, record: &Reco
     let waited = if waits { !state.open.waits.insert(instance.clone()) } else { state.open.waits.remove(instance) };
     // A step between two attempts still counts against `max_parallel`. Otherwise more attempts than allowed could run
     // when its retry is due.
-    let gives_room = !state.plan.step(instance.step).work.goes_out();
+    let goes_out = state.plan.step(instance.step).work.goes_out();
+    let gives_room = !goes_out || state.conversation_of_message(instance.step).is_some();
     if let Some(scope) = state.blocks.scopes.get_mut(&instance.scope(&state.plan)).filter(|_| gives_room) {
         scope.waiting = scope.waiting + u32::from(waits) - u32::from(waited);
     }
@@ -623,7 +634,7 @@ mod tests {
             [
                 "pending: skipped>skipped started>running failed>failed",
                 "running: branch>running logged>running child>running given>running returned>running round>running rounded>running attempt>running stopping>running retry>retrying again>running wait>waiting gate>waiting_approval taken>running completed>completed failed>failed cancelled>cancelled",
-                "retrying: attempt>running gate>waiting_approval failed>failed cancelled>cancelled",
+                "retrying: attempt>running gate>waiting_approval completed>completed failed>failed cancelled>cancelled",
                 "waiting: taken>waiting completed>completed failed>failed cancelled>cancelled",
                 "waiting_approval: attempt>running gate>waiting_approval decided>waiting_approval completed>completed failed>failed cancelled>cancelled",
                 "completed: ",

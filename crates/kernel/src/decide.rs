@@ -18,6 +18,7 @@ mod executions;
 mod failures;
 mod gates;
 mod loops;
+mod messages;
 mod waits;
 
 pub use budgets::usage_of;
@@ -56,7 +57,7 @@ use evaluations::Task;
 use executions::Weights;
 
 pub use crate::decide_version::{
-    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, MEMORY_SINCE, QUEUES_SINCE, SIGNAL_BYTES_SINCE,
+    BOUNDS_SINCE, BUDGETS_SINCE, DECIDE_VERSION, MEMORY_SINCE, MESSAGES_SINCE, QUEUES_SINCE, SIGNAL_BYTES_SINCE,
 };
 
 /// Failure code that a parent receives when its child is quarantined.
@@ -210,11 +211,14 @@ pub fn decide_yielding(
 }
 
 /// Returns the running attempt of a step instance as it was dispatched. A node that takes over an execution needs it to
-/// recover the attempt.
+/// recover the attempt. `None` for what no executor performs: children, and messages to conversations.
 pub fn open_attempt(state: &State, instance: &Instance) -> Option<Attempt> {
     let step = state.steps.get(instance)?;
     let start = state.start.as_ref()?;
     let planned = state.plan.step(instance.step);
+    if state.conversation_of_message(instance.step).is_some() {
+        return None;
+    }
     let Work::Effect { effect, .. } = &planned.work else { return None };
     let (effect, params) = match state.plan.agent_part(instance.step) {
         None => (effect.clone(), step.input.clone()),
@@ -314,6 +318,8 @@ struct Agenda {
     yields_at: Option<u32>,
     /// Weights for sharing the execution budget, computed on first use.
     weights: Option<Weights>,
+    /// Agents of conversations that have ended in this turn. Steps may still wait for their answers.
+    ended_agents: Vec<Instance>,
 }
 
 impl Agenda {
@@ -334,6 +340,7 @@ impl Agenda {
             ends_early: false,
             yields_at: None,
             weights: None,
+            ended_agents: Vec::new(),
         }
     }
 
@@ -387,6 +394,9 @@ impl Decider<'_> {
                 self.decision(instance, *gate, *decision, by, reason)
             }
             Input::Signal { id, name, payload } => self.signal(id, name, payload),
+            Input::Message { id, conversation, content, interrupt, by } => {
+                self.message(id, conversation.as_deref(), content, *interrupt, by)
+            }
             Input::Admit => self.admit(),
             Input::Cancel { reason, by } => self.cancel(reason, by),
             Input::SkipCleanup { by } => self.skip_cleanup(by),
@@ -474,6 +484,11 @@ impl Decider<'_> {
     fn follow(&mut self) -> Result<(), IllegalTransition> {
         while self.state.end.ended_at.is_none() {
             let evaluates = !self.agenda.tasks.is_empty();
+            if let Some(agent) = self.agenda.ended_agents.pop() {
+                // Comes before the end of a full turn, since the next one does not know which agents have ended.
+                self.agent_has_ended(&agent)?;
+                continue;
+            }
             if self.agenda.is_full() {
                 // A frame ends only when all requested evaluations have results.
                 return if evaluates { Ok(()) } else { self.split() };
@@ -523,6 +538,9 @@ impl Decider<'_> {
         let plan = self.state.plan.clone();
         let bail = plan.step(instance.step).bail.as_ref();
         self.record(Record::StepCompleted { instance: instance.clone(), output: output.clone().into() })?;
+        if plan.agent_part(instance.step) == Some(AgentPart::Model) {
+            self.answer_senders(instance, &output)?;
+        }
         if self.is_end_settled() {
             return Ok(());
         }
@@ -656,6 +674,9 @@ impl Decider<'_> {
             }
             if halts_loops {
                 self.look_everywhere();
+            }
+            if record.ends_step() && self.state.plan.conversation_of_agent(instance.step).is_some() {
+                self.agenda.ended_agents.push(instance.clone());
             }
             self.look_inside(instance, &record);
             self.look_along_edges(instance);

@@ -2,7 +2,7 @@
 
 /// Version of the rules in [`decide`](crate::decide). An execution pins the version at its start. A change that makes an input
 /// produce other records is made under a higher version only, or replays of older journals would fail.
-pub const DECIDE_VERSION: u32 = 9;
+pub const DECIDE_VERSION: u32 = 10;
 
 /// Decide version that introduced these rules:
 ///
@@ -62,3 +62,6 @@ pub(crate) const CHILD_BUDGETS_SINCE: u32 = 9;
 
 /// Version since which nothing exists below a skipped step, for conditions with `exists`.
 pub(crate) const EXISTENCE_SINCE: u32 = 9;
+
+/// Version since which `agent_message` steps and people send messages to conversations, which several agents may continue.
+pub const MESSAGES_SINCE: u32 = 10;

@@ -45,6 +45,7 @@ mod http;
 mod inspector;
 pub mod keys;
 mod loops;
+mod messages;
 mod notation;
 mod outline;
 mod reachability;

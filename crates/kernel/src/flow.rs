@@ -124,11 +124,16 @@ impl<'p> Flows<'p> {
                 let untrusted = agent.tools.iter().any(is_from_outside).then_some(Source::Step(number));
                 flows.results.insert(number, Labels { untrusted, private: own.private.clone() });
             }
-            for reference in flows.references(number) {
-                match flows.resolved(number, reference).root {
+            for (holder, reference) in flows.references(number) {
+                match flows.resolved(holder, reference).root {
                     Root::Step(from) => readers[from as usize].push(number),
-                    _ => drop(own.join(&flows.of_reference(number, reference))),
+                    _ => drop(own.join(&flows.of_reference(holder, reference))),
                 }
+            }
+            // The response to a message is the text of an agent.
+            let answering = plan.conversation_of_message(number).into_iter();
+            for agent in answering.flat_map(|conversation| plan.agents_of_conversation(conversation)) {
+                readers[agent as usize].push(number);
             }
             readers[number as usize].extend(plan.parent(number));
             if flows.add(number, own) {
@@ -173,8 +178,14 @@ impl<'p> Flows<'p> {
     pub fn of_input(&self, step: u32) -> Labels {
         let agent = self.plan.agent_of_part(step).map(|(agent, _)| agent);
         let mut labels = Labels::default();
-        for reference in self.references(agent.unwrap_or(step)) {
-            labels.join(&self.of_reference(agent.unwrap_or(step), reference));
+        let reader = agent.unwrap_or(step);
+        for (holder, reference) in self.references(reader) {
+            labels.join(&self.of_reference(holder, reference));
+        }
+        for other in self.beside(reader).filter(|other| self.plan.agent(*other).is_some()) {
+            // What it has said and its tools have returned stays in the conversation, whatever `trust` says about its output.
+            labels.untrusted.get_or_insert(Source::Step(other));
+            self.results.get(&other).into_iter().for_each(|results| drop(labels.join(results)));
         }
         if let Some(results) = agent.and_then(|agent| self.results.get(&agent)) {
             let is_model = self.plan.agent_part(step) == Some(AgentPart::Model);
@@ -182,6 +193,17 @@ impl<'p> Flows<'p> {
             labels.join(&Labels { untrusted, private: results.private.clone() });
         }
         labels
+    }
+
+    /// Returns the other steps that say something in the conversation of an agent.
+    fn beside(&self, step: u32) -> impl Iterator<Item = u32> {
+        let conversation = self.plan.conversation_of_agent(step);
+        let speaks = move |other: &u32| {
+            *other != step
+                && [self.plan.conversation_of_agent(*other), self.plan.conversation_of_message(*other)]
+                    .contains(&conversation)
+        };
+        (0..self.plan.steps.len() as u32).filter(move |other| conversation.is_some() && speaks(other))
     }
 
     /// Adds labels to the output of a step, less those that its `trust` removes.
@@ -194,15 +216,20 @@ impl<'p> Flows<'p> {
         self.outputs[step as usize].join(&labels.without(trust))
     }
 
-    /// Returns the references whose values reach the work of a step.
-    fn references(&self, step: u32) -> Vec<&'p Reference> {
-        let mut found = Vec::new();
-        match &self.plan.step(step).work {
-            Work::Conditional { .. } | Work::Sleep { .. } | Work::SleepUntil { .. } => {}
-            Work::Loop(Loop { over: Over::While { .. } | Over::Until { .. } | Over::Items(_), .. }) => {}
-            work => work.references(&mut found),
+    /// Returns the references whose values reach the work of a step, each with the step that has it. An agent also reads
+    /// what others say in its conversation.
+    fn references(&self, step: u32) -> Vec<(u32, &'p Reference)> {
+        let mut all = Vec::new();
+        for holder in core::iter::once(step).chain(self.beside(step)) {
+            let mut found = Vec::new();
+            match &self.plan.step(holder).work {
+                Work::Conditional { .. } | Work::Sleep { .. } | Work::SleepUntil { .. } => {}
+                Work::Loop(Loop { over: Over::While { .. } | Over::Until { .. } | Over::Items(_), .. }) => {}
+                work => work.references(&mut found),
+            }
+            all.extend(found.into_iter().map(|reference| (holder, reference)));
         }
-        found
+        all
     }
 
     /// Replaces `@item` by the list that the innermost loop runs over.

@@ -49,6 +49,19 @@ pub enum Input {
         /// Payload of the signal.
         payload: Value,
     },
+    /// Delivers a person's message to a conversation.
+    Message {
+        /// Deduplication id. A second message with the same id is ignored.
+        id: String,
+        /// Name of the conversation. `None` for the only one of the workflow.
+        conversation: Option<String>,
+        /// The text.
+        content: Value,
+        /// True if the agent's open model call is canceled, so that the message is read at once.
+        interrupt: bool,
+        /// User id of the authenticated caller.
+        by: String,
+    },
     /// Admits a queued execution.
     Admit,
     /// Cancels the execution.

@@ -156,6 +156,21 @@ pub const AGENT_TOKENS_MAX: u64 = 1_000_000;
 /// Minimum timeout of `agent_message`, in milliseconds (second specification).
 pub const AWAIT_MIN_MS: u64 = 1000;
 
+/// Maximum timeout of `agent_message`, in milliseconds: that of one model call, the longest that an agent thinks.
+pub const AWAIT_MAX_MS: u64 = AGENT_TIMEOUT_DEFAULT_MS;
+
+/// Default timeout of an `agent_message` that waits for an answer, in milliseconds.
+pub const AWAIT_DEFAULT_MS: u64 = 120_000;
+
+/// Maximum encoded size of a message to an agent, in bytes. It stays in every further request of the conversation.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+
+/// Maximum number of messages that a conversation keeps until an agent reads them, all in one turn.
+pub const MESSAGES_KEPT_MAX: usize = 64;
+
+/// Maximum encoded size of the messages that a conversation keeps, in bytes.
+pub const MESSAGES_KEPT_BYTES_MAX: usize = 1024 * 1024;
+
 /// Maximum response size that an HTTP request may ask for, in bytes.
 pub const RESPONSE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 

@@ -26,6 +26,7 @@ mod decode;
 mod effect_rules;
 mod encode;
 mod graph;
+mod messages;
 mod retry;
 mod variables;
 mod work;

@@ -237,6 +237,26 @@ pub enum Record {
         /// The message to the model.
         reason: Payload,
     },
+    /// A message was accepted for a conversation. It is kept until an agent reads it.
+    MessageKept {
+        /// Name of the conversation.
+        conversation: String,
+        /// The step that sent it; `None` for a message of a person.
+        from: Option<Instance>,
+        /// User id of the person who sent it; `None` for a message of a step.
+        by: Option<String>,
+        /// Deduplication id of a person's message; empty for that of a step, which sends one.
+        id: String,
+        /// The text.
+        content: Payload,
+    },
+    /// An agent read the first messages that its conversation keeps, as part of the model call that starts next.
+    MessagesRead {
+        /// The agent.
+        instance: Instance,
+        /// Number of messages.
+        count: u32,
+    },
     /// A loop started a round.
     RoundStarted {
         /// The loop.
@@ -463,6 +483,8 @@ pub enum StopReason {
     Timeout,
     /// The execution is ending.
     Ending,
+    /// A message interrupts the model call of an agent.
+    Message,
 }
 
 /// Reason for which the steps of `finally` do not run, or not to their end.
@@ -526,6 +548,7 @@ impl Record {
             | Self::StepCancelled { instance, .. }
             | Self::StepLogged { instance, .. }
             | Self::AnswerRejected { instance, .. }
+            | Self::MessagesRead { instance, .. }
             | Self::RoundStarted { instance, .. }
             | Self::RoundEnded { instance, .. }
             | Self::ChildWaits { instance, .. }
@@ -535,6 +558,7 @@ impl Record {
             Self::Started { .. }
             | Self::LineageSet { .. }
             | Self::SignalKept { .. }
+            | Self::MessageKept { .. }
             | Self::CancelRequested { .. }
             | Self::DeadlineHeld { .. }
             | Self::DeadlineSet { .. }

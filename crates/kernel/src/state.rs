@@ -27,9 +27,11 @@ use crate::{
 };
 
 mod accounts;
+mod conversations;
 mod view;
 
 pub use accounts::Accounts;
+pub use conversations::{Conversation, Conversations, Message, MessageRejection};
 pub use view::View;
 
 /// The effect of a step that starts another workflow, as in the recorded input of an agent's tool call.
@@ -63,6 +65,8 @@ pub struct State {
     pub outputs: Map,
     /// Accepted signals.
     pub signals: Signals,
+    /// Conversations of agents, with their messages.
+    pub conversations: Conversations,
     /// Numbers that are compared with limits.
     pub counts: Counts,
     /// Facts about the records so far.
@@ -364,8 +368,10 @@ pub struct LoopState {
     pub memory_bytes: u64,
     /// Size of the outputs, in encoded bytes.
     pub output_bytes: u64,
-    /// For an agent, the hash of its turns.
+    /// For an agent, the hash of its turns and of those that it continues.
     pub conversation: Hash,
+    /// For an agent, the messages that it read before its first turn.
+    pub opening: Vec<Value>,
     /// The step whose failure fails the loop.
     pub failed: Option<Instance>,
     /// True if a failure inside will fail the loop. No further round starts.
@@ -472,6 +478,7 @@ impl State {
             open: OpenWork::default(),
             outputs: Map::new(),
             signals: Signals::default(),
+            conversations: Conversations::default(),
             counts: Counts::default(),
             journal: JournalFacts::default(),
             end: EndState::default(),

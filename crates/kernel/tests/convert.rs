@@ -143,7 +143,7 @@ fn converted_definitions_compile_to_the_same_plan() {
         check(&spelled_out(definition), &mut seen);
     }
     eprintln!("{} definitions: {seen:?}", definitions.len());
-    assert!(seen.converted > 2 * seen.refused, "{seen:?}");
+    assert!(seen.converted * 2 > 3 * seen.refused, "{seen:?}");
     assert!(seen.came_back_equal * 10 > seen.converted * 9, "{seen:?}");
 }
 

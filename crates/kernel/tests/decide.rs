@@ -10,6 +10,8 @@ mod evaluations;
 mod existence;
 #[path = "decide/failures.rs"]
 mod failures;
+#[path = "decide/messages.rs"]
+mod messages;
 #[path = "decide/policy.rs"]
 mod policy;
 #[path = "decide/signals.rs"]

@@ -348,3 +348,53 @@ fn rules_for_labels_apply_without_tool_servers() {
     let policy = EffectPolicy::read(&document.value).expect("a policy");
     assert_eq!(policy.denied(&compiled.plan, None).len(), 1);
 }
+
+/// An agent reads what others say in its conversation, also if they stand behind it.
+#[test]
+fn messages_carry_their_labels_into_a_conversation() {
+    let steps = |conversation: &str, content: &str| {
+        format!(
+            "variables: {{secret: {{type: string, private: true}}}}
+steps:
+  - {{id: get, type: http, url: 'https://a.test'}}
+  - id: both
+    type: parallel
+    steps:
+      - {{id: ask, type: agent, goal: Look, conversation: chat, tools: [s.send]}}
+      - {{id: tell, type: agent_message, content: '{content}', conversation: {conversation}}}
+  - {{id: other, type: agent, goal: Look, conversation: apart}}
+"
+        )
+    };
+    let input = |text: &str| {
+        let (compiled, _) = compiled(text);
+        let policy = policy("{}");
+        let (plan, flows) = (&compiled.plan, policy.labels(&compiled.plan));
+        let labels = flows.of_input(plan.number_of("ask").expect("a step"));
+        Label::ALL.map(|label| labels.get(label).map(|source| source.words(plan)))
+    };
+    let (get, secret) = (Some("the output of `get` (http)".into()), Some("the variable `secret`".into()));
+    assert_eq!(input(&steps("chat", "See @get.body")), [get, None]);
+    assert_eq!(input(&steps("chat", "See @vars.secret")), [None, secret.clone()]);
+    assert_eq!(input(&steps("apart", "See @vars.secret")), [None, None], "another conversation");
+    // The response is a text of the agent, which knows the secret.
+    let (compiled, _) = compiled(&steps("chat", "See @vars.secret"));
+    let flows = policy("{}").labels(&compiled.plan).of_output(compiled.plan.number_of("tell").expect("a step")).clone();
+    assert_eq!(flows.get(Label::Private).map(|source| source.words(&compiled.plan)), secret);
+}
+
+/// An agent that continues a conversation reads what the tools of the agents before it have returned.
+#[test]
+fn an_agent_that_continues_a_conversation_reads_untrusted_values() {
+    let text = "
+  - {id: first, type: agent, goal: Look, conversation: chat, tools: [s.get], trust: trusted}
+  - {id: second, type: agent, goal: Pay, conversation: chat, tools: [s.pay]}
+  - {id: third, type: agent, goal: Pay, tools: [s.pay], instructions: i}
+";
+    let (compiled, _) = compiled(text);
+    let policy = policy("{}");
+    let flows = policy.labels(&compiled.plan);
+    let is_untrusted =
+        |step: &str| flows.of_input(compiled.plan.number_of(step).expect("a step")).get(Label::Untrusted).is_some();
+    assert_eq!(["second", "third"].map(is_untrusted), [true, false]);
+}

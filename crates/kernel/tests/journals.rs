@@ -117,6 +117,17 @@ steps:
   - {id: sub, type: subworkflow, workflow: other}
 "#;
 
+/// Changes in version 10 of `decide`: conversations.
+const MESSAGES: &str = r#"
+steps:
+  - id: both
+    type: parallel
+    steps:
+      - {id: ask, type: agent, goal: g, conversation: chat, tools: [web.*]}
+      - {id: tell, type: agent_message, content: "Hello @vars.who", interrupt: true, await_response: true}
+  - {id: more, type: agent, goal: h, conversation: chat}
+"#;
+
 /// A workflow with a golden journal: its inputs with their times, and the results of its evaluations.
 struct Golden {
     plan: Plan,
@@ -130,7 +141,7 @@ fn plan_of(text: &str) -> Plan {
     compile(&read(text.as_bytes(), Syntax::Yaml).expect("it reads")).expect("it compiles").plan
 }
 
-fn goldens() -> [Golden; 7] {
+fn goldens() -> [Golden; 8] {
     let plan = plan_of(DEFINITION);
     let first = Golden { inputs: inputs(&plan), plan, results: Vec::new(), yields_at: None };
     let plan = plan_of(GRAPH);
@@ -154,7 +165,28 @@ fn goldens() -> [Golden; 7] {
     let sixth = Golden { inputs: inputs_of_agent(&plan), plan, results, yields_at: None };
     let plan = plan_of(BUDGET);
     let seventh = Golden { inputs: inputs_of_budget(&plan), plan, results: Vec::new(), yields_at: None };
-    [first, second, third, fourth, fifth, sixth, seventh]
+    let plan = plan_of(MESSAGES);
+    let eighth = Golden { inputs: inputs_of_messages(&plan), plan, results: Vec::new(), yields_at: None };
+    [first, second, third, fourth, fifth, sixth, seventh, eighth]
+}
+
+fn inputs_of_messages(plan: &Plan) -> Vec<(u64, Input)> {
+    let receipt = |name: &str, outcome| {
+        let instance = Instance::parse(name, plan).expect("an instance of the plan");
+        Input::Receipt { instance, attempt: 1, outcome }
+    };
+    let answer = |text: &str| Outcome::Done(json::value(text.as_bytes()).expect("JSON"));
+    let calls = r#"{"text": "half", "toolCalls": [{"id": "a", "name": "web.read", "arguments": {"url": "x"}}]}"#;
+    let (id, content, by) = ("1".into(), "more".into(), "ann".into());
+    vec![
+        (0, start(plan)),
+        (10, receipt("ask#1", Outcome::Stopped(Value::Null))),
+        (20, receipt("ask#2", answer(calls))),
+        (30, Input::Message { id, conversation: Some("chat".into()), content, interrupt: false, by }),
+        (40, receipt("ask#2.1", Outcome::Done("page".into()))),
+        (50, receipt("ask#3", answer(r#"{"text": "done"}"#))),
+        (60, receipt("more#1", answer(r#"{"text": "well"}"#))),
+    ]
 }
 
 fn inputs_of_budget(plan: &Plan) -> Vec<(u64, Input)> {
@@ -493,6 +525,8 @@ fn golden_journals_contain_nearly_every_kind_of_record() {
         "BudgetSettled",
         "BudgetRaised",
         "BudgetWarned",
+        "MessageKept",
+        "MessagesRead",
     ];
     let missing: Vec<_> = all.into_iter().filter(|kind| !kinds.contains(*kind)).collect();
     assert_eq!(missing, Vec::<&str>::new());

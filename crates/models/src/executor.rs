@@ -24,15 +24,17 @@ use crate::{
     tools::{ToolDefinition, ToolSource, WireNames, built_in, wire_name, workflow},
 };
 
-/// The parameters of an attempt. The kernel adds `tools` and `turns` to those of the step.
-const PARAMS: [&str; 11] = [
+/// The parameters of an attempt. The kernel adds `tools` and the conversation to those of the step.
+const PARAMS: [&str; 13] = [
     "context",
     "goal",
     "inputSchemas",
     "instructions",
     "maxTokens",
+    "messages",
     "model",
     "outputSchema",
+    "past",
     "seed",
     "temperature",
     "tools",

@@ -65,6 +65,7 @@ fn input_words(plan: &Plan, input: &Input) -> String {
             format!("{by} {} {} gate {gate}", decision_word(*decision), name(plan, instance))
         }
         Input::Signal { id, name, .. } => format!("signal {name} ({id})"),
+        Input::Message { id, .. } => format!("message ({id})"),
         Input::Cancel { reason, .. } => format!("cancel {reason}"),
         Input::SkipCleanup { .. } => "skip cleanup".into(),
         Input::Continue => "continue".into(),
@@ -135,6 +136,8 @@ fn record_words(plan: &Plan, start: u64, record: &Record) -> String {
         Record::BudgetRaised { amount, .. } => format!("budget raised by {}", compact(&amount.to_value())),
         Record::BudgetWarned { .. } => "budget warning".into(),
         Record::AnswerRejected { .. } => format!("{step} answer rejected"),
+        Record::MessageKept { conversation, .. } => format!("message to {conversation} kept"),
+        Record::MessagesRead { count, .. } => format!("{step} reads {count}"),
         Record::ChildWaits { count, .. } => format!("{step} child {}", waiting_word(*count)),
         Record::ParentNotified => "parent told".into(),
         Record::Queued { queue } => format!("queued behind {}", queue.name()),

@@ -105,6 +105,7 @@ fn unsupported(action: &EntryAction) -> Option<&'static str> {
     match action {
         EntryAction::Cancel { .. } => Some("a `cancel`"),
         EntryAction::Crash => Some("a `crash`"),
+        EntryAction::Message { .. } => Some("a `message`"),
         EntryAction::Decide { .. } | EntryAction::Signal { .. } | EntryAction::MonotonicMs => None,
     }
 }

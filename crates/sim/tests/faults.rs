@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use mainspring_kernel::definition::Syntax;
 use mainspring_sim::{
     Faults, run_case_under,
-    scenario::{Case, find, read},
+    scenario::{Case, find, read, read_text},
 };
 
 /// The cases whose workflows this build accepts.
@@ -18,9 +19,22 @@ fn cases() -> Vec<Case> {
     covered
 }
 
+/// The cases of conversations, with messages that are kept and read between the commits.
+fn conversations() -> Vec<Case> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/messages.scenario.yaml");
+    let cases = read(&file).unwrap_or_else(|error| panic!("{error}"));
+    assert!(cases.len() >= 7, "{}", cases.len());
+    cases
+}
+
 #[track_caller]
 fn check(faults: Faults, seeds: u64) {
-    for case in cases() {
+    check_all(cases(), faults, seeds);
+}
+
+#[track_caller]
+fn check_all(cases: Vec<Case>, faults: Faults, seeds: u64) {
+    for case in cases {
         for seed in 0..seeds {
             let failures = run_case_under(&case, faults, seed);
             assert!(failures.is_empty(), "seed {seed} of {:?}, {faults:?}:\n{}", case.name, failures.join("\n"));
@@ -66,4 +80,56 @@ fn all_faults_together() {
         inbox_again: true,
     };
     check(faults, 8);
+}
+
+/// A kill loses no message and delivers none twice. A running model call fails by default when its process dies, so these
+/// faults leave it alone.
+#[test]
+fn messages_survive_every_fault_between_two_commits() {
+    for faults in [
+        Faults { crash_before_commit: 100, ..Faults::NONE },
+        Faults { unknown_written: 100, ..Faults::NONE },
+        Faults { unknown_not_written: 100, ..Faults::NONE },
+        Faults { not_written: 100, ..Faults::NONE },
+        Faults { deliver_twice: 50, deliver_again: 50, deliver_late: 30, inbox_again: true, ..Faults::NONE },
+    ] {
+        check_all(conversations(), faults, 4);
+    }
+}
+
+/// An agent that repeats interrupted calls, with messages that are read, awaited, and interrupt a call.
+const REPEATING: &str = "
+name: an agent that repeats its calls
+definition:
+  steps:
+    - id: both
+      type: parallel
+      steps:
+        - id: ask
+          type: agent
+          goal: g
+          conversation: chat
+          onInterrupted: retry
+          retry: {maxAttempts: 50, initialDelayMs: 10}
+        - id: late
+          type: conditional
+          condition: true
+          then:
+            - {id: first, type: agent_message, content: one}
+            - {type: sleep, durationMs: 5000}
+            - {id: tell, type: agent_message, content: two, interrupt: true, await_response: true, outputVariable: said}
+effects:
+  ask:
+    - {return: {text: too late}, after: 60s}
+    - {return: {text: heard}, after: 1s}
+expect:
+  status: completed
+  output: {said: {conversation: chat, response: heard}}
+";
+
+#[test]
+fn messages_survive_a_crash_after_every_commit() {
+    let cases = || read_text(REPEATING.as_bytes(), Syntax::Yaml, Path::new(".")).unwrap_or_else(|why| panic!("{why}"));
+    check_all(cases(), Faults { crash_after_commit: 100, ..Faults::NONE }, 1);
+    check_all(cases(), Faults { crash_before_input: 30, crash_after_commit: 30, ..Faults::NONE }, 8);
 }

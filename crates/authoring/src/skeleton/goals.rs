@@ -67,7 +67,7 @@ fn is_body(plan: &Plan, step: u32) -> bool {
 /// Returns the step whose scripted result fails a step: the step itself, or the body of a `forEach`.
 fn failing_effect(plan: &Plan, number: u32) -> Option<u32> {
     match &plan.step(number).work {
-        Work::Effect { .. } => Some(number),
+        Work::Effect { .. } => plan.conversation_of_message(number).is_none().then_some(number),
         work if work.is_agent() => Some(number),
         Work::Loop(Loop { is_each: true, block, .. }) => failing_effect(plan, *plan.block(*block).steps.first()?),
         _ => None,

@@ -9,7 +9,7 @@ use mainspring_kernel::{
     instance::Instance,
     json,
     plan::{Plan, Work},
-    record::Record,
+    record::{Record, StopReason},
     state::Status,
     value::{Map, Value},
 };
@@ -53,6 +53,8 @@ pub fn recorded(plan: &Plan, frames: &[Frame]) -> Recorded {
     for attempt in history.attempts.iter().filter(|attempt| attempt.attempt > 0) {
         let Some(instance) = Instance::parse(&attempt.step, plan) else { continue };
         match &plan.step(instance.step).work {
+            // No executor performs a message to a conversation.
+            _ if plan.conversation_of_message(instance.step).is_some() => {}
             Work::Effect { effect, .. } => {
                 effects.entry(attempt.step.clone()).or_default().push(result(attempt));
                 if plan.agent_part(instance.step).is_none() {
@@ -172,6 +174,15 @@ impl Collector {
             Record::SignalKept { name, payload, .. } => {
                 let signal = Value::map([("name", name.as_str().into()), ("payload", payload.value().clone())]);
                 self.inbox.push(Value::map([("at", self.time(now)), ("signal", signal)]));
+            }
+            Record::MessageKept { conversation, by: Some(by), content, .. } => {
+                let message = [("conversation", conversation.as_str().into()), ("content", content.value().clone())];
+                let by = ("by", by.as_str().into());
+                self.inbox.push(Value::map([("at", self.time(now)), ("message", Value::map(message)), by]));
+            }
+            Record::AttemptStopping { instance, reason: StopReason::Message, .. } => {
+                let name = instance.name(plan);
+                self.notes.push(format!("a message interrupted {name}; the case has its effect as a failed attempt"));
             }
             Record::CancelRequested { reason, by } => {
                 let entry = [("at", self.time(now)), ("cancel", reason.as_str().into()), ("by", by.as_str().into())];

@@ -59,7 +59,8 @@ impl World {
 
     fn script(&mut self, plan: &Plan, number: u32) {
         let step = plan.step(number);
-        if plan.agent_part(number).is_some() {
+        // Nothing performs a message to a conversation, so no script is called.
+        if plan.agent_part(number).is_some() || plan.conversation_of_message(number).is_some() {
             return;
         }
         let sample = step.output_schema.as_ref().filter(|_| step.transform.is_none()).map(samples::of_schema);

@@ -39,8 +39,19 @@ pub(super) struct Telemetry {
 }
 
 /// Labels of inputs.
-pub const INPUTS: [&str; 10] =
-    ["start", "receipt", "timer", "decide", "signal", "cancel", "continue", "child_waits", "admit", "skip_cleanup"];
+pub const INPUTS: [&str; 11] = [
+    "start",
+    "receipt",
+    "timer",
+    "decide",
+    "signal",
+    "cancel",
+    "continue",
+    "child_waits",
+    "admit",
+    "skip_cleanup",
+    "message",
+];
 
 /// Labels of commit results. A commit with a refused part counts as refused.
 pub const COMMIT_ANSWERS: [&str; 5] = ["durable", "refused", "not_written", "unknown", "fatal"];
@@ -105,6 +116,7 @@ impl Counters {
             Input::ChildWaits { .. } => 7,
             Input::Admit => 8,
             Input::SkipCleanup { .. } => 9,
+            Input::Message { .. } => 10,
         };
         self.turns[place] += 1;
     }

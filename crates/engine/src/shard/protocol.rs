@@ -133,7 +133,9 @@ impl Event {
             }
             Self::Take(_, queued) => match &queued.input {
                 Input::Decide { .. } | Input::Cancel { .. } | Input::SkipCleanup { .. } => RequestSize::Control,
-                Input::Signal { payload, .. } => RequestSize::Bytes(byte_count(payload)),
+                Input::Signal { payload, .. } | Input::Message { content: payload, .. } => {
+                    RequestSize::Bytes(byte_count(payload))
+                }
                 _ => RequestSize::Bytes(0),
             },
             _ => RequestSize::Bytes(0),

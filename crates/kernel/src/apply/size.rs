@@ -7,7 +7,7 @@ use alloc::string::String;
 use crate::{
     cbor,
     record::{Ending, Fault, Record},
-    state::{Started, State, StepState},
+    state::{Message, Started, State, StepState},
     value::Value,
     value_size::{TEXT_BYTES, VALUE_BYTES, of_heap, of_identity, of_signal, of_value, of_values, of_variable},
 };
@@ -23,6 +23,12 @@ const PLACE_BYTES: u64 = 40;
 
 /// Bytes of a running loop, without its outputs.
 const LOOP_BYTES: u64 = 320;
+
+/// Bytes of a conversation, without its name and messages.
+const CONVERSATION_BYTES: u64 = 320;
+
+/// Bytes of an unread message, without its text.
+const MESSAGE_BYTES: u64 = 128;
 
 /// Bytes of a record in the journal, without its payload.
 pub(crate) const RECORD_BYTES: u64 = 32;
@@ -40,6 +46,16 @@ pub(super) fn of_scope(step_count: usize) -> u64 {
 /// Bytes of memory of a loop that starts with `output_count` outputs.
 pub(super) fn of_loop(output_count: usize) -> u64 {
     LOOP_BYTES + VALUE_BYTES * output_count as u64
+}
+
+/// Bytes of memory of a conversation in which nothing was said.
+pub(super) fn of_conversation(name: &str) -> u64 {
+    CONVERSATION_BYTES + name.len() as u64
+}
+
+/// Bytes of memory of an unread message.
+pub(super) fn of_message(message: &Message) -> u64 {
+    MESSAGE_BYTES + of_value(&message.content)
 }
 
 /// Recounts a step instance if the record may have changed its values.
@@ -83,6 +99,7 @@ pub(super) fn in_journal(record: &Record) -> u64 {
         | Record::StepLogged { lines: payload, .. }
         | Record::AnswerRejected { reason: payload, .. }
         | Record::SignalKept { payload, .. }
+        | Record::MessageKept { content: payload, .. }
         | Record::EndingBegun { ending: Ending::Completed { output: payload } } => payload,
         _ => return RECORD_BYTES,
     };
@@ -95,12 +112,21 @@ pub(crate) fn recount(state: &State) -> u64 {
     let steps = state.steps.values().map(of_step).sum::<u64>();
     let scopes = state.blocks.scopes.keys().map(|scope| of_scope(state.plan.block(scope.block).steps.len()));
     let of_outputs = |outputs: &[Value]| outputs.iter().map(of_heap).sum::<u64>();
-    let loops = state.blocks.loops.values().map(|rounds| of_loop(rounds.outputs.len()) + of_outputs(&rounds.outputs));
+    let loops = state.blocks.loops.values().map(|rounds| {
+        let opening = rounds.opening.iter().map(of_value).sum::<u64>();
+        of_loop(rounds.outputs.len()) + of_outputs(&rounds.outputs) + opening
+    });
     let variables = state.outputs.iter().map(|(name, value)| of_variable(name, value));
     let kept =
         |signal: &crate::state::Signal| of_signal(&signal.id, &signal.name, &signal.payload) - of_identity(&signal.id);
     let signals = state.signals.kept.iter().map(kept).sum::<u64>();
     let identities = state.signals.seen.iter().map(|id| of_identity(id)).sum::<u64>();
     let start = state.start.as_ref().map_or(0, of_start);
-    steps + scopes.sum::<u64>() + loops.sum::<u64>() + variables.sum::<u64>() + signals + identities + start
+    let conversations = state.conversations.by_name.iter().map(|(name, conversation)| {
+        let unread = conversation.unread.iter().map(of_message).sum::<u64>();
+        of_conversation(name) + unread + conversation.past.iter().map(of_value).sum::<u64>()
+    });
+    let senders = state.conversations.seen.iter().map(|id| of_identity(id)).sum::<u64>();
+    let said = conversations.sum::<u64>() + senders;
+    steps + scopes.sum::<u64>() + loops.sum::<u64>() + variables.sum::<u64>() + signals + identities + start + said
 }

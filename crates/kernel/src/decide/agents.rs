@@ -4,10 +4,10 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{Decider, evaluations::Purpose};
 use crate::{
-    agent::{output, read_answer, rejection, rejections, tool_calls},
+    agent::{is_interrupted, output, read_answer, rejection, rejections, tool_calls},
     apply::IllegalTransition,
     cbor,
-    decide_version::AGENTS_SINCE,
+    decide_version::{AGENTS_SINCE, MESSAGES_SINCE},
     failure::{Class, Failure},
     hash::Hash,
     instance::Instance,
@@ -33,6 +33,12 @@ impl Decider<'_> {
         if self.state.decide_version < AGENTS_SINCE {
             let id = self.state.plan.id(instance.step);
             let message = format!("step `{id}`: agents need a newer release on every node; upgrade the other nodes");
+            return self.fail(instance, Failure::new(Class::Unavailable, "agents_need_upgrade", message));
+        }
+        if agent.conversation.is_some() && self.state.decide_version < MESSAGES_SINCE {
+            let id = self.state.plan.id(instance.step);
+            let message =
+                format!("step `{id}`: conversations need a newer release on every node; upgrade the other nodes");
             return self.fail(instance, Failure::new(Class::Unavailable, "agents_need_upgrade", message));
         }
         if let Some(failure) = self.needs_newer_rules(agent.budget.is_some()) {
@@ -139,8 +145,14 @@ impl Decider<'_> {
         if turns.open > 0 || self.is_asked(instance) {
             return Ok(());
         }
+        let conversation = self.state.conversation_of_agent(instance).map(|(_, conversation)| conversation);
+        if agent.conversation.is_some() && conversation.is_none() {
+            // Another agent continues the conversation. Its end lets this one begin.
+            return Ok(());
+        }
+        let past_bytes = conversation.map_or(0, |conversation| conversation.past_bytes);
         let Some(last) = turns.outputs.last() else { return self.begin_turn(instance, 0, agent) };
-        if turns.output_bytes > AGENT_CONVERSATION_BYTES_MAX {
+        if turns.output_bytes + past_bytes > AGENT_CONVERSATION_BYTES_MAX {
             let id = self.state.plan.id(instance.step);
             let message = format!(
                 "step `{id}`: the conversation takes more than {AGENT_CONVERSATION_BYTES_MAX} bytes; have tools return less"
@@ -148,8 +160,11 @@ impl Decider<'_> {
             return self.fail(instance, Failure::new(Class::Policy, "agent_conversation_too_large", message));
         }
         let answer = last.get("answer").cloned().unwrap_or_default();
-        if !tool_calls(&answer).is_empty() || last.get("rejected").is_some() {
-            let begun = turns.begun;
+        let begun = turns.begun;
+        // A message that came before the final answer was complete is read in a turn of its own, if one is left.
+        let has_messages = begun < agent.max_turns && self.state.has_unread_messages(instance);
+        let is_interrupted = conversation.is_some() && is_interrupted(&answer);
+        if !tool_calls(&answer).is_empty() || last.get("rejected").is_some() || is_interrupted || has_messages {
             return self.begin_turn(instance, begun, agent);
         }
         match &agent.answer_schema {
@@ -281,6 +296,14 @@ pub(super) fn model_params(state: &crate::state::State, instance: &Instance) -> 
         params.insert("inputSchemas".into(), agent.input_schemas.clone().into());
     }
     params.insert("turns".into(), crate::agent::to_value(turns));
+    let opening = state.blocks.loops.get(&owner).map_or(&[][..], |turns| &turns.opening);
+    if !opening.is_empty() {
+        params.insert("messages".into(), opening.to_vec().into());
+    }
+    let past = state.conversation_of_agent(&owner).map_or(&[][..], |(_, conversation)| &conversation.past);
+    if !past.is_empty() {
+        params.insert("past".into(), past.to_vec().into());
+    }
     if let Some(schema) = &agent.answer_schema {
         params.insert("outputSchema".into(), schema.clone());
     }

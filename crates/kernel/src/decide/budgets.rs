@@ -214,7 +214,10 @@ impl Decider<'_> {
                 };
                 let turns = self.state.blocks.loops.get(&owner).map_or(&[][..], |turns| &turns.outputs);
                 let settings = self.state.steps.get(&owner).map_or(&null, |step| &step.input);
-                (settings, input_estimate(settings, turns, agent))
+                let said = self.state.blocks.loops.get(&owner).map(|turns| turns.opening.iter());
+                let past = self.state.conversation_of_agent(&owner).map(|(_, conversation)| conversation.past.iter());
+                let before = said.into_iter().chain(past).flatten().map(tokens_of).sum();
+                (settings, input_estimate(settings, before, turns, agent))
             }
             None => {
                 let params = recorded.unwrap_or(&null);

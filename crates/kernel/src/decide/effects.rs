@@ -3,6 +3,7 @@
 use alloc::{boxed::Box, format, string::ToString};
 
 use crate::{
+    agent::interrupted_answer,
     apply::IllegalTransition,
     cbor::{self, Writer},
     decide_version::{BUDGETS_SINCE, SECOND_RULES},
@@ -11,7 +12,7 @@ use crate::{
     hash::Hash,
     instance::Instance,
     limits::{FINALLY_STEPS_MAX, WAIT_MAX_MS},
-    plan::{Guard, OnInterrupted, WORKFLOW_TOOL, Work},
+    plan::{AgentPart, Guard, OnInterrupted, WORKFLOW_TOOL, Work},
     record::{Ending, HaltReason, Record, StopReason},
     state::CHILD_EFFECT,
     value::Value,
@@ -41,6 +42,9 @@ impl Decider<'_> {
         }
         let plan = self.state.plan.clone();
         if let Some(part) = plan.agent_part(instance.step) {
+            if part == AgentPart::Model {
+                self.read_messages(instance)?;
+            }
             return match self.agent_call(instance, part) {
                 Ok((effect, input)) if effect == ASK => self.open_question(instance, input),
                 Ok((effect, input)) if effect == BUDGET => self.show_budget(instance, input),
@@ -172,8 +176,10 @@ impl Decider<'_> {
         }
         let child = self.state.started_workflow(instance).map(|(_, waits)| waits);
         let is_child = child.is_some();
-        // A workflow that a model starts may wait for people, so the timeout of tools is not for it.
-        let timeout = timeout.filter(|_| !is_child || matches!(work, Work::Subworkflow { .. }));
+        let is_message = self.state.conversation_of_message(instance.step).is_some();
+        // A workflow that a model starts may wait for people, so the timeout of tools is not for it. The timeout of a
+        // message is that of its wait.
+        let timeout = timeout.filter(|_| !is_message && (!is_child || matches!(work, Work::Subworkflow { .. })));
         if let Some(failure) = self.executions_used_up(instance).filter(|_| is_child) {
             return self.fail(instance, failure);
         }
@@ -191,7 +197,8 @@ impl Decider<'_> {
                     return self.complete(instance, Value::map([("executionId", child.to_string().into())]));
                 }
             }
-            _ => {
+            None if is_message => return self.send_message(instance, attempt),
+            None => {
                 let attempt = open_attempt(self.state, instance);
                 let perform =
                     attempt.map(Box::new).map(|attempt| Action::Perform { instance: instance.clone(), attempt });
@@ -232,6 +239,7 @@ impl Decider<'_> {
         match (outcome, stopping) {
             (Outcome::Done(output), _) => self.done(instance, output),
             (_, Some(StopReason::Ending)) => self.cancel_step(instance, "execution_ending"),
+            (_, Some(StopReason::Message)) => self.complete(instance, interrupted_answer()),
             (Outcome::Cancelled(reason), None) if DENIALS.contains(&reason.as_str()) => {
                 self.cancel_for_denial(instance, reason)
             }

@@ -34,6 +34,9 @@ impl Decider<'_> {
     pub(super) fn wait_is_over(&mut self, instance: &Instance) -> Result<(), IllegalTransition> {
         let plan = self.state.plan.clone();
         let step = plan.step(instance.step);
+        if self.state.conversation_of_message(instance.step).is_some() {
+            return self.answer_is_late(instance);
+        }
         let Work::Signal { name } = &step.work else { return self.complete(instance, Value::Null) };
         let limit = step.timeout_ms.unwrap_or_default();
         let message = format!("step `{}`: no signal `{name}` came within {limit} ms", step.id);
@@ -63,7 +66,10 @@ impl Decider<'_> {
     /// others are canceled. Returns false if nothing waits.
     pub(super) fn cancel_waits(&mut self, scope: &Scope) -> Result<bool, IllegalTransition> {
         let waits = waits_inside(self.state, scope);
-        let waits: Vec<_> = waits.into_iter().filter(|instance| self.is_instance_halted(instance)).collect();
+        let waits: Vec<_> = waits
+            .into_iter()
+            .filter(|instance| self.is_instance_halted(instance) && !self.is_asked(instance))
+            .collect();
         for instance in &waits {
             match self.state.steps.get(instance).and_then(|step| step.failure.clone()) {
                 Some(failure) if self.status_of(instance) == Status::Retrying => self.fail(instance, failure)?,

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The keys that make an `agent` step a conversation.
-pub(super) const CONVERSATION_KEYS: [&str; 10] = [
+pub(super) const CONVERSATION_KEYS: [&str; 11] = [
     "instructions",
     "model",
     "tools",
@@ -30,6 +30,7 @@ pub(super) const CONVERSATION_KEYS: [&str; 10] = [
     "temperature",
     "seed",
     "budget",
+    "conversation",
     "outputSchema",
 ];
 
@@ -80,6 +81,7 @@ impl Reader<'_, '_> {
             max_tool_calls: calls.unwrap_or(AGENT_TOOL_CALLS_DEFAULT),
             answer_schema: fields.get("outputSchema").cloned(),
             budget: budget(fields, self.report),
+            conversation: self.conversation_name(fields),
         };
         Some(Work::Loop(Loop { block: block?, over: Over::Turns(Box::new(agent)), concurrency: 1, is_each: false }))
     }

@@ -11,6 +11,7 @@ use alloc::{
 
 use super::{
     agents::is_conversation,
+    messages::conversations,
     outline::{Entry, Outline, Role},
     references::Reader,
     report::named,
@@ -57,6 +58,9 @@ const RESPONSE: Fixed = &[
 /// The output of an agent with turns.
 const ANSWER: Fixed =
     &[("text", "string"), ("value", ""), ("usage", "object"), ("turns", ""), ("stopReason", "string")];
+
+/// The output of a message to a conversation. The response is a text, or null.
+const SENT: Fixed = &[("conversation", "string"), ("response", "")];
 
 /// The output of an approval.
 const DECISION: Fixed = &[("decision", "string"), ("by", "array"), ("at", "string")];
@@ -226,6 +230,7 @@ fn leaf(outline: &Outline<'_>, entry: &Entry<'_>) -> Leaf {
         "tool" if is_shell_tool(outline.notation, kind, &entry.fields) => Leaf::Fixed(SCRIPT),
         "http" => Leaf::Fixed(RESPONSE),
         "agent" if is_conversation(Some(kind), &entry.fields) => Leaf::Fixed(ANSWER),
+        "agent_message" if !conversations(outline).is_empty() => Leaf::Fixed(SENT),
         "approval" => Leaf::Fixed(DECISION),
         "subworkflow" if entry.fields.get("wait").and_then(Value::as_bool) == Some(false) => Leaf::Fixed(DETACHED),
         "sleep" => Leaf::Null,
@@ -247,6 +252,7 @@ pub fn shape(plan: &Plan, step: u32) -> Value {
         Work::Effect { effect, .. } => match effect.as_str() {
             "bash" => fixed(SCRIPT),
             "http" => fixed(RESPONSE),
+            _ if plan.conversation_of_message(step).is_some() => fixed(SENT),
             _ => true.into(),
         },
         Work::Approval(_) => fixed(DECISION),

@@ -97,13 +97,14 @@ pub(super) static KINDS: [Kind; 16] = [
             "temperature",
             "seed",
             "budget",
+            "conversation",
         ],
         ..NONE
     },
     Kind {
         name: "agent_message",
         modifiers: EFFECT,
-        keys: &["content", "message", "goal", "interrupt", "await_response", "await_timeout_ms"],
+        keys: &["content", "message", "goal", "conversation", "interrupt", "await_response", "await_timeout_ms"],
         ..NONE
     },
     Kind { name: "code", modifiers: WORK, keys: &["code", "input"], ..NONE },

@@ -13,9 +13,7 @@ use super::{
 use crate::{
     diagnostic::{self, quoted},
     document::Path,
-    limits::{
-        APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, AWAIT_MIN_MS, NAME_CHARS_MAX, SOURCE_BYTES_MAX, WAIT_MAX_MS,
-    },
+    limits::{APPROVAL_COUNT_MAX, APPROVAL_TTL_DEFAULT_MS, NAME_CHARS_MAX, SOURCE_BYTES_MAX, WAIT_MAX_MS},
     plan::{Decision, Gate, Work},
     reference,
     reference::is_whole,
@@ -160,20 +158,6 @@ impl Reader<'_, '_> {
         Some(effect("agent", [("goal", Some(goal?)), ("context", context)]))
     }
 
-    fn agent_message(&mut self, fields: &Fields<'_>) -> Option<Work> {
-        let content = self.one_text(fields, ["content", "message", "goal"], "say what the message is");
-        let interrupt = self.report.bool(fields, "interrupt").map(literal);
-        let await_response = self.report.bool(fields, "await_response").map(literal);
-        let await_timeout_ms = self.report.whole(fields, "await_timeout_ms", AWAIT_MIN_MS..=WAIT_MAX_MS).map(literal);
-        let params = [
-            ("content", Some(content?)),
-            ("interrupt", interrupt),
-            ("await_response", await_response),
-            ("await_timeout_ms", await_timeout_ms),
-        ];
-        Some(effect("agent_message", params))
-    }
-
     /// Reads the text under exactly one of several keys. The first key is the recommended one.
     pub(super) fn one_text(&mut self, fields: &Fields<'_>, keys: [&str; 3], purpose: &str) -> Option<Template> {
         let given: Vec<&str> = keys.into_iter().filter(|key| fields.has(key)).collect();
@@ -313,24 +297,29 @@ impl Reader<'_, '_> {
         if !fields.has("signal") {
             self.report.missing(fields, "signal", "say which signal is waited for");
         }
-        let name = self.report.filled_text(fields, "signal")?;
+        Some(Work::Signal { name: self.shared_name(fields, "signal")?.to_string() })
+    }
+
+    /// Reads a name that several steps use, or people outside: that of a signal or of a conversation.
+    pub(super) fn shared_name<'f>(&mut self, fields: &Fields<'f>, key: &str) -> Option<&'f str> {
+        let name = self.report.filled_text(fields, key)?;
+        let path = fields.path.key(key);
         if name.starts_with('@') {
-            let message = format!("`signal` is a name and does not refer: {}", quoted(name));
-            let path = fields.path.key("signal");
-            self.report.error(diagnostic::MISPLACED_REFERENCE, &path, message, "write the signal's name");
+            let message = format!("`{key}` is a name and does not refer: {}", quoted(name));
+            self.report.error(diagnostic::MISPLACED_REFERENCE, &path, message, format!("write the {key}'s name"));
             return None;
         }
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':' | '/');
         if !name.chars().all(is_plain) {
-            let message = format!("{} is no name of a signal", quoted(name));
+            let message = format!("{} is no name of a {key}", quoted(name));
             let help = "use letters, digits and `_ - . : /`";
-            self.report.error(diagnostic::BAD_NAME, &fields.path.key("signal"), message, help);
+            self.report.error(diagnostic::BAD_NAME, &path, message, help);
         }
         if name.chars().nth(NAME_CHARS_MAX).is_some() {
-            let message = format!("`signal` has more than {NAME_CHARS_MAX} characters");
-            self.report.error(diagnostic::TOO_LARGE, &fields.path.key("signal"), message, "write a shorter one");
+            let message = format!("`{key}` has more than {NAME_CHARS_MAX} characters");
+            self.report.error(diagnostic::TOO_LARGE, &path, message, "write a shorter one");
         }
-        Some(Work::Signal { name: name.to_string() })
+        Some(name)
     }
 
     /// Reads an optional field in which references are allowed.

@@ -24,8 +24,8 @@ use crate::{
     condition::Condition,
     diagnostic::{self, quoted},
     limits::{
-        AGENT_TIMEOUT_DEFAULT_MS, CODE_TIMEOUT_DEFAULT_MS, CODE_TIMEOUT_MAX_MS, HTTP_TIMEOUT_DEFAULT_MS,
-        SHELL_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_DEFAULT_MS, WAIT_MAX_MS,
+        AGENT_TIMEOUT_DEFAULT_MS, AWAIT_DEFAULT_MS, CODE_TIMEOUT_DEFAULT_MS, CODE_TIMEOUT_MAX_MS,
+        HTTP_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_DEFAULT_MS, SHELL_TIMEOUT_MAX_MS, TOOL_TIMEOUT_DEFAULT_MS, WAIT_MAX_MS,
     },
     plan::{OnError, OnInterrupted, Retry, Step, Work},
     reference::Root,
@@ -317,7 +317,9 @@ fn timeout_of(work: &Work, given_ms: Option<u64>, fields: &Fields<'_>) -> Option
             "http" => HTTP_TIMEOUT_DEFAULT_MS,
             _ => {
                 let awaited_ms = fields.get("await_timeout_ms").and_then(Value::as_u64);
-                return Some(awaited_ms.or(given_ms).unwrap_or(AGENT_TIMEOUT_DEFAULT_MS));
+                let awaits = fields.get("await_response").and_then(Value::as_bool) == Some(true);
+                let default_ms = if awaits { AWAIT_DEFAULT_MS } else { AGENT_TIMEOUT_DEFAULT_MS };
+                return Some(awaited_ms.or(given_ms).unwrap_or(default_ms));
             }
         },
         Work::Code { .. } => CODE_TIMEOUT_DEFAULT_MS,

@@ -3,7 +3,7 @@
 use super::{ErrorCode, Origin};
 
 /// Codes of errors of commands, by exit code.
-pub(super) static CODES: [ErrorCode; 126] = [
+pub(super) static CODES: [ErrorCode; 128] = [
     command("bad_arguments", 10, "The arguments are invalid.", "See `--help` of the command."),
     command("bad_cursor", 10, "`--cursor` is not one that a page has named.", "Give the cursor of the page before."),
     command(
@@ -26,6 +26,7 @@ pub(super) static CODES: [ErrorCode; 126] = [
         "The settings of `dev` name a shared store.",
         "Remove `store`, `MAINSPRING_STORE` or `--store`.",
     ),
+    command("bad_message", 10, "A message to an agent is empty or too large.", "Write a text of 1 to 65536 bytes."),
     command("bad_payload", 10, "The payload of a signal is not JSON.", "Correct it."),
     command("bad_reason", 10, "The reason is blank.", "Give a reason."),
     command(
@@ -219,6 +220,7 @@ pub(super) static CODES: [ErrorCode; 126] = [
     command("not_open", 20, "The approval is not open any more.", "`mainspring show` has the decision."),
     command("not_an_approver", 20, "The gate names other approvers.", "Let one of them decide."),
     command("queued", 20, "The execution waits in the queue of its concurrency limit.", "Wait until it starts."),
+    command("message_not_kept", 20, "The execution does not accept the message.", "See the reason in the message."),
     command("signal_not_kept", 20, "The execution does not accept the signal.", "See the reason in the message."),
     command(
         "organization_executions_exceeded",

@@ -6,7 +6,7 @@ use crate::failure::Class::{
 };
 
 /// Codes of failures of steps and executions.
-pub(super) static CODES: [ErrorCode; 132] = [
+pub(super) static CODES: [ErrorCode; 137] = [
     execution(
         "approval_denied",
         Cancelled,
@@ -191,6 +191,37 @@ pub(super) static CODES: [ErrorCode; 132] = [
         Cancelled,
         "The active executions of the organization take too much memory, and this one was canceled.",
         "Use smaller values or fewer executions at a time.",
+    ),
+    execution(
+        "conversation_ended",
+        Invalid,
+        "All agents of the conversation have ended, or the one that has read the message ended without an answer.",
+        "Send the message beside the agent, in a `parallel` step, or start another agent of the conversation.",
+    ),
+    execution(
+        "conversation_full",
+        RateLimited,
+        "The conversation keeps as many messages as it may, and no agent has read them.",
+        "Wait for the agent; give the step a `retry` with a backoff.",
+    ),
+    execution(
+        "conversation_unknown",
+        Invalid,
+        "The workflow has no conversation that gets the message.",
+        "Write `conversation: NAME` at the `agent` step that gets the message.",
+    )
+    .with_example("{id: ask, type: agent, goal: \"Read the log\", conversation: chat}"),
+    execution(
+        "message_size",
+        Invalid,
+        "A message to an agent is empty, or larger than 64 KiB.",
+        "Send less, or give the agent a tool that reads the data.",
+    ),
+    execution(
+        "message_timeout",
+        Timeout,
+        "The agent has not answered a message in time. The message stays in its conversation.",
+        "Raise `await_timeout_ms`.",
     ),
     execution("signal_timeout", Timeout, "No signal arrived in time.", "Raise `timeoutMs`, or check the sender."),
     execution(

@@ -111,6 +111,8 @@ variants! { Record,
     39 FinallyBegun { outcome outcome, deadline deadline }
     40 FinallyHalted { reason reason, by by }
     41 FinallyEnded {}
+    42 MessageKept { conversation conversation, from from, by by, id id, content content }
+    43 MessagesRead { instance instance, count count }
 }
 
 variants! { Input,
@@ -124,6 +126,7 @@ variants! { Input,
     7 ChildWaits { instance instance, attempt attempt, count count }
     8 Admit {}
     9 SkipCleanup { by by }
+    10 Message { id id, conversation conversation, content content, interrupt interrupt, by by }
 }
 
 variants! { Outcome,
@@ -165,6 +168,7 @@ variants! { SkipReason,
 variants! { StopReason,
     0 Timeout {}
     1 Ending {}
+    2 Message {}
 }
 
 variants! { HaltReason,

@@ -264,9 +264,29 @@ fn seventh_frame() -> Frame {
     Frame { records, ..frame(Input::SkipCleanup { by: "owner".into() }) }
 }
 
+/// The input and the records added with conversations.
+fn eighth_frame() -> Frame {
+    let kept = |from, by| Record::MessageKept {
+        conversation: "chat".into(),
+        from,
+        by,
+        id: "1".into(),
+        content: Payload::Known(text("hello")),
+    };
+    let records = vec![
+        kept(Some(instance()), None),
+        kept(None, Some("owner".into())),
+        Record::MessagesRead { instance: instance(), count: 2 },
+        Record::AttemptStopping { instance: instance(), attempt: 1, reason: StopReason::Message },
+    ];
+    let (conversation, content) = (Some("chat".into()), text("hello"));
+    let input = Input::Message { id: "1".into(), conversation, content, interrupt: true, by: "owner".into() };
+    Frame { records, ..frame(input) }
+}
+
 fn frames() -> Vec<Frame> {
     let later = [second_frame()].into_iter().chain(third_frames()).chain(fourth_frames()).chain([fifth_frame()]);
-    let later = later.chain(sixth_frames()).chain([seventh_frame()]);
+    let later = later.chain(sixth_frames()).chain([seventh_frame(), eighth_frame()]);
     inputs().into_iter().map(frame).chain(later).collect()
 }
 
@@ -300,6 +320,8 @@ fn the_bytes_are_frozen() {
     assert_eq!(sixth, include_str!("frozen-6.txt").trim(), "frames changed: a stored journal could not be read");
     let seventh = seventh_frame().store(&salt_of).1.hex();
     assert_eq!(seventh, include_str!("frozen-7.txt").trim(), "frames changed: a stored journal could not be read");
+    let eighth = eighth_frame().store(&salt_of).1.hex();
+    assert_eq!(eighth, include_str!("frozen-8.txt").trim(), "frames changed: a stored journal could not be read");
     let (stored, _) = Frame { records: Vec::new(), ..frame(Input::Continue) }.store(&salt_of);
     let before = Hash::of(b"before").hex();
     assert_eq!(hex(&stored.frame), format!("8701045820{before}1b0000018bcfe5680081068080"));

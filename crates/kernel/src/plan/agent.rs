@@ -33,6 +33,8 @@ pub struct Agent {
     pub answer_schema: Option<Value>,
     /// The budget of its calls; that of the execution applies as well.
     pub budget: Option<Budget>,
+    /// The name of the conversation that it continues, and in which it gets messages.
+    pub conversation: Option<String>,
 }
 
 /// The start of the name of a tool that is a workflow.

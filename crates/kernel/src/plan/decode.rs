@@ -73,6 +73,17 @@ const STEP_KEYS: &[&str] = &[
     "trust",
     "edges",
 ];
+const AGENT_KEYS: &[&str] = &[
+    "settings",
+    "tools",
+    "maxTurns",
+    "maxToolCalls",
+    "answerSchema",
+    "budget",
+    "inputSchemas",
+    "toolGuards",
+    "conversation",
+];
 const RETRY_KEYS: &[&str] = &["maxAttempts", "delay", "jitterPermille", "retryOn", "neverOn"];
 const APPROVAL_KEYS: &[&str] = &["prompt", "items", "approvers", "count", "ttlMs", "onTimeout"];
 
@@ -538,16 +549,7 @@ impl Reader {
     }
 
     fn agent(&self, part: &Part<'_>) -> Result<Agent, PlanError> {
-        part.known(&[&[
-            "settings",
-            "tools",
-            "maxTurns",
-            "maxToolCalls",
-            "answerSchema",
-            "budget",
-            "inputSchemas",
-            "toolGuards",
-        ]])?;
+        part.known(&[AGENT_KEYS])?;
         Ok(Agent {
             settings: self.template(&part.field("settings")?)?,
             tools: part.field("tools")?.items()?.map(|item| item.text()).collect::<Result<_, _>>()?,
@@ -557,6 +559,7 @@ impl Reader {
             max_tool_calls: part.field("maxToolCalls")?.u32()?,
             answer_schema: part.get("answerSchema").map(|schema| schema.value.clone()),
             budget: part.optional("budget", budget)?,
+            conversation: part.optional("conversation", Part::text)?,
         })
     }
 

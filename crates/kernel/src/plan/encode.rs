@@ -298,6 +298,7 @@ fn agent(agent: &Agent) -> Value {
     map.insert("maxToolCalls".into(), agent.max_tool_calls.into());
     put(&mut map, "answerSchema", agent.answer_schema.clone());
     put(&mut map, "budget", agent.budget.as_ref().map(budget));
+    put(&mut map, "conversation", agent.conversation.as_deref());
     Value::Map(map)
 }
 

@@ -271,6 +271,8 @@ fn of_kernel(name: &str) -> Value {
         "APPROVAL_COUNT_MAX" => limits::APPROVAL_COUNT_MAX.into(),
         "APPROVAL_TTL_DEFAULT_MS" => limits::APPROVAL_TTL_DEFAULT_MS.into(),
         "NAME_CHARS_MAX" => (limits::NAME_CHARS_MAX as u64).into(),
+        "AWAIT_DEFAULT_MS" => limits::AWAIT_DEFAULT_MS.into(),
+        "AWAIT_MAX_MS" => limits::AWAIT_MAX_MS.into(),
         "AWAIT_MIN_MS" => limits::AWAIT_MIN_MS.into(),
         "RESPONSE_BYTES_MAX" => limits::RESPONSE_BYTES_MAX.into(),
         "SHELL_TIMEOUT_MAX_MS" => limits::SHELL_TIMEOUT_MAX_MS.into(),

@@ -93,6 +93,7 @@ fn input_word(input: &Input) -> &'static str {
         Input::ChildWaits { .. } => "child_waits",
         Input::Admit => "admit",
         Input::SkipCleanup { .. } => "skip_cleanup",
+        Input::Message { .. } => "message",
     }
 }
 

@@ -49,6 +49,10 @@ pub(super) fn calls(state: &State, records: &[Record]) -> Vec<Call> {
 fn call(state: &State, instance: &Instance, attempt: u32, input: Option<Value>) -> Option<Call> {
     let name = instance.name(&state.plan);
     let of_state = || state.steps.get(instance).map(|step| step.input.clone());
+    if state.conversation_of_message(instance.step).is_some() {
+        // The kernel keeps the message, and a replay decides it again.
+        return None;
+    }
     let (effect, params, waits) = match &state.plan.step(instance.step).work {
         Work::Subworkflow { waits, .. } => (SUBWORKFLOW.to_string(), input.or_else(of_state)?, *waits),
         Work::Effect { effect, .. } => match open_attempt(state, instance).filter(|open| open.number == attempt) {

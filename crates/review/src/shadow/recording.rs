@@ -235,7 +235,7 @@ impl Recording {
                     call.notices.push((frame.now.saturating_sub(call.at), *count));
                 }
             }
-            Input::Signal { .. } | Input::Cancel { .. } | Input::Admit => {
+            Input::Signal { .. } | Input::Message { .. } | Input::Cancel { .. } | Input::Admit => {
                 self.arrivals.push((frame.now, frame.sequence, frame.input.clone()));
             }
             _ => {}

@@ -179,6 +179,10 @@ impl Run<'_> {
                 let to = to.unwrap_or_else(|| self.taker(&name));
                 self.deliver(to, Input::Signal { id: format!("inbox-{place}"), name, payload })
             }
+            EntryAction::Message { conversation, content, interrupt, by } => {
+                let input = Input::Message { id: format!("inbox-{place}"), conversation, content, interrupt, by };
+                self.deliver(execution.unwrap_or(self.fixture.key), input)
+            }
             EntryAction::Decide { decision, by } => match self.gate(&entry.at, execution) {
                 Some(Gate { execution, instance, number: gate }) => {
                     self.deliver(execution, Input::Decide { instance, gate, decision, by, reason: Value::Null })

@@ -50,6 +50,17 @@ pub enum EntryAction {
         /// The data that the waiting step gets.
         payload: Value,
     },
+    /// A person's message to an agent.
+    Message {
+        /// The conversation; `None` for the only one.
+        conversation: Option<String>,
+        /// The text.
+        content: Value,
+        /// True if the open model call is canceled.
+        interrupt: bool,
+        /// The person.
+        by: String,
+    },
     /// A cancellation.
     Cancel {
         /// A short text that becomes the execution's error.
@@ -77,8 +88,8 @@ impl Reached {
 /// The default user of decisions and cancellations.
 const WHO: &str = "owner";
 
-const KINDS: [&str; 5] = ["decide", "signal", "cancel", "crash", "tick"];
-const KEYS: [&str; 7] = ["at", "decide", "signal", "cancel", "crash", "tick", "by"];
+const KINDS: [&str; 6] = ["decide", "signal", "message", "cancel", "crash", "tick"];
+const KEYS: [&str; 8] = ["at", "decide", "signal", "message", "cancel", "crash", "tick", "by"];
 
 pub(super) fn read<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Vec<Entry> {
     reader.items(part).iter().filter_map(|item| entry(item, reader)).collect()
@@ -101,8 +112,8 @@ fn entry<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<Entry> {
         reader.problem(diagnostic::EXCLUSIVE_KEYS, &part.path, message, help);
         return None;
     };
-    if part.has("by") && !matches!(*kind, "decide" | "cancel") {
-        let help = "it goes with `decide` and `cancel`";
+    if part.has("by") && !matches!(*kind, "decide" | "message" | "cancel") {
+        let help = "it goes with `decide`, `message` and `cancel`";
         reader.problem(
             diagnostic::MISPLACED_KEY,
             &part.path.key("by"),
@@ -138,6 +149,7 @@ fn action<'a>(kind: &str, part: &Part<'a>, reader: &mut Reader<'a>) -> Option<En
         "decide" => reader.decision(&field).map(|decision| EntryAction::Decide { decision, by }),
         "cancel" => reader.text(&field).map(|reason| EntryAction::Cancel { reason, by }),
         "signal" => signal(&field, reader),
+        "message" => message(&field, by, reader),
         "crash" => {
             reader.only_true(&field);
             Some(EntryAction::Crash)
@@ -157,4 +169,19 @@ fn signal<'a>(part: &Part<'a>, reader: &mut Reader<'a>) -> Option<EntryAction> {
     };
     let payload = part.field("payload").map(|payload| payload.value.clone()).unwrap_or_default();
     reader.text(&name).map(|name| EntryAction::Signal { name, payload })
+}
+
+fn message<'a>(part: &Part<'a>, by: String, reader: &mut Reader<'a>) -> Option<EntryAction> {
+    reader.object(part, &["content", "conversation", "interrupt"])?;
+    let Some(content) = part.field("content") else {
+        reader.missing(part, "content", "write message: {content: Begin with the newest file}");
+        return None;
+    };
+    let conversation = match part.field("conversation") {
+        Some(name) => Some(reader.text(&name)?),
+        None => None,
+    };
+    let interrupt = part.field("interrupt").inspect(|interrupt| reader.only_true(interrupt)).is_some();
+    let content = Value::Text(reader.text(&content)?);
+    Some(EntryAction::Message { conversation, content, interrupt, by })
 }
