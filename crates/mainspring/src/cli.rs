@@ -82,6 +82,8 @@ enum Command {
     Cancel(commands::cancel::Cancel),
     /// Send a named message to an execution
     Signal(commands::signal::Signal),
+    /// Send a message to an agent of an execution
+    Message(commands::message::Message),
     /// Record calls of tools as the steps of a workflow
     Record(commands::record::Record),
     /// List the tools of the configured MCP servers, or call one
@@ -323,6 +325,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, CliError> {
         Command::Deny(deny) => commands::decide::deny(&deny, context),
         Command::Cancel(cancel) => commands::cancel::cancel(&cancel, context),
         Command::Signal(signal) => commands::signal::signal(&signal, context),
+        Command::Message(message) => commands::message::message(&message, context),
         Command::Record(record) => commands::record::record(&record, context),
         Command::Tools(tools) => commands::tools::tools(&tools, context),
         Command::Models(models) => commands::models::models(&models, context),

@@ -18,6 +18,7 @@ pub(crate) mod init;
 pub(crate) mod list;
 pub(crate) mod login;
 pub(crate) mod lsp;
+pub(crate) mod message;
 pub(crate) mod models;
 pub(crate) mod node;
 pub(crate) mod plan;

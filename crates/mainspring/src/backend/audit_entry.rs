@@ -26,6 +26,11 @@ pub(crate) fn signal(row: &ExecutionRow, name: &str, by: &str) -> Option<AuditEn
     of_user(row, by, "execution.signal", map([("name", name.into())]))
 }
 
+pub(crate) fn message(row: &ExecutionRow, conversation: Option<&str>, interrupt: bool, by: &str) -> Option<AuditEntry> {
+    let detail = [("conversation", conversation.into()), ("interrupt", interrupt.into())];
+    of_user(row, by, "execution.message", map(detail))
+}
+
 fn map<const N: usize>(detail: [(&str, Value); N]) -> Map {
     Map::from(detail.map(|(key, value)| (key.to_string(), value)))
 }

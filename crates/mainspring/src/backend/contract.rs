@@ -44,6 +44,9 @@ pub(crate) trait Backend {
     /// Sends a signal.
     fn signal(&self, name: &str, signal: &SignalRequest) -> Result<Sent, CliError>;
 
+    /// Sends a message to a conversation.
+    fn message(&self, name: &str, message: &MessageRequest) -> Result<Sent, CliError>;
+
     /// Cancels an execution.
     /// If `skips_cleanup` is true, the steps of `finally` are skipped.
     fn cancel(&self, name: &str, reason: &str, skips_cleanup: bool) -> Result<Sent, CliError>;
@@ -144,6 +147,17 @@ pub(crate) struct SignalRequest {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) payload: Value,
+}
+
+/// A message to send to a conversation.
+pub(crate) struct MessageRequest {
+    /// The id, by which a repeated message is recognized.
+    pub(crate) id: String,
+    /// The conversation; `None` for the only one of the workflow.
+    pub(crate) conversation: Option<String>,
+    pub(crate) content: String,
+    /// True if the open model call is canceled.
+    pub(crate) interrupt: bool,
 }
 
 /// The result of sending an input.

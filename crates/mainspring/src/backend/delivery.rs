@@ -1,4 +1,4 @@
-//! Inputs for executions of a store: decisions, signals and cancels, with the checks before and after each.
+//! Inputs for executions of a store: decisions, signals, messages and cancels, with the checks before and after each.
 
 use mainspring_engine::{
     Engine, EngineError, EngineScope,
@@ -9,14 +9,14 @@ use mainspring_kernel::{
     input::Input,
     key::ExecutionKey,
     record::Record,
-    state::{SignalRejection, State},
+    state::{MessageRejection, SignalRejection, State},
     value::Value,
 };
 use mainspring_store::{AuditEntry, ExecutionRow};
 
 use super::{
     audit_entry,
-    contract::{DecideRequest, Sent, SignalRequest},
+    contract::{DecideRequest, MessageRequest, Sent, SignalRequest},
     delegate::delegate,
     engine_follow::{From, Gates, follow, no_approver},
     idle::leave,
@@ -41,8 +41,11 @@ pub(super) struct Delivery {
 
 /// The kind of an input, with the data for the checks afterwards.
 enum Kind {
-    Cancel { skips_cleanup: bool },
-    Signal,
+    Cancel {
+        skips_cleanup: bool,
+    },
+    /// A signal or a message, which the execution keeps.
+    Kept,
     Decision(Box<OpenGate>),
 }
 
@@ -67,7 +70,19 @@ impl Delivery {
         let SignalRequest { id, name, payload } = signal;
         let input = Input::Signal { id: id.clone(), name: name.clone(), payload: payload.clone() };
         let entry = audit_entry::signal(&row, name, &paths::user());
-        Ok(Self { receiver: row.key, row, input, entry, kind: Kind::Signal })
+        Ok(Self { receiver: row.key, row, input, entry, kind: Kind::Kept })
+    }
+
+    /// A message to a conversation of an execution that has not ended.
+    pub(super) fn message(store: &ReadStore, name: &str, message: &MessageRequest) -> Result<Self, CliError> {
+        let row = unfinished(store, name)?;
+        let MessageRequest { id, conversation, content, interrupt } = message;
+        let by = paths::user();
+        let entry = audit_entry::message(&row, conversation.as_deref(), *interrupt, &by);
+        let content = Value::from(content.as_str());
+        let (id, conversation) = (id.clone(), conversation.clone());
+        let input = Input::Message { id, conversation, content, interrupt: *interrupt, by };
+        Ok(Self { receiver: row.key, row, input, entry, kind: Kind::Kept })
     }
 
     /// A decision of an open approval, of the execution or of a child.
@@ -95,7 +110,7 @@ impl Delivery {
     /// Sends the input through the inbox to the process or node that runs the execution.
     pub(super) fn delegate(self, store: &ReadStore, context: &Context) -> Result<Sent, CliError> {
         let Self { row, receiver, input, entry, kind } = self;
-        if let Kind::Signal = kind {
+        if let Kind::Kept = kind {
             was_kept(&row, &state_of(store, row.key)?, &input)?;
         }
         if matches!(kind, Kind::Cancel { skips_cleanup: true }) {
@@ -105,8 +120,8 @@ impl Delivery {
         let delegated = delegate(store, receiver, &input, entry, context)?;
         match &kind {
             Kind::Decision(open) if delegated.accepted => counted(store, open, &input)?,
-            Kind::Signal if delegated.accepted && !was_kept(&row, &state_of(store, row.key)?, &input)? => {
-                return Err(not_kept(&row, SignalRejection::Full));
+            Kind::Kept if delegated.accepted && !was_kept(&row, &state_of(store, row.key)?, &input)? => {
+                return Err(not_kept(&row, &input, SignalRejection::Full.words()));
             }
             _ => {}
         }
@@ -150,10 +165,12 @@ impl Delivery {
         Ok(match kind {
             Kind::Cancel { .. } => Ok(()),
             Kind::Decision(_) => Err(CliError::contract("not_open", "the approval was already decided")),
-            Kind::Signal => {
+            Kind::Kept => {
                 let kept = was_kept(&row, &engine.state(row.key)?, &input);
                 if kept.is_ok() {
-                    context.terminal.note("nothing has changed: a signal of this identity came before");
+                    context
+                        .terminal
+                        .note(&format!("nothing has changed: a {} of this identity came before", word(&input)));
                 }
                 kept.map(|_| ())
             }
@@ -174,18 +191,33 @@ fn state_of(store: &ReadStore, key: ExecutionKey) -> Result<State, CliError> {
     Ok(read.ok_or(EngineError::NoSuchExecution)?.journal.state)
 }
 
-/// Returns true if the execution has received this signal already. A signal that it would not keep is an error.
+/// Returns true if the execution has received this signal or message already. One that it would not keep is an error.
 fn was_kept(row: &ExecutionRow, state: &State, input: &Input) -> Result<bool, CliError> {
-    let Input::Signal { id, name, payload } = input else { return Ok(true) };
-    match state.signal_rejection(id, name, payload) {
-        None => Ok(false),
-        Some(SignalRejection::Repeated) => Ok(true),
-        Some(rejection) => Err(not_kept(row, rejection)),
+    match input {
+        Input::Signal { id, name, payload } => match state.signal_rejection(id, name, payload) {
+            None => Ok(false),
+            Some(SignalRejection::Repeated) => Ok(true),
+            Some(rejection) => Err(not_kept(row, input, rejection.words())),
+        },
+        Input::Message { id, conversation, content, .. } => {
+            match state.message_rejection(id, conversation.as_deref(), content) {
+                None => Ok(false),
+                Some(MessageRejection::Repeated) => Ok(true),
+                Some(rejection) => Err(not_kept(row, input, rejection.words())),
+            }
+        }
+        _ => Ok(true),
     }
 }
 
-fn not_kept(row: &ExecutionRow, why: SignalRejection) -> CliError {
-    CliError::contract("signal_not_kept", format!("the signal is not kept: `{}` {}", row.id, why.words()))
+fn word(input: &Input) -> &'static str {
+    if matches!(input, Input::Message { .. }) { "message" } else { "signal" }
+}
+
+fn not_kept(row: &ExecutionRow, input: &Input, why: &str) -> CliError {
+    let word = word(input);
+    let code = if word == "message" { "message_not_kept" } else { "signal_not_kept" };
+    CliError::contract(code, format!("the {word} is not kept: `{}` {why}", row.id))
 }
 
 /// Checks in the journal that a received decision counted. It did not if the gate was closed before.

@@ -5,8 +5,8 @@ use mainspring_kernel::value::Value;
 
 use super::{
     contract::{
-        ApprovalPage, Backend, DecideRequest, Erased, ExecutionDetails, ListQuery, ListedExecution, QuarantineChange,
-        RunRequest, Sent, SignalRequest, Verification,
+        ApprovalPage, Backend, DecideRequest, Erased, ExecutionDetails, ListQuery, ListedExecution, MessageRequest,
+        QuarantineChange, RunRequest, Sent, SignalRequest, Verification,
     },
     delivery::Delivery,
     idle::leave,
@@ -81,6 +81,12 @@ impl Backend for Folder<'_> {
     fn signal(&self, name: &str, signal: &SignalRequest) -> Result<Sent, CliError> {
         let store = self.read()?;
         let delivery = Delivery::signal(&store, name, signal)?;
+        self.deliver(store, delivery)
+    }
+
+    fn message(&self, name: &str, message: &MessageRequest) -> Result<Sent, CliError> {
+        let store = self.read()?;
+        let delivery = Delivery::message(&store, name, message)?;
         self.deliver(store, delivery)
     }
 

@@ -5,8 +5,8 @@ use mainspring_kernel::{state::ExecutionStatus, value::Value};
 
 use super::{
     contract::{
-        ApprovalPage, Backend, DecideRequest, Erased, ExecutionDetails, ListQuery, ListedExecution, QuarantineChange,
-        RunRequest, Sent, SignalRequest, Verification,
+        ApprovalPage, Backend, DecideRequest, Erased, ExecutionDetails, ListQuery, ListedExecution, MessageRequest,
+        QuarantineChange, RunRequest, Sent, SignalRequest, Verification,
     },
     server_decide::{self, delegated},
     server_find::{PAGE_ROWS, find},
@@ -154,6 +154,22 @@ impl Backend for Server<'_> {
                 ("payload", signal.payload.clone()),
             ]);
             let route = route(&["api", "executions", &id, "signal"], &[]);
+            let done = self.client.post(&route, &body, Repeat::May).await?;
+            Ok(Sent::Delegated(delegated(&self.client, &done)?))
+        })
+    }
+
+    fn message(&self, name: &str, message: &MessageRequest) -> Result<Sent, CliError> {
+        block_on(async {
+            let id = unfinished(&self.client, name).await?;
+            let conversation = message.conversation.as_deref().map(|name| ("conversation", name.into()));
+            let fields = [
+                ("id", Value::from(message.id.as_str())),
+                ("content", message.content.as_str().into()),
+                ("interrupt", message.interrupt.into()),
+            ];
+            let body = Value::map(fields.into_iter().chain(conversation));
+            let route = route(&["api", "executions", &id, "messages"], &[]);
             let done = self.client.post(&route, &body, Repeat::May).await?;
             Ok(Sent::Delegated(delegated(&self.client, &done)?))
         })

@@ -4,8 +4,8 @@ use mainspring_kernel::value::Value;
 
 use super::{
     contract::{
-        ApprovalPage, Backend, DecideRequest, Erased, ExecutionDetails, ListQuery, ListedExecution, QuarantineChange,
-        RunRequest, Sent, SignalRequest, Verification,
+        ApprovalPage, Backend, DecideRequest, Erased, ExecutionDetails, ListQuery, ListedExecution, MessageRequest,
+        QuarantineChange, RunRequest, Sent, SignalRequest, Verification,
     },
     delivery::Delivery,
     read_store::{ReadStore, open_read_only},
@@ -67,6 +67,11 @@ impl Backend for SharedStore<'_> {
     fn signal(&self, name: &str, signal: &SignalRequest) -> Result<Sent, CliError> {
         let store = self.read()?;
         Delivery::signal(&store, name, signal)?.delegate(&store, self.context)
+    }
+
+    fn message(&self, name: &str, message: &MessageRequest) -> Result<Sent, CliError> {
+        let store = self.read()?;
+        Delivery::message(&store, name, message)?.delegate(&store, self.context)
     }
 
     fn cancel(&self, name: &str, reason: &str, skips_cleanup: bool) -> Result<Sent, CliError> {

@@ -8,6 +8,7 @@ mod support;
 mod client;
 mod process;
 
+mod agent_messages;
 mod agents;
 mod approval_pages;
 mod approvals;

@@ -8,9 +8,9 @@ use mainspring_kernel::{
     hash::Hash,
     input::Input,
     key::ExecutionKey,
-    limits::{REASON_CHARS_MAX, SIGNAL_BYTES_MAX},
+    limits::{MESSAGE_BYTES_MAX, REASON_CHARS_MAX, SIGNAL_BYTES_MAX},
     plan::Decision,
-    state::SignalRejection,
+    state::{MessageRejection, SignalRejection},
     value::Value,
 };
 use mainspring_store::{AuditEntry, ExecutionRow, is_final};
@@ -38,6 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(approve))
         .routes(routes!(cancel))
         .routes(routes!(signal))
+        .routes(routes!(message))
         .routes(routes!(complete))
         .routes(routes!(status))
 }
@@ -99,7 +100,7 @@ async fn deliver(app: &App, caller: &Caller, row: &ExecutionRow, command: Execut
             Err(EngineError::NotHere) => false,
             Err(error) => return Err(error.into()),
         };
-        if is_signal_repeated(app, execution, &input)? {
+        if is_repeated(app, execution, &input)? {
             return Ok(Delivered::Accepted);
         }
         if is_here {
@@ -113,21 +114,34 @@ async fn deliver(app: &App, caller: &Caller, row: &ExecutionRow, command: Execut
     .await
 }
 
-/// True if the input is a signal that arrived before. A signal that has no effect for another reason is an error, so
-/// that the sender learns of it.
-fn is_signal_repeated(app: &App, execution: ExecutionKey, input: &Input) -> Result<bool> {
-    let Input::Signal { id, name, payload } = input else { return Ok(false) };
+/// True if the input is a signal or a message that arrived before. One that has no effect for another reason is an error,
+/// so that the sender learns of it.
+fn is_repeated(app: &App, execution: ExecutionKey, input: &Input) -> Result<bool> {
+    if !matches!(input, Input::Signal { .. } | Input::Message { .. }) {
+        return Ok(false);
+    }
     let state = match app.engine.state(execution) {
-        // A node that can read the journal will process the signal.
+        // A node that can read the journal will process the input.
         Err(EngineError::Load(LoadError::Newer(_))) => return Ok(false),
         read => read?,
     };
-    match state.signal_rejection(id, name, payload) {
-        None => Ok(false),
-        Some(SignalRejection::Repeated) => Ok(true),
-        Some(rejection) => {
-            Err(Problem::new(Code::Conflict, format!("The signal is not kept: the execution {}.", rejection.words())))
+    let refused = |what: &str, why: &str| {
+        Err(Problem::new(Code::Conflict, format!("The {what} is not kept: the execution {why}.")))
+    };
+    match input {
+        Input::Signal { id, name, payload } => match state.signal_rejection(id, name, payload) {
+            None => Ok(false),
+            Some(SignalRejection::Repeated) => Ok(true),
+            Some(rejection) => refused("signal", rejection.words()),
+        },
+        Input::Message { id, conversation, content, .. } => {
+            match state.message_rejection(id, conversation.as_deref(), content) {
+                None => Ok(false),
+                Some(MessageRejection::Repeated) => Ok(true),
+                Some(rejection) => refused("message", rejection.words()),
+            }
         }
+        _ => Ok(false),
     }
 }
 
@@ -330,6 +344,59 @@ async fn signal(
         // The signal queue was full when it arrived, and is not any more.
         Delivered::Stale => {
             Err(Problem::new(Code::Conflict, "The signal was not kept, and may be now: send it again."))
+        }
+        delivered => done(&app, row.key, delivered).await.map(Json),
+    }
+}
+
+/// A message to an agent.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    /// Unique id of the message. A repeated id has no second effect.
+    #[schema(min_length = 1, max_length = 200)]
+    id: String,
+    /// Name of the conversation; may be absent if the workflow has only one.
+    #[schema(min_length = 1, max_length = 200)]
+    conversation: Option<String>,
+    /// Text of the message, up to 64 KiB.
+    #[schema(min_length = 1)]
+    content: String,
+    /// Cancel the open model call, so that the message is read at once. The call counts as paid.
+    #[serde(default)]
+    interrupt: bool,
+}
+
+/// Send a message to an agent. The agent of the conversation reads it at its next turn, or the next agent does when it
+/// begins.
+///
+/// The responses are those of a signal: `accepted` means that the message is durable in the inbox, and 409 that it was
+/// rejected, with the reason.
+#[utoipa::path(post, path = "/api/executions/{id}/messages", tag = "executions", params(("id" = String, Path)), request_body = Message,
+    extensions(("x-permission" = json!("executions:control"))),
+    responses((status = 200, body = CommandResult), (status = 409, body = ProblemBody)))]
+async fn message(
+    State(app): State<App>,
+    caller: Caller,
+    PathParams(id): PathParams<String>,
+    Body(body): Body<Message>,
+) -> Result<Json<CommandResult>> {
+    check_length("id", &body.id)?;
+    body.conversation.as_deref().map_or(Ok(()), |name| check_length("conversation", name))?;
+    let content = Value::from(body.content);
+    if cbor::byte_count(&content) > MESSAGE_BYTES_MAX || content.as_text().is_none_or(|text| text.trim().is_empty()) {
+        return Err(Problem::field("content", format!("it must be a text of 1 to {MESSAGE_BYTES_MAX} bytes")));
+    }
+    let row = controlled(&app, &caller, id).await?;
+    // The text is in the journal alone, where it can be erased.
+    let detail = [("conversation", body.conversation.clone().into()), ("interrupt", body.interrupt.into())];
+    let (conversation, interrupt, by) = (body.conversation, body.interrupt, caller.user.clone());
+    let input = Input::Message { id: body.id, conversation, content, interrupt, by };
+    let detail = Value::map(detail);
+    let command = ExecutionCommand { execution: row.key, input, action: "execution.message", detail };
+    match deliver(&app, &caller, &row, command).await? {
+        Delivered::Stale => {
+            Err(Problem::new(Code::Conflict, "The message was not kept, and may be now: send it again."))
         }
         delivered => done(&app, row.key, delivered).await.map(Json),
     }
