@@ -12,6 +12,7 @@ mod execution;
 pub mod journal;
 pub mod limits;
 pub mod pin;
+pub mod receipts;
 pub mod signing;
 mod verify;
 

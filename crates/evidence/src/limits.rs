@@ -14,3 +14,10 @@ pub const HEADS_MAX: usize = 1_000_000;
 
 /// Bytes of a signed statement: that of the largest pin.
 pub const STATEMENT_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Receipts under one signature. More would lengthen the path that is stored with each (32 bytes whenever the group
+/// doubles), and save little: 16 receipts share a signature that costs some tens of microseconds.
+pub const GROUP_RECEIPTS_MAX: usize = 16;
+
+/// Bytes of a name or release in the certificate of an executor key.
+pub const CERTIFICATE_TEXT_BYTES_MAX: usize = 256;

@@ -35,7 +35,8 @@ impl SigningKey {
         Self::of_seed(&seed)
     }
 
-    fn of_seed(seed: &[u8; 32]) -> Self {
+    /// Returns the key of 32 random bytes.
+    pub fn of_seed(seed: &[u8; 32]) -> Self {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed);
         Self(pair.expect("every 32 bytes are the seed of an Ed25519 key"))
     }
@@ -56,7 +57,12 @@ impl SigningKey {
 impl PublicKey {
     /// Returns the id of the key: the SHA-256 of its bytes.
     pub fn id(&self) -> String {
-        Hash::of(&self.0).prefixed()
+        self.hash().prefixed()
+    }
+
+    /// Returns the same as bytes.
+    pub fn hash(&self) -> Hash {
+        Hash::of(&self.0)
     }
 
     /// Returns the 64 hexadecimal digits of the key.

@@ -199,6 +199,7 @@ fn start(state: &mut State, record: &Record) {
     let Record::Started {
         execution_id,
         workflow_hash,
+        plan_hash,
         decide_version,
         policy,
         attempt,
@@ -217,6 +218,7 @@ fn start(state: &mut State, record: &Record) {
     state.start = Some(Started {
         execution_id: execution_id.clone(),
         workflow_hash: *workflow_hash,
+        plan_hash: *plan_hash,
         at: state.now,
         policy: *policy,
         attempt: *attempt,

@@ -298,6 +298,13 @@ impl<'a> Reader<'a> {
         self.value_at(0)
     }
 
+    /// Skips one item of any kind, and returns its bytes.
+    pub fn raw(&mut self) -> Result<&'a [u8], CborError> {
+        let from = self.at;
+        self.skip()?;
+        Ok(&self.bytes[from..self.at])
+    }
+
     /// Skips one item of any kind, with everything nested in it.
     pub fn skip(&mut self) -> Result<(), CborError> {
         let mut items = 1u64;

@@ -37,6 +37,7 @@ pub mod label;
 pub mod limits;
 pub mod note;
 pub mod plan;
+pub mod receipt;
 pub mod record;
 pub mod recording;
 pub mod reference;

@@ -187,6 +187,8 @@ pub struct Started {
     pub execution_id: String,
     /// Hash of the pinned definition.
     pub workflow_hash: Hash,
+    /// SHA-256 of the stored plan.
+    pub plan_hash: Hash,
     /// Start of the execution, in milliseconds since 1970.
     pub at: u64,
     /// Limits of the execution.
